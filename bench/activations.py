@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Memory of a step's values, kept as f32 and as bfloat16, and with a part of them computed again: what the plan takes,
-the time of all kernels on one thread in turns (medians), and how far bfloat16 moves the loss of training on
-Fashion-MNIST (momentum 0.9, batches of 64), as means of windows of steps. usage: bench/activations.py [ROUNDS]   BELFRY=build/release/tools/belfry"""
+"""Memory of a step's values, as f32, as bfloat16, and with a part of them recomputed: bytes of the plan, the time of all
+kernels on one thread in turns (medians), and the effect of bfloat16 on the training loss of Fashion-MNIST
+(momentum 0.9, batches of 64), as means of windows of steps. usage: bench/activations.py [ROUNDS]   BELFRY=build/release/tools/belfry"""
 import glob
 import math
 import os
@@ -64,7 +64,7 @@ def fields(data):
 
 
 def losses(model, precision):
-    """Means over windows, of the loss that the event file has of every step."""
+    """Means over windows of the loss of every step in the event file."""
     with tempfile.TemporaryDirectory() as folder:
         run("train", "--model", model, *MODELS[model], *DATA, "--model_dir", folder, "--no_report", "--precision", precision,
             "--optimizer", "momentum", "--learning_rate", "0.01", "--train_steps", str(STEPS), "--save_summary_steps", "1",

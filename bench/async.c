@@ -1,7 +1,7 @@
-// The asynchronous executor on graphs of calls that take a fixed time, skewed in several ways: the
-// makespan on two threads over what no schedule can beat, the longer of the costliest path and half
-// of the whole; and on a graph so cheap that it should stay on one thread, over its calls one after
-// another. Medians of rounds.
+// The asynchronous executor on graphs of calls with fixed times, skewed in several ways. The ratio
+// is the makespan on two threads over its lower bound: the longer of the costliest path and half of
+// the whole. A graph so cheap that it should stay on one thread is compared with its calls one
+// after another. Medians of rounds.
 // usage: bench_async [ROUNDS]
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static double random_unit(uint64_t graph, uint64_t at)
     return (double)bel_rng_unit(words[0]);
 }
 
-// From 20 to 500 us, as many below 100 as above.
+// Draws a time from 20 to 500 us, with equal odds below and above 100.
 static double skewed_us(uint64_t graph, uint64_t at)
 {
     return 20 * pow(25, random_unit(graph, at));
@@ -73,7 +73,7 @@ static void make_towers(workload *w)
     add_edge(w, 54);
 }
 
-// As gradients: a chain, and beside each link a call that nothing waits for.
+// Makes the shape of gradients: a chain, and beside each link a call without successors.
 static void make_comb(workload *w)
 {
     for (int i = 0; i < 25; i++) {
@@ -142,7 +142,7 @@ static void workload_init(workload *w, const char *name, void (*make)(workload *
     w->dag.edges = w->edges;
 }
 
-// The least that two threads can take, in ns.
+// Returns the lower bound of two threads' time, in ns.
 static double bound_of(const workload *w)
 {
     int64_t total = 0, longest = 0, paths[MOST_CALLS];
@@ -199,7 +199,7 @@ static bel_async *make_executor(workload *w, bel_streams *out_streams)
     return bel_async_create(&w->dag, out_streams, &calls);
 }
 
-// The makespan over the bound.
+// Measures the makespan over the bound.
 static double time_skewed(workload *w, bel_team *team, int rounds)
 {
     bel_streams streams;

@@ -1,6 +1,6 @@
 // Attention, forward and backward, as one operation and composed of products and MaskedSoftmax: 64
-// matrices of [t × 64], in turns, medians of pairs; time and the memory of the plan. All is seen,
-// or what causality or lengths leave.
+// matrices of [t × 64], in turns, medians of pairs; time and the memory of the plan. Variants: all
+// keys visible, causal, and lengths.
 // usage: bench_attention [PAIRS]
 #include "graph/attention.h"
 
@@ -94,7 +94,7 @@ static void compare(int64_t t, const hiding *h, int threads, int pairs)
     double before[MAX_PAIRS], after[MAX_PAIRS], ratios[MAX_PAIRS];
     bel_team *team;
     check(bel_team_create(threads, &team));
-    for (int i = -2; i < pairs; i++) { // the first two touch the memory
+    for (int i = -2; i < pairs; i++) { // two warm-up rounds
         double first = time_run(&composed, team), second = time_run(&fused, team);
         if (i < 0) continue;
         before[i] = first;

@@ -1,6 +1,6 @@
-// A chain of products so small that what is between them counts: [1 × 8] · [8 × 8], twenty times.
-// The executors, synchronous and asynchronous, beside the same kernel called by hand, in turns,
-// medians of rounds.
+// A chain of products so small that the overhead between them counts: [1 × 8] · [8 × 8], twenty
+// times. The executors, synchronous and asynchronous, beside the same kernel called by hand, in
+// turns, medians of rounds.
 // usage: bench_chain [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,5 +101,5 @@ int main(int count, char **arguments)
     printf("the same, asynchronous executor on 2 threads: %.0f ns; over the synchronous %.2f "
            "(mark: <= 2)\n",
            async, async / executor);
-    return results[LENGTH - 1][1] != 1; // what was computed is looked at
+    return results[LENGTH - 1][1] != 1; // uses the result, so that it is computed
 }

@@ -1,6 +1,7 @@
-// Checkpoints of MEGABYTES (796) in 24 tensors, with a warm cache: saving over writing and syncing
-// the same bytes, restoring over reading them, and what a training of 10 M parameters with Adam
-// loses by a checkpoint, over writing and syncing its 120 MB. Interleaved, medians of ROUNDS.
+// Checkpoints of MEGABYTES (796) in 24 tensors, with a warm cache. The figures are saving over
+// writing and syncing the same bytes, restoring over reading them, and the stall that a checkpoint
+// causes in a training of 10 M parameters with Adam, over writing and syncing its 120 MB.
+// Interleaved, medians of ROUNDS.
 // usage: bench_checkpoint [ROUNDS [MEGABYTES [FOLDER]]]
 #include <fcntl.h>
 #include <math.h>
@@ -61,8 +62,8 @@ typedef struct work {
     char *folder;
     char *plain;
     float *data, *back;
-    int64_t elements; // of a tensor
-    size_t bytes;     // of all
+    int64_t elements; // per tensor
+    size_t bytes;     // in all
 } work;
 
 static bel_status *save(const work *w, double *out_seconds)
@@ -136,7 +137,7 @@ static bel_status *measure_files(const work *w, int rounds)
     return NULL;
 }
 
-// --- What a training loses -----------------------------------------------------------------------
+// --- Stall of a training -------------------------------------------------------------------------
 
 enum { STEPS = 300, WIDTH = 2230, PARAMETERS = 2 * WIDTH * WIDTH };
 
@@ -153,7 +154,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     return NULL;
 }
 
-// The first and the last checkpoint are in both; `saves` says how many are between.
+// Trains with a first and a last checkpoint, and `saves` checkpoints between them.
 static bel_status *train(const char *folder, int saves, double *out_seconds)
 {
     static int64_t batch = 1;
@@ -217,7 +218,7 @@ int main(int argc, char **argv)
     bench_fill();
     bel_status *status = measure_files(&w, rounds);
     if (status == NULL) status = measure_stall(&w, rounds);
-    bel_status_ignore(bel_dir_remove(w.folder)); // of /tmp
+    bel_status_ignore(bel_dir_remove(w.folder)); // in /tmp
     bel_free(w.data);
     bel_free(w.back);
     bel_free(w.plain);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The peer of bench/cluster_mlp: the same MLP in two processes of PyTorch DDP over gloo, one thread
-each. BENCH_WIDTHS: its layers. usage: cluster_mlp_torch.py BATCH          (a rank: cluster_mlp_torch.py BATCH RANK STORE)"""
+each. BENCH_WIDTHS: its layers. usage: cluster_mlp_torch.py BATCH          (one rank: cluster_mlp_torch.py BATCH RANK STORE)"""
 import json
 import os
 import subprocess

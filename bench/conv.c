@@ -1,7 +1,7 @@
-// Convolutions of the two image models, all three passes, beside oneDNN's in its own blocked layout
-// (to which images would still have to be reordered at both ends), on one thread, in turns; best of
-// rounds, since both only lose by what runs beside. Belfry's images lie channels-last but for the
-// first. Without oneDNN (Debian: libdnnl-dev, when this is built) it says so.
+// Convolutions of the two image models, all three passes, beside oneDNN's in its blocked layout,
+// which would also need a reorder of images at both ends. One thread, in turns; best of rounds,
+// because other load only slows both down. Belfry's images are channels-last except the first.
+// Built without oneDNN (Debian: libdnnl-dev), it prints that.
 // usage: bench_conv [ROUNDS]
 #include <stdio.h>
 
@@ -63,7 +63,7 @@ static dnnl_memory_t peer_memory(dnnl_engine_t engine, const_dnnl_primitive_desc
     return memory;
 }
 
-// Passes in the order of ours: output, gradient of the input, gradient of the weights.
+// Makes oneDNN's passes in Belfry's order: output, gradient of the input, gradient of the weights.
 static void make_peers(dnnl_engine_t engine, const conv *c, int64_t out_size, const int64_t pad[2],
                        peer peers[PASSES])
 {
@@ -116,7 +116,7 @@ static void destroy_peers(peer peers[PASSES])
     }
 }
 
-// --- Ours ----------------------------------------------------------------------------------------
+// --- Belfry -------------------------------------------------------------------------------------
 
 static bel_tensor make_tensor(bel_arena *arena, int64_t a, int64_t b, int64_t c, int64_t d)
 {
@@ -133,7 +133,7 @@ static void make_calls(bel_arena *arena, const conv *c, int64_t out_size,
     bel_tensor x = make_tensor(arena, BATCH, c->in, c->size, c->size);
     bel_tensor w = make_tensor(arena, c->out, c->in, c->kernel, c->kernel);
     bel_tensor y = make_tensor(arena, BATCH, c->out, out_size, out_size);
-    bool last = c->in > 3; // the first convolution reads images as they come
+    bool last = c->in > 3; // the first convolution reads images in their layout
     calls[0] = (bel_kernel_call){.op = BEL_OP_CONV, .input_count = 2, .inputs = {x, w}};
     calls[0].inputs_last[0] = last;
     calls[1] =
@@ -172,7 +172,7 @@ static void run_call(const bel_kernel_call *call)
 
 // --- Both ----------------------------------------------------------------------------------------
 
-// Adds the logarithms of the ratios to *log_sum.
+// Measures a convolution and adds the logarithms of the ratios to *log_sum.
 static void measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, int rounds,
                     double *log_sum, int *count)
 {
@@ -187,7 +187,7 @@ static void measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, i
     make_calls(arena, c, out_size, calls);
     make_peers(engine, c, out_size, pad, peers);
     for (int p = 0; p < PASSES; p++) {
-        if (p == 1 && c->in <= 3) continue; // the images' gradient is not asked for
+        if (p == 1 && c->in <= 3) continue; // the images' gradient is not needed
         int64_t own = INT64_MAX, library_time = INT64_MAX;
         for (int r = 0; r < rounds; r++) {
             int64_t begun = bel_clock_ns();
@@ -213,7 +213,7 @@ static void measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, i
 
 int main(int argc, char **argv)
 {
-    if (getenv("OMP_NUM_THREADS") == NULL) { // read before main
+    if (getenv("OMP_NUM_THREADS") == NULL) { // oneDNN reads it before main
         setenv("OMP_NUM_THREADS", "1", 1);
         execv("/proc/self/exe", argv);
     }

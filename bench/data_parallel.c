@@ -1,7 +1,7 @@
-// A replicated step beside a loop that is written by hand for it: two threads, each with the same
-// compiled program (784-512-512-10, batch 64, softmax cross entropy) on batches of its own; a
-// barrier; each thread averages the gradients of its half of the parameters and makes a momentum
-// step; a barrier. Against bel_train with two towers. In turns; medians of the ratios.
+// A replicated step beside a handwritten loop. The loop has two threads, each with the same
+// compiled program (784-512-512-10, batch 64, softmax cross entropy) on separate batches. After a
+// barrier each thread averages the gradients of its half of the parameters and makes a momentum
+// step; a second barrier follows. bel_train has two towers. In turns; medians of the ratios.
 // usage: bench_data_parallel [ROUNDS]
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ typedef struct hand {
     bel_graph *graph;
     bel_program_output outputs[MOST_VARIABLES + 1];
     int variable_count;
-    int64_t offsets[MOST_VARIABLES + 1]; // of variables in the flat arrays, and their size
+    int64_t offsets[MOST_VARIABLES + 1]; // variables in the flat arrays, and the arrays' size
     float *values, *speeds;
     struct hand_thread {
         struct hand *hand;
@@ -40,7 +40,7 @@ typedef struct hand {
         bel_team *team;
         void *arena;
     } threads[THREADS];
-    atomic_int arrived; // at barriers, over all of them
+    atomic_int arrived; // arrivals at all barriers
 } hand;
 
 static bel_value *build(bel_graph *g)
@@ -107,7 +107,7 @@ static void destroy(hand *h)
     bel_graph_destroy(h->graph);
 }
 
-// All threads have come `times` times: looked at without sleeping, as steps are short.
+// Barrier: waits until all threads have arrived `times` times. It spins, because steps are short.
 static void meet(hand *h, int times)
 {
     atomic_fetch_add(&h->arrived, 1);

@@ -1,8 +1,8 @@
 // The DDL calls among processes of one host: all_reduce_n (sum, in place, floats) of 4 KB to 256
-// MB, calls back to back, µs a call in medians of rank 0; beside it what all ranks need at once to
-// copy as many bytes, the least that an all-reduce in place must move (read a tensor, write a
-// tensor). Then 161 tensors of 256 floats in one call and in 161; of ResNet-50's 161 sizes, and one
-// of as many bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
+// MB, consecutive calls, µs a call in medians of rank 0. The bound is the time of all ranks to copy
+// the same bytes at once, the least that an all-reduce in place must move (read a tensor, write a
+// tensor). Then 161 tensors of 256 floats in one call and in 161; tensors with ResNet-50's 161
+// sizes, and one tensor of the same bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static void copy(const bel_tensor *tensors, int count, void *other)
         memcpy(other, tensors[i].data, bel_tensor_bytes(&tensors[i]));
 }
 
-// Microseconds a call, of as many as take some 30 ms by a guess that is the same on all ranks.
+// Measures microseconds a call. The count of calls for about 30 ms is a guess, the same on all
+// ranks.
 static double measure(work body, const bel_tensor *tensors, int count, void *other)
 {
     double times[MAX_ROUNDS], bytes = 0;
@@ -81,8 +82,8 @@ static void measure_sizes(float *data, float *other, float *shared, int64_t larg
     }
 }
 
-// The sizes of ResNet-50's variables: a convolution in front, 16 blocks of three with batch
-// normalisation, four of them with one more on the side, and a layer of 1,000 classes.
+// Sets the sizes of ResNet-50's variables: a first convolution, 16 blocks of three with batch
+// normalisation, a side convolution in four of them, and a layer of 1,000 classes.
 static int resnet_sizes(int64_t sizes[SMALL_TENSORS])
 {
     static const int blocks[4] = {3, 4, 6, 3};

@@ -1,5 +1,6 @@
-// The peer of bench_ddl over MPI: MPI_Allreduce in place, calls back to back, µs a call in medians
-// of rank 0. Built and run by bench/ddl with mpicc and mpirun. usage: ddl_mpi [ROUNDS [LARGEST_MB]]
+// The peer of bench_ddl over MPI: MPI_Allreduce in place, consecutive calls, µs a call in medians
+// of rank 0. bench/ddl builds and runs it with mpicc and mpirun. usage: ddl_mpi [ROUNDS
+// [LARGEST_MB]]
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

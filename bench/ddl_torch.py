@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The peer of bench_ddl: all_reduce of PyTorch over gloo, in place, calls back to back, µs a call in
+"""The peer of bench_ddl: all_reduce of PyTorch over gloo, in place, consecutive calls, µs a call in
 medians of rank 0. usage: ddl_torch.py RANKS ROUNDS LARGEST_MB
-(a rank: ddl_torch.py RANKS ROUNDS LARGEST_MB RANK STORE)"""
+(one rank: ddl_torch.py RANKS ROUNDS LARGEST_MB RANK STORE)"""
 import os
 import statistics
 import subprocess

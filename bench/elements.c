@@ -1,5 +1,5 @@
 // Operations that move or compare elements, on one thread: nanoseconds for each element of the
-// larger side, by the fast kernel and by the plain one that is kept as its oracle, in turns.
+// larger side, by the fast kernel and by the plain one that is its oracle, in turns.
 // usage: bench_elements [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef bel_value *build_fn(bel_graph *graph, bel_value *x);
 
 typedef struct row {
     const char *name;
-    bel_shape shape; // of x, f32
+    bel_shape shape; // shape of x, f32
     build_fn *build;
 } row;
 
@@ -129,7 +129,7 @@ static bel_status *profile(const row *r, bool reference, int rounds, int64_t *ou
     return NULL;
 }
 
-// The last call is the operation that the row is about.
+// The last call is the operation of the row.
 static bel_status *measure(const row *r, int rounds)
 {
     enum { MOST = 8 };

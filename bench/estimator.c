@@ -1,4 +1,4 @@
-// What the driver costs: bel_train over a bare loop that reads the same batches, runs the same
+// Overhead of the driver: bel_train over a bare loop that reads the same batches, runs the same
 // program and applies the same rule, without lanes, reports, versions or a master. Interleaved
 // pairs, the median of their ratios. usage: bench_estimator [PAIRS]
 #include <stdio.h>

@@ -1,7 +1,7 @@
-// What an all-reduce of 64 floats inside a step costs: a chain of them in a model that computes
-// next to nothing, over the same chain without, between two towers and between two workers of one
-// process. The baseline is a bare hand-over: two threads that wake each other by a futex, there and
-// back. Medians of interleaved runs. usage: bench_exchange [ROUNDS]
+// Cost of an all-reduce of 64 floats inside a step: a chain of them in a model with little
+// computation, over the same chain without, between two towers and between two workers of one
+// process. The baseline is a bare round trip of two threads that wake each other by a futex.
+// Medians of interleaved runs. usage: bench_exchange [ROUNDS]
 #define _DEFAULT_SOURCE // syscall
 #include <linux/futex.h>
 #include <pthread.h>
@@ -21,9 +21,9 @@
 
 enum { CHAIN = 50, STEPS = 200, FLOATS = 64, HAND_OVERS = 20000, MOST_ROUNDS = 101 };
 
-// --- The hand-over -------------------------------------------------------------------------------
+// --- The round trip ------------------------------------------------------------------------------
 
-static atomic_uint turn; // even: the first thread's
+static atomic_uint turn; // even: the first thread's turn
 
 static void pass_on(unsigned now)
 {
@@ -46,7 +46,7 @@ static void *answer(void *unused)
     return unused;
 }
 
-// Nanoseconds there and back.
+// Measures nanoseconds of a round trip.
 static double hand_over(void)
 {
     pthread_t other;
@@ -74,7 +74,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     for (int i = 0; i < CHAIN; i++) {
         x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 1 + i));
         if (exchanges) x = bel_all_reduce(g, x, BEL_REDUCE_MEAN);
-        x = bel_tanh(g, x); // so that no additions become one
+        x = bel_tanh(g, x); // so that additions are not merged
     }
     bel_value *input = bel_mean(g, bel_context_only_feature(context));
     spec->loss = bel_mul(g, input, bel_mean(g, bel_mul(g, w, x)));
@@ -95,7 +95,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// Nanoseconds of a step.
+// Measures nanoseconds of a step.
 static bel_status *run(int workers, int towers, const char *exchanges, double *out_ns)
 {
     char folder[64];
@@ -138,10 +138,10 @@ static bel_status *measure(int rounds)
         }
     }
     double base = bench_median(bare, rounds);
-    printf("a hand-over there and back: %.0f ns\n", base);
+    printf("a round trip of two threads: %.0f ns\n", base);
     for (int r = 0; r < 2; r++) {
         double ns = bench_median(each[r], rounds);
-        printf("an all-reduce of %d floats, %s: %.0f ns = %.2f hand-overs\n", FLOATS, rows[r].name,
+        printf("an all-reduce of %d floats, %s: %.0f ns = %.2f round trips\n", FLOATS, rows[r].name,
                ns, ns / base);
     }
     return NULL;

@@ -3,9 +3,9 @@
 
 usage: features_torch.py make FOLDER          writes 64 files of 500 x 375 pixels and list.csv
        features_torch.py whole|window FOLDER SECONDS
-whole: the image is scaled, then cropped, as torchvision's Resize and RandomCrop do. window: only what the
-window shows is scaled (Image.resize with a box), which is faster. The fastest of both is the peer. Pixels stay
-bytes until a batch is there; it is normalised as a whole, in place."""
+whole: the image is scaled, then cropped, as torchvision's Resize and RandomCrop do. window: only the visible
+part is scaled (Image.resize with a box), which is faster. The faster of both is the peer. Pixels stay bytes
+until a batch is complete; it is normalised as a whole, in place."""
 import json
 import os
 import random
@@ -14,7 +14,7 @@ import time
 
 
 def make(folder):
-    """Pictures with the spectrum of photographs, of the size that ImageNet's have as files (about 100 kB)."""
+    """Pictures with the spectrum of photographs and file sizes as in ImageNet (about 100 kB)."""
     import numpy as np
     from PIL import Image
     rng = np.random.default_rng(15)

@@ -1,5 +1,5 @@
-// Programs with many element-wise operations, without fusing and with: a chain as an optimizer has
-// it, layers with GELU made of single operations, and normalised rows.
+// Programs with many element-wise operations, without fusing and with: a chain as in an optimizer,
+// layers with GELU of single operations, and normalised rows.
 // usage: bench_fuse [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>

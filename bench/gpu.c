@@ -1,8 +1,8 @@
-// Training on a GPU, the whole way (batches in memory, programs, aggregation, update), beside the
-// same on the processor's cores; and large matrix products, attention, and updates of many
-// parameters, alone.
-// A line for each, in JSON; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS [ROW]];
-// exit code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
+// Training on a GPU in full (batches in memory, programs, aggregation, update), beside the same on
+// the processor's cores; and single large matrix products, attention, and updates of many
+// parameters.
+// Prints a line in JSON for each; rows have the names of gpu_torch.py's. usage: bench_gpu [ROUNDS
+// [ROW]]; exit code 3: there is no GPU. tools/gpu-check runs both and prints the ratios.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,11 +21,11 @@
 
 enum { MOST_ROUNDS = 15 };
 
-static const char *const maths[] = {"", " f32", " tf32", " bf16"}; // by bel_gpu_math
+static const char *const maths[] = {"", " f32", " tf32", " bf16"}; // indexed by bel_gpu_math
 
-static const char *wanted = ""; // of the rows those whose names have it
+static const char *wanted = ""; // part of the names of the rows to run
 
-// Whether a row is to be measured; then its line is begun.
+// Returns true if a row is to be measured; then it begins the row's line.
 static bool begin_row(const char *unit, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static bool begin_row(const char *unit, const char *format, ...)
@@ -40,8 +40,8 @@ static bool begin_row(const char *unit, const char *format, ...)
     return true;
 }
 
-// The time of `steps` steps is what they add to a run of the first ones, in which kernels are
-// compiled, memory is pinned and graphs are made.
+// Measures the time that `steps` steps add to a run of the first ones, which compile kernels, pin
+// memory and make graphs.
 static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, int rounds,
                                double *out_rate)
 {
@@ -66,14 +66,14 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
     BEL_TRY(median_rate(model, batch, steps, rounds, &card));
     printf("\"value\":%.0f", card);
     bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT, 1);
-    bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // else the cores take too long
+    bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // otherwise the cores take too long
     if (beside) BEL_TRY(median_rate(model, batch, steps / 20, 3, &cores));
     if (beside) printf(",\"over_cores\":%.2f", card / cores);
     printf("}\n");
     return NULL;
 }
 
-// Two towers that share the card, beside one with the examples of both.
+// Compares two towers that share the GPU with one that has the examples of both.
 static bel_status *share(const char *model, int64_t batch, int64_t steps, int rounds,
                          bel_gpu_math math)
 {
@@ -88,7 +88,7 @@ static bel_status *share(const char *model, int64_t batch, int64_t steps, int ro
     return NULL;
 }
 
-// Numbers that products of [n × n], one after another, neither make grow nor vanish.
+// Fills a matrix of [n × n] so that repeated products neither grow nor vanish.
 static void fill(float *matrix, int64_t n)
 {
     bel_rng_key key = bel_rng_key_make(1, "operand", 0);
@@ -100,8 +100,8 @@ static void fill(float *matrix, int64_t n)
     }
 }
 
-// `layers` products of [n × n] one after another, whose right sides stay on the card; the left one
-// of the first is copied in while the run before computes, and a sum out.
+// Runs `layers` products of [n × n] one after another, whose right sides stay on the GPU. The left
+// side of the first is copied in while the run before computes, and a sum out.
 static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_math math,
                             double *out_seconds)
 {
@@ -118,7 +118,8 @@ static bel_status *multiply(bel_device *device, int64_t n, int layers, bel_gpu_m
     BEL_TRY(bel_program_compile(graph, &shape, &output, 1, &options, &program));
     BEL_TRY(device->ops->allocate(device, bel_program_arena_bytes(program), "operands", &memory));
     BEL_TRY(bel_instance_create_on(program, &memory, &instance));
-    float *operand = bel_xcalloc((size_t)(n * n), sizeof *operand); // of zeros a card is faster
+    // Not zeros: a GPU is faster on them.
+    float *operand = bel_xcalloc((size_t)(n * n), sizeof *operand);
     fill(operand, n);
     bel_device_pin(device, operand, (size_t)(n * n) * sizeof *operand, true);
     bel_instance_bind_input(instance, 0, operand);
@@ -165,8 +166,8 @@ static bel_status *copy_in(bel_cuda_device *device, const bel_device_memory *to,
     return NULL;
 }
 
-// Causal attention of 64 matrices of [t × 64] that stay on the card, forward and backward; sums of
-// the gradients are copied out.
+// Runs causal attention of 64 matrices of [t × 64] that stay on the GPU, forward and backward; sums
+// of the gradients are copied out.
 static bel_status *attend(bel_device *device, int64_t t, bel_gpu_math math, double *out_seconds)
 {
     enum { RUNS = 10, N = 8, HEADS = 8, WIDTH = 64, OPERANDS = 3 };
@@ -217,7 +218,7 @@ static bel_status *attend(bel_device *device, int64_t t, bel_gpu_math math, doub
     return NULL;
 }
 
-// Two products forward and five backward, of which causality leaves half.
+// Counts two products forward and five backward; half of that with causality.
 static bel_status *attention(bel_device *device, int64_t t, bel_gpu_math math)
 {
     double seconds, flops = 7.0 * 64 * (double)t * (double)t * 64;
@@ -227,8 +228,8 @@ static bel_status *attention(bel_device *device, int64_t t, bel_gpu_math math)
     return NULL;
 }
 
-// What the memory of a card moves in a copy within it, in bytes a second; read and written bytes
-// both count.
+// Measures the memory bandwidth of a GPU in a copy within it, in bytes a second; read and written
+// bytes both count.
 static bel_status *copy_rate(bel_cuda_device *device, size_t bytes, double *out_rate)
 {
     enum { RUNS = 10 };
@@ -257,8 +258,8 @@ static bel_status *copy_rate(bel_cuda_device *device, size_t bytes, double *out_
     return NULL;
 }
 
-// Adam over `elements` parameters of one variable, with the numbers of the same step again and
-// again: a gradient, a value and two slots are read, and all but the first written.
+// Runs Adam over `elements` parameters of one variable, with the same step's numbers repeatedly: a
+// gradient, a value and two slots are read, and all but the first written.
 static bel_status *update_rate(bel_device *device, int64_t elements, double *out_rate)
 {
     enum { RUNS = 10, TOUCHED = 7 };
@@ -284,7 +285,7 @@ static bel_status *update_rate(bel_device *device, int64_t elements, double *out
                             .variable_count = 1,
                             .grain_count = grains,
                             .slot_count = 2};
-    void *host; // what a checkpoint would be made of
+    void *host; // the host copy for a checkpoint
     BEL_TRY(bel_pages_create((size_t)elements * sizeof(float), false, "a checkpoint", &host));
     plan.values = plan.slots[0] = plan.slots[1] = host;
     bel_updater *updater;
@@ -352,6 +353,6 @@ int main(int argc, char **argv)
         return 3;
     }
     bench_fill();
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); // a row is seen when it is there
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); // rows appear as soon as they are ready
     return bench_end(run(rounds));
 }

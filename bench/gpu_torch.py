@@ -1,7 +1,7 @@
 """The rows of bench_gpu in PyTorch on a GPU: eager, and by torch.compile.
 usage: gpu_torch.py [ROUNDS [ROW [KIND]]] (rows whose names have ROW; KIND: eager or compiled)
 
-Prints a line in JSON for each; exit code 3: there is no PyTorch with CUDA."""
+Prints a line in JSON for each; exit code 3: no PyTorch with CUDA."""
 import json
 import sys
 import time
@@ -66,7 +66,7 @@ def resnet():
 
 
 def set_math(math):
-    """Returns what a forward pass runs within."""
+    """Returns the context of a forward pass."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = math == "tf32"
     return torch.autocast("cuda", torch.bfloat16, enabled=math == "bf16")
 
@@ -107,7 +107,7 @@ def rate(make, batch, steps, compiled, math):
 
 
 def operand(n):
-    """Random: of zeros a GPU is faster."""
+    """Random numbers: a GPU is faster on zeros."""
     return (torch.rand(n, n) - 0.5) * 5 / n ** 0.5
 
 
@@ -132,7 +132,7 @@ def products(n, math, layers=16):
 
 
 def peak(n, math, layers=16):
-    """Of cuBLAS alone: the products of products(), in memory that is there."""
+    """Only cuBLAS: the products of products(), in allocated memory."""
     set_math(math)
     kind = torch.bfloat16 if math == "bf16" else torch.float32
     a, b = operand(n).cuda().to(kind), operand(n).cuda().to(kind)
@@ -149,7 +149,7 @@ def peak(n, math, layers=16):
 
 
 def step_peak(batch, math):
-    """Of cuBLAS alone: examples/s if a step of wide() were its products and nothing else."""
+    """Only cuBLAS: examples/s if a step of wide() were only its products."""
     set_math(math)
     kind = torch.bfloat16 if math == "bf16" else torch.float32
     sizes = [784, 4096, 4096, 4096, 10]

@@ -1,15 +1,15 @@
-// Predictors of ONNX files on one thread, against baselines of the same run. Interleaved, best
-// of all rounds, ratio of the times; outputs are compared with the baseline's.
+// Predictors of ONNX files on one thread, against baselines of the same run. Interleaved, best of
+// all rounds, ratio of the times; outputs are compared with the baseline's.
 //
-//   products  20 products of [1, 8] with [8, 8]: also against plain C, one chain of fused
+//   products  20 products of [1, 8] with [8, 8]: against plain C with one chain of fused
 //             multiply-adds an element, and against the same four chains by hand, to the bit; both
-//             behind one call and with nothing around them
-//   others    (tests/support/onnx_models.h) against onnxruntime, its C API and the same file, where
+//             after one call and with nothing around them
+//   others    (tests/support/onnx_models.h) against onnxruntime by its C API and the same file, if
 //             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
 //             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
 //
-// The table of onnxruntime's functions is used by place, as that package has no header; the order
-// is part of that library's promise. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
+// The table of onnxruntime's functions is used by index, because that package has no header; that
+// library guarantees the order. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void chain_by_hand(const float *from, float *to)
 }
 #endif
 
-// As one writes it in C, which the compiler makes vectors of.
+// A plain loop, which the compiler vectorizes.
 #if defined(__x86_64__)
 __attribute__((target("avx2,fma"), noinline))
 #endif
@@ -99,7 +99,7 @@ typedef struct ort_base {
     const char *(*version)(void);
 } ort_base;
 
-// Places in the table of version 13.
+// Indices in the table of version 13.
 enum {
     ORT_MESSAGE = 2,
     ORT_ENV = 3,
@@ -123,7 +123,7 @@ typedef ort_status ort_tensor_fn(void *memory, void *data, size_t bytes, const i
 static const void *const *ort;
 static void *ort_env, *ort_memory;
 
-// The function at a place of the table, where there is one cast from pointers to data.
+// Function at an index of the table, cast from a pointer to data.
 #define ORT(place, ...)                                                                            \
     (((const union {                                                                               \
          const void *data;                                                                         \
@@ -201,7 +201,7 @@ static ort_model ort_load(const char *path, const bel_predictor *predictor, cons
 
 typedef struct pair {
     bel_predictor *predictor;
-    const ort_model *other; // NULL: the chain, or nothing
+    const ort_model *other; // NULL: the chain, or no baseline
     void (*chain)(const float *from, float *to);
 } pair;
 
@@ -233,7 +233,7 @@ static bel_status *run_other(pair *p, int64_t runs)
     return NULL;
 }
 
-// µs of a run in the best of the rounds.
+// Measures µs of a run in the best of the rounds.
 static bel_status *measure(pair *p, int rounds, double out_us[2])
 {
     typedef bel_status *side_fn(pair *, int64_t);
@@ -258,7 +258,7 @@ static bel_status *measure(pair *p, int rounds, double out_us[2])
     return NULL;
 }
 
-// The largest difference, relative to the largest number.
+// Returns the largest difference, relative to the largest number.
 static double difference(const bel_tensor *y)
 {
     double most = 0, largest = 1e-30;
@@ -295,7 +295,7 @@ static bel_status *bench_batch(const char *name, const char *path, bel_predictor
     bel_port port = bel_predictor_input_port(predictor, 0);
     bel_tensor in = {.dtype = port.dtype, .shape = port.shape, .data = x};
     if (in.shape.dims[0] < 0) in.shape.dims[0] = batch;
-    if (in.shape.dims[0] != batch) return NULL; // a model of one example
+    if (in.shape.dims[0] != batch) return NULL; // a model with a batch of one example
     BEL_TRY(bel_predictor_bind(predictor, 0, &in));
     BEL_TRY(bel_predictor_run(predictor));
     if (ort != NULL) {
@@ -310,7 +310,7 @@ static bel_status *bench_batch(const char *name, const char *path, bel_predictor
     return report(&p, name, batch, rounds);
 }
 
-// The weights of the chain are the model's: its graph has no other constants.
+// Takes the chain's weights from the model: its graph has no other constants.
 static void take_chain(const bel_str *model)
 {
     size_t bytes = sizeof chain_weights[0], layer = 0;
@@ -354,6 +354,6 @@ int main(int argc, char **argv)
     for (size_t m = 0; m < sizeof models / sizeof models[0] && status == NULL; m++)
         if (argc < 3 || strcmp(argv[2], models[m]) == 0)
             status = bench_model(models[m], folder, rounds);
-    bel_status_ignore(bel_dir_remove(folder)); // it is below /tmp
+    bel_status_ignore(bel_dir_remove(folder)); // in /tmp
     return bench_end(status);
 }

@@ -1,7 +1,7 @@
-// Records of a CSV file with columns of floats to batches, and padded batches of records of varying
-// length; bench/input runs it beside PyTorch.
-//   bench_input csv FILE THREADS SECONDS     1: blocks are read by the caller; else by prefetch
-//   bench_input copies FILE THREADS SECONDS  so many threads, each with an input of its own
+// Benchmark of batches from a CSV file with columns of floats, and of padded batches from records
+// of varying length. bench/input compares it with PyTorch.
+//   bench_input csv FILE THREADS SECONDS     1: the caller reads the blocks; else prefetch does
+//   bench_input copies FILE THREADS SECONDS  THREADS threads, each with a separate input
 //   bench_input padded THREADS SECONDS       20 to 100 steps of 40 floats, batches of 32
 #include <pthread.h>
 #include <stdio.h>

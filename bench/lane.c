@@ -1,6 +1,6 @@
 // The grpc lane between two processes: payload GB/s one way and CPU seconds per GB of both ends,
-// over a unix socket and over TCP on the loopback, and the time of one exchange of small frames;
-// the same over TLS with the files of `belfry certs FOLDER`, round by round beside plain TCP.
+// over a unix socket and over TCP on the loopback, and the time of one exchange of small frames.
+// Also over TLS with the files of `belfry certs FOLDER`, in turns with plain TCP.
 // usage: bench_lane [ROUNDS [FOLDER]]. bench/README.md has the figures of bare gRPC beside it.
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 
 enum { FRAME_BYTES = 4 << 20, FRAMES = 256, CAPACITY = 16, EXCHANGES = 2000, WARM = 16 };
 
-static char *landing; // where payloads go
+static char *landing; // destination of payloads
 static struct {
-    char *ca, *certificate, *key; // NULL: plain
+    char *ca, *certificate, *key; // NULL: without TLS
 } tls;
 
 static void *place(void *context, const bel_frame *frame)
@@ -89,12 +89,12 @@ static bel_status *send_frame(side *s, int number, size_t bytes)
     for (;;) {
         bel_status *status = bel_lane_send(s->lane, &frame);
         if (bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;
-        bel_status_ignore(status); // full: the other end will say when there is room
+        bel_status_ignore(status); // full: the peer signals free room
         (void)bel_doorbell_wait(s->bell, bel_clock_ns() + 50000);
     }
 }
 
-// The child: sends large frames, or answers small ones.
+// Child process: sends large frames, or answers small ones.
 static bel_status *play_child(const char *address, bool bulk)
 {
     side s = {0};
@@ -105,7 +105,7 @@ static bel_status *play_child(const char *address, bool bulk)
         (void)receive(&s);
         BEL_TRY(send_frame(&s, i, 64));
     }
-    (void)receive(&s); // the parent has seen all
+    (void)receive(&s); // the parent has received everything
     close_side(&s);
     return NULL;
 }
@@ -118,7 +118,7 @@ static double cpu_seconds(int who)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// Seconds of the frames or exchanges behind the first few.
+// Measures seconds of the frames or exchanges after the first few.
 static bel_status *measure(side *s, bool bulk, double *out_seconds)
 {
     int count = WARM + (bulk ? FRAMES : EXCHANGES);
@@ -132,8 +132,8 @@ static bel_status *measure(side *s, bool bulk, double *out_seconds)
     return send_frame(s, 0, 64);
 }
 
-// Two processes, started before gRPC: it does not survive a fork. The parent of a round is a child
-// itself, so that each round counts its own processor time.
+// Runs two processes, started before gRPC, which does not survive a fork. The parent of a round is
+// a child itself, so that each round counts its processor time separately.
 static bel_status *play_round(const char *listen, bool bulk, int result)
 {
     int addresses[2];
@@ -191,7 +191,7 @@ static int run(const char *name, const char *listen, int rounds)
     return 0;
 }
 
-// Plain and TLS in turns.
+// Runs plain TCP and TLS in turns.
 static int compare_tls(const char *folder, int rounds)
 {
     enum { MOST = 32 };

@@ -1,5 +1,5 @@
 // A learner's step over that of a training with one replica and one thread: the same model, batches
-// of the same size, in turns, the medians. Small models show what a step costs besides computing.
+// of the same size, in turns, medians. Small models show the overhead of a step.
 // usage: bench_learner [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { MOST_ROUNDS = 99 };
 
 typedef struct pair {
     const char *units;
-    int64_t batch, steps, made; // steps of a round; of the training so far
+    int64_t batch, steps, made; // steps of a round; steps of the training so far
     bel_estimator *estimator;
     bel_learner *learner;
     char *folder;

@@ -1,7 +1,7 @@
-// From the path of a model of 100 MB to its first answer: an ONNX file as `belfry export` writes
-// them, with its values inside, 24 layers of 1024 by 1024, batch 1, one thread. The baseline reads
-// the same bytes into new memory of their size, and once more piece by piece into a small buffer,
-// which is the least that it can take. Warm page cache, in turns, the medians.
+// Time from the path of a model of 100 MB to its first answer: an ONNX file in the form of `belfry
+// export`, with its values inside, 24 layers of 1024 by 1024, batch 1, one thread. One baseline
+// reads the same bytes into new memory. The other reads them piece by piece into a small buffer,
+// which is the lower bound. Warm page cache, in turns, medians.
 // usage: bench_load [ROUNDS [MODEL.onnx]] (another model, whose inputs are zeros)
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Shared by the benchmarks.
+// Shared code of the benchmarks.
 #include "mlp.h"
 
 #include <stdio.h>
@@ -82,7 +82,7 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
                              ? bel_train_and_evaluate(estimator, train, evaluate, 1, out_result)
                              : bel_train(estimator, train, out_result);
     bel_estimator_destroy(estimator);
-    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
+    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is harmless
     return status;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The same results as PyTorch: from Belfry's initial values and the same batches of the bundled digits, 100 steps
-of SGD with each model. Prints the largest relative difference of the training loss at several steps between Belfry
-and PyTorch in double; PyTorch in f32 beside it says how much of that is rounding.
+"""Parity with PyTorch: from Belfry's initial values and the same batches of the bundled digits, 100 steps of SGD with
+each model. Prints the largest relative difference of the training loss at several steps between Belfry and PyTorch
+in double. PyTorch in f32 beside it shows the part of rounding.
 usage: bench/parity_torch.py [MODEL ...]     BELFRY=build/release/tools/belfry"""
 import csv
 import json
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 BATCH, STEPS = 64, (1, 10, 30, 100)
-RATES = {"resnet": 0.0001}  # with 0.01 rounding alone, in any order, grows to some percent in 100 steps
+RATES = {"resnet": 0.0001}  # with 0.01 mere rounding, in any order, grows to some percent in 100 steps
 BELFRY = os.environ.get("BELFRY", "build/release/tools/belfry")
 
 
@@ -24,7 +24,7 @@ def rate_of(model):
 
 
 def run(model, folder, steps):
-    """Belfry's loss in the last of so many steps."""
+    """Belfry's loss in the last of `steps` steps."""
     out = subprocess.run(
         [BELFRY, "train", "--model", model, "--model_dir", folder, "--quiet", "--no_report", "--train_files",
          "examples/data/digits-train.csv", "--feature_scale", "0.0625", "--shuffle_buffer", "1", "--optimizer", "sgd",
@@ -95,7 +95,7 @@ class Residual(nn.Module):
         norm = nn.BatchNorm2d(start[name + "/scale"].shape[0])
         norm.weight.data, norm.bias.data = start[name + "/scale"], start[name + "/bias"]
         layer = conv(start, name, False, stride)
-        if stride == 2 and layer.kernel_size[0] == 3:  # SAME pads an even size behind only
+        if stride == 2 and layer.kernel_size[0] == 3:  # SAME pads an even size only at the end
             layer.padding = (0, 0)
             return nn.Sequential(nn.ZeroPad2d((0, 1, 0, 1)), layer, norm)
         return nn.Sequential(layer, norm)

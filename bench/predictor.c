@@ -1,4 +1,4 @@
-// One example at a time through a predictor: dnn 512,512 on 64 numbers, as of the digits. The
+// One example at a time through a predictor: dnn 512,512 on 64 numbers, as for the digits. The
 // baseline is the bare arithmetic in plain C, rows of the weights times numbers of the example,
 // with nothing around it; both read 1.2 MB of weights for each example. Interleaved, best of all
 // rounds, one thread. usage: bench_predictor [ROUNDS]

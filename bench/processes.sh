@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# For benchmarks that kill processes of a job. Sourced.
+# Functions for benchmarks that kill processes of a job. Sourced.
 
-process_of() { # SUPERVISOR ROLE INDEX: the pid of the process that plays the role now
+process_of() { # SUPERVISOR ROLE INDEX: prints the pid of the role's current process
     local pid
     for pid in $(pgrep -P "$1" || true); do
         if tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" |

@@ -1,7 +1,7 @@
-// Matrix products of Belfry beside OpenBLAS's on one thread, in turns; best of rounds, since both
-// only lose by what runs beside. OpenBLAS chooses its kernels when it is loaded, so each core type
-// has a process of its own, and the fastest counts for each shape. Without OpenBLAS (Debian:
-// libopenblas0-pthread) it says so.
+// Matrix products of Belfry beside OpenBLAS's on one thread, in turns; best of rounds, because
+// other load only slows both down. OpenBLAS chooses its kernels when it is loaded, so each core
+// type runs in a separate process, and the fastest counts for each shape. Without OpenBLAS (Debian:
+// libopenblas0-pthread) it prints that.
 // usage: bench_product [ROUNDS]
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct shape {
     bool transpose_a, transpose_b;
 } shape;
 
-// A step of the dnn at two batch sizes; what is much smaller, thinner or larger.
+// A step of the dnn at two batch sizes; much smaller, thinner and larger shapes.
 static const shape shapes[] = {
     {64, 512, 784, false, false}, {64, 512, 512, false, false},    {64, 10, 512, false, false},
     {64, 512, 512, false, true},  {512, 512, 64, true, false},     {784, 512, 64, true, false},
@@ -29,7 +29,7 @@ static const shape shapes[] = {
     {512, 4, 512, false, false},  {1024, 1024, 1024, false, false}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-// At the begin of a line of the cache, as tensors lie.
+// Allocates at the begin of a cache line, as tensors are.
 static float *make(int64_t count)
 {
     enum { LINE = 64 };
@@ -77,7 +77,7 @@ static void measure(const shape *s, int rounds)
     free(y);
 }
 
-// A process with one core type: its text, and then the times of each shape.
+// Process of one core type: prints its name, and then the times of each shape.
 static int play(int rounds)
 {
     bel_status *status = bel_openblas_open();
@@ -97,7 +97,7 @@ typedef struct best {
     char core[32];
 } best;
 
-// False: OpenBLAS is not there, which is said.
+// Runs that process. False: OpenBLAS is absent; a message says so.
 static bool ask(const char *self, const char *core, int rounds, best results[SHAPES])
 {
     char command[512], name[128], type[32] = "";
@@ -113,7 +113,7 @@ static bool ask(const char *self, const char *core, int rounds, best results[SHA
             there = false;
         } else if (results[i].library == 0 || now.library < results[i].library) {
             memcpy(now.core, type, sizeof type);
-            results[i] = now; // both of one process: as many rounds for the one as for the other
+            results[i] = now; // both from one process, with the same number of rounds
         }
     }
     pclose(pipe);

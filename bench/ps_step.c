@@ -1,7 +1,7 @@
 // A synchronous step of two workers and one shard without computing, three processes over shared
-// memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both see
-// the new version. Beside it the bare arithmetic on the same number of threads in one process.
-// Medians of steps.
+// memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both
+// receive the new version. The baseline is the bare arithmetic on the same number of threads in one
+// process. Medians of steps.
 // usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS] [shm|grpc]
 #include <signal.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void check(bel_status *status)
     if (bench_end(status) != 0) _exit(1);
 }
 
-// Milliseconds since *begun, which becomes now.
+// Returns milliseconds since *begun, and sets *begun to now.
 static double ms_since(int64_t *begun)
 {
     int64_t now = bel_clock_ns();
@@ -74,7 +74,7 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bel_
 
 static void snapshot_ready(void *context, int shard, int64_t version)
 {
-    (void)context, (void)shard, (void)version; // nothing is saved here
+    (void)context, (void)shard, (void)version; // no checkpoints here
 }
 
 static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
@@ -156,7 +156,7 @@ static bel_status *serve(const char *path)
         if (bel_shard_work_together(s.shard, team)) continue;
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000000);
     }
-    (void)pause(); // until the workers have gone: then the process is ended with all it has
+    (void)pause(); // until the workers have exited; then this process is killed
     return NULL;
 }
 
@@ -258,7 +258,7 @@ static bel_status *run_worker(const char *path, int worker)
 
 typedef struct bare {
     const float *gradients[WORKERS], *values;
-    float *new_values, *velocity; // no velocity: SGD
+    float *new_values, *velocity; // velocity NULL: SGD
 } bare;
 
 static void run_tile(void *context, int64_t tile)

@@ -1,5 +1,5 @@
-// The peer of bench_ps_step over MPI: two processes add up gradients and apply the update each.
-// Prints the median of a step in ms. Built and run by bench/ps_step with mpicc and mpirun.
+// The peer of bench_ps_step over MPI: two processes add up gradients, and each applies the update.
+// Prints the median of a step in ms. bench/ps_step builds and runs it with mpicc and mpirun.
 // usage: ps_step_mpi MILLIONS STEPS
 #include <mpi.h>
 #include <stdio.h>
@@ -36,5 +36,5 @@ int main(int count, char **arguments)
     qsort(times, (size_t)steps, sizeof *times, by_size);
     if (rank == 0) printf("%.3f\n", times[steps / 2]);
     MPI_Finalize();
-    return values[0] > 1; // what was computed is looked at
+    return values[0] > 1; // uses the result, so that it is computed
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The peer of bench_ps_step: two processes of PyTorch that add up gradients over gloo and apply the
-update each. Prints the median of a step in ms. usage: ps_step_torch.py MILLIONS STEPS
-(a rank: ps_step_torch.py MILLIONS STEPS RANK STORE)"""
+"""The peer of bench_ps_step: two processes of PyTorch that add up gradients over gloo, and each
+apply the update. Prints the median of a step in ms. usage: ps_step_torch.py MILLIONS STEPS
+(one rank: ps_step_torch.py MILLIONS STEPS RANK STORE)"""
 import os
 import statistics
 import subprocess

@@ -1,6 +1,6 @@
-// What a loop of the program's own costs (belfry/replica.h): seconds of as many steps of bel_train,
-// of a loop that waits for no step, and of one that waits for each. dnn on 784 pixels, batch 64, a
-// large one and one whose step takes a fraction of a millisecond. In turns; medians.
+// Overhead of a user's loop (belfry/replica.h): seconds of the same number of steps of bel_train,
+// of a loop that never waits for a step, and of one that waits for each. dnn on 784 pixels, batch
+// 64: a large one, and one whose step takes a fraction of a millisecond. In turns; medians.
 // usage: bench_replica [THREADS [ROUNDS]]
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     return NULL;
 }
 
-// Kind 0: bel_train; 1: a loop that does not wait; 2: one that does.
+// Kind 0: bel_train; 1: a loop without waits; 2: a loop with waits.
 static bel_status *train(int kind, const char *hidden, int threads, int64_t steps,
                          double *out_seconds)
 {

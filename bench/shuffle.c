@@ -1,18 +1,15 @@
-// A shuffled epoch of a large file beside an epoch in order, and the start on it; bench/shuffle
-// runs it at 10^7 records.
-//   bench_shuffle make KIND FILE RECORDS WIDTH  writes a file of WIDTH numbers and a label a record
-//   bench_shuffle KIND FILE BATCH SECONDS       csv (numbers), table (columns looked at), idx or
+// Benchmark of a shuffled epoch of a large file against an epoch in order, and of opening the file.
+//   bench_shuffle make KIND FILE RECORDS WIDTH  writes records of WIDTH numbers and a label
+//   bench_shuffle KIND FILE BATCH SECONDS       csv (numbers), table (inferred columns), idx or
 //                                               tfrecord
-// One thread reads blocks of both orders in turns, CHUNK records at a time. A record's cost is time
-// of this thread on the processor, so that other programs on the machine count little: the median
-// over the chunks, with the quartiles. The start is from the paths to the opened dataset, in wall
-// time and in time of all threads.
-#include <fcntl.h>
+// One thread reads blocks of both orders in turns, CHUNK records at a time. A record's cost is this
+// thread's CPU time, so that other programs on the machine have little effect. The result is the
+// median over the chunks, with the quartiles. The start is the time from the paths to the opened
+// dataset, as wall time and as CPU time of all threads.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -98,7 +95,7 @@ static void write_little_endian(FILE *out, uint64_t value, int bytes)
 
 static char *put_tag(char *to, int field, size_t length)
 {
-    *to++ = (char)(field << 3 | 2); // a piece with its length in front
+    *to++ = (char)(field << 3 | 2); // length-delimited field: tag, then length
     if (length >= 128) *to++ = (char)(length % 128 | 128);
     *to++ = (char)(length < 128 ? length : length / 128);
     return to;
@@ -110,7 +107,7 @@ static size_t tagged(size_t length)
 }
 
 // tf.train.Example { features { feature { key value { float_list { value } } } } } with one feature
-// "x"; up to some 4,000 numbers.
+// "x", for up to about 4,000 numbers.
 static size_t put_example(char *to, int64_t record, int width)
 {
     const char *begin = to;
@@ -135,21 +132,13 @@ static void write_tfrecord(FILE *out, int64_t records, int width)
     char *data = bel_xmalloc((size_t)width * sizeof(float) + 64);
     for (int64_t record = 0; record < records; record++) {
         size_t size = put_example(data, record, width);
-        const uint64_t length = size; // little-endian machines alone, as those that are measured
+        const uint64_t length = size; // needs a little-endian machine
         write_little_endian(out, length, 8);
         write_little_endian(out, bel_crc32c_masked(&length, sizeof length), 4);
         fwrite(data, 1, size, out);
         write_little_endian(out, bel_crc32c_masked(data, size), 4);
     }
     bel_free(data);
-}
-
-// Closes a file and has the system forget it, so that it is read from the disk next.
-static bool forget(FILE *out)
-{
-    bool written = fflush(out) == 0 && fsync(fileno(out)) == 0;
-    (void)posix_fadvise(fileno(out), 0, 0, POSIX_FADV_DONTNEED);
-    return fclose(out) == 0 && written;
 }
 
 static int make(const char *kind, const char *path, int64_t records, int width)
@@ -165,15 +154,15 @@ static int make(const char *kind, const char *path, int64_t records, int width)
     if (idx) write_idx(out, labels, records, width);
     if (strcmp(kind, "csv") == 0) write_csv(out, records, width);
     if (strcmp(kind, "tfrecord") == 0) write_tfrecord(out, records, width);
-    bool written = forget(out);
-    if (labels != NULL) written = forget(labels) && written;
+    bool written = fclose(out) == 0;
+    if (labels != NULL) written = fclose(labels) == 0 && written;
     if (!written) fprintf(stderr, "bench_shuffle: cannot write %s\n", path);
     return written ? 0 : 1;
 }
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// A description of the table's columns is made once; its cost is a part of the first opening.
+// The description of the table's columns is made once. Its cost is part of the first opening.
 typedef struct data_file {
     const char *kind, *path;
     bel_columns *columns;
@@ -248,13 +237,13 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Blocks of one order, from where it stopped.
+// State of reading blocks of one order; each chunk continues after the one before.
 typedef struct reading {
     const char *order;
     bel_input *input;
     bel_batch *batch;
     int64_t next;
-    double ns[MOST_CHUNKS]; // a record of each chunk
+    double ns[MOST_CHUNKS]; // cost of a record, for each chunk
 } reading;
 
 static bel_status *read_chunk(reading *r, int chunk)
@@ -273,7 +262,7 @@ static bel_status *read_chunk(reading *r, int chunk)
 static bel_status *read_both(const data_file *file, reading *both, double seconds)
 {
     int chunks = 0;
-    BEL_TRY(read_chunk(&both[0], -1)); // memory of batches
+    BEL_TRY(read_chunk(&both[0], -1)); // allocates the batches
     BEL_TRY(read_chunk(&both[1], -1));
     int64_t end_ns = bel_clock_ns() + (int64_t)(seconds * 1e9);
     for (; chunks < MOST_CHUNKS && (chunks < 5 || bel_clock_ns() < end_ns); chunks++)
@@ -324,7 +313,7 @@ int main(int argc, char **argv)
                         "       bench_shuffle csv|table|idx|tfrecord FILE BATCH SECONDS\n");
         return 2;
     }
-    unsetenv("HOME"); // else the look at a table is kept for the next run
+    unsetenv("HOME"); // else a cache would keep the inferred columns for the next run
     unsetenv("XDG_CACHE_HOME");
     data_file file = {.kind = argv[1], .path = argv[2]};
     return bench_end(measure(&file, atoll(argv[3]), strtod(argv[4], NULL)));

@@ -1,5 +1,5 @@
 // A model that is read while it runs: 24 layers of 1024 by 1024 in a file of 96 MB (warm page
-// cache), 16 MB of memory for weights. The baseline is what no run can be below: the longer of
+// cache), 16 MB of memory for weights. The baseline is the lower bound of a run: the longer of
 // computing with all weights in memory and of reading them, from the same mapped file into memory
 // by one thread. Interleaved, medians of rounds. usage: bench_staged [ROUNDS [BATCH]]
 #include <stdio.h>
@@ -17,9 +17,9 @@
 enum { WIDTH = 1024, LAYERS = 24, MATRIX = WIDTH * WIDTH, MEMORY = 16 << 20, MOST_ROUNDS = 99 };
 
 static bel_staged_source sources[LAYERS];
-static char *room; // of the baseline's reading
+static char *room; // buffer of the baseline's reading
 
-// Weights are small numbers that come and go, so that no layer is dead and none overflows.
+// Writes small weights of both signs, so that no layer dies or overflows.
 static bel_status *write_weights(const char *path)
 {
     float *weights = bel_xcalloc((size_t)LAYERS * MATRIX, sizeof *weights);
@@ -89,12 +89,12 @@ static int compare(int rounds, int64_t batch, const char *path)
     for (int r = 0; r < rounds; r++) {
         whole[r] = run(one);
         reading[r] = read_all();
-        (void)run(many); // what the rounds between have left in the caches is gone again
+        (void)run(many); // clears the caches of the rounds between
         staged[r] = run(many);
     }
     double compute = bench_median(whole, rounds), read = bench_median(reading, rounds);
     double both = bench_median(staged, rounds), bound = compute > read ? compute : read;
-    printf("batch %lld, %d stages: %.2f ms; computing alone %.2f, reading alone %.2f\n",
+    printf("batch %lld, %d stages: %.2f ms; only computing %.2f, only reading %.2f\n",
            (long long)batch, bel_staging_count(bel_forward_staging(many)), both, compute, read);
     printf("ratio to the longer of the two: %.3f\n", both / bound);
     bel_forward_destroy(one);

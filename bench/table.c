@@ -1,9 +1,10 @@
 // Pull and push of a batch of a wide & deep model: 512 examples of 26 ids, rows of 16 floats, one
-// thread, in process: distinct ids, pull, rows to their places, (gradients are given) sums, update.
-// Beside it PyTorch's nn.Embedding(sparse=True) with forward, backward and the optimizer's step
-// (table_torch.py, a process that waits while Belfry is measured), in turns, medians. Then the
-// memory of a row and the time of an update in a table of ten million rows.
-// usage: bench_table [ROUNDS] [SCRIPT]; run at the top of the repository
+// thread, in one process. The parts are distinct ids, pull, copying rows to their places, sums (of
+// given gradients), update. The peer is PyTorch's nn.Embedding(sparse=True) with forward, backward
+// and the optimizer's step (table_torch.py, a process that waits while Belfry is measured), in
+// turns, medians. Then the memory of a row and the time of an update in a table of ten million
+// rows.
+// usage: bench_table [ROUNDS] [SCRIPT]; run it in the root of the repository
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void check(bel_status *status)
     if (bench_end(status) != 0) exit(1);
 }
 
-// Ids of field f lie in [f × rows, (f + 1) × rows): uniform, or with a density of 1 / (id + 1).
+// Ids of field f are in [f × rows, (f + 1) × rows): uniform, or with a density of 1 / (id + 1).
 static void make_batches(int64_t rows, bool power)
 {
     bel_rng_key key = bel_rng_key_make(1, "ids", 0);
@@ -147,7 +148,7 @@ static peer start_peer(const char *script, const char *optimizer, int64_t rows, 
     return p;
 }
 
-// Seconds a step; 0 without PyTorch.
+// Measures seconds a step; 0 without PyTorch.
 static double ask_peer(const peer *p)
 {
     char line[64] = "0";

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The peer of bench_table: one sparse nn.Embedding of 26 x ROWS rows of 16 floats, batches of 26 x 512 ids, gradients given.
-usage: table_torch.py sgd|adagrad ROWS uniform|power; says "ready", then for each line "STEPS" the seconds of a step"""
+usage: table_torch.py sgd|adagrad ROWS uniform|power; prints "ready", then for each line "STEPS" the seconds of a step"""
 import os
 import sys
 import time

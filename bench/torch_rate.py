@@ -1,4 +1,4 @@
-"""Shared by the peers in PyTorch."""
+"""Shared code of the peers in PyTorch."""
 import time
 
 

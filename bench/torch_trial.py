@@ -1,4 +1,4 @@
-"""What bench/torch chooses by: training steps of a small MLP, examples/s. usage: torch_trial.py THREADS"""
+"""Trial for bench/torch: training steps of a small MLP, examples/s. usage: torch_trial.py THREADS"""
 import sys
 import time
 

@@ -1,6 +1,6 @@
-// Two towers of dense layers side by side, of two inputs, and the product of what they give: a
-// training step's program on both executors with two threads, in turns, medians of pairs. Batches
-// so small that a layer is one tile, and larger ones.
+// Two parallel towers of dense layers, with two inputs, and the product of their outputs: a
+// training step's program on both executors with two threads, in turns, medians of pairs. Some
+// batches are so small that a layer is one tile, others larger.
 // usage: bench_towers [PAIRS]
 #include <stdio.h>
 #include <stdlib.h>

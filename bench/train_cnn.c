@@ -1,6 +1,6 @@
 // The model cnn (LeNet: convolutions 5×5×32 and 5×5×64 with pools, dense 512) with SGD momentum on
 // synthetic images: examples per second of the whole training path, and the step's time over the
-// time of its own convolutions and products alone. usage: bench_train_cnn BATCH THREADS [ROUNDS]
+// time of only its convolutions and products. usage: bench_train_cnn BATCH THREADS [ROUNDS]
 // bench/train_cnn runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +14,14 @@
 
 enum { STEPS = 25 };
 
-// Shapes of the step: images, weights, and what an operation gives; 0 for the batch, to the first
-// -1.
+// Shapes of the step: images, weights and results; 0 for the batch, up to the first -1.
 typedef enum shape_name { X1, W1, Y1, X2, W2, Y2, X3, W3, Y3, W4, Y4 } shape_name;
 static const int64_t shapes[][4] = {
     [X1] = {0, 1, 28, 28}, [W1] = {32, 1, 5, 5},   [Y1] = {0, 32, 28, 28}, [X2] = {0, 32, 14, 14},
     [W2] = {64, 32, 5, 5}, [Y2] = {0, 64, 14, 14}, [X3] = {0, 3136, -1},   [W3] = {3136, 512, -1},
     [Y3] = {0, 512, -1},   [W4] = {512, 10, -1},   [Y4] = {0, 10, -1}};
 
-// A call of the step; images lie as they do in it.
+// A call of the step, with images in the step's layout.
 typedef struct work {
     bel_op op;
     shape_name inputs[3], output;
@@ -97,7 +96,8 @@ static void run_stage(bel_team *team, const bel_kernel_call *call, bel_kernel_fn
     if (run != NULL) bel_team_run(team, run_tile, &s, tiles);
 }
 
-// Seconds of STEPS times the step's convolutions and products, by the same kernels and tiles.
+// Measures seconds of STEPS times the step's convolutions and products, by the same kernels and
+// tiles.
 static bel_status *alone(int64_t batch, int threads, double *out_seconds)
 {
     bel_arena *arena = bel_arena_create();

@@ -1,7 +1,7 @@
 // MLP 784-512-512-10 with SGD momentum on synthetic images: examples per second of the whole
 // training path (batches in memory, programs, aggregation, update), and the step's time over the
-// time of its own matrix products alone. usage: bench_train_mlp BATCH THREADS [ROUNDS]
-// bench/train_mlp.sh runs it beside PyTorch and prints the ratio.
+// time of only its matrix products. usage: bench_train_mlp BATCH THREADS [ROUNDS]
+// bench/train_mlp runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { STEPS = 300 };
 
-// What the products of a step read, each in memory of its own as in the step.
+// Operands of a step's products, each in separate memory as in the step.
 enum { X, W1, H1, W2, H2, W3, D3, D2, D1, OPERANDS };
 
 typedef struct product {
@@ -51,7 +51,7 @@ static bel_status *compile_products(int64_t batch, bel_graph *graph, bel_program
     return bel_program_compile(graph, shapes, outputs, PRODUCTS, &one_by_one, out_program);
 }
 
-// Seconds of STEPS times the step's eight products, by the same kernels and tiles.
+// Measures seconds of STEPS times the step's eight products, by the same kernels and tiles.
 static bel_status *products(int64_t batch, int threads, double *out_seconds)
 {
     enum { OPERAND_FLOATS = BENCH_PIXELS * 512 };

@@ -1,8 +1,8 @@
 // The models gru and lstm (40 numbers a step, 128 units, 10 classes) with SGD momentum on synthetic
 // sequences of 20 to 100 steps, padded batches of 32: examples per second of the whole training
 // path. usage: bench_train_rnn gru|lstm THREADS [ROUNDS]; bench/train_rnn runs it beside PyTorch
-// and prints the ratio. With 0 rounds it trains, with Adam, on what only memory solves: of items in
-// noise one is marked and is the class; prints the accuracy on other sequences.
+// and prints the ratio. With 0 rounds it trains, with Adam, on a task that needs memory: of items
+// in noise one is marked, and its value is the class. It prints the accuracy on other sequences.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ enum {
 static float x[RECORDS + HELD_OUT][MOST][WIDTH];
 static int64_t lengths[RECORDS + HELD_OUT], labels[RECORDS + HELD_OUT];
 
-// The numbers of a step: an item of CLASSES, whether it is the marked one, noise.
+// Fills the numbers of a step: an item of CLASSES, whether it is the marked one, noise.
 static void fill(void)
 {
     bel_rng_key key = bel_rng_key_make(1, "bench", 0);
@@ -63,7 +63,7 @@ static bel_status *open_input(void *user, const bel_estimator *estimator, bel_mo
     return NULL;
 }
 
-// Trains, and with `evaluate` also does that.
+// Trains, and evaluates if `evaluate`.
 static bel_status *train(const char *model, int threads, int64_t steps, bool evaluate,
                          bel_result *out_result)
 {

@@ -1,7 +1,7 @@
-// Unpacking a gzip'd IDX file of 60,000 images of 28 × 28, as bel_file_read does it, over a plain
-// loop of zlib's gzread into memory of the right size. Half of an image is zeros, the rest is noise
-// around a level, which packs to about half: Fashion-MNIST's share. In turns; the medians.
-// usage: bench_unpack [ROUNDS [FILE]] (a .gz of your own instead)
+// Unpacking a gzip'd IDX file of 60,000 images of 28 × 28 by bel_file_read, over a plain loop of
+// zlib's gzread into memory of the right size. Half of an image is zeros, the rest is noise around
+// a level, which compresses to about half, as Fashion-MNIST does. In turns; medians.
+// usage: bench_unpack [ROUNDS [FILE]] (FILE: another .gz)
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

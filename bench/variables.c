@@ -1,6 +1,6 @@
-// How a step and the way to the first one grow with the number of variables: a chain of layers
-// [8 × 8] with bias and a layer of classes behind it, batch 8, SGD, one thread. The whole of
-// bel_train: seconds of a run of one step, its two checkpoints included, and ms a step, from the
+// Growth of the times of a step and of the first step with the number of variables: a chain of
+// layers [8 × 8] with bias and a final layer of classes, batch 8, SGD, one thread. It runs all of
+// bel_train: seconds of a run of one step with its two checkpoints, and ms a step, from the
 // difference between a long run and a short one. In turns with PyTorch's eager step of the same
 // chain (variables_torch.py); the best of the rounds. Without PyTorch only Belfry's figures.
 // usage: bench_variables [ROUNDS [VARIABLES]] (in the repository's root, for the script)
@@ -14,9 +14,9 @@
 
 enum { WIDTH = 8, CLASSES = 4, BATCH = 8, RECORDS = 64, MAX_ROUNDS = 99 };
 
-static int layer_count; // of the model
+static int layer_count; // layers of the model
 
-// Orthogonal kernels keep the size of what goes through thousands of them.
+// Orthogonal kernels preserve the norm of activations through thousands of layers.
 static bel_value *layer(bel_graph *g, bel_value *x, int64_t units, const char *name)
 {
     bel_shape kernel_shape = BEL_SHAPE(WIDTH, units), bias_shape = BEL_SHAPE(units);
@@ -65,7 +65,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// Seconds of a run, and of the steps in it.
+// Measures seconds of a run, and of its steps.
 static bel_status *train(int64_t steps, double *out_seconds, double *out_step_seconds)
 {
     char folder[] = "/tmp/belfry-bench-XXXXXX";
@@ -85,11 +85,11 @@ static bel_status *train(int64_t steps, double *out_seconds, double *out_step_se
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9;
     *out_step_seconds = result.train_seconds;
     bel_estimator_destroy(estimator);
-    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
+    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is harmless
     return status;
 }
 
-// Ms a step of the peer; 0: PyTorch is not there.
+// Measures the peer's ms a step; 0: no PyTorch.
 static double theirs(int64_t steps)
 {
     char command[512];

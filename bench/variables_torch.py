@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The peer of bench_variables: a chain of layers [8 x 8] with bias and one of 4 classes behind it,
-batch 8, SGD, one thread, eager. Prints ms a step, the best. usage: variables_torch.py LAYERS STEPS"""
+"""The peer of bench_variables: a chain of layers [8 x 8] with bias and a final one of 4 classes,
+batch 8, SGD, one thread, eager. Prints the best ms a step. usage: variables_torch.py LAYERS STEPS"""
 import sys
 import time
 

@@ -1,7 +1,8 @@
 // A wide and deep model: 26 fields of ids in tables of 16 floats and of 1, 13 numbers, layers 256,
-// 128, 1; batches of 512. One worker with one thread beside PyTorch with sparse embeddings; two
-// workers, as threads of one process and as processes with a parameter server, beside two processes
-// of DDP (wide_deep_torch.py), in turns, medians. Without PyTorch only Belfry's figures.
+// 128, 1; batches of 512. One worker with one thread is compared with PyTorch with sparse
+// embeddings. Two workers, as threads of one process and as processes with a parameter server, are
+// compared with two processes of DDP (wide_deep_torch.py). In turns, medians. Without PyTorch only
+// Belfry's figures.
 // usage: bench_wide_deep [ROUNDS [SCRIPT]]
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static double train(const char *folder, const char *optimizer, int workers)
     return result.examples_per_second;
 }
 
-// This process becomes a member of a cluster with one parameter server.
+// Turns this process into a member of a cluster with one parameter server.
 static void take_role(const char *folder, const char *role, int index, int workers)
 {
     char text[512], name[32];
@@ -114,7 +115,7 @@ static void take_role(const char *folder, const char *role, int index, int worke
     setenv("BELFRY_TASK", text, 1);
 }
 
-// `out` gets the rate. This process itself stays free of a member's threads, which no fork copies.
+// `out` receives the rate. This process never has a member's threads, which a fork would not copy.
 static void start_member(const char *folder, const char *role, int index, const char *optimizer,
                          int workers, int out)
 {
@@ -147,11 +148,11 @@ static double ours(const char *optimizer, int workers, bool processes)
     if (mkdtemp(folder) == NULL) abort();
     double rate =
         processes ? train_processes(folder, optimizer, workers) : train(folder, optimizer, workers);
-    bel_status_ignore(bel_dir_remove(folder)); // in /tmp: no harm if it stays
+    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is harmless
     return rate;
 }
 
-// 0: PyTorch is not there.
+// Measures the peer; 0: no PyTorch.
 static double theirs(const char *script, const char *optimizer, int64_t rows, int processes)
 {
     char command[512];

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The peer of bench_wide_deep: 26 fields of 16 floats and of 1 in sparse embeddings, 13 numbers, layers 256, 128, 1; a process alone, or two of
-PyTorch DDP over gloo, one thread each. Prints examples/s.
-usage: wide_deep_torch.py sgd|adagrad ROWS PROCESSES          (a rank: … PROCESSES RANK STORE)"""
+"""The peer of bench_wide_deep: 26 fields of 16 floats and of 1 in sparse embeddings, 13 numbers, layers 256, 128, 1;
+one process, or two of PyTorch DDP over gloo, one thread each. Prints examples/s.
+usage: wide_deep_torch.py sgd|adagrad ROWS PROCESSES          (one rank: … PROCESSES RANK STORE)"""
 import os
 import subprocess
 import sys

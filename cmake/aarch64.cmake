@@ -1,5 +1,5 @@
 # Builds for aarch64 on another machine: gcc's cross compiler, Debian's libraries unpacked in
-# build/aarch64-root (tools/check-aarch64 does that), and tests run by qemu.
+# build/aarch64-root (tools/check-aarch64 does that), and qemu for the tests.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,5 +1,5 @@
-# Which instruction-set levels the vector kernels are compiled for, and with which flags: the rows of
-# src/base/isa_levels.h. An unknown processor gets the portable build.
+# Instruction-set levels of the vector kernels, and the flags of each: the rows of src/base/isa_levels.h. An
+# unknown processor gets the portable build.
 option(BELFRY_PORTABLE "Vector kernels for no particular processor, without fused multiply-add" OFF)
 
 if(NOT BELFRY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")

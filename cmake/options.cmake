@@ -28,7 +28,7 @@ if(BELFRY_SANITIZE)
         -fsanitize=${BELFRY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_link_options(belfry_build_flags INTERFACE -fsanitize=${BELFRY_SANITIZE})
     target_compile_definitions(belfry_build_flags INTERFACE BEL_SANITIZE="${BELFRY_SANITIZE}")
-    # Loops whose accesses are checked are not vectorized, of which clang warns where they were to be.
+    # Loops with checked accesses are not vectorized. clang warns about those that ask for it.
     if(CMAKE_C_COMPILER_ID MATCHES Clang)
         target_compile_options(belfry_build_flags INTERFACE -Wno-pass-failed)
     endif()
@@ -37,7 +37,7 @@ if(BELFRY_FUZZ)
     if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
         message(FATAL_ERROR "BELFRY_FUZZ needs clang: cmake --preset fuzz")
     endif()
-    # Counts which branches an input takes; the programs of tests/fuzz alone are linked with the driver.
+    # Counts the branches that an input takes. Only the programs of tests/fuzz are linked with the driver.
     target_compile_options(belfry_build_flags INTERFACE -fsanitize=fuzzer-no-link)
     target_link_options(belfry_build_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -1,21 +1,22 @@
-# The files that are installed besides the program, the libraries and the headers, and two Debian packages of all that:
+# Installed files besides the program, the libraries and the headers, and two Debian packages of all of them:
 # `cpack -G DEB` in a build folder, or `cmake --build --preset release --target package`, makes
 # belfry_VERSION_ARCHITECTURE.deb and belfry-dev_VERSION_ARCHITECTURE.deb.
 #
-# belfry has all that a host of a job needs: also the shared library and the headers, as hosts compile packages
-# (--package_path). belfry-dev has the static libraries of programs that run models or learn (component dev, small.cmake);
-# it depends on the packages that these are linked with. dpkg-shlibdeps reads from the binaries what belfry depends on,
-# so a package is for the release of Debian on which it was built, or a later one with these libraries.
-# package_needs.cmake ends cpack where dpkg-shlibdeps or file is missing. tests/cli/deb.sh looks into both packages,
-# tools/check-package installs them into a fresh system.
+# belfry contains everything that a host of a job needs, including the shared library and the headers, as
+# hosts compile packages (--package_path). belfry-dev has the static libraries of programs that run models or
+# learn (component dev, small.cmake). It depends on the packages that these are linked with. dpkg-shlibdeps
+# reads belfry's dependencies from the binaries. So a package is for the release of Debian on which it was
+# built, or a later one with these libraries. package_needs.cmake ends cpack if dpkg-shlibdeps or file is
+# missing. tests/cli/deb.sh checks the contents of both packages, and tools/check-package installs them into a
+# fresh system.
 
 install(FILES README.md CHANGELOG.md SECURITY.md cluster.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/belfry-dev RENAME copyright COMPONENT dev)
 install(FILES bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
-# CMakeLists.txt of the folder itself belongs to the build of Belfry. Modes are said, since those of a checkout depend on
-# the builder's umask.
+# The folder's CMakeLists.txt belongs to the build of Belfry. Modes are explicit, since those of a checkout
+# depend on the builder's umask.
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     REGEX "/examples/CMakeLists\\.txt$" EXCLUDE
     PATTERN build EXCLUDE
@@ -40,7 +41,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_MAIN_PACKAGE_NAME belfry)
 set(CPACK_DEBIAN_MAIN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_MAIN_PACKAGE_SECTION science)
-# The first line of each description is the summary of that package: one for all would be put before it.
+# The first line of each description is that package's summary. A common one would be put before it.
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
 set(CPACK_DEBIAN_MAIN_DESCRIPTION
 "${PROJECT_DESCRIPTION}
@@ -63,13 +64,13 @@ set(CPACK_DEBIAN_DEV_DESCRIPTION
 Static libraries for programs that run models, belfry-predictor, and for
 programs that continue to learn, belfry-learner. The headers and examples are
 in the package belfry.")
-# The headers are in the same version of belfry; BELFRY_SMALL_NEEDS are the packages that the static libraries need.
+# belfry of the same version has the headers. BELFRY_SMALL_NEEDS are the packages of the static libraries.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "belfry (= ${PROJECT_VERSION}), ${BELFRY_SMALL_NEEDS}")
-set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF) # it has no shared objects
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF) # it contains no shared objects
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$") # otherwise it would be the builder's
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$") # the default is the builder's
     set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64)$")
     set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)

@@ -1,5 +1,5 @@
-# cpack runs it first. Without dpkg-shlibdeps or file, cpack would make a Debian package that depends on no library, and
-# only warn. PATH is the only place that counts, as it is for cpack itself.
+# cpack runs it first. Without dpkg-shlibdeps or file, cpack would make a Debian package without dependencies,
+# and only warn. Only PATH counts, as for cpack itself.
 if(CPACK_GENERATOR STREQUAL "DEB")
     foreach(program dpkg-shlibdeps file)
         find_program(found ${program} PATHS ENV PATH NO_DEFAULT_PATH NO_CACHE)

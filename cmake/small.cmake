@@ -1,14 +1,14 @@
-# The small libraries: libbelfry_predictor.a of programs that only run models, and libbelfry_learner.a of those that learn
-# as well. They are rooms of src/, compiled once more (BEL_SMALL), each function in a section of its own, so that a program
-# linked with --gc-sections has what it may call. The predictor is without operations that training alone makes
-# (BEL_INFERENCE, which src/ops/op_table.c alone looks at). docs/predictor.md says what that comes to, and what these two
-# make of it:
+# The small libraries: libbelfry_predictor.a for programs that only run models, and libbelfry_learner.a for
+# those that also learn. They are rooms of src/, compiled a second time (BEL_SMALL) with each function in a
+# separate section. So a program linked with --gc-sections has only the functions that it may call. The
+# predictor lacks the operations that only training makes (BEL_INFERENCE, which only src/ops/op_table.c
+# reads). docs/predictor.md describes the effect of that, and of these two settings:
 set(BELFRY_PREDICTOR_LEVELS "${BELFRY_LEVELS}" CACHE STRING
     "Instruction-set levels of the small libraries, of: ${BELFRY_LEVELS}")
 set(BELFRY_PREDICTOR_WITHOUT "" CACHE STRING
     "Operations that the small libraries leave out, by their names in src/ops/ops.def (GRU;LSTM;...)")
 
-# Which operations are kept, for src/ops/op_table.c.
+# The operations that are kept, for src/ops/op_table.c.
 set(kept "")
 set(unknown ${BELFRY_PREDICTOR_WITHOUT})
 file(READ src/ops/ops.def rows)
@@ -44,18 +44,18 @@ foreach(level IN LISTS without)
     target_compile_definitions(belfry_small_flags INTERFACE BEL_WITHOUT_${level})
 endforeach()
 
-# Objects of source files, the same in whatever library they are.
+# Compiles source files to objects, which both libraries share.
 function(belfry_small_objects name)
     add_library(${name} OBJECT ${ARGN})
     target_link_libraries(${name} PRIVATE belfry_small_flags)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# The Debian packages that a program needs which is linked with one of the libraries: those of Requires and Libs in
+# The Debian packages that a program linked with one of the libraries needs: those of Requires and Libs in
 # belfry-small.pc.in.
 set(BELFRY_SMALL_NEEDS "libprotobuf-c-dev, libjansson-dev, libc6-dev")
 
-# A library of such objects, with its pkg-config file; `description` is that file's.
+# Makes a library of such objects, with its pkg-config file; `description` goes into that file.
 function(belfry_small_library name pkg description)
     set(objects "")
     foreach(part IN LISTS ARGN)
@@ -73,7 +73,7 @@ function(belfry_small_library name pkg description)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${pkg}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endfunction()
 
-# What runs, as fast as elsewhere.
+# Code that runs, as fast as elsewhere.
 set(room_files "")
 foreach(room ops runtime predictor)
     list(APPEND room_files src/${room}/*.c)
@@ -82,7 +82,8 @@ file(GLOB_RECURSE running CONFIGURE_DEPENDS ${room_files})
 list(FILTER running EXCLUDE REGEX "(_isa|product_openblas|op_table)\\.c$")
 belfry_small_objects(belfry_small_running ${running})
 
-# What works while a model is loaded: small. Of the ground what these rooms call; it knows no library but jansson.
+# Code that works while a model is loaded, compiled for size. It includes the parts of src/base that these
+# rooms call; its only library is jansson.
 set(room_files "")
 foreach(room tensor graph passes onnx)
     list(APPEND room_files src/${room}/*.c)
@@ -96,7 +97,7 @@ endforeach()
 belfry_small_objects(belfry_small_loading ${loading} ${BELFRY_PROTO}/onnx.pb-c.c)
 target_compile_options(belfry_small_loading PRIVATE $<$<CONFIG:Release>:-Os>)
 
-# What a learner has besides: update rules and rows, which run, and checkpoints, which do not.
+# The learner's additions: update rules and rows, which run, and checkpoints, which do not.
 file(GLOB learning CONFIGURE_DEPENDS src/learner/*.c src/optim/*.c src/ps/table/*.c)
 list(FILTER learning EXCLUDE REGEX "_isa\\.c$")
 foreach(name layout norms space initial row_set)

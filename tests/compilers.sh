@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The programs that two compilers built train to the same digest, on digits and on Fashion-MNIST.
+# Checks that the programs of two compilers train to the same digest, on digits and on Fashion-MNIST.
 # usage: tests/compilers.sh BUILD_A BUILD_B
 set -euo pipefail
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that different processors and instruction-set levels run train the same models to the same
+# Checks that programs on different processors and instruction-set levels train the same models to the same
 # digests, on the digits.
 # usage: tests/processors.sh COMMAND…     each runs belfry: "env BELFRY_ISA=v2 build/release/tools/belfry"
 set -euo pipefail

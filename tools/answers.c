@@ -1,6 +1,7 @@
-// A field is quoted where RFC 4180 wants it. Probabilities have the nine digits that hold every
-// F32; a predicted number has nine of what the model computes, which is how far it lies from the
-// mean label, and so more where that is large.
+// Predictions as CSV or JSON. A field is quoted if RFC 4180 requires it. Probabilities have nine
+// digits, which represent every F32 exactly. The model computes a number's distance from the mean
+// label. A predicted number has nine digits of that distance, and so more in all if the mean is
+// large.
 #include "answers.h"
 
 #include <math.h>
@@ -29,12 +30,22 @@ void bel_answer_field(bel_str *out, const char *text)
 
 static void put_number(bel_str *out, double value, bool json)
 {
-    char text[BEL_F32_TEXT];
     if (json && !isfinite(value)) {
         bel_str_puts(out, "null");
     } else {
-        bel_str_append(out, text, bel_format_f32((float)value, text));
+        out->length += bel_format_f32((float)value, bel_str_room(out, BEL_F32_TEXT));
     }
+}
+
+// Numbers of CSV, each with a comma in front.
+static void put_numbers(bel_str *out, const bel_tensor *values, int count)
+{
+    char *to = bel_str_room(out, (size_t)count * (BEL_F32_TEXT + 1));
+    for (int i = 0; i < count; i++) {
+        *to++ = ',';
+        to += bel_format_f32((float)bel_answer_element(values, i), to);
+    }
+    out->length = (size_t)(to - out->text);
 }
 
 static void put_prediction(const bel_answers *answers, double value, bel_str *out)
@@ -68,7 +79,7 @@ double bel_answer_element(const bel_tensor *row, int64_t i)
     return 0;
 }
 
-// As an evaluation compares them, in F32.
+// Compares in F32, as an evaluation does.
 static bool is_above(const bel_tensor *row, int64_t i, double threshold)
 {
     return bel_answer_element(row, i) > (double)(float)threshold;
@@ -78,6 +89,12 @@ int64_t bel_answer_class(const bel_tensor *row, double threshold)
 {
     int64_t count = bel_shape_elements(&row->shape), best = 0;
     if (count == 2 && threshold != 0.5) return is_above(row, 1, threshold);
+    if (row->dtype == BEL_DTYPE_F32) {
+        const float *values = row->data;
+        for (int64_t i = 1; i < count; i++)
+            if (values[i] > values[best]) best = i;
+        return best;
+    }
     for (int64_t i = 1; i < count; i++)
         if (bel_answer_element(row, i) > bel_answer_element(row, best)) best = i;
     return best;
@@ -88,7 +105,7 @@ static bool has_several(const bel_columns *columns)
     return bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
 }
 
-// Of classes, or of labels.
+// Returns the number of classes, or of labels.
 static int probability_count(const bel_columns *columns)
 {
     return has_several(columns) ? bel_columns_label_count(columns)
@@ -100,7 +117,7 @@ static const char *probability_name(const bel_columns *columns, int i)
     return has_several(columns) ? bel_columns_label_at(columns, i) : bel_columns_class(columns, i);
 }
 
-// The names of the labels that are predicted, a bar between them, or as a list of JSON.
+// Appends the names of the predicted labels, separated by bars, or as a JSON list.
 static void put_chosen(const bel_answers *answers, const bel_tensor *values, int count,
                        bel_str *out)
 {
@@ -163,16 +180,13 @@ static void put_csv(const bel_answers *answers, int64_t example, const bel_str *
     } else {
         bel_answer_field(out, class_name(answers, prediction));
     }
-    for (int i = 0; i < classes; i++) {
-        bel_str_puts(out, ",");
-        put_number(out, bel_answer_element(prediction, i), false);
-    }
+    put_numbers(out, prediction, classes);
 }
 
 static void put_json(const bel_answers *answers, int64_t example, const bel_str *cells,
                      const void *prediction, int classes, bel_str *out)
 {
-    // Of cells that are no UTF-8.
+    // Holds repaired copies of cells that are not UTF-8.
     bel_arena *arena = answers->name_count > 0 ? bel_arena_create() : NULL;
     bel_str_printf(out, "{\"example\":%lld", (long long)example);
     if (answers->rows != NULL)

@@ -1,12 +1,10 @@
-// The belfry command: finds the verb, reads its flags, sets up the log, and turns what comes
-// back into one line on stderr and an exit code (docs/command.md). Verbs return a status and
-// never exit: the one place that ends the process is main, behind the flush of stdout, whose
-// failure is an error like any other.
+// The belfry command: finds the verb, parses its flags, sets up the log, and turns the result into
+// one line on stderr and an exit code (docs/command.md). Verbs return a status and never exit. Only
+// main ends the process, after it has flushed stdout; a failed flush is an error like any other.
 //
-// The log is configured as soon as the flags are read, also when they are wrong, so that the
-// error has the form that was asked for. A verb without a summary is for other verbs and stands
-// in no list. Verbs that start others (bel_command_run) go through the same way, with flags of
-// their own.
+// The log is configured as soon as the flags are parsed, even if they are wrong, so that the error
+// has the requested form. A verb without a summary serves other verbs and is not listed. Verbs that
+// start others (bel_command_run) use the same path with separate flags.
 #include <stdio.h>
 #include <string.h>
 
@@ -34,47 +32,47 @@ static const bel_verb verbs[] = {
     {"predict", BEL_VERB_PREDICT, "[flags]", "one line for each example", bel_verb_predict, false},
     {"export", BEL_VERB_EXPORT, "[flags]", "a checkpoint as an ONNX model", bel_verb_export, false},
     {"inspect", BEL_VERB_INSPECT, "FOLDER|MODEL [flags]",
-     "what a checkpoint holds, and its digest; what an ONNX model is", bel_verb_inspect, true},
-    {"bench", BEL_VERB_BENCH, "MODEL [flags]", "how fast an ONNX model is", bel_verb_bench, true},
-    {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "what the columns of CSV files are",
+     "contents and digest of a checkpoint; nodes of an ONNX model", bel_verb_inspect, true},
+    {"bench", BEL_VERB_BENCH, "MODEL [flags]", "speed of an ONNX model", bel_verb_bench, true},
+    {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "description of the columns of CSV files",
      bel_verb_columns, true},
     {"cross_validate", BEL_VERB_CROSS_VALIDATE, "[flags]",
      "metrics of models trained on all but a part of the data", bel_verb_cross_validate, false},
     {"tune", BEL_VERB_TUNE, "--try NAME=VALUES [flags]", "search for flags that train better",
      bel_verb_tune, false},
     {"graph", BEL_VERB_GRAPH, "[training flags]",
-     "what a training step computes, its memory and where its time goes", bel_verb_graph, false},
+     "instructions, memory and time of a training step", bel_verb_graph, false},
     {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
-     "train_and_evaluate, in many processes if asked to", bel_verb_local_train, true},
+     "train_and_evaluate, in one or several processes", bel_verb_local_train, true},
     {"local ranks", BEL_VERB_LOCAL_RANKS, "[flags] -- PROGRAM [arguments]",
      "a program as processes that call each other", bel_verb_local_ranks, true},
     {"rank", BEL_VERB_RANK, "[flags] -- [training flags]",
      "a rank of mpirun or srun as a process of a cluster", bel_verb_rank, true},
     {"jobs submit training", BEL_VERB_JOBS_SUBMIT, "NAME [flags] -- [training flags]",
-     "start a job that goes on by itself", bel_verb_jobs_submit, true},
+     "start a job in the background", bel_verb_jobs_submit, true},
     {"jobs list", BEL_VERB_JOBS_LIST, "[flags]", "all jobs, newest first", bel_verb_jobs_list,
      false},
     {"jobs describe", BEL_VERB_JOBS_DESCRIBE, "NAME [flags]", "everything about a job",
      bel_verb_jobs_describe, true},
     {"jobs cancel", BEL_VERB_JOBS_CANCEL, "NAME [flags]", "ask a job to save and end",
      bel_verb_jobs_cancel, true},
-    {"jobs resume", BEL_VERB_JOBS_RESUME, "NAME [flags]",
-     "let a job that has ended, or was lost, go on", bel_verb_jobs_resume, true},
+    {"jobs resume", BEL_VERB_JOBS_RESUME, "NAME [flags]", "continue a job that ended or was lost",
+     bel_verb_jobs_resume, true},
     {"jobs remove", BEL_VERB_JOBS_REMOVE, "NAME [flags]",
-     "forget a job that has ended, and its logs; the model stays", bel_verb_jobs_remove, true},
-    {"jobs scale", BEL_VERB_JOBS_SCALE, "NAME --worker_count N", "let a job go on with N workers",
+     "remove an ended job's record and logs; the model stays", bel_verb_jobs_remove, true},
+    {"jobs scale", BEL_VERB_JOBS_SCALE, "NAME --worker_count N", "continue a job with N workers",
      bel_verb_jobs_scale, true},
-    {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "what a job's processes say",
+    {"jobs stream-logs", BEL_VERB_JOBS_LOGS, "NAME [flags]", "logs of a job's processes",
      bel_verb_jobs_stream_logs, true},
     {"jobs top", BEL_VERB_JOBS_TOP, "[NAME] [flags]",
-     "how far running jobs are, or what the workers and shards of one do", bel_verb_jobs_top, true},
+     "progress of running jobs, or of one job's workers and shards", bel_verb_jobs_top, true},
     {"supervise", BEL_VERB_SUPERVISE, "NAME [flags]", NULL, bel_verb_supervise, true},
     {"carry", BEL_VERB_CARRY, "", NULL, bel_verb_carry, false},
-    {"new", BEL_VERB_NEW, "NAME", "a model package of your own, to begin with", bel_verb_new, true},
+    {"new", BEL_VERB_NEW, "NAME", "create a model package to start from", bel_verb_new, true},
     {"experiment batch_norm", BEL_VERB_EXPERIMENT, "[flags]",
      "batch normalisation over 8 replicas beside that of one", bel_verb_experiment_batch_norm,
      false},
-    {"doctor", BEL_VERB_DOCTOR, "[flags]", "whether this machine is fit to train", bel_verb_doctor,
+    {"doctor", BEL_VERB_DOCTOR, "[flags]", "check whether this machine can train", bel_verb_doctor,
      false},
     {"certs", BEL_VERB_CERTS, "FOLDER [flags]", "certificates for TLS between a job's processes",
      bel_verb_certs, true},
@@ -91,13 +89,13 @@ enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
 // --- Finding a verb -----------------------------------------------------------------------------
 
-// The length of the first word.
+// Returns the length of the first word.
 static size_t word_length(const char *name)
 {
     return strcspn(name, " ");
 }
 
-// How many words of the command line are the verb's whole name; 0: it is another one.
+// Returns the number of words if the command line begins with the verb's whole name, else 0.
 static int match_words(const bel_verb *v, int count, const char *const *words)
 {
     const char *rest = v->name;
@@ -124,7 +122,7 @@ const bel_verb *bel_verb_at(size_t index)
     return index < VERB_COUNT ? &verbs[index] : NULL;
 }
 
-// Whether the word is the first of verbs of several words, as "jobs" is.
+// Returns true if the word is the first of verbs of several words, such as "jobs".
 static bool is_group(const bel_verb *v, const char *word)
 {
     size_t length = word_length(v->name);
@@ -138,7 +136,7 @@ static bool any_group(const char *word)
     return false;
 }
 
-// "jobs" was typed, but what follows is none of its verbs.
+// Error for a word such as "jobs" that is not followed by one of its verbs.
 static bel_status *unknown_in_group(int count, char *const *words)
 {
     const char *names[VERB_COUNT];
@@ -185,7 +183,7 @@ static bel_status *unknown_verb(int count, char *const *words)
 
 // --- Help ---------------------------------------------------------------------------------------
 
-// All verbs, or those of a group.
+// Prints all verbs, or those of a group.
 static bel_status *print_usage(const char *group)
 {
     bel_str text = {0};
@@ -217,10 +215,10 @@ static size_t count_flags(const bel_options *options)
     return count;
 }
 
-// Arguments behind --help or -h are words that are looked for among the flags.
+// Chooses the flags that match the words after --help or -h.
 static bel_options_choice choose_flags(const bel_options *options)
 {
-    enum { FEW = 20 }; // which are shown as they are
+    enum { FEW = 20 }; // up to this number all flags are shown
     bool is_long = bel_options_bool(options, "help");
     size_t before = bel_options_arguments_before(options, is_long ? "help" : "h"), count;
     const char *const *arguments = bel_options_arguments(options, &count);
@@ -280,9 +278,9 @@ static void configure_log(const bel_options *options)
     bel_log_show_time(bel_options_bool(options, "log_time"));
 }
 
-// The package that arguments or their --config_file name, looked for before they can be read as a
-// whole, since it adds flags of its own. NULL: there is none, or the arguments are wrong, which is
-// reported when they are read. Free with bel_free.
+// Finds the --package of the arguments or their --config_file before the full parse, because the
+// package adds flags. NULL: no package, or the arguments are wrong, which the full parse reports.
+// Free with bel_free.
 static char *find_package(const bel_options *like, int count, char *const *arguments)
 {
     bel_options *options = bel_options_create_like(like);
@@ -290,7 +288,7 @@ static char *find_package(const bel_options *like, int count, char *const *argum
     const char *file = bel_options_string(options, "config_file");
     if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file));
     const char *package = bel_options_string(options, "package");
-    if (bel_options_is_given(options, "model")) package = NULL; // they exclude each other
+    if (bel_options_is_given(options, "model")) package = NULL; // mutually exclusive
     char *path = package != NULL ? bel_xstrdup(package) : NULL;
     bel_options_destroy(options);
     return path;
@@ -316,10 +314,10 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
     bel_status *unusable = add_package_flags(options, count, arguments);
     bel_status *status = bel_options_parse(options, count, arguments);
     if (unusable != NULL) {
-        bel_status_ignore(status); // which may be of flags that the package would have
+        bel_status_ignore(status); // possibly about flags that the package would add
         status = unusable;
     }
-    configure_log(options); // so that also an error of the flags has the form that is asked for
+    configure_log(options); // now also an error of the flags has the requested form
     if (status != NULL || bel_command_wants_help(options)) return status;
     const char *config_file = bel_options_string(options, "config_file");
     if (config_file == NULL) return NULL;
@@ -328,7 +326,7 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
     return NULL;
 }
 
-// The package of a model that is read, unless a flag names the model.
+// Finds the package of the model to read, unless a flag names the model.
 static bel_status *find_kept(const bel_options *options, char **out_path)
 {
     bool named = bel_options_is_given(options, "package") || bel_options_is_given(options, "model");
@@ -340,9 +338,9 @@ static bel_status *find_kept(const bel_options *options, char **out_path)
     return status;
 }
 
-// Makes a --package flag that the user has not typed: of the package that --package_path of a
-// training verb builds, or that the folder of a model has kept. *out_flag: NULL if there is none;
-// free with bel_free.
+// Makes a --package flag that the user has not typed, for the build of --package_path of a training
+// verb, or for the package kept in a model's folder. *out_flag: NULL without a package; free with
+// bel_free.
 static bel_status *provide_package(const bel_options *like, int count, char *const *arguments,
                                    char **out_flag)
 {
@@ -351,7 +349,7 @@ static bel_status *provide_package(const bel_options *like, int count, char *con
     bool builds = bel_options_has(like, "package") && bel_options_has(like, "package_path");
     if (!reads && !builds) return NULL;
     bel_options *options = bel_options_create_like(like);
-    bel_status_ignore(bel_options_parse(options, count, arguments)); // comes again
+    bel_status_ignore(bel_options_parse(options, count, arguments)); // the full parse reports it
     const char *file = bel_options_string(options, "config_file");
     if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file)); // the same
     const char *model_dir = bel_options_string(options, "model_dir");
@@ -416,7 +414,7 @@ static bool is_help_flag(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-// "help", "help VERB" or "help VERB WORD": the flag is put behind the verb's words.
+// Runs "help", "help VERB" or "help VERB WORD": inserts the flag after the verb's words.
 static bel_status *help(int count, char *const *words, int *out_exit_code)
 {
     static char flag[] = "--help";

@@ -1,7 +1,7 @@
-// Verb bench: how fast a model is, and beside another one. A sample is a few runs where one is too
-// short for the clock. With two models rounds alternate, so that what else the machine does falls
-// on both, and the ratio is that of their medians. Inputs are filled from a seed: floats in
-// [-1, 1), whole numbers 0 or 1, which are in range wherever there are two of something.
+// Verb bench: speed of a model, optionally compared with another. A sample is several runs if one
+// run is too short for the clock. With two models rounds alternate, so that other load on the
+// machine affects both. The ratio is that of their medians. Inputs are filled from a seed: floats
+// in [-1, 1), integers 0 or 1, which are in range if there are two of something.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ enum { ROUND_MS = 100, MOST_SAMPLES = 1 << 20, SAMPLE_NS = 20000, WARM_RUNS = 20
 typedef struct contender {
     const char *path;
     bel_predictor *predictor;
-    void **inputs; // their elements
+    void **inputs; // elements of the inputs
     double load_ms, first_ms;
     int64_t runs_per_sample, runs, spent_ns;
     float *samples; // µs of one run
@@ -74,7 +74,7 @@ static bel_status *bind_inputs(contender *c, const bel_options *options)
 
 // --- Measuring -----------------------------------------------------------------------------------
 
-// Loads, and runs until all is warm; the fastest run says how many make a sample.
+// Loads the model and runs it until it is warm. The fastest run determines the runs of a sample.
 static bel_status *prepare(contender *c, const bel_options *options)
 {
     const bel_predictor_options how = {.size = sizeof how,
@@ -98,7 +98,7 @@ static bel_status *prepare(contender *c, const bel_options *options)
     return NULL;
 }
 
-// Beyond the room for samples later ones take the places of earlier ones.
+// When the sample buffer is full, new samples overwrite the oldest.
 static bel_status *run_round(contender *c, int64_t length_ns)
 {
     int64_t begun = bel_clock_ns(), now = begun;
@@ -148,7 +148,7 @@ static double percentile(const contender *c, int of_hundred)
 typedef struct figure {
     const char *name, *unit;
     double value;
-    int digits; // of the text
+    int digits; // significant digits
 } figure;
 
 enum { FIGURES = 11 };
@@ -179,7 +179,7 @@ static double peak_rss(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024 : 0;
 }
 
-// Whole numbers, such as bytes, have no exponent.
+// Integers, such as bytes, have no exponent.
 static void put_number(double value, int digits, bel_str *out)
 {
     if (digits > 0) {

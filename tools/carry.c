@@ -1,5 +1,5 @@
-// Verb carry: a process of a job on this host, for a supervisor on another one (launch/carry.h).
-// Nobody types it. Its errors come as JSON, as a supervisor reads them.
+// Verb carry: runs a process of a job on this host for a supervisor on another host
+// (launch/carry.h). It is internal. Its errors are JSON, for the supervisor.
 #include "launch/carry.h"
 #include "verbs.h"
 

@@ -1,10 +1,11 @@
-// Keys are of the curve P-256, signatures ECDSA with SHA-256, serial numbers 126 random bits: what
-// every TLS library takes. gRPC compares the address that it calls with the alternative names of
-// the certificate that it is shown, and with nothing else, so the common name is for people alone.
-// As each process of a job calls and is called, one certificate is good for both.
+// X.509 certificates by libcrypto. Keys use the curve P-256, signatures ECDSA with SHA-256, serial
+// numbers 126 random bits: every TLS library accepts these. gRPC compares the address that it calls
+// only with the alternative names of the presented certificate, so the common name is only for
+// people. Each process of a job is client and server, so one certificate serves for both.
 //
-// Names are put into a text of OpenSSL's configuration language; what bel_certificate_is_name has
-// let through has no meaning there. Keys are never asked for a passphrase on the terminal.
+// Names are inserted into a text in OpenSSL's configuration language. No name that passes
+// bel_certificate_is_name has special characters of that language. Keys never prompt for a
+// passphrase on the terminal.
 #include "certificate.h"
 
 #include <arpa/inet.h>
@@ -29,7 +30,7 @@ struct bel_certificate {
     char last_day[16];
 };
 
-// The oldest reason that the library remembers, which is the deepest; it forgets all.
+// Returns the oldest queued error of the library, which is the deepest cause, and clears the queue.
 static bel_status *crypto_error(const char *what)
 {
     char reason[160] = "no reason is given";
@@ -172,7 +173,7 @@ static bool set_name(X509_NAME *name, const char *text)
                                       0) == 1;
 }
 
-// A certificate without extensions and signature; NULL: the library says why.
+// Makes a certificate without extensions and signature; NULL: the error is in libcrypto's queue.
 static X509 *begin(EVP_PKEY *key, const char *name, int64_t days)
 {
     enum { EARLIER_SECONDS = 3600, VERSION_3 = 2 };
@@ -194,7 +195,7 @@ bel_status *bel_certificate_make_authority(int64_t days, bel_pem_pair *out_pair)
         {NID_key_usage, "critical,keyCertSign,cRLSign"},
         {NID_subject_key_identifier, "hash"},
     };
-    unsigned long long number; // two authorities have two names
+    unsigned long long number; // makes the names of two authorities differ
     BEL_TRY(bel_linux_random(&number, sizeof number));
     char name[64];
     bel_snprintf(name, sizeof name, "Belfry job authority %016llx", number);
@@ -262,7 +263,8 @@ bel_status *bel_certificate_make_host(const char *authority_path, const char *au
     return status;
 }
 
-// Letters, digits, '-' and '_', neither of which ends it: the length of the label, 0 for none.
+// Returns the length of a label of letters, digits, '-' and '_', which does not end with '-' or
+// '_'; 0: no label.
 static size_t label_length(const char *text)
 {
     static const char letters[] =
@@ -280,14 +282,14 @@ bool bel_certificate_is_name(const char *text)
     for (;;) {
         size_t length = label_length(label);
         if (length == 0) return false;
-        // A name that ends with a number would be an address, and a wrong one.
+        // A name that ends with a number would be an invalid address.
         if (label[length] == '\0') return strspn(label, "0123456789") < length;
         if (label[length] != '.') return false;
         label += length + 1;
     }
 }
 
-// --- Looking at ---------------------------------------------------------------------------------
+// --- Checking -----------------------------------------------------------------------------------
 
 bool bel_certificate_is_authority(const bel_certificate *certificate)
 {
@@ -304,7 +306,7 @@ double bel_certificate_days_left(const bel_certificate *certificate)
     int days = 0, seconds = 0; // NULL is now
     if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate->x509)) != 1) {
         ERR_clear_error();
-        return -1; // no time that anybody could read
+        return -1; // unreadable time
     }
     return days + seconds / 86400.0;
 }
@@ -335,18 +337,18 @@ bel_status *bel_certificate_check_key(const bel_certificate *certificate, const 
                    certificate->path);
 }
 
-// The further certificates of a file, which lead from the first one to its authority.
+// Reads the other certificates of a file, the chain from the first one to its authority.
 static STACK_OF(X509) * read_chain(const char *path)
 {
     STACK_OF(X509) *chain = sk_X509_new_null();
     BIO *memory = NULL;
     bel_status *status = read_file(path, &memory);
-    bel_status_ignore(status); // it could be read before
+    bel_status_ignore(status); // the file was readable before
     X509 *x509;
     while (chain != NULL && memory != NULL &&
            (x509 = PEM_read_bio_X509(memory, NULL, NULL, NULL)) != NULL)
         if (sk_X509_push(chain, x509) <= 0) X509_free(x509);
-    ERR_clear_error(); // that of the end
+    ERR_clear_error(); // error of the file's end
     BIO_free(memory);
     return chain;
 }
@@ -354,7 +356,7 @@ static STACK_OF(X509) * read_chain(const char *path)
 bel_status *bel_certificate_check_signed(const bel_certificate *certificate,
                                          const char *authority_path)
 {
-    bel_certificate *authority; // for the message, and as the store has none for another file
+    bel_certificate *authority; // for its error: the store reports none for a wrong file
     BEL_TRY(bel_certificate_read(authority_path, &authority));
     bel_certificate_destroy(authority);
     STACK_OF(X509) *chain = read_chain(certificate->path);

@@ -1,11 +1,11 @@
-// Verb certs: an authority of the job's own, and one certificate for all of its hosts. Nothing is
-// written over: a job that runs has these files open at each of its hosts, and a key that is gone
-// cannot be made again. So a new certificate is made where host.pem and host.key are away and the
-// authority is there; other hosts need no new ca.pem then.
+// Verb certs: makes an authority for the job and one certificate for all of its hosts. No file is
+// overwritten: a running job has these files open on each host, and a lost key cannot be restored.
+// A new certificate is made if host.pem and host.key are absent and the authority is there. Other
+// hosts then need no new ca.pem.
 //
-// Files are created with their final mode, keys first, so that no moment shows a key to others, and
-// no certificate lies there without its key. A pair of which one cannot be written leaves none.
-// stdout has what belongs into cluster.yaml and nothing else: it can be appended to the file.
+// Files are created with their final mode, keys first. So a key is never visible to other users,
+// and a certificate never exists without its key. If one file of a pair cannot be written, both are
+// removed. stdout has only the lines for cluster.yaml, so it can be appended to that file.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "results.h"
 #include "verbs.h"
 
-// The four files, as paths.
+// Paths of the four files.
 typedef struct files {
     char *ca, *ca_key, *host, *host_key;
 } files;
@@ -56,7 +56,7 @@ static void add_name(name_list *list, const char *name)
     list->items[list->count++] = name;
 }
 
-// Those of --hosts, or this host's own (`own` keeps it), and the loopback's.
+// Collects the names of --hosts, or this host's name (`own` keeps it), and the loopback's names.
 static bel_status *collect_names(const bel_options *options, char own[256], name_list *out)
 {
     size_t count;
@@ -118,7 +118,7 @@ static bel_status *write_pair(const bel_pem_pair *pair, const char *path, const 
     return status;
 }
 
-// What is there must be both files of an authority, or nothing.
+// Requires both files of an authority, or neither.
 static bel_status *check_files(const files *f, bool *out_has_authority)
 {
     const char *const hosts[] = {f->host, f->host_key};
@@ -140,7 +140,7 @@ static bel_status *check_files(const files *f, bool *out_has_authority)
 
 // --- Making -------------------------------------------------------------------------------------
 
-// It outlives several certificates of hosts: whoever has its ca.pem need not be given another one.
+// An authority outlives several host certificates: hosts with its ca.pem need no other one.
 static bel_status *make_authority(const files *f, int64_t days)
 {
     enum { LEAST_DAYS = 3650 };
@@ -152,7 +152,8 @@ static bel_status *make_authority(const files *f, int64_t days)
     return status;
 }
 
-// An authority that was there must be one, and end no sooner than what it signs.
+// Checks that an existing certificate is an authority's, and that it expires no earlier than the
+// new one.
 static bel_status *check_authority(const files *f, int64_t days)
 {
     BEL_TRY(bel_private_file_check(f->ca_key, "the authority's key"));
@@ -183,9 +184,9 @@ static bel_status *make_host(const files *f, const name_list *names, int64_t day
     return status;
 }
 
-// --- What is said -------------------------------------------------------------------------------
+// --- Output -------------------------------------------------------------------------------------
 
-// A text for YAML, which takes JSON's quotes; without them where it needs none.
+// Appends a text for YAML, which accepts JSON's quotes; unquoted if it needs no quotes.
 static void put_text(bel_str *out, const char *text)
 {
     static const char plain[] =
@@ -230,10 +231,11 @@ static bel_status *report(const files *f, const name_list *names, bool json)
                   "%s is for %s, until %s; it goes to each of the job's hosts, with "
                   "its key and %s",
                   f->host, hosts, bel_certificate_last_day(host), f->ca);
-    bel_log_write(BEL_LOG_INFO,
-                  "%s signs further ones, for whoever has it: keep it away from the job's hosts, "
-                  "which do not need it",
-                  f->ca_key);
+    bel_log_write(
+        BEL_LOG_INFO,
+        "%s signs further ones, for anyone who has it: keep it away from the job's hosts, "
+        "which do not need it",
+        f->ca_key);
     bel_str text = {0};
     if (json) {
         write_json(f, names, bel_certificate_last_day(host), &text);

@@ -1,6 +1,7 @@
-// Verb columns: what the columns of CSV files are, as a table for people on stderr and as the
-// description on stdout, to be edited and given as --columns; with --json the table is on stdout,
-// an object a line. A label that nobody named and that cannot be one is no reason to show nothing.
+// Verb columns: description of the columns of CSV files. It is printed as a table for people on
+// stderr and as a description for --columns, which users can edit, on stdout. With --json the table
+// is on stdout, one object a line. If no flag names the label and no column can be one, the
+// description is printed without a label.
 #include <string.h>
 
 #include "base/log.h"
@@ -20,13 +21,13 @@ static bel_status *look(const bel_options *options, const char *const *paths, in
     bel_status *again = bel_table_infer(options, paths, count, false, out_columns);
     if (again == NULL)
         bel_log_write(BEL_LOG_WARN, "there is no label: %s", bel_status_message(status));
-    bel_status_ignore(again == NULL ? status : again); // told; the first one says more
+    bel_status_ignore(again == NULL ? status : again); // logged; the first error says more
     return again == NULL ? NULL : status;
 }
 
 bel_status *bel_verb_columns(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     size_t count;
     const char *const *paths = bel_options_arguments(options, &count);
     if (count == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "columns: expected a CSV file, got none");

@@ -1,10 +1,9 @@
-// Verbs completion, complete and manual: what shells and man know of this command. All of it comes
-// from the tables of verbs and flags. The script for a shell holds no names: it asks `belfry
-// complete` with the words so far, so that it never is of another version, and there is one answer
-// for three shells.
+// Verbs completion, complete and manual: shell completion and man pages, made from the tables of
+// verbs and flags. The script for a shell contains no names. It runs `belfry complete` with the
+// words so far, so it fits every version, and one implementation serves three shells.
 //
-// The answer is a line for each word that may stand there, with a tab and a few words about it;
-// without lines a shell offers names of files. The last of the words is the one that is written.
+// The answer has a line for each possible word, with a tab and a short description. Without lines
+// the shell offers file names. The last of the words is incomplete: the user is typing it.
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
 
 // --- Scripts -------------------------------------------------------------------------------------
 
-// bash divides words at "=", so `--flag=x` is three of them; what has gone before is taken so, too.
+// bash splits words at "=", so `--flag=x` is three words, also among the earlier ones.
 static const char bash[] =
     "_belfry() {\n"
     "    local word about\n"
@@ -65,7 +64,7 @@ bel_status *bel_verb_completion(const bel_options *options, int *out_exit_code)
     static const struct {
         const char *shell, *script;
     } scripts[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     size_t count;
     const char *const *words = bel_options_arguments(options, &count);
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
@@ -80,8 +79,8 @@ bel_status *bel_verb_completion(const bel_options *options, int *out_exit_code)
 // --- Completing ----------------------------------------------------------------------------------
 
 typedef struct answer {
-    const char *written; // the beginning of the word
-    const char *prefix;  // what stands in front of it and belongs to it: "--flag="
+    const char *written; // beginning of the word that the user types
+    const char *prefix;  // its part before that, such as "--flag="
     bel_str lines;
 } answer;
 
@@ -91,7 +90,7 @@ static void offer(answer *a, const char *word, const char *about)
     bel_str_printf(&a->lines, "%s%s\t%s\n", a->prefix, word, about);
 }
 
-// The next word of each verb that begins with these; groups such as "jobs" once.
+// Offers the next word of each verb that begins with these words; groups such as "jobs" once.
 static void offer_verbs(answer *a, int count, const char *const *words)
 {
     const char *before = "";
@@ -117,7 +116,8 @@ static void offer_verbs(answer *a, int count, const char *const *words)
     if (count == 0) offer(a, "help", "this text, or the flags of a verb");
 }
 
-// With dashes where the user writes them. A switch that is on is turned off.
+// Offers flags, with dashes as the user types them. A switch that is on by default is offered as
+// its negation.
 static void offer_flags(answer *a, const bel_options *options)
 {
     bool dashes = a->written[0] == '-' && a->written[1] == '-' && strchr(a->written + 2, '-');
@@ -133,13 +133,13 @@ static void offer_flags(answer *a, const bel_options *options)
     }
 }
 
-// One of several words: "bash|zsh|fish".
+// Offers the words of a choice: "bash|zsh|fish".
 static void offer_choices(answer *a, const char *choices, const char *about)
 {
     while (*choices != '\0') {
         size_t length = strcspn(choices, "|");
         char *word = bel_xstrndup(choices, length);
-        if (strchr(word, '*') == NULL) offer(a, word, about); // else files that end so
+        if (strchr(word, '*') == NULL) offer(a, word, about); // otherwise file names
         bel_free(word);
         choices += length + (choices[length] == '|');
     }
@@ -156,7 +156,7 @@ static void offer_jobs(answer *a)
 {
     bel_job_record **records = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_registry_list(&records, &count)); // then there are none to offer
+    bel_status_ignore(bel_registry_list(&records, &count)); // no names on failure
     for (size_t i = 0; i < count; i++) {
         offer(a, records[i]->name, bel_job_state_name(records[i]->state));
         bel_job_record_destroy(records[i]);
@@ -164,7 +164,7 @@ static void offer_jobs(answer *a)
     bel_free(records);
 }
 
-// What stands behind "--" are flags of training, or a program with words of its own.
+// Finds the verb for the words after "--": flags of training, or a program with its arguments.
 static const bel_verb *find_inner(int *count, const char *const **words, const bel_verb *v)
 {
     static const char *const training[] = {"train_and_evaluate"};
@@ -179,8 +179,8 @@ static const bel_verb *find_inner(int *count, const char *const **words, const b
     return v;
 }
 
-// The flag whose value is written: "--flag" in front of it, "--flag" and "=" as bash divides them,
-// or "--flag=" in the word itself, which moves to the prefix. NULL: none.
+// Finds the flag whose value the user types: after "--flag", after "--flag" and "=" as bash splits
+// them, or after "--flag=" in the word itself, which moves to the prefix. NULL: no flag.
 static const bel_option *find_flag(answer *a, const bel_options *options, int count,
                                    const char *const *words, char **out_prefix)
 {
@@ -205,10 +205,10 @@ static const bel_option *find_flag(answer *a, const bel_options *options, int co
     if (name == NULL || strncmp(name, "--", 2) != 0) return NULL;
     const bel_option *option = bel_options_find(options, name + 2);
     bool alone = option != NULL && option->type == BEL_OPTION_BOOL && !divided;
-    return alone ? NULL : option; // a switch takes no value as a word of its own
+    return alone ? NULL : option; // a switch takes no separate word as its value
 }
 
-// `words` are those in front of the one that is written.
+// Completes the last word; `words` are those before it.
 static void complete(answer *a, int count, const char *const *words)
 {
     bool helps = count > 0 && strcmp(words[0], "help") == 0;
@@ -241,7 +241,7 @@ static void complete(answer *a, int count, const char *const *words)
 
 bel_status *bel_verb_complete(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     size_t count;
     const char *const *words = bel_options_arguments(options, &count);
     answer a = {.written = count > 0 ? words[count - 1] : "", .prefix = ""};
@@ -253,7 +253,7 @@ bel_status *bel_verb_complete(const bel_options *options, int *out_exit_code)
 
 // --- The manual ----------------------------------------------------------------------------------
 
-// "belfry-jobs-list" of a verb's name.
+// Makes "belfry-jobs-list" from a verb's name.
 static char *page_name(const char *verb)
 {
     char *name = bel_strf("belfry-%s", verb);
@@ -316,7 +316,7 @@ static bel_status *write_overview(const char *folder)
         bel_options_manual_text(v->summary, &page);
         bel_str_puts(&page, "\n");
     }
-    bel_str_puts(&page, ".PP\nEach verb has a page of its own, such as\n.BR belfry\\-train (1).\n"
+    bel_str_puts(&page, ".PP\nEach verb has a separate page, such as\n.BR belfry\\-train (1).\n"
                         ".SH EXIT STATUS\n");
     static const struct {
         const char *code, *meaning;
@@ -332,7 +332,7 @@ static bel_status *write_overview(const char *folder)
 
 bel_status *bel_verb_manual(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     size_t count;
     const char *const *words = bel_options_arguments(options, &count);
     if (count != 1) {

@@ -1,6 +1,6 @@
-// Verb cross_validate: the data are cut into folds, and for each a model is trained on all others
-// and evaluated on it. What a training learns of the columns, it learns of the rows that it is
-// trained on, so nothing of the fold is known to it.
+// Verb cross_validate: splits the data into folds, trains a model on all other folds and evaluates
+// it on the fold. Descriptions of columns are inferred from training rows only, so a model never
+// sees its fold.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ static bool take_fold(void *context, int fold)
     return true;
 }
 
-// The exit code is that of the training that failed.
+// Checks the results. The exit code is that of the failed training.
 static bel_status *check_folds(const bel_study *study, int folds, int *out_exit_code)
 {
     for (int i = 0; i < folds; i++) {
@@ -56,8 +56,8 @@ static void put_metric(bel_str *out, const bel_study *study, int folds, const ch
     bel_str_puts(out, json ? "]}" : "\n");
 }
 
-// Metrics that any fold has, in the order in which they are met: which there are follows from the
-// classes that a fold's training has seen. Free with bel_free.
+// Lists the metrics that any fold has, in order of appearance: a fold's metrics depend on the
+// classes in its training rows. Free with bel_free.
 static const char **all_metrics(const bel_study *study, int folds, int *out_count)
 {
     const char **all = NULL;

@@ -1,11 +1,10 @@
-// From flags to words, a cluster and a plan. The words are the command line of every process of
-// the job, and are also what a job's record keeps: whoever starts, supervises or scales a job
-// makes its plan from the same words and the same cluster file.
+// Makes words, a cluster and a plan from flags. The words are the command line of every process of
+// the job, and a job's record stores them. All processes that start, supervise or scale a job make
+// its plan from the same words and the same cluster file.
 //
-// Their order decides who wins: what stands behind "--" comes first, then flags that hold for the
-// command and for what it starts. Flags that count
-// parts of one process are refused unless they say what the cluster has, so that none goes
-// unread.
+// Later words win: those after "--" come first, then flags for both the command and the processes
+// that it starts. Flags that count parts of one process are refused unless they match the cluster,
+// so that no flag is ignored.
 #include "distribute.h"
 
 #include <stdlib.h>
@@ -37,21 +36,21 @@ static void add_flag(bel_words *words, const char *name, const char *value)
     bel_free(text);
 }
 
-// Flags that hold for the command and for what it starts. Those behind "--" come first, so these
-// win.
+// Flags for both the command and the processes that it starts. They come after the words that
+// follow "--", so they win.
 static const char *const shared_flags[] = {"json",         "log_format",      "log_level",
                                            "log_time",     "quiet",           "trace",
                                            "metrics_port", "metrics_address", "enable_faults"};
 enum { SHARED_FLAG_COUNT = sizeof shared_flags / sizeof shared_flags[0] };
 
-// Of these a program of the user's own is told; the next four concern the command's own log alone.
+// Flags that also reach a user's program; the other shared flags concern only the command's log.
 static bool reaches_programs(const char *flag)
 {
     return strcmp(flag, "log_format") == 0 || strcmp(flag, "log_level") == 0 ||
            strcmp(flag, "log_time") == 0 || strcmp(flag, "quiet") == 0;
 }
 
-// AI Platform's flags that have no meaning here: said once, together.
+// Logs the given AI Platform flags that Belfry ignores, in one line.
 static void say_passed_over(const bel_options *options)
 {
     static const char *const flags[] = {"region",         "runtime_version", "python_version",
@@ -70,7 +69,7 @@ static void say_passed_over(const bel_options *options)
     bel_str_deinit(&list);
 }
 
-// --- A program of the user's own -----------------------------------------------------------------
+// --- The user's program --------------------------------------------------------------------------
 
 static bel_status *take_program(bel_words *words, const bel_options *options,
                                 const char *const *arguments, size_t count)
@@ -80,7 +79,7 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
         bool here = bel_options_has(options, building[i]);
         if (!here || !bel_options_is_given(options, building[i])) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s builds a package for belfry, and behind -- stands the program %s; "
+                       "--%s builds a package for belfry, and the program %s follows --; "
                        "hint: training flags begin with --",
                        building[i], arguments[0]);
     }
@@ -88,7 +87,7 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
         const char *flag = shared_flags[i];
         if (reaches_programs(flag) || !bel_options_is_given(options, flag)) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s is for belfry's own training; the program %s has settings of its own "
+                       "--%s is for belfry's own training; the program %s has separate settings "
                        "(bel_run_config)",
                        flag, arguments[0]);
     }
@@ -96,7 +95,7 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
     if (status != NULL) {
         bel_status *error =
             BEL_ERR(BEL_INVALID_ARGUMENT,
-                    "behind --: expected training flags, which begin with --, or a program; %s",
+                    "after --: expected training flags, which begin with --, or a program; %s",
                     bel_status_message(status));
         bel_status_destroy(status);
         return error;
@@ -108,8 +107,8 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
 
 // --- Training flags ------------------------------------------------------------------------------
 
-// What stands among the flags behind "--"; NULL: nothing. Errors come again, and are reported, when
-// the words are used. Free with bel_free.
+// Finds a flag's value among the training flags after "--"; NULL: absent. Errors are reported
+// later, when the words are parsed. Free with bel_free.
 static char *among_words(const bel_words *words, const char *flag)
 {
     enum { BEHIND_VERB = 2 };
@@ -122,7 +121,7 @@ static char *among_words(const bel_words *words, const char *flag)
     return copy;
 }
 
-// "trainer.main" without a folder is in the folder trainer. Free with bel_free.
+// Module "trainer.main" without a folder is in the folder trainer. Free with bel_free.
 static char *package_folder(const bel_options *options)
 {
     const char *folder = bel_options_string(options, "package_path");
@@ -258,8 +257,8 @@ bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out
 
 // --- Training flags -----------------------------------------------------------------------------
 
-// Flags that count parts of one process count for nothing in a cluster; those of a file that a
-// cluster has written say what there is.
+// A flag that counts parts of one process has no effect in a cluster. Counts in a file that a
+// cluster has written match the cluster.
 static bel_status *check_count(const bel_options *training, const char *flag, int there,
                                const char *what)
 {
@@ -297,7 +296,7 @@ static bel_status *check_min_workers(const bel_options *training, const bel_plan
 
 static bel_status *check_training(const bel_options *training, const bel_plan *plan)
 {
-    // AI Platform's users count workers without the master that trains beside them.
+    // AI Platform's count of workers excludes the master, which also trains.
     int beside = plan->cluster->roles[BEL_ROLE_WORKER].count;
     if (!plan->cluster->from_ai_platform || bel_options_int(training, "num_workers") != beside) {
         BEL_TRY(check_count(training, "num_workers", plan->worker_count, "workers"));
@@ -325,7 +324,7 @@ static bel_counting_kind counting_kind(const bel_options *training)
     return strcmp(mode, "async") == 0 ? BEL_COUNTING_ASYNC : BEL_COUNTING_BOUNDED;
 }
 
-// The flags' own checks, before anything of the cluster.
+// Checks the flags themselves, before anything of the cluster.
 static bel_status *read_training(bel_distribution *d, const bel_words *words)
 {
     enum { BEHIND_VERB = 2 };
@@ -344,14 +343,14 @@ static bel_status *read_training(bel_distribution *d, const bel_words *words)
     for (size_t i = 0; i < 2; i++) {
         if (bel_options_string(d->training, building[i]) == NULL) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s belongs in front of --: the package is built once, and not by each "
+                       "--%s belongs before --: the package is built once, and not by each "
                        "process",
                        building[i]);
     }
     return NULL;
 }
 
-// Flags of training count more than the cluster for stalls.
+// Makes the plan. A stall_timeout among the training flags overrides the cluster's.
 static bel_status *make_plan(bel_distribution *d, const bel_cluster *cluster)
 {
     const bel_options *training = d->training;

@@ -1,12 +1,11 @@
-// Verb doctor: is this machine fit to train? One line a check: ok, warn or fail, with what to
-// do. A check that cannot be made warns or is left out, but for those of the disk. Exit code 1
-// is for a check that fails: there training would not work; what merely slows it down is a
-// warning.
+// Verb doctor: checks whether this machine can train. It prints one line per check: ok, warn or
+// fail, with the remedy. If a check cannot run, it warns or is omitted; the checks of the disk fail
+// instead. Exit code 1 means a failed check: training would not work. A condition that only slows
+// training down is a warning.
 //
-// Checks are made where training would run into them: the product is Belfry's own kernel on one
-// thread, the disk is the nearest folder that exists on the way to --model_dir, and the sync
-// goes through the writer that checkpoints use. With --cluster the checks of doctor_cluster.c
-// follow.
+// Checks use what training uses. The product is Belfry's kernel on one thread, the disk is the
+// nearest existing folder on the path to --model_dir, and the sync uses the writer of checkpoints.
+// With --cluster the checks of doctor_cluster.c follow.
 #include "doctor.h"
 
 #include <errno.h>
@@ -51,7 +50,8 @@ void bel_doctor_report(bel_doctor *d, bel_doctor_level level, const char *name, 
 
 // --- Processor ----------------------------------------------------------------------------------
 
-// The text behind ':' of the first line that begins with `key`, such as "model name" or "MemTotal".
+// Reads the text after ':' of the first line that begins with `key`, such as "model name" or
+// "MemTotal".
 static bool proc_value(const char *path, const char *key, char *out_text, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -99,7 +99,7 @@ static void check_processor(bel_doctor *d)
                       warn ? hint : NULL);
 }
 
-// Products of 512 x 512 matrices on one thread, for at least a tenth of a second.
+// Measures products of 512 x 512 matrices on one thread, for at least a tenth of a second.
 static double measure_gflops(void)
 {
     enum { N = 512 };
@@ -118,7 +118,7 @@ static double measure_gflops(void)
                                  .b_column = 1,
                                  .y = c,
                                  .y_row = N};
-    int64_t count = -1, start = 0; // the first product warms up
+    int64_t count = -1, start = 0; // the first product is warm-up
     do {
         bel_product_run(&product);
         if (++count == 0) start = bel_clock_ns();
@@ -170,19 +170,19 @@ static void check_gpu(bel_doctor *d, int index)
     bel_doctor_report(d, BEL_DOCTOR_OK, "gpu", text, NULL);
 }
 
-// Nobody needs them who does not ask for fast arithmetic.
+// The libraries are only needed for fast arithmetic.
 static void check_fast(bel_doctor *d)
 {
     char text[BEL_CUDA_TEXT];
     bel_status *status = bel_cuda_open_fast(text);
     if (status != NULL) {
-        bel_snprintf(text, sizeof text, "exact alone: %s", bel_status_message(status));
+        bel_snprintf(text, sizeof text, "only exact: %s", bel_status_message(status));
         bel_status_destroy(status);
     }
     bel_doctor_report(d, BEL_DOCTOR_OK, "gpu_math", text, NULL);
 }
 
-// None is as well: then towers are shares of the cores. One that is there and cannot be used is
+// A machine without GPUs passes, because towers are then shares of the cores. An unusable GPU does
 // not.
 static void check_gpus(bel_doctor *d)
 {
@@ -227,7 +227,7 @@ static void check_memory(bel_doctor *d)
                           "mount /proc");
         return;
     }
-    if (limit < total) { // version 1 says a huge number where there is no limit
+    if (limit < total) { // without a limit, version 1 reports a huge number
         char least[32];
         bel_snprintf(limit_text, sizeof limit_text, ", of which a cgroup leaves %s",
                      bel_bytes_text(limit, least));
@@ -252,15 +252,14 @@ static void check_open_files(bel_doctor *d)
                       little ? "ulimit -n 4096" : NULL);
 }
 
-// Each process of a job has some 15 threads beside those that compute. Root has no limit of its
-// own.
+// Each process of a job has some 15 threads besides those that compute. Root has no limit per user.
 static void check_threads(bel_doctor *d)
 {
     enum { LITTLE = 500 };
     struct rlimit of_user = {.rlim_cur = RLIM_INFINITY};
     uint64_t limit = bel_cgroup_thread_limit("");
     char text[96];
-    if (getuid() != 0) (void)getrlimit(RLIMIT_NPROC, &of_user); // else there is none
+    if (getuid() != 0) (void)getrlimit(RLIMIT_NPROC, &of_user); // root: no such limit
     bool by_user = of_user.rlim_cur != RLIM_INFINITY && (uint64_t)of_user.rlim_cur < limit;
     if (by_user) limit = (uint64_t)of_user.rlim_cur;
     if (limit == UINT64_MAX) {
@@ -279,7 +278,7 @@ static void check_threads(bel_doctor *d)
 
 // --- Disk ---------------------------------------------------------------------------------------
 
-// The nearest folder that exists on the way to model_dir; free with bel_free.
+// Returns the nearest existing folder on the path to model_dir; free with bel_free.
 static char *existing_folder(const char *path)
 {
     char *folder = bel_xstrdup(path != NULL ? path : ".");
@@ -312,7 +311,7 @@ static void check_disk_free(bel_doctor *d)
     bel_free(text);
 }
 
-// How long it takes until 64 KiB are safely on disk: each checkpoint waits for a few of these.
+// Measures the time to sync 64 KiB to disk: each checkpoint waits for a few of these.
 static void check_disk_sync(bel_doctor *d)
 {
     enum { SIZE = 65536 };

@@ -1,5 +1,5 @@
-// What the checks of verb doctor write to. doctor.c has those of a machine, doctor_cluster.c those
-// of a cluster file and its hosts.
+// Report of verb doctor's checks. doctor.c has the checks of a machine, doctor_cluster.c those of a
+// cluster file and its hosts.
 #ifndef BELFRY_TOOLS_DOCTOR_H
 #define BELFRY_TOOLS_DOCTOR_H
 
@@ -10,24 +10,24 @@
 
 typedef enum bel_doctor_level { BEL_DOCTOR_OK, BEL_DOCTOR_WARN, BEL_DOCTOR_FAIL } bel_doctor_level;
 
-// In JSON the whole is one object.
+// In JSON the whole report is one object.
 typedef struct bel_doctor {
     bel_str out;
     bool json;
     int check_count, fail_count;
-    const char *folder;    // of the disk checks: it exists
-    const char *model_dir; // as it was given; NULL: it was not
+    const char *folder;    // existing folder for the disk checks
+    const char *model_dir; // as given; NULL: not given
 } bel_doctor;
 
-// Adds a line; `fix` is NULL where there is nothing to do. `name` has ten letters at most.
+// Adds a line. `fix`: NULL if there is nothing to do. `name` has at most ten letters.
 void bel_doctor_report(bel_doctor *doctor, bel_doctor_level level, const char *name,
                        const char *text, const char *fix);
 
-// Bytes of memory of this machine; false where /proc does not say.
+// Returns the memory of this machine in bytes; false if /proc does not have it.
 bool bel_doctor_memory(uint64_t *out_total);
 
-// This host against the cluster file at `path`, and every other host that it names. Takes 20 s at
-// most, and 10 more for each further 32 hosts.
+// Checks this host, and every other host of the cluster file at `path`. Takes at most 20 s, and 10
+// s more for each further 32 hosts.
 void bel_doctor_check_cluster(bel_doctor *doctor, const char *path);
 
 #endif

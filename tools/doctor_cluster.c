@@ -1,11 +1,11 @@
-// `belfry doctor --cluster FILE`: whether a job of this file can run. Checks go from what needs
-// nothing to what needs others: the file, the names of its hosts, this host's machine and limits,
-// the files of `security`, and then every other host, all at once, by ssh (doctor_peers.h).
+// `belfry doctor --cluster FILE`: checks whether a job of this file can run. The order is the file,
+// the names of its hosts, this host's machine and limits, the files of `security`, and then all
+// other hosts in parallel, by ssh (doctor_peers.h).
 //
-// A line that is about a host begins with it. A host that does not resolve or answer gets one line;
-// what cannot be known then is left out. What keeps a job from running fails; what it may run into,
-// or runs around, is a warning. Whether all hosts see one model_dir is found out as a job does it:
-// by a file that is written here and looked for there.
+// A line about a host begins with its name. A host that does not resolve or answer gets one line,
+// and checks that need it are omitted. A condition that prevents a job fails; one that may disturb
+// it, or that it works around, is a warning. As a job does, a file written here and looked for on
+// the other hosts shows whether all see one model_dir.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -36,15 +36,15 @@
 
 enum { NAMES_TIMEOUT_MS = 10000 };
 
-// A host of the file.
+// One host of the file.
 typedef struct host {
-    const char *destination; // as it stands in the file: "user@b"
-    char *name;              // without user and brackets; "" for this host, when it has no name
-    const char *role;        // the first that is there
+    const char *destination; // as written in the file: "user@b"
+    char *name;              // without user and brackets; "": this host without a name
+    const char *role;        // its first role
     bel_linux_host found;
     bool is_here;
     int process_count;
-    int cores;            // the most that a machine of its roles is said to have; 0: none says
+    int cores;            // largest count in the machine types of its roles; 0: unknown
     int64_t memory_bytes; // the same
 } host;
 
@@ -55,7 +55,7 @@ typedef struct checkup {
     host *hosts;
     size_t host_count, host_capacity;
     char *folder; // absolute path of --model_dir; NULL without it
-    char *mark;   // a file that lies in there meanwhile; NULL: the folder is not here
+    char *mark;   // temporary file in it; NULL: the folder is not here
 } checkup;
 
 BEL_PRINTF(5, 6)
@@ -70,7 +70,7 @@ static void say(const checkup *c, bel_doctor_level level, const char *name, cons
     bel_doctor_report(c->doctor, level, name, text, fix);
 }
 
-// Reports the status as a failure and ends it; true when there was none.
+// Reports an error status as a failure and frees it; returns true without an error.
 static bool passes(const checkup *c, const char *name, const char *fix, bel_status *status)
 {
     if (status == NULL) return true;
@@ -125,7 +125,7 @@ static void check_file(const checkup *c)
     bel_free(hosts);
 }
 
-// Asks the name service for all names at once. Sets is_here.
+// Resolves all names in parallel. Sets is_here.
 static void look_up(checkup *c)
 {
     bel_linux_host *found = bel_xcalloc(c->host_count, sizeof *found);
@@ -154,7 +154,7 @@ static void check_names(const checkup *c)
     for (size_t i = 0; i < c->host_count; i++) {
         const host *h = &c->hosts[i];
         here = here || h->is_here;
-        if (h->name[0] == '\0') continue; // named by nobody
+        if (h->name[0] == '\0') continue; // not named in the file
         if (h->found.address[0] == '\0') {
             say(c, FAIL, "host", correct, "%s, of a %s, does not resolve: %s", h->name, h->role,
                 h->found.problem);
@@ -187,7 +187,7 @@ static void check_machine(const checkup *c, const char *where, const host *h, in
             "%s has %d core%s, its machine type says %d", where, cores, cores == 1 ? "" : "s",
             h->cores);
     }
-    bool little = memory_bytes + memory_bytes / 16 < (uint64_t)h->memory_bytes; // the kernel's own
+    bool little = memory_bytes + memory_bytes / 16 < (uint64_t)h->memory_bytes; // the kernel's part
     if (h->memory_bytes > 0) {
         say(c, little ? WARN : OK, "machine", little ? share : NULL,
             "%s has %s of memory, its machine type says %s", where,
@@ -198,7 +198,7 @@ static void check_machine(const checkup *c, const char *where, const host *h, in
 static void check_machines_here(const checkup *c)
 {
     uint64_t memory = 0, limit = bel_cgroup_memory_limit("");
-    if (!bel_doctor_memory(&memory)) return; // which doctor.c has said
+    if (!bel_doctor_memory(&memory)) return; // doctor.c has reported it
     for (size_t i = 0; i < c->host_count; i++) {
         const host *h = &c->hosts[i];
         if (!h->is_here) continue;
@@ -207,8 +207,8 @@ static void check_machines_here(const checkup *c)
     }
 }
 
-// Processes raise their soft limit to the hard one. A supervisor has three pipes for each of them,
-// a shard's process sockets and shared memory for each worker, and all have files of their own.
+// Processes raise their soft limit to the hard one. A supervisor has three pipes for each process,
+// and a shard has sockets and shared memory for each worker. All of them also have other files.
 static void check_limits(const checkup *c)
 {
     enum { OWN = 64, EACH = 8 };
@@ -224,7 +224,7 @@ static void check_limits(const checkup *c)
         (unsigned long long)limit.rlim_max, c->plan->process_count, need);
 }
 
-// As many ports at once as a job with --tcp takes here.
+// Binds the number of ports that a job with --tcp needs here.
 static void check_ports(const checkup *c)
 {
     enum { MOST = 64 };
@@ -242,22 +242,22 @@ static void check_ports(const checkup *c)
         say(c, OK, "ports", NULL, "%d free ports on the loopback", count);
 }
 
-// As the supervisor chooses the folder of a job's sockets (src/launch/supervisor_start.c).
+// Chooses the folder of sockets as the supervisor does (src/launch/supervisor_start.c).
 static void check_sockets(const checkup *c)
 {
     static const char longest[] = "/belfry-sockets-XXXXXX/evaluator-1023.shm";
     enum { MOST = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
     const char *base = getenv("XDG_RUNTIME_DIR");
     if (base == NULL || base[0] != '/') {
-        say(c, OK, "sockets", NULL, "XDG_RUNTIME_DIR names no folder: sockets lie in /tmp");
+        say(c, OK, "sockets", NULL, "XDG_RUNTIME_DIR names no folder: sockets are in /tmp");
     } else if (strlen(base) + strlen(longest) > MOST) {
         say(c, WARN, "sockets", "let it name a folder with a short path, or none",
-            "XDG_RUNTIME_DIR has %zu bytes, and addresses of unix sockets leave it %zu: they lie "
+            "XDG_RUNTIME_DIR has %zu bytes, and addresses of unix sockets leave it %zu: they are "
             "in /tmp",
             strlen(base), MOST - strlen(longest));
     } else if (access(base, W_OK | X_OK) != 0) {
         say(c, WARN, "sockets", "create it, or unset XDG_RUNTIME_DIR",
-            "XDG_RUNTIME_DIR is %s, which cannot be written (%s): sockets lie in /tmp", base,
+            "XDG_RUNTIME_DIR is %s, which cannot be written (%s): sockets are in /tmp", base,
             strerror(errno));
     } else {
         say(c, OK, "sockets", NULL, "in %s", base);
@@ -285,7 +285,7 @@ static void check_secret(const checkup *c)
 
 static const char renew[] = "belfry certs makes a new one where ca.key is";
 
-// Returns true when it is good, though perhaps not for long: then it has been said.
+// Checks the validity; returns true if it is valid, after a warning if it ends soon.
 static bool check_validity(const checkup *c, const char *path, const bel_certificate *certificate,
                            bool *out_said)
 {
@@ -293,8 +293,7 @@ static bool check_validity(const checkup *c, const char *path, const bel_certifi
     double days = bel_certificate_days_left(certificate);
     *out_said = true;
     if (days < 0) {
-        say(c, FAIL, "tls", renew, "%s has ended on %s", path,
-            bel_certificate_last_day(certificate));
+        say(c, FAIL, "tls", renew, "%s expired on %s", path, bel_certificate_last_day(certificate));
     } else if (!bel_certificate_has_begun(certificate)) {
         say(c, FAIL, "tls", "set this host's clock, or wait", "%s is not valid yet", path);
     } else if (days < SOON_DAYS) {
@@ -308,7 +307,7 @@ static bool check_validity(const checkup *c, const char *path, const bel_certifi
     return false;
 }
 
-// Others may have certificates of their own in a file of that name: only this host's names count.
+// Other hosts may have different certificates in a file of that name: only this host's names count.
 static bool check_certificate_names(const checkup *c, const bel_certificate *certificate)
 {
     bool good = true;
@@ -364,7 +363,7 @@ static void check_tls(const checkup *c)
 
 // --- Other hosts --------------------------------------------------------------------------------
 
-// A word of a shell, whatever it holds.
+// Appends any text as one word of a shell.
 static void put_quoted(bel_str *out, const char *text)
 {
     bel_str_puts(out, "'");
@@ -373,7 +372,7 @@ static void put_quoted(bel_str *out, const char *text)
     bel_str_puts(out, "'");
 }
 
-// What is run at another host, by whatever /bin/sh it has.
+// Makes the script for other hosts, which runs in any /bin/sh.
 static char *make_script(const checkup *c)
 {
     bel_str text = {0};
@@ -405,7 +404,7 @@ static void check_clock(const checkup *c, const host *h, const bel_peer *peer)
     double there;
     if (!bel_peer_value(peer, "time", text, sizeof text)) return;
     size_t length = strspn(text, "0123456789.");
-    if (length > 0 && text[length - 1] == '.') length--; // no %N there: whole seconds
+    if (length > 0 && text[length - 1] == '.') length--; // %N is unknown on that host: seconds only
     bool whole = memchr(text, '.', length) == NULL;
     if (!bel_parse_f64(text, length, &there)) {
         say(c, WARN, "clock", NULL, "%s does not say what time it is", h->name);
@@ -421,7 +420,7 @@ static void check_version(const checkup *c, const host *h, const bel_peer *peer)
 {
     static const char begin[] = "belfry ";
     char line[200] = "", hint[160];
-    (void)bel_peer_value(peer, "version", line, sizeof line); // empty: it has printed nothing
+    (void)bel_peer_value(peer, "version", line, sizeof line); // empty: it printed nothing
     const char *there = strncmp(line, begin, strlen(begin)) == 0 ? line + strlen(begin) : NULL;
     bool good = there != NULL && strcmp(there, bel_version()) == 0;
     bel_snprintf(hint, sizeof hint, "install belfry %s there, in a folder of $PATH", bel_version());
@@ -525,7 +524,7 @@ static void ask_others(const checkup *c, const char *program)
     bel_free(peers);
 }
 
-// The mark is a file of this process's own, and goes with it.
+// Creates the mark, a file of this process, which the process removes.
 static void set_mark(checkup *c)
 {
     if (c->folder == NULL || !bel_dir_exists(c->folder)) return;
@@ -533,7 +532,7 @@ static void set_mark(checkup *c)
     c->mark = bel_path_join(c->folder, name);
     bel_free(name);
     int descriptor = open(c->mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor >= 0) close(descriptor); // otherwise doctor.c has said it of the folder
+    if (descriptor >= 0) close(descriptor); // otherwise doctor.c has reported the folder
 }
 
 static void check_others(checkup *c)

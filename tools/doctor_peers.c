@@ -1,11 +1,11 @@
-// One ssh for each host, with a script on its stdin: there it is read by `sh -s`, so nothing of it
-// passes through the login shell's hands, whichever that is. The script lies in the pipe before ssh
-// is started; it must fit in there, which a few lines do.
+// Runs one ssh for each host, with a script on its stdin. The remote `sh -s` reads it, so the login
+// shell never parses it. The whole script is in the pipe before ssh starts; it must fit in there,
+// which is enough for a few lines.
 //
-// Nothing waits without an end. ssh asks for no password (BatchMode) and gives a connection up
-// after 5 s; whatever it does then, a process that is not done after 10 s is killed with all that
-// it has started. An ssh that leaves a master of shared connections behind may have its pipes open
-// for good: the end of the process counts, not that of its output.
+// Every wait has a limit. ssh does not prompt for a password (BatchMode), and its connection times
+// out after 5 s. After 10 s a process is killed with all its children. If ssh leaves a master of
+// shared connections running, its pipes may stay open indefinitely, so only the exit of the process
+// counts, not the end of its output.
 #include "doctor_peers.h"
 
 #include <errno.h>
@@ -36,10 +36,10 @@ void bel_peer_deinit(bel_peer *peer)
 
 // --- One ssh ------------------------------------------------------------------------------------
 
-// What runs for a peer.
+// Running ssh of a peer.
 typedef struct call {
     bel_peer *peer;
-    bel_linux_process process; // descriptor -1: it has ended, or never began
+    bel_linux_process process; // descriptor -1: it exited, or never started
     int output, errors;        // reading ends, -1: closed
     int64_t start_ns;
 } call;
@@ -50,7 +50,7 @@ static void close_end(int *descriptor)
     *descriptor = -1;
 }
 
-// The script in a pipe, to be read to its end.
+// Makes a pipe that contains the script.
 static bel_status *fill_pipe(const char *script, int *out_descriptor)
 {
     int ends[2];
@@ -110,7 +110,8 @@ static void note_answer(call *c)
     peer->answered_secs = (double)(bel_clock_ns() - c->start_ns) * 1e-9;
 }
 
-// Takes what is there. What goes beyond a limit is dropped: no peer may fill the memory.
+// Reads the available output. Bytes beyond a limit are dropped, so that no peer can fill the
+// memory.
 static void drain(call *c, int *descriptor, bel_str *into)
 {
     enum { MOST = 65536 };
@@ -128,7 +129,7 @@ static void drain(call *c, int *descriptor, bel_str *into)
     }
 }
 
-// Looks after a call without waiting; true once it has ended.
+// Makes progress on a call without waiting; true after its end.
 static bool proceed(call *c)
 {
     if (c->process.descriptor < 0) return true;
@@ -151,7 +152,7 @@ static bool proceed(call *c)
 
 // --- Many ---------------------------------------------------------------------------------------
 
-// Until somebody has written something or ended, or it is time to look at the clock.
+// Waits until a call has output or exits, or until it is time to check the clock.
 static void wait_for_news(const call *calls, size_t count)
 {
     enum { LOOK_MS = 100 };
@@ -165,7 +166,7 @@ static void wait_for_news(const call *calls, size_t count)
             waiting[waiting_count++] = (struct pollfd){.fd = descriptors[j], .events = POLLIN};
         }
     }
-    (void)poll(waiting, waiting_count, LOOK_MS); // a signal only makes it look earlier
+    (void)poll(waiting, waiting_count, LOOK_MS); // a signal only makes it return early
 }
 
 static void ask_some(const char *program, bel_peer *peers, size_t count, const char *script)
@@ -198,9 +199,9 @@ void bel_peers_ask(const char *program, bel_peer *peers, size_t count, const cha
     }
 }
 
-// --- What came back -----------------------------------------------------------------------------
+// --- Results ------------------------------------------------------------------------------------
 
-// What another host has printed goes to a terminal: no bytes of it may steer that.
+// Removes control bytes from a remote host's output, which is printed on the terminal.
 static void make_plain(char *text)
 {
     for (; *text != '\0'; text++)

@@ -1,13 +1,13 @@
-// Verb evaluate: loss and metrics of a checkpoint. The checkpoint is chosen once, in the setup,
-// and named from then on: where a job saves meanwhile, model, parameters and values are still
-// those of one checkpoint.
+// Verb evaluate: loss and metrics of a checkpoint. The setup chooses the checkpoint once, by name.
+// If a job saves another one meanwhile, model, parameters and values still come from the same
+// checkpoint.
 #include "results.h"
 #include "setup.h"
 #include "verbs.h"
 
 bel_status *bel_verb_evaluate(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
     bel_eval_spec spec = {.input_fn = setup->input_fn,

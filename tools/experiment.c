@@ -1,21 +1,20 @@
-// Verb experiment batch_norm: the experiment of a notebook on distributed batch normalisation in
-// TensorFlow, with Belfry's. 8 replicas take batches of 32 from normal numbers [101 · 256, 64], in
-// order: 100 steps of training and one of inference, with momentum 0.99 and epsilon 0.001. What
-// they give is compared with one layer that takes the 256 rows at once, and the comparisons with
+// Verb experiment batch_norm: repeats a notebook's experiment on distributed batch normalisation in
+// TensorFlow, with Belfry's. 8 replicas read batches of 32 from normal numbers [101 · 256, 64], in
+// order: 100 steps of training and one of inference, with momentum 0.99 and epsilon 0.001. Their
+// results are compared with one layer that reads the 256 rows at once, and the differences with
 // those of the notebook.
 //
-// All layers stand in one model function, which bel_train runs with a tower for each replica:
+// All layers are in one model function, which bel_train runs with a tower for each replica:
 //
-//   regular  normalises what all replicas have gathered, so each of them has the whole layer
-//   local    each replica keeps moving statistics of its own (BEL_VARIABLE_REPLICA_MEAN), and
-//            their mean is beside them ("read")
+//   regular  normalises the gathered rows of all replicas, so each replica has the whole layer
+//   local    each replica keeps separate moving statistics (BEL_VARIABLE_REPLICA_MEAN), and
+//            their mean is kept beside them ("read")
 //   mean     bel_batch_norm: moving statistics are the replicas' mean after each step
-//   sync     BEL_STATISTICS_SYNC; sums: the same by sums and sums of squares, as TensorFlow has it
+//   sync     BEL_STATISTICS_SYNC; sums: the same by sums and sums of squares, as in TensorFlow
 //
-// Differences of training outputs are kept as the largest so far, those of inference as the last
-// ones. Windows are what 200 seeds gave in a simulation in C with floats; where a difference is
-// rounding alone, less is as good. A record is a whole batch of 32 rows, so that its shape is
-// closed.
+// For training outputs the largest difference so far is kept, for inference the last one. Windows
+// come from a simulation of 200 seeds in C with floats. If a difference is only rounding, a smaller
+// one is fine, too. A record is a whole batch of 32 rows, so that its shape is closed.
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +56,8 @@ static bel_value *state(bel_graph *g, const char *name, const bel_shape *shape, 
     return bel_variable(g, name, shape, initializer, kind);
 }
 
-// Moving statistics of each replica's own. *out_inference: by those of the steps before.
+// Adds a layer with separate moving statistics for each replica. *out_inference: normalised by
+// those of the earlier steps.
 static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_inference)
 {
     static float ones[CHANNELS], zeros[CHANNELS];
@@ -81,7 +81,7 @@ static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_infere
     return y;
 }
 
-// The largest |a - b| of all replicas; of all steps, where it is `kept`.
+// Records the largest |a - b| of all replicas; if `kept`, of all steps.
 static void note(bel_graph *g, const char *name, bel_value *a, bel_value *b, bool kept)
 {
     bel_value *most = bel_reduce_max(g, bel_abs(g, bel_sub(g, a, b)), NULL, 0, false);
@@ -90,7 +90,7 @@ static void note(bel_graph *g, const char *name, bel_value *a, bel_value *b, boo
     bel_assign_state(g, variable, kept ? bel_max(g, variable, most) : most);
 }
 
-// This replica's rows of what stands for all.
+// Returns this replica's rows of a value that covers all replicas.
 static bel_value *own_rows(bel_graph *g, bel_value *all)
 {
     bel_value *parts = bel_reshape(g, all, &BEL_SHAPE(REPLICAS, BATCH, CHANNELS));
@@ -114,12 +114,12 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
         char name[32];
         bel_value *y = layer(g, x, names[i], true);
         (void)bel_snprintf(name, sizeof name, "training/%s", names[i]);
-        if (i > 0) note(g, name, regular, y, true); // the first one is like the local layer
+        if (i > 0) note(g, name, regular, y, true); // the first one equals the local layer
         (void)bel_snprintf(name, sizeof name, "inference/%s", names[i]);
         note(g, name, regular_read, layer(g, x, names[i], false), false);
     }
     note(g, "inference/copy", regular_read, layer(g, x, "regular", false), false);
-    const bel_initializer start = {.kind = BEL_INIT_ZEROS}; // the smallest thing to train
+    const bel_initializer start = {.kind = BEL_INIT_ZEROS}; // the smallest variable to train
     bel_value *w = bel_variable(g, "w", &BEL_SHAPE(1), start, BEL_VARIABLE_TRAINABLE);
     spec->loss = bel_mean(g, w);
     spec->predictions = spec->loss;
@@ -154,7 +154,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
     return NULL;
 }
 
-// Trains in `folder` up to that step, from where it is.
+// Resumes in `folder` and trains up to that step.
 static bel_status *train(const char *folder, float *numbers, int64_t steps)
 {
     bel_run_config config;
@@ -174,12 +174,12 @@ static bel_status *train(const char *folder, float *numbers, int64_t steps)
     return status;
 }
 
-// --- What came out -------------------------------------------------------------------------------
+// --- Results -------------------------------------------------------------------------------------
 
-// Comparisons, in the order of the notebook: what, its number there, and the window.
+// Comparisons, in the order of the notebook: description, its number there, and the window.
 #define ROWS(X)                                                                                    \
-    X(TRAINING_LOCAL, "training, each replica by its own batch", 1.4629191, 1.32, 1.87)            \
-    X(INFERENCE_LOCAL, "inference, each replica by its own moving statistics", 0.09319067, 0.076,  \
+    X(TRAINING_LOCAL, "training, each replica by its batch", 1.4629191, 1.32, 1.87)                \
+    X(INFERENCE_LOCAL, "inference, each replica by its moving statistics", 0.09319067, 0.076,      \
       0.147)                                                                                       \
     X(INFERENCE_MEAN, "inference, by the mean of the moving statistics", NAN, 0.032, 0.046)        \
     X(MEAN_LOCAL, "moving mean", 3.1432137e-09, 0, 8.4e-9)                                         \
@@ -205,7 +205,7 @@ enum {
 
 typedef struct row {
     const char *text;
-    double seed, low, high; // seed NAN: the notebook has no such number
+    double seed, low, high; // seed NAN: the notebook does not have it
 } row;
 
 static const row rows[] = {
@@ -214,7 +214,7 @@ static const row rows[] = {
 #undef X
 };
 
-// The largest difference of two vectors [CHANNELS] of a checkpoint.
+// Computes the largest difference of two vectors [CHANNELS] of a checkpoint.
 static bel_status *differ(const bel_checkpoint *from, const char *a, const char *b, double *out)
 {
     float x[CHANNELS], y[CHANNELS];
@@ -226,7 +226,7 @@ static bel_status *differ(const bel_checkpoint *from, const char *a, const char 
     return NULL;
 }
 
-// Replicas' variances are added by the tree, as the job adds what is read.
+// Adds the replicas' variances by the tree, in the order in which the job adds them on reading.
 static bel_status *check_aggregation(const bel_checkpoint *from, double *out)
 {
     float own[REPLICAS][CHANNELS], read[CHANNELS];
@@ -303,7 +303,7 @@ static bel_status *measure(const char *folder, uint64_t seed, double *out)
     return status;
 }
 
-// Says how many numbers are outside.
+// Returns how many numbers are outside.
 static int print(bel_str *out, const double *numbers, uint64_t seed, bool json)
 {
     int outside = 0;

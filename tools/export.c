@@ -1,5 +1,5 @@
-// Verb export: a checkpoint's model, or its training, as files for other programs. Which checkpoint
-// is decided once, as with evaluate; what its features are it says itself, so no data are needed.
+// Verb export: writes a checkpoint's model, or its training, as files for other programs. The
+// checkpoint is chosen once, as in evaluate. It describes its features, so no data are needed.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static bel_status *default_folder(const bel_setup *setup, bool training, char **
 
 bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
     const char *named = bel_options_string(options, "export_dir");

@@ -1,9 +1,9 @@
-// Two lists beside the table of flags: the flags that most users need, which -h shows, and the
-// words that other trainers have for flags. Each name in them must be one of the table
-// (bel_options_know_common, bel_options_know_words).
+// Two lists beside the table of flags: the flags that most users need, which -h shows, and other
+// trainers' words for flags. Each name in them must be in the table (bel_options_know_common,
+// bel_options_know_words).
 #include "flags.h"
 
-// About twenty of each verb that has more; the order is the table's.
+// About twenty for each verb that has more, in the order of the table.
 const char *const bel_common_flags[] = {
     "train_files",
     "eval_files",
@@ -53,7 +53,7 @@ const char *const bel_common_flags[] = {
     NULL,
 };
 
-// What other trainers, and their users, call these.
+// Words of other trainers, and of their users, for flags.
 const bel_option_word bel_flag_words[] = {
     {"alpha", "learning_rate"},
     {"cat_features", "categorical"},

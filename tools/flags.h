@@ -1,10 +1,10 @@
-// The flags of every verb, as one table.
+// Table of the flags of every verb.
 #ifndef BELFRY_TOOLS_FLAGS_H
 #define BELFRY_TOOLS_FLAGS_H
 
 #include "base/options.h"
 
-// Bits of bel_option.uses: the verbs that take a flag.
+// Bits of bel_option.uses: the verbs that accept a flag.
 enum {
     BEL_VERB_TRAIN_AND_EVALUATE = 1 << 0,
     BEL_VERB_TRAIN = 1 << 1,
@@ -39,16 +39,16 @@ enum {
     BEL_VERB_EXPORT = 1 << 30,
 };
 
-// All flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
+// Returns all flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
 bel_options *bel_flags_create(unsigned verb);
 
-// The flags that -h shows; NULL at the end. No verb has more than 30 of them.
+// Flags that -h shows; NULL at the end. No verb has more than 30 of them.
 extern const char *const bel_common_flags[];
 
-// Other words of the field for flags; no word in the last.
+// Other tools' words for flags; no word in the last.
 extern const bel_option_word bel_flag_words[];
 
-// Names of the flags in a group of the help text, in order; NULL behind the last.
+// Returns the name of flag `index` of a help text's group; NULL after the last.
 const char *bel_flags_in_group(const char *group, size_t index);
 
 #define BEL_FLAG_GROUP_MODEL "Model"
@@ -56,7 +56,7 @@ const char *bel_flags_in_group(const char *group, size_t index);
 #define BEL_FLAG_GROUP_DATA "Data"
 #define BEL_FLAG_GROUP_PACKAGE "Package"
 
-// The verbs that run a model.
+// Verbs that run a model.
 #define BEL_VERBS_RUNNING                                                                          \
     (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | BEL_VERB_GRAPH | BEL_VERB_EVALUATE |           \
      BEL_VERB_PREDICT | BEL_VERB_CROSS_VALIDATE | BEL_VERB_TUNE)

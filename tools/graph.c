@@ -1,7 +1,7 @@
-// Verb graph: what a training step computes, in what order and memory, and where its time goes.
-// It takes the flags of training, so that a command can be looked at by replacing its verb;
-// nothing is written to --model_dir, which may be missing. --passes names what is on, and its
-// words are the passes' own names, so a new pass needs no change here.
+// Verb graph: prints the instructions of a training step, in order, with memory and times. It
+// accepts the flags of training, so you can inspect a command by replacing its verb. Nothing is
+// written to --model_dir, which need not exist. --passes lists the enabled passes by the passes'
+// names, so a new pass needs no change here.
 #include <string.h>
 
 #include "base/str.h"
@@ -11,7 +11,7 @@
 #include "setup.h"
 #include "verbs.h"
 
-// `--passes`: the passes that are on, "all" or "none".
+// Parses `--passes`: the enabled passes, "all" or "none".
 static bel_status *read_passes(const bel_options *options, unsigned *out_off)
 {
     size_t count;
@@ -26,9 +26,8 @@ static bel_status *read_passes(const bel_options *options, unsigned *out_off)
             found++;
         if (found == BEL_PASS_COUNT + 2) {
             int nearest = bel_nearest_name(words[i], names, BEL_PASS_COUNT + 2);
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "passes: there is none called \"%s\"%s%s",
-                           words[i], nearest < 0 ? "" : "; did you mean ",
-                           nearest < 0 ? "" : names[nearest]);
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "passes: unknown pass \"%s\"%s%s", words[i],
+                           nearest < 0 ? "" : "; did you mean ", nearest < 0 ? "" : names[nearest]);
         }
         if (found == 0) *out_off = 0;
         if (found >= 2) *out_off &= ~(1u << (found - 2));

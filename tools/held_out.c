@@ -1,6 +1,6 @@
-// What was held out follows from the files, the share and the seed alone, so the training's own
-// flags say it: they are in job.yaml, which each training writes. Files of relative paths are
-// looked for where the command runs, as in the training.
+// The held out rows follow only from the files, the share and the seed, so the training's flags
+// determine them: they are in job.yaml, which each training writes. Relative paths of files are
+// resolved where the command runs, as in the training.
 #include "held_out.h"
 
 #include "base/alloc.h"

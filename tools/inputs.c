@@ -1,9 +1,9 @@
-// Data flags to datasets: names below --data_dir, the format by name, the label column and the
-// labels' file by convention. What training used is remembered by the checkpoint (scale, ids,
-// lists, length, label), so that reading needs only the files.
+// Makes datasets from data flags: names below --data_dir, the format by name, the label column and
+// the labels' file by convention. The checkpoint stores the training's scale, ids, lists, length
+// and label, so reading needs only the files.
 //
-// Shuffling comes before repeating: each epoch has its own order and holds each record once.
-// Without --num_epochs the data is endless only where --train_steps ends the training.
+// Shuffling comes before repeating: each epoch has a different order and holds each record once.
+// Without --num_epochs the data is endless only if --train_steps ends the training.
 #include "inputs.h"
 
 #include <errno.h>
@@ -20,11 +20,11 @@
 #include "base/str.h"
 #include "input/paths.h"
 
-// The files of a list flag, below --data_dir where they are relative; patterns are replaced by what
-// they match.
+// Files of a list flag, below --data_dir if they are relative, with patterns replaced by their
+// matches.
 typedef struct file_list {
     const char *flag;
-    bel_arena *arena; // of the paths
+    bel_arena *arena; // owns the paths
     const char *const *paths;
     int count;
 } file_list;
@@ -35,7 +35,7 @@ static void file_list_deinit(file_list *files)
     *files = (file_list){0};
 }
 
-// NULL: rows are not held out.
+// Returns the value of --eval_share; NULL: no rows are held out.
 static const char *share_of(const bel_options *options)
 {
     return bel_options_has(options, "eval_share") ? bel_options_string(options, "eval_share")
@@ -111,7 +111,7 @@ bool bel_flag_inputs_evaluates(const bel_options *options)
     return count > 0 || share_of(options) != NULL;
 }
 
-// Whether two paths name one file.
+// Returns true if two paths name one file.
 static bool are_one_file(const char *a, const char *b)
 {
     struct stat x, y;
@@ -134,10 +134,10 @@ static void say_common_files(const bel_options *options)
     if (common != NULL) {
         bel_log_write(BEL_LOG_WARN,
                       "%s is trained on and evaluated on: that says nothing of other examples; "
-                      "hint: --eval_share 0.2 in place of --eval_files holds rows out",
+                      "hint: --eval_share 0.2 instead of --eval_files holds rows out",
                       common);
     }
-    bel_status_ignore(status); // told when the files are opened
+    bel_status_ignore(status); // reported when the files are opened
     bel_arena_destroy(arena);
 }
 
@@ -169,7 +169,7 @@ static bool read_share(const char *text, bel_holdout *holdout)
     return true;
 }
 
-// What is held out is found when files are opened, once to train on and once to evaluate on.
+// Held out rows are found when files are opened, once to train on and once to evaluate on.
 static bel_status *check_regular(const bel_options *options)
 {
     file_list files;
@@ -212,7 +212,7 @@ int64_t bel_flag_inputs_bytes(const bel_options *options)
     enum { UNPACKED = 5 };
     int64_t bytes = 0;
     file_list files = {0};
-    bel_status_ignore(file_list_init(options, BEL_MODE_TRAIN, &files)); // then there are none
+    bel_status_ignore(file_list_init(options, BEL_MODE_TRAIN, &files)); // then the list is empty
     for (int i = 0; i < files.count; i++) {
         struct stat info;
         const char *dot = strrchr(files.paths[i], '.');
@@ -255,7 +255,7 @@ const char *bel_flag_inputs_format(const bel_options *options)
 
 // --- CSV ----------------------------------------------------------------------------------------
 
-// "a,b" as a list of names in *out_text, both to be freed with bel_free.
+// Splits "a,b" into a list of names in *out_text; free both with bel_free.
 static const char **split_names(const char *names, char **out_text, int *out_count)
 {
     int most = 1;
@@ -270,7 +270,7 @@ static const char **split_names(const char *names, char **out_text, int *out_cou
 
 // --- Rows that name files ------------------------------------------------------------------------
 
-// A bel_map_fn: the feature function of a package, with the path that the row has. A relative one
+// A bel_map_fn: calls the package's feature function with the path in the row. A relative path
 // begins at the CSV file's folder.
 static bel_status *add_features(void *flag_input, bel_record *record, bool *out_skip)
 {
@@ -323,7 +323,8 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
     return NULL;
 }
 
-// The flags that name the files: those of the training whose held out rows are read.
+// Returns the flags that name the files: those of the training whose held out rows are read, or
+// this command's.
 static const bel_options *naming(const bel_flag_input *input)
 {
     return input->training != NULL ? input->training : input->options;
@@ -351,7 +352,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     }
     bool header = bel_options_bool(options, "header");
     const char *label = bel_options_string(options, "label_column");
-    bool labelled = mode == BEL_MODE_EVAL || again; // which rows are held out follows from labels
+    bool labelled = mode == BEL_MODE_EVAL || again; // the choice of held out rows depends on labels
     if (label == NULL && labelled) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
     if (input->feature_fn != NULL)
@@ -389,8 +390,8 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
 
 // --- IDX ----------------------------------------------------------------------------------------
 
-// "train-images-idx3-ubyte.gz" -> "train-labels-idx1-ubyte.gz"; NULL when the name says nothing.
-// Free with bel_free.
+// Turns "train-images-idx3-ubyte.gz" into "train-labels-idx1-ubyte.gz"; NULL if the name does not
+// follow the convention. Free with bel_free.
 static char *labels_beside(const char *images)
 {
     const char *place = strstr(base_name(images), "-images");
@@ -440,7 +441,7 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
 
 // --- Stages -------------------------------------------------------------------------------------
 
-// What comes out of files may be of any length.
+// Adds the stages. Records of files may have any length.
 static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *dataset)
 {
     const bel_options *options = input->options;
@@ -466,7 +467,7 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
     } else {
         bel_dataset_batch(dataset, batch_size);
     }
-    if (mode != BEL_MODE_PREDICT) { // where each record is to have its line
+    if (mode != BEL_MODE_PREDICT) { // in prediction each record must keep its line
         bel_dataset_skip_bad_records(dataset, bel_options_int(options, "skip_bad_records"));
     }
     int depth = (int)bel_options_int(options, "prefetch");

@@ -1,8 +1,8 @@
-// Verb inspect: what a checkpoint holds, its digest, and where two of them differ. --digest is
-// recomputed from the files; all else believes the manifest, whose checksums were compared at
-// opening. Two checkpoints are equal when their digests are; only if they are not are the
-// tensors read, block by block, to name the first that differs. Exit code 1 says that two differ
-// and is no error; a difference in tables alone shows as that of the digests.
+// Verb inspect: contents of a checkpoint, its digest, and differences of two checkpoints. --digest
+// is recomputed from the files. Everything else relies on the manifest, whose checksums are
+// compared at opening. Two checkpoints are equal if their digests are. Only if they differ are the
+// tensors read, block by block, to find the first that differs. Exit code 1 reports a difference,
+// not an error; a difference only in tables appears as that of the digests.
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #include "results.h"
 #include "verbs.h"
 
-// A checkpoint's own folder, or the newest of a model folder.
+// Opens a checkpoint's folder, or the newest checkpoint of a model folder.
 static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
 {
     char *manifest = bel_path_join(path, "manifest.json");
@@ -37,9 +37,10 @@ static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
     return NULL;
 }
 
-// --- What it holds ------------------------------------------------------------------------------
+// --- Contents -----------------------------------------------------------------------------------
 
-// The best checkpoint of a model folder, by its evaluation; step -1: none, or it is no such folder.
+// Finds the best checkpoint of a model folder, by its evaluation; step -1: no such checkpoint or
+// folder.
 static bel_status *find_best(const char *path, bel_ckpt_best *out_best)
 {
     bool found;
@@ -196,11 +197,11 @@ static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
     return status;
 }
 
-// --- Where two differ ---------------------------------------------------------------------------
+// --- Differences --------------------------------------------------------------------------------
 
 enum { RUN_BYTES = 1 << 20 };
 
-// Index of the first element that differs, or -1.
+// Returns the index of the first element that differs, or -1.
 static int64_t first_difference(const char *a, const char *b, int64_t count, size_t element_size)
 {
     for (int64_t i = 0; i < count; i++)
@@ -209,7 +210,7 @@ static int64_t first_difference(const char *a, const char *b, int64_t count, siz
     return -1;
 }
 
-// Compares a tensor that both hold with the same type and shape, run by run.
+// Compares a tensor that has the same type and shape in both, run by run.
 static bel_status *compare_values(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
                                   const char *name, const bel_tensor *tensor, int64_t *out_first)
 {
@@ -232,8 +233,7 @@ static bel_status *compare_values(const bel_ckpt_reader *a, const bel_ckpt_reade
     return status;
 }
 
-// Says in `out` how tensor `index` of `a` differs from that of `b`; leaves it empty when it does
-// not.
+// Appends how tensor `index` of `a` differs from that of `b`; nothing if they are equal.
 static bel_status *compare_tensor(const bel_ckpt_reader *a, const bel_ckpt_reader *b, int index,
                                   bel_str *out)
 {
@@ -299,7 +299,7 @@ static bel_status *compare(bel_ckpt_reader *reader, const char *path, bool json,
     return status;
 }
 
-// --- What was read -------------------------------------------------------------------------------
+// --- Audit ---------------------------------------------------------------------------------------
 
 static void describe_audit(const bel_audit_result *result, bool json, bel_str *out)
 {
@@ -328,7 +328,7 @@ static void describe_audit(const bel_audit_result *result, bool json, bel_str *o
     }
 }
 
-// The 16 digits of a fingerprint.
+// Parses the 16 digits of a fingerprint.
 static bool parse_hex(const char *text, uint64_t *out_number)
 {
     static const char digits[] = "0123456789abcdef";
@@ -342,7 +342,7 @@ static bool parse_hex(const char *text, uint64_t *out_number)
     return text[16] == '\0';
 }
 
-// Notes lie in the model folder, also where `path` is one checkpoint in it.
+// Notes are in the model folder, even if `path` is one checkpoint in it.
 static bel_status *print_audit(const bel_ckpt_reader *reader, bool json)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);

@@ -1,6 +1,6 @@
-// A model as its file says it, and what Belfry makes of it: the shapes of values are those of the
-// graph that a predictor would run. Nodes that cannot be built are named and do not end the table,
-// as people ask just then what else there is.
+// Describes a model as in its file, with the shapes of the graph that a predictor would run. A node
+// that cannot be built is reported and the table continues, because users then want to see the
+// rest.
 #include "inspect_model.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static void take_row(void *user, const bel_onnx_row *row)
     l->parameters += row->parameters;
 }
 
-// Of a graph as it is: nodes, and variables with their elements.
+// Lists the nodes of a finished graph, and its variables with their element counts.
 static void take_nodes(const bel_graph *graph, listing *l)
 {
     for (size_t n = 0; n < graph->node_count; n++) {

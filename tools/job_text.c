@@ -1,7 +1,7 @@
-// Tables and objects of jobs. Text is for people and may change; JSON is for programs: all
-// members are always there, times are seconds since 1970, and `progress` is the master's own
-// object or null. Tables are as wide as their longest name and state, since a state may name
-// another host. Times for people are local.
+// Tables and objects of jobs. Text is for people and may change. JSON is for programs: all members
+// are always present, times are seconds since 1970, and `progress` is the master's object or null.
+// Columns are as wide as the longest name and state, because a state may name another host. Times
+// for people are local.
 #include "job_text.h"
 
 #include <poll.h>
@@ -40,7 +40,7 @@ static const char *number_text(double value, bool whole, char text[32])
     return text;
 }
 
-// "RUNNING", "RUNNING on box"
+// Returns "RUNNING", or "RUNNING on box".
 static const char *state_text(const bel_job_record *record, char text[300])
 {
     bel_snprintf(text, 300, "%s%s%s", bel_job_state_name(record->state),
@@ -186,7 +186,7 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
                    record->ended_at, record->progress[0] != '\0' ? record->progress : "null");
 }
 
-// The job's name, the only argument in front of "--".
+// Takes the job's name, the only argument before "--".
 bel_status *bel_job_take_name(const bel_options *options, bool more, const char **out_name)
 {
     size_t count;
@@ -194,7 +194,7 @@ bel_status *bel_job_take_name(const bel_options *options, bool more, const char 
     size_t own = bel_options_own_argument_count(options);
     if (own != 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected one name of a job%s, got %zu arguments",
-                       more ? " in front of --" : "", own);
+                       more ? " before --" : "", own);
     }
     if (count > own && !more) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"", arguments[own]);
@@ -203,8 +203,8 @@ bel_status *bel_job_take_name(const bel_options *options, bool more, const char 
     return NULL;
 }
 
-// A queue is asked every ten seconds, as by many users at once; an end that the record tells is
-// looked into once more, as the engine may start the job again.
+// A queue is asked every ten seconds, because many users may do so at once. When the record has an
+// end, the engine is asked once more, because it may start the job again.
 bel_status *bel_job_follow(const char *name, int round, bel_job_record **out_record)
 {
     enum { LOOK_MS = 200, ROUNDS = 50 };

@@ -1,10 +1,10 @@
-// Verbs jobs submit training, list, describe, cancel, resume, remove. What can be
-// checked is checked before a job gets a record: its cluster, its flags, its plan, and that its
-// files can be read. Then the engine starts it, and returns when it runs.
+// Verbs jobs submit training, list, describe, cancel, resume, remove. Checks come before the job
+// has a record: of its cluster, its flags, its plan, and that its files are readable. Then the
+// engine starts the job, and returns when it runs.
 //
-// Paths of the record are absolute, since it is read from any folder; the job's own words stay
-// as they were typed, and its processes run in the folder of the submission. A record is read
-// again after the start, as by then it is the supervisor's.
+// Paths in the record are absolute, because it is read from any folder. The job's words stay as
+// typed, and its processes run in the folder of the submission. The record is read again after the
+// start, because the supervisor owns it from then on.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ static bel_status *find_engine(const char *name, const bel_engine **out_engine)
     return status;
 }
 
-// Reads the record again: by now the supervisor has written it, and the job may even have ended.
+// Reads the record again: the supervisor has written it, and the job may even be finished.
 static bel_status *print_submitted(const char *name, bool json)
 {
     bel_job_record *record;
@@ -67,7 +67,7 @@ static bel_status *print_submitted(const char *name, bool json)
     return status;
 }
 
-// A job that is QUEUED by this process.
+// Starts a job that this process has put in state QUEUED.
 static bel_status *start(const char *name, const bel_engine *engine, const bel_plan *plan)
 {
     bel_job_record *record;
@@ -77,7 +77,7 @@ static bel_status *start(const char *name, const bel_engine *engine, const bel_p
     return status;
 }
 
-// Puts `mark` in front of each line of `text`.
+// Prefixes each line of `text` with `mark`.
 static void append_marked(const char *text, const char *mark, bel_str *out)
 {
     while (*text != '\0') {
@@ -89,7 +89,7 @@ static void append_marked(const char *text, const char *mark, bel_str *out)
     }
 }
 
-// The plan, and what the engine would be given.
+// Prints the plan, and the engine's input.
 static bel_status *show(const bel_job_record *asked, const bel_engine *engine, const bel_plan *plan)
 {
     bel_str head = {0}, text = {0};
@@ -103,7 +103,7 @@ static bel_status *show(const bel_job_record *asked, const bel_engine *engine, c
     return status;
 }
 
-// What cannot be shown cannot be submitted: the reason is told before anything is recorded.
+// Checks that the engine can express the job, so that an error comes before the record is written.
 static bel_status *check_shown(const bel_job_record *asked, const bel_engine *engine,
                                const bel_plan *plan)
 {
@@ -113,10 +113,10 @@ static bel_status *check_shown(const bel_job_record *asked, const bel_engine *en
     return status;
 }
 
-// Until the job has ended; it goes on when this is interrupted.
+// Waits for the job's end. The job continues if this command is interrupted.
 static bel_status *wait_for_end(const char *name, int *out_exit_code)
 {
-    BEL_TRY(bel_results_flush()); // what was said of the start
+    BEL_TRY(bel_results_flush()); // output of the start
     for (int round = 0;; round++) {
         bel_job_record *record;
         BEL_TRY(bel_job_follow(name, round, &record));
@@ -147,7 +147,7 @@ static bel_status *stream_logs(const char *name, int *out_exit_code)
     return status;
 }
 
-// What was asked for, as it is kept.
+// Makes the record of a submission.
 static bel_job_record *make_record(const bel_options *options, const char *name,
                                    const bel_engine *engine, const char *cluster_text,
                                    const char *model_dir, const bel_words *words)
@@ -169,7 +169,7 @@ static bel_job_record *make_record(const bel_options *options, const char *name,
     return asked;
 }
 
-// What a user wants of a job that has been started.
+// Prints a submitted job, and then streams its logs or waits for its end, as flags say.
 static bel_status *stay(const bel_options *options, const char *name, int *out_exit_code)
 {
     BEL_TRY(print_submitted(name, bel_options_bool(options, "json")));
@@ -210,7 +210,7 @@ static bel_status *submit(const bel_options *options, const char *name, const be
     return stay(options, name, out_exit_code);
 }
 
-// "standard-1" as gcloud has it is STANDARD_1 in a file. Free with bel_free.
+// gcloud's "standard-1" is STANDARD_1 in a file. Free with bel_free.
 static char *tier_name(const bel_options *options)
 {
     const char *given = bel_options_string(options, "scale_tier");
@@ -220,8 +220,9 @@ static char *tier_name(const bel_options *options)
     return name;
 }
 
-// The text of --config, with the tier that --scale_tier says where it has none; without a file that
-// alone is one. *out_source names it in errors. Free both with bel_free, also after an error.
+// Reads the text of --config. --scale_tier adds its tier if the file has none; without a file the
+// tier is the whole text. *out_source names the text in errors. Free both with bel_free, also after
+// an error.
 static bel_status *read_config(const char *config, const char *tier, char **out_text,
                                char **out_source)
 {
@@ -248,7 +249,7 @@ static bel_status *read_config(const char *config, const char *tier, char **out_
     return NULL;
 }
 
-// The cluster, whose file must have the tier that --scale_tier says.
+// Reads the cluster, whose file must have the tier of --scale_tier.
 static bel_status *read_cluster(const bel_options *options, char **out_text,
                                 bel_cluster **out_cluster)
 {
@@ -282,7 +283,7 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     bel_cluster *cluster;
     BEL_TRY(bel_job_take_name(options, true, &name));
     BEL_TRY(find_engine(bel_options_string(options, "engine"), &engine));
-    char *text; // read once: what is checked is what the job gets
+    char *text; // read once: the job gets the text that was checked
     BEL_TRY(read_cluster(options, &text, &cluster));
     bel_words words = {0};
     const bel_cluster_changes changes = bel_cluster_changes_from_flags(options);
@@ -297,7 +298,7 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     return status;
 }
 
-// --- Looking and cancelling ---------------------------------------------------------------------
+// --- Showing and cancelling ---------------------------------------------------------------------
 
 bel_status *bel_verb_jobs_list(const bel_options *options, int *out_exit_code)
 {
@@ -336,7 +337,7 @@ bel_status *bel_verb_jobs_describe(const bel_options *options, int *out_exit_cod
     return status;
 }
 
-// As it was submitted, from the newest checkpoint.
+// Resumes the job as submitted, from the newest checkpoint.
 static bel_status *resume(const bel_options *options, const bel_job_record *record,
                           int *out_exit_code)
 {
@@ -347,7 +348,7 @@ static bel_status *resume(const bel_options *options, const bel_job_record *reco
     BEL_TRY(find_engine(record->engine, &engine));
     BEL_TRY(bel_job_record_cluster(record, &cluster));
     bel_words_from_record(&words, record);
-    bel_status *status = engine->check(cluster); // this may be another host
+    bel_status *status = engine->check(cluster); // this may be a different host
     if (status == NULL) {
         status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     }
@@ -378,7 +379,7 @@ bel_status *bel_verb_jobs_resume(const bel_options *options, int *out_exit_code)
 bel_status *bel_verb_jobs_remove(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code;
-    bel_job_record *record; // names what is missing before anything is made
+    bel_job_record *record; // its errors precede any change
     BEL_TRY(read_job(options, &record));
     bel_status *status = bel_registry_remove(record->name);
     bel_job_record_destroy(record);
@@ -394,7 +395,7 @@ bel_status *bel_verb_jobs_cancel(const bel_options *options, int *out_exit_code)
     bel_status *status = find_engine(record->engine, &engine);
     if (status == NULL) status = engine->cancel(record);
     if (status == NULL) {
-        bool once = engine->far; // who runs it there kills what does not end
+        bool once = engine->far; // the engine kills processes that do not end
         char *text = bel_strf("job %s was asked to save and end%s\n", record->name,
                               once ? "" : "; asked again, it is killed");
         status = bel_results_write(text);

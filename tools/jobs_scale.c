@@ -1,8 +1,9 @@
-// Verb jobs scale: a wish in the job's model folder, which its supervisor and its master find; the
-// command does not wait for it. What the wish may be follows from the job's words and its cluster
-// file, of both of which the job's folder has a copy: the plan is made once more of them. On the
-// command line workers do not include a master that trains, in the wish they do. Of a program of
-// the user's own its settings are not known here: its master says where the wish cannot be met.
+// Verb jobs scale: writes a request into the job's model folder, which its supervisor and its
+// master find; the command does not wait for them. The possible counts follow from the job's words
+// and its cluster file. The job's folder has copies of both, from which this verb makes the plan
+// again. On the command line workers do not include a master that trains, in the request they do.
+// Settings of a user's program are unknown here: its master reports that it cannot meet the
+// request.
 #include "base/alloc.h"
 #include "base/linux_host.h"
 #include "cuda/choose.h"
@@ -14,7 +15,7 @@
 #include "setup.h"
 #include "verbs.h"
 
-// R, which does not change: a worker plays at least one of the replicas.
+// Returns the number of replicas R, which is constant: a worker plays at least one of them.
 static int most_workers(const bel_distribution *distribution)
 {
     const bel_plan *plan = distribution->plan;
@@ -22,7 +23,7 @@ static int most_workers(const bel_distribution *distribution)
     return plan->replica_count < BEL_CLUSTER_MOST ? plan->replica_count : BEL_CLUSTER_MOST;
 }
 
-// Of a job whose workers are all on this host: one that finds no GPU would end the job.
+// For a job whose workers are all on this host: a worker that finds no GPU would end the job.
 static bel_status *check_cards(const bel_job_record *record, const bel_distribution *distribution,
                                int workers)
 {
@@ -36,7 +37,7 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
     }
     int towers = bel_plan_towers(plan, workers),
         cards = bel_cards_count(bel_options_string(training, "gpus"));
-    if (cards == 0 || towers <= cards) return NULL; // without any they share the processor
+    if (cards == 0 || towers <= cards) return NULL; // without GPUs they share the processor
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "job %s: %d workers have %d towers, and here are %d GPUs for them; hint: a job "
                    "that is submitted with --virtual_devices lets towers share GPUs",
@@ -83,7 +84,7 @@ static bel_status *scale(const bel_job_record *record, const bel_cluster *cluste
     }
     bel_words_deinit(&words);
     if (status != NULL) return status;
-    char *text = bel_strf("job %s was asked to go on with %d worker%s\n", record->name, count,
+    char *text = bel_strf("job %s was asked to continue with %d worker%s\n", record->name, count,
                           count == 1 ? "" : "s");
     status = bel_results_write(text);
     bel_free(text);
@@ -109,8 +110,8 @@ bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
     const char *name;
     BEL_TRY(bel_job_take_name(options, false, &name));
     if (!bel_options_is_given(options, "worker_count")) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: how many workers the job "
-                                             "is to go on with");
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: the number of workers "
+                                             "to continue with");
     }
     bel_job_record *record;
     bel_cluster *cluster;

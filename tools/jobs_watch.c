@@ -1,12 +1,11 @@
 // Verbs jobs stream-logs and jobs top. Logs of all processes are merged by the times in their
-// lines; a line without a time stays with the one in front of it. New files (further
-// incarnations) are looked for at each round. Only files are read, never the job asked (its engine
-// may fetch them), so both also work for a job whose supervisor is gone, and do not slow one that
-// runs.
+// lines; a line without a time stays with the line before. Each round looks for new files (further
+// incarnations). These verbs only read files and never contact the job (its engine may fetch the
+// files). So they work for a job whose supervisor is gone, and do not slow a running job.
 //
-// The state is read before the lines, so that what was written until the end is shown. Numbers
-// of an earlier job in the same model folder are known by their time and left out. On a terminal
-// top goes on until the job ends or Ctrl-C; elsewhere, and in JSON, it shows one picture.
+// The state is read before the lines, so that all lines up to the end are shown. Numbers of an
+// earlier job in the same model folder are recognised by their time and omitted. On a terminal top
+// continues until the job ends or Ctrl-C; elsewhere, and in JSON, it prints one snapshot.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -32,15 +31,15 @@ typedef struct log_file {
     char *file_name;
     char process[32]; // "worker 1"
     int descriptor;
-    bel_str bytes; // read, and from `next` on not yet shown
-    size_t next;   // where the line behind `line` begins
-    bel_str raw;   // the line that waits for its turn
+    bel_str bytes; // bytes read; from `next` on not yet shown
+    size_t next;   // start of the line after `line`
+    bel_str raw;   // line to show next
     bel_role_line line;
     bool has_line;
-    double time; // of the newest line that has one; others come with the line in front of them
+    double time; // time of the newest line that has one; lines without a time take it
 } log_file;
 
-// "worker-1.0.log" is of worker 1, of its first incarnation. False for files that are no process's
+// Parses "worker-1.0.log" as worker 1, first incarnation. False for a file that is not a process's
 // log.
 static bool read_name(const char *file_name, char process[32])
 {
@@ -69,8 +68,8 @@ static void take_line(log_file *file, const char *bytes, size_t length)
     file->has_line = true;
 }
 
-// Makes the next line ready if there is one. `all`: nothing more will be written, so that a begun
-// line counts too.
+// Prepares the next line if there is one. `all`: the file is complete, so an unfinished line counts
+// too.
 static bel_status *find_line(log_file *file, bool all)
 {
     while (!file->has_line) {
@@ -123,7 +122,7 @@ static bel_status *open_log(log_stream *stream, const char *file_name)
     char *path = bel_path_join(stream->folder, file_name);
     struct stat about;
     bool empty = stat(path, &about) != 0 || about.st_size == 0;
-    if (empty) { // of an attempt that may come to nothing, or gone already
+    if (empty) { // a failed attempt's, or removed already
         bel_free(path);
         return NULL;
     }
@@ -153,8 +152,7 @@ static bel_status *open_new_logs(log_stream *stream)
 static bel_status *print_line(const log_stream *stream, log_file *file)
 {
     bel_str text = {0};
-    if (!bel_log_shows(
-            file->line.level)) { // what only supervisors read, but with --log_level debug
+    if (!bel_log_shows(file->line.level)) { // only for supervisors, unless --log_level is debug
         bel_role_line_deinit(&file->line);
         file->has_line = false;
         return NULL;
@@ -172,7 +170,7 @@ static bel_status *print_line(const log_stream *stream, log_file *file)
     return status;
 }
 
-// Prints what there is, oldest first: always the earliest of the logs' next lines.
+// Prints the available lines, oldest first: always the earliest of the logs' next lines.
 static bel_status *print_new_lines(log_stream *stream, bool all)
 {
     BEL_TRY(open_new_logs(stream));
@@ -204,7 +202,7 @@ static void close_stream(log_stream *stream)
     bel_free(stream->folder);
 }
 
-// Into the record's folder, from where the engine has them.
+// Copies the engine's logs into the record's folder.
 static bel_status *fetch_logs(const bel_job_record *record)
 {
     const bel_engine *engine = bel_engine_find(record->engine);
@@ -212,7 +210,7 @@ static bel_status *fetch_logs(const bel_job_record *record)
     return there ? NULL : engine->logs(record);
 }
 
-// The state is read before the lines, so that after the end nothing is missed.
+// The state is read before the lines, so that no line is missed at the end.
 static bel_status *follow(log_stream *stream, const char *name, bool on)
 {
     enum { FETCH_ROUNDS = 10 }; // two seconds
@@ -250,7 +248,7 @@ bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_
 
 // --- Top ----------------------------------------------------------------------------------------
 
-// The numbers that the job's master wrote last; NULL: none of this run so far.
+// Reads the numbers that the job's master wrote last; NULL: this run has none yet.
 static bel_status *read_board(const bel_job_record *record, char **out_text, bel_board **out_board)
 {
     char *path = bel_path_join(record->model_dir, BEL_BOARD_FILE);

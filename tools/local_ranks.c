@@ -1,11 +1,11 @@
-// Verb local ranks: a program of the user's own, so many times side by side, which find each other
-// by the calls of belfry/ddl.h.
+// Verb local ranks: runs a user's program as several processes on this machine, which connect by
+// the calls of belfry/ddl.h.
 #include "base/alloc.h"
 #include "base/program.h"
 #include "launch/ranks.h"
 #include "verbs.h"
 
-// The program's words, the last one NULL.
+// Runs the program; `words` ends with NULL.
 static bel_status *run(const char *const *words, size_t count, int rank_count, int *out_exit_code)
 {
     char *path, **arguments;
@@ -32,7 +32,7 @@ bel_status *bel_verb_local_ranks(const bel_options *options, int *out_exit_code)
     size_t count;
     const char *const *words = bel_options_arguments(options, &count);
     if (bel_options_own_argument_count(options) > 0 || count == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a program behind --, got %s",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a program after --, got %s",
                        count == 0 ? "nothing" : words[0]);
     }
     return run(words, count, (int)bel_options_int(options, "rank_count"), out_exit_code);

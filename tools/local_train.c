@@ -1,8 +1,8 @@
-// Verb local train: in this process, or in one for each role. In one process it is the verb
-// train_and_evaluate with the words behind "--"; otherwise this process becomes the supervisor.
-// It writes nothing to stdout itself while children run: what the master printed is this
-// command's result, and why the job failed its error. --dry_run builds the model for its sizes,
-// where there are files to train on, and starts nothing.
+// Verb local train: training in this process, or in one process for each role. In one process it is
+// the verb train_and_evaluate with the words after "--"; otherwise this process becomes the
+// supervisor. While children run, it writes nothing to stdout. The master's output is this
+// command's result, and the job's error its error. --dry_run builds the model for its sizes, if
+// there are files to train on, and starts nothing.
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -31,7 +31,7 @@ static void warn_of_unused(const bel_options *options)
     }
 }
 
-// A program finds the flags of the command's own log nowhere but in the form of the lines.
+// A program receives the flags of the command's log only through the log's format.
 static bel_status *check_log_flags(const bel_options *options, const bel_words *words)
 {
     static const char *const flags[] = {"log_level", "quiet"};
@@ -67,14 +67,14 @@ static bel_status *write_plan(const bel_plan *plan, const bel_plan_sizes *sizes)
     return status;
 }
 
-// The plan with the sizes of the model, which is built for it and not trained. Without data nothing
-// is known of it.
+// Prints the plan with the sizes of the model, which is built but not trained. Without data the
+// sizes are unknown.
 static bel_status *print_plan(const bel_distribution *distribution)
 {
     const bel_plan *plan = distribution->plan;
     size_t files;
     bel_options_list(distribution->training, "train_files", &files);
-    if (files == 0) return write_plan(plan, NULL); // also for a program of the user's own
+    if (files == 0) return write_plan(plan, NULL); // also for a user's program
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(distribution->training, NULL, &setup));
     const bel_train_spec train = {.input_fn = setup->input_fn, .input_user = setup->input_user};
@@ -91,7 +91,7 @@ static bel_status *print_plan(const bel_distribution *distribution)
     return status;
 }
 
-// What the master printed is this command's result, and why the job failed its error.
+// Prints the master's output as this command's result; the job's error is its error.
 static bel_status *report(const bel_supervisor_result *result, int *out_exit_code)
 {
     *out_exit_code = result->exit_code;
@@ -115,8 +115,8 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .model_dir = distribution->model_dir,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
-    fflush(stdout);           // nothing of this process may come behind what its children print
-    bel_stop_signals_block(); // what it has come to is written down whatever comes
+    fflush(stdout);           // this process prints nothing after its children
+    bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
     if (status == NULL) status = report(&result, out_exit_code);
     bel_free(result.message);
@@ -163,7 +163,7 @@ bel_status *bel_verb_local_train(const bel_options *options, int *out_exit_code)
     const char *const *arguments = bel_options_arguments(options, &count);
     if (bel_options_own_argument_count(options) > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "unexpected argument \"%s\"; training flags stand behind --", arguments[0]);
+                       "unexpected argument \"%s\"; training flags come after --", arguments[0]);
     }
     bool distributed =
         bel_options_bool(options, "distributed") || bel_options_string(options, "config") != NULL;

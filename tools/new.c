@@ -1,7 +1,7 @@
-// Verb new: a folder with a package that builds, trains, is submitted and tested as it stands. The
-// files are tools/template/, which the build puts into this program (templates.h); in their texts
-// and names @NAME@ stands for the package's name. Nothing is written over: the folder must not be
-// there.
+// Verb new: creates a folder with a package that builds, trains, can be submitted and is tested
+// without changes. The files are tools/template/, which the build embeds in this program
+// (templates.h); @NAME@ in their texts and names stands for the package's name. No file is
+// overwritten: the folder must not exist.
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 static const char placeholder[] = "@NAME@";
 
-// The text with the name in place of each placeholder.
+// Appends the text with the name instead of each placeholder.
 static void fill_in(const char *text, size_t length, const char *name, bel_str *out)
 {
     size_t skip = sizeof placeholder - 1;
@@ -48,7 +48,7 @@ static bel_status *write_template(const bel_template *template, const char *fold
     return status;
 }
 
-// A name that is one of C, of a file, and of a CMake target.
+// Returns true if the name is valid in C, for a file, and for a CMake target.
 static bool is_good(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";

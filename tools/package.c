@@ -1,11 +1,11 @@
-// Packages: dlopen, the one symbol, the ABI number before anything else is believed. A package
-// is somebody else's code in this process, so from its opening on a crash and a call of exit say
-// whose fault it may be. The line for exit is written out in advance, as it comes when the process
-// is on its way out.
+// Packages: opened with dlopen; the ABI number of their one symbol is checked before its other
+// fields are read. A package is foreign code in this process, so after its opening a crash or a
+// call of exit names the package as the possible cause. The line for exit is formatted in advance,
+// because it is printed while the process exits.
 //
-// A package that was accepted is never closed: its code may be in use until the process ends. A
-// process has one. bel_package_over must be called on every way out of main, or the end itself
-// would be taken for a package's exit.
+// An accepted package is never closed: its code may be in use until the process ends. A process has
+// one package. Every return path of main must call bel_package_over, or the regular exit would be
+// reported as the package's.
 #include "package.h"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ static void on_exit_of_others(void)
 {
     if (over) return;
     ssize_t wrote = write(STDERR_FILENO, left, strlen(left));
-    (void)wrote; // there is nobody else to tell
+    (void)wrote; // no other place to report it
     _exit(EXIT_FAILURE);
 }
 
@@ -60,7 +60,7 @@ static const char *last_error(void)
     return text != NULL ? text : "no reason given";
 }
 
-// Behind abi and size, what lies beyond the package's own size stays zero.
+// After abi and size, fields beyond the package's size stay zero.
 static bel_status *check_package(const char *path, const bel_package *package,
                                  bel_package *out_package)
 {
@@ -115,7 +115,7 @@ bel_status *bel_package_open(const char *path, const bel_package **out_package)
     static char *opened;
     bool again = opened != NULL && strcmp(opened, path) == 0;
     if (!again) {
-        // Without a slash dlopen would look in the system's folders.
+        // Without a slash dlopen would search the system's folders.
         char *file = strchr(path, '/') != NULL ? bel_xstrdup(path) : bel_path_join(".", path);
         bel_status *status = load(file, &package);
         bel_free(file);
@@ -129,7 +129,7 @@ bel_status *bel_package_open(const char *path, const bel_package **out_package)
 
 // --- Its flags -----------------------------------------------------------------------------------
 
-// A switch that says nothing is off.
+// A switch without a default is off.
 static bel_option row_of(const bel_package_flag *flag)
 {
     static const bel_option_type types[] = {

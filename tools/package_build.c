@@ -1,10 +1,10 @@
-// Packages from their sources. They are built in a folder of their own under $TMPDIR, so that
-// neither the sources' folder nor the model's ever holds a half-made file; what comes out is moved
-// under the name of its digest, and so is the same for whoever comes second. No path of the build
-// goes into it: the same sources have the same digest wherever they lie.
+// Builds packages from their sources. The build uses a temporary folder under $TMPDIR, so that
+// neither the sources' folder nor the model's ever holds an unfinished file. The result is renamed
+// to its digest, so a second build gives the same file. No path of the build gets into it: the same
+// sources have the same digest wherever they are.
 //
-// A package is linked with nothing of Belfry: it needs the headers alone, which lie in `include` of
-// a folder above this program, installed or not.
+// A package does not link to Belfry: it needs only the headers. They are in `include` of a folder
+// above this program, installed or not.
 #define _XOPEN_SOURCE 700 // realpath
 #include "package_build.h"
 
@@ -29,7 +29,7 @@ enum { MOST_BUILD_SECS = 600, DIGEST_LENGTH = 32 };
 
 static const char store_name[] = "packages";
 
-// Words of a command line, owned.
+// Words of a command line. It owns the texts.
 typedef struct words {
     char **items; // NULL at the end
     size_t count, capacity;
@@ -59,7 +59,7 @@ static bel_status *run_words(words *w)
 
 // --- Headers -------------------------------------------------------------------------------------
 
-// The nearest folder above this program with include/belfry/belfry.h; free with bel_free.
+// Finds the nearest folder above this program with include/belfry/belfry.h; free with bel_free.
 static bel_status *find_headers(char **out_include)
 {
     char *program = bel_linux_program();
@@ -87,8 +87,8 @@ static bel_status *find_headers(char **out_include)
 
 typedef struct recipe {
     const char *folder;
-    char *name;                       // of the module, without ".so"
-    words sources, cflags, libraries; // below the folder; as the compiler takes them
+    char *name;                       // module name, without ".so"
+    words sources, cflags, libraries; // below the folder; in the compiler's form
     bool has_cmake;
 } recipe;
 
@@ -151,7 +151,7 @@ static bel_status *read_recipe_file(const char *path, recipe *r)
     return status;
 }
 
-// All *.c of the folder, in the order of their names.
+// Lists all *.c of the folder, in the order of their names.
 static bel_status *list_sources(recipe *r)
 {
     char **names;
@@ -170,7 +170,7 @@ static bel_status *list_sources(recipe *r)
                    r->folder);
 }
 
-// "trainer/" is "trainer"; "." is what it is called. Free with bel_free.
+// Returns "trainer" for "trainer/", and for "." its real name. Free with bel_free.
 static char *folder_name(const char *folder)
 {
     char path[PATH_MAX];
@@ -178,7 +178,7 @@ static char *folder_name(const char *folder)
     return bel_xstrdup(slash != NULL && slash[1] != '\0' ? slash + 1 : "package");
 }
 
-// A module is the folder's name and that of what is built, or the first alone.
+// A module is the folder's name and the name of the result, or only the first.
 static bel_status *take_module(recipe *r, const char *module)
 {
     char *own = folder_name(r->folder);
@@ -220,8 +220,8 @@ static bel_status *read_recipe(const char *module, recipe *r)
 
 // --- Building ------------------------------------------------------------------------------------
 
-// What keeps the folders of the build out of the object. Where one lies in another, the compiler
-// takes the later flag.
+// Appends flags that keep the folders of the build out of the object. If one folder is inside
+// another, the compiler applies the later flag.
 static void add_path_flags(words *w, const recipe *r, const char *include, const char *build)
 {
     char cwd[PATH_MAX], folder[PATH_MAX];
@@ -232,14 +232,14 @@ static void add_path_flags(words *w, const recipe *r, const char *include, const
     add_word(w, bel_strf("-ffile-prefix-map=%s=include", include));
 }
 
-// A source by its whole path, which those flags shorten. Free with bel_free.
+// Returns the absolute path of a source, which those flags shorten. Free with bel_free.
 static char *source_path(const recipe *r, const char *name)
 {
     char folder[PATH_MAX];
     return bel_path_join(realpath(r->folder, folder) != NULL ? folder : r->folder, name);
 }
 
-// One call of the compiler. $CC may name another than cc.
+// Runs the compiler once: $CC, by default cc.
 static bel_status *compile(const recipe *r, const char *include, const char *build, const char *out)
 {
     const char *compiler = getenv("CC");
@@ -262,7 +262,7 @@ static bel_status *compile(const recipe *r, const char *include, const char *bui
     return run_words(&w);
 }
 
-// -DNAME= with what the user's environment has for it, and the flags above.
+// Makes -DNAME= with the value in the user's environment and the flags above.
 static char *cmake_flags(const char *name, const char *variable, const words *paths)
 {
     const char *own = getenv(variable);
@@ -298,7 +298,7 @@ static bel_status *run_cmake(const recipe *r, const char *include, const char *b
     return run_words(&w);
 }
 
-// Leaves NAME.so in the build folder.
+// Builds NAME.so in the build folder.
 static bel_status *build_in(const recipe *r, const char *include, const char *build,
                             const char *out)
 {
@@ -353,11 +353,12 @@ static bel_status *store(const char *built, const char *name, const char *model_
     return status;
 }
 
-// "…/packages/0123…cdef/NAME.so": where the digest begins; NULL: it does not lie in a store.
+// Returns the start of the digest in "…/packages/0123…cdef/NAME.so"; NULL: the path is not in a
+// store.
 static const char *digest_in(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    size_t before = sizeof store_name; // with the slash behind it
+    size_t before = sizeof store_name; // with the slash after it
     if (slash == NULL || (size_t)(slash - path) < DIGEST_LENGTH + before) return NULL;
     const char *digest = slash - DIGEST_LENGTH;
     bool here = digest[-1] == '/' &&
@@ -378,7 +379,7 @@ bel_status *bel_package_check_store(const char *path)
                    path, found);
 }
 
-// The digest and file name that job.yaml has. NULL: none of a store. Free with bel_free.
+// Returns the digest and file name in job.yaml. NULL: not of a store. Free with bel_free.
 static char *name_in_store(const bel_yaml *yaml)
 {
     const bel_yaml_node *root = bel_yaml_root(yaml);

@@ -1,7 +1,8 @@
-// Parameters. A model of Belfry gets every flag, so that its checkpoints say all; a package gets
-// what was given, so that its own defaults hold. Later sources replace earlier ones: the
-// checkpoint's, then flags that are given, then --param; defaults only fill what is not there
-// yet. A --param with the name of a flag is refused, as it would pass by the checks of the flag.
+// Parameters. A model of Belfry receives every flag, so that its checkpoints are complete; a
+// package receives only given flags, so that the package's defaults apply. Later sources replace
+// earlier ones: the checkpoint's, then flags that are given, then --param. Defaults only fill
+// absent parameters. A --param with the name of a flag is refused, because it would bypass the
+// checks of the flag.
 #include "params.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/alloc.h"
 #include "flags.h"
 
-#define PREFIX "param." // of a parameter's name among a checkpoint's settings
+#define PREFIX "param." // prefix of a parameter's name among a checkpoint's settings
 
 void bel_params_set(bel_params *params, const char *name, const char *value)
 {
@@ -49,7 +50,7 @@ void bel_params_from_checkpoint(bel_params *params, const bel_ckpt_reader *reade
     }
 }
 
-// Flags of the model's group that are no parameters: which model, where its package comes from, and
+// Flags of the model's group that are not parameters: the model's name, the package's sources, and
 // the parameters themselves.
 static bool is_parameter(const char *flag)
 {
@@ -60,8 +61,8 @@ static bool is_parameter(const char *flag)
     return true;
 }
 
-// Flags that are younger than checkpoints which are still read: written down only when given, so
-// that a checkpoint without them compares equal.
+// Flags that are newer than some readable checkpoints. They are stored only when given, so that a
+// checkpoint without them compares equal.
 static bool is_young(const char *flag)
 {
     static const char *const young[] = {
@@ -75,7 +76,7 @@ static bool is_young(const char *flag)
     return false;
 }
 
-// Flags of data that checkpoints remember when they are given.
+// Data flags that checkpoints store when given.
 static const char *const remembered[] = {"id_columns", "id_list_columns", "id_list_most",
                                          "id_list_weights", "length_column"};
 enum { REMEMBERED_COUNT = sizeof remembered / sizeof *remembered };
@@ -127,7 +128,7 @@ bel_status *bel_params_from_flags(bel_params *params, const bel_options *options
     size_t count;
     const char *const *pairs = bel_options_list(options, "param", &count);
     for (size_t i = 0; i < count; i++) {
-        const char *equals = strchr(pairs[i], '='); // there: the option's type checks it
+        const char *equals = strchr(pairs[i], '='); // present: the option's type checks it
         char *name = bel_xstrndup(pairs[i], (size_t)(equals - pairs[i]));
         bool taken = has_own_flag(name) || is_package_flag(package, name);
         bel_status *status =

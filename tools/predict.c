@@ -1,9 +1,8 @@
 // Verb predict: one line an example, in the order of the files.
 //   text: class,p0,p1,…      json: {"example":0,"class":3,"values":[…]}
-// The class is the index of the largest value; a prediction of one element has no class. Outputs
-// with names follow: as more numbers in text, after a header that names all columns, and under
-// their names in JSON. Of a model that was trained with a description of columns answers.h says the
-// form.
+// The class is the index of the largest value. A prediction of one element has no class. Named
+// outputs follow: in text as more numbers, with a header that names all columns, and in JSON under
+// their names. answers.h documents the form for a model that was trained on described columns.
 #include <math.h>
 #include <string.h>
 
@@ -22,16 +21,16 @@
 typedef struct writer {
     bel_str line; // reused
     bool json;
-    double threshold;           // of two classes
-    const char *const *outputs; // to be shown, in this order
+    double threshold;           // decides between two classes
+    const char *const *outputs; // names of the outputs to write, in this order
     size_t output_count;        // 0: all
-    bool begun;                 // keys are checked, and the header is written or another part's
-    bool is_first;              // part of the input
-    int64_t *rows;              // of held out examples, which lead their lines; NULL: others
-    bel_rank_lines *ranks;      // to which lines go; NULL: to stdout
+    bool begun;                 // keys checked, header written if it belongs to this part
+    bool is_first;              // this is the first part of the input
+    int64_t *rows;              // row numbers of held out examples; NULL: no row numbers
+    bel_rank_lines *ranks;      // destination of the lines; NULL: stdout
 } writer;
 
-// Nine digits hold every F32, seventeen every F64; JSON has no NaN.
+// Nine digits represent every F32, seventeen every F64. JSON has no NaN.
 static void append_number(writer *w, const bel_tensor *row, int64_t i)
 {
     char text[BEL_F32_TEXT];
@@ -43,11 +42,11 @@ static void append_number(writer *w, const bel_tensor *row, int64_t i)
     } else if (row->dtype == BEL_DTYPE_F32) {
         bel_str_append(&w->line, text, bel_format_f32((float)value, text));
     } else {
-        bel_str_printf(&w->line, "%.17g", value); // integers of 32 bits are whole in it
+        bel_str_printf(&w->line, "%.17g", value); // 32-bit integers are exact in it
     }
 }
 
-// `key`: of a list in an object.
+// Appends the elements, in JSON as a list under `key`.
 static void append_row(writer *w, const bel_tensor *row, const char *key, bool more)
 {
     int64_t count = bel_shape_elements(&row->shape);
@@ -63,13 +62,13 @@ static void append_row(writer *w, const bel_tensor *row, const char *key, bool m
     if (w->json) bel_str_puts(&w->line, "]");
 }
 
-// Whether the row is the prediction that has no name.
+// True if the row is the prediction without a name.
 static bool is_main(const bel_row *row)
 {
     return strcmp(row->name, "predictions") == 0;
 }
 
-// The predictions have a class where they have several elements.
+// Appends an output. The unnamed prediction has a class if it has several elements.
 static void append(writer *w, const bel_row *row, bool more)
 {
     bool main = is_main(row);
@@ -94,7 +93,7 @@ static bel_status *unknown(const char *wanted, const bel_row *rows, int count)
     return status;
 }
 
-// In an object every name stands once.
+// Checks that every name of a JSON object occurs once.
 static bel_status *check_keys(const writer *w, const bel_row *rows, int count)
 {
     static const char *const own[] = {"example", "class", "values"};
@@ -115,7 +114,7 @@ static bel_status *check_keys(const writer *w, const bel_row *rows, int count)
     return NULL;
 }
 
-// The row of the output that is the `o`th to be shown.
+// Finds the row of the `o`th output to write.
 static bel_status *find_row(const writer *w, const bel_row *rows, int count, int o,
                             const bel_row **out_row)
 {
@@ -142,7 +141,7 @@ static bel_status *write_text(writer *w)
                             : bel_results_write(w->line.text);
 }
 
-// "name", or "name_0,name_1,…" of several elements.
+// Appends "name", or "name_0,name_1,…" for several elements.
 static void append_columns(bel_str *line, const char *name, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -153,7 +152,7 @@ static void append_columns(bel_str *line, const char *name, int64_t count)
     }
 }
 
-// Only where a shown output has a name: lines of a prediction without one have no header.
+// Writes a header only if an output to write has a name.
 static bel_status *write_header(writer *w, const bel_row *rows, int count)
 {
     bool named = false;

@@ -1,8 +1,9 @@
-// Two ways in, one form out. Files are read by the library on all towers, and what is passed
-// through is looked up by the row's number. Standard input is read as it comes: all whole rows that
-// are there make a batch, up to BATCH, so that one request is answered at once and many are
-// answered fast. The model always gets BATCH examples, of which only those that were asked for are
-// looked at: its rounding would depend on how many there are, and so on how fast requests come.
+// Predictions of table rows from files or from standard input, with one form of output. The library
+// reads files on all towers; the columns to keep are looked up by the row's number. Standard input
+// is read as it arrives. All complete rows that are available make a batch of at most BATCH rows,
+// so that one request is answered at once and many are answered fast. The model always gets BATCH
+// examples, and only the requested ones are used. With a varying number its rounding would depend
+// on that number, and so on the rate of the requests.
 #include "predict_table.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ static void add_name(const char **names, const char *name, int *count)
     names[(*count)++] = name;
 }
 
-// The columns that are passed through, each once: keys of the description, then those that a flag
-// names. Free with bel_free; the names are the description's and the options'.
+// The columns to copy to the output, each once: the description's keys, then those of
+// --keep_columns. Free the array with bel_free; the description and the options own the names.
 static const char **passed_through(const bel_options *options, const bel_columns *columns,
                                    int *out_count)
 {
@@ -49,36 +50,36 @@ typedef struct file_answers {
     bel_answers answers;
     bel_table_cells *cells;
     bel_str *texts;
-    bel_str line;
+    bel_str lines; // not yet written
     bel_rank_lines *ranks;
-    bool begun; // the header is written, or another part's
+    bool begun; // the header is made, or belongs to another part
 } file_answers;
 
-static bel_status *write_text(file_answers *f)
+static bel_status *write_lines(file_answers *f)
 {
-    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->line.text)
-                            : bel_results_write(f->line.text);
+    if (f->lines.length == 0) return NULL;
+    f->lines.length = 0;
+    return f->ranks != NULL ? bel_rank_lines_write(f->ranks, f->lines.text)
+                            : bel_results_write(f->lines.text);
 }
 
-static bel_status *begin(file_answers *f)
+static void begin(file_answers *f)
 {
-    f->line.length = 0;
-    if (!f->begun) bel_answers_header(&f->answers, &f->line);
+    if (!f->begun) bel_answers_header(&f->answers, &f->lines);
     f->begun = true;
-    return f->line.length > 0 ? write_text(f) : NULL;
 }
 
 static bel_status *write_row(void *user, int64_t example, const bel_row *rows, int count)
 {
+    enum { AT_ONCE = 1 << 15 };
     (void)count;
     file_answers *f = user;
-    BEL_TRY(begin(f));
+    begin(f);
     int64_t row = f->answers.rows != NULL ? f->answers.rows[example] : example;
     for (int i = 0; i < f->answers.name_count; i++)
         bel_table_cells_get(f->cells, row, i, &f->texts[i]);
-    f->line.length = 0;
-    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->line));
-    return write_text(f);
+    BEL_TRY(bel_answers_line(&f->answers, example, f->texts, &rows[0].value, &f->lines));
+    return f->lines.length < AT_ONCE ? NULL : write_lines(f);
 }
 
 static bel_status *predict_files(const bel_options *options, const bel_setup *setup,
@@ -102,11 +103,17 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_row, &f);
     }
-    if (status == NULL) status = begin(&f); // of no rows
+    if (status == NULL) begin(&f);         // the header without rows
+    bel_status *written = write_lines(&f); // also those before an error
+    if (status == NULL) {
+        status = written;
+    } else {
+        bel_status_ignore(written); // the first error is returned
+    }
     for (int i = 0; i < answers->name_count; i++)
         bel_str_deinit(&f.texts[i]);
     bel_free(f.texts);
-    bel_str_deinit(&f.line);
+    bel_str_deinit(&f.lines);
     bel_table_cells_destroy(f.cells);
     bel_arena_destroy(arena);
     return status;
@@ -119,10 +126,10 @@ typedef struct stream {
     bel_table_lines *lines;
     bel_predictor *predictor;
     bel_tensor features[3];
-    bel_columns_row row; // of the first example of a batch
+    bel_columns_block row; // the first example of a batch
     int feature_count;
-    bel_str *cells; // of each example of a batch
-    int waiting;    // examples
+    bel_str *cells; // [BATCH][name_count]: cells to copy to the output
+    int waiting;    // number of waiting examples
     int64_t example;
     bool begun; // the header of answers is written
     bel_str out;
@@ -144,10 +151,10 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     size_t lists = (size_t)c->list_count * (size_t)c->list_most;
     bel_feature features[3];
     s->row =
-        (bel_columns_row){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
-                          .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
-                          .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
-                          .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
+        (bel_columns_block){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
+                            .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
+                            .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
+                            .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
     if (c->x_width > 0)
         add_feature(s, features, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width), s->row.x);
     if (c->id_count > 0)
@@ -162,7 +169,7 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     return NULL;
 }
 
-// Answers the examples that wait.
+// Answers the waiting examples.
 static bel_status *answer(stream *s)
 {
     if (s->waiting == 0) return NULL;
@@ -182,7 +189,7 @@ static bel_status *answer(stream *s)
     return bel_results_flush();
 }
 
-// The header comes as soon as that of the rows is known to be good.
+// Writes the header as soon as the header of the rows is known to be valid.
 static bel_status *begin_answers(stream *s)
 {
     if (s->begun) return NULL;
@@ -196,12 +203,9 @@ static bel_status *begin_answers(stream *s)
 
 static bel_status *take_row(stream *s, const char *text, size_t length)
 {
-    const bel_columns *c = s->answers.columns;
     ptrdiff_t at = s->waiting;
-    bel_columns_row row = {.x = s->row.x + at * c->x_width,
-                           .ids = s->row.ids + at * c->id_count,
-                           .lists = s->row.lists + at * c->list_count * c->list_most,
-                           .crossed = s->row.crossed};
+    bel_columns_block row = bel_columns_block_from(s->answers.columns, &s->row, at);
+    row.crossed = s->row.crossed;
     bool header;
     BEL_TRY(bel_table_lines_take(s->lines, text, length, &row, &header));
     BEL_TRY(begin_answers(s));
@@ -216,8 +220,8 @@ static bel_status *take_row(stream *s, const char *text, size_t length)
     return s->waiting == BATCH ? answer(s) : NULL;
 }
 
-// Answers all whole rows of a text. Returns how much of it they take. What was good before a row
-// that is not is answered first.
+// Answers all complete rows of a text; *out_taken is their size in bytes. Answers the rows before
+// an invalid one before it returns the error.
 static bel_status *take_rows(stream *s, const char *text, size_t length, bool last,
                              size_t *out_taken)
 {
@@ -230,7 +234,7 @@ static bel_status *take_rows(stream *s, const char *text, size_t length, bool la
         status = take_row(s, text + *out_taken, bytes);
     bel_status *answered = answer(s);
     if (status == NULL) return answered;
-    bel_status_ignore(answered); // the first error is told
+    bel_status_ignore(answered); // the first error is returned
     return status;
 }
 
@@ -244,7 +248,7 @@ static bel_status *read_stream(stream *s)
         text = bel_xgrow(text, &capacity, length + PIECE, 1);
         ssize_t got = read(STDIN_FILENO, text + length, PIECE);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0 && errno == EAGAIN) { // somebody has made it one that does not wait
+        if (got < 0 && errno == EAGAIN) { // another process made it non-blocking
             (void)poll(&(struct pollfd){.fd = STDIN_FILENO, .events = POLLIN}, 1, -1);
             continue;
         }
@@ -273,9 +277,9 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
     s.lines = bel_table_lines_create(answers->columns, answers->names, answers->name_count);
     bel_status *status = make_predictor(&s, setup);
     if (status == NULL) status = read_stream(&s);
-    if (status == NULL && s.example == 0) { // as of a file
+    if (status == NULL && s.example == 0) { // the same error as for a file
         status = BEL_ERR(BEL_DATA_LOSS, "standard input: expected %s, got none",
-                         s.begun ? "records behind the header" : "rows of CSV");
+                         s.begun ? "records after the header" : "rows of CSV");
     }
     bel_predictor_destroy(s.predictor);
     bel_table_lines_destroy(s.lines);
@@ -290,7 +294,7 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
     return status;
 }
 
-// In an object every name stands once.
+// Checks that every name of a JSON object occurs once.
 static bel_status *check_names(const bel_answers *answers)
 {
     static const char *const own[] = {"example", "row",           "class",

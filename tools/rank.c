@@ -1,8 +1,7 @@
-// Verb rank: this process is one of those that mpirun, srun or torchrun has started, and takes the
-// place of its rank in a cluster that a file or flags describe: rank 0 is the master, then come the
-// parameter servers, the workers, the evaluator. It becomes that process, belfry's or a program's
-// of the user's own; without this verb all ranks but the first are workers
-// (launch/task_launcher.h).
+// Verb rank: assigns this process, started by mpirun, srun or torchrun, the role of its rank in a
+// cluster that a file or flags describe. Rank 0 is the master; the parameter servers, the workers
+// and the evaluator follow. The process becomes belfry with that role, or the user's program.
+// Without this verb all ranks but the first are workers (launch/task_launcher.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "launch/task_launcher.h"
 #include "verbs.h"
 
-// Ranks of a host are one behind the other, so which of them train follows from the plan.
+// Ranks of a host are consecutive, so the plan determines which of them train.
 static void count_local(const bel_plan *plan, const bel_launch *launch, bel_task *task)
 {
     int first = launch->rank - launch->local_rank;
@@ -26,7 +25,7 @@ static void count_local(const bel_plan *plan, const bel_launch *launch, bel_task
     }
 }
 
-// What the cluster file says of all processes of a job.
+// Sets the environment that the cluster file has for all processes of a job.
 static bel_status *set_environment(const bel_cluster *cluster, const bel_task *task)
 {
     for (size_t i = 0; i < cluster->environment_count; i++) {
@@ -55,11 +54,12 @@ static bel_status *take_place(const bel_plan *plan, const bel_launch *launch)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s has %d rank%s, and the cluster %d processes; expected as many: mpirun "
                        "-np %d belfry rank …",
-                       launch->name != NULL ? launch->name : "nobody's launcher", launch->size,
-                       launch->size == 1 ? "" : "s", plan->process_count, plan->process_count);
+                       launch->name != NULL ? launch->name : "this process, without a launcher,",
+                       launch->size, launch->size == 1 ? "" : "s", plan->process_count,
+                       plan->process_count);
     }
     bel_task *task = bel_plan_task(plan, "ranks", launch->rank);
-    task->recovers = false; // its launcher ends all when one has died
+    task->recovers = false; // its launcher ends all processes when one has died
     task->min_workers = 0;
     count_local(plan, launch, task);
     bel_status *status = bel_task_set_rank(launch, task);

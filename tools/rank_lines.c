@@ -1,5 +1,5 @@
-// Lines go from rank to rank by the calls that move tensors: how many bytes come, then the bytes, a
-// piece at a time, so no rank holds more of them than a piece.
+// Sends lines from rank to rank by the calls that move tensors: the number of bytes, then the bytes
+// in pieces, so that no rank holds more than one piece.
 #include "rank_lines.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@ enum { PIECE = 1 << 20 };
 
 struct bel_rank_lines {
     bel_ddl *ddl;
-    FILE *file;    // NULL: of the first rank
-    int64_t bytes; // written to it
-    char *piece;   // and a zero byte
+    FILE *file;    // NULL: the first rank
+    int64_t bytes; // bytes written to it
+    char *piece;   // with a zero byte at the end
 };
 
 static bel_status *cannot(const char *action)
@@ -45,7 +45,7 @@ bel_status *bel_rank_lines_create(bel_rank_lines **out_lines)
 void bel_rank_lines_destroy(bel_rank_lines *lines, const bel_status *why)
 {
     if (lines == NULL) return;
-    if (lines->file != NULL) (void)fclose(lines->file); // it has been read
+    if (lines->file != NULL) (void)fclose(lines->file); // already read
     bel_ddl_abort(lines->ddl, bel_status_message(why));
     bel_free(lines->piece);
     bel_free(lines);
@@ -60,7 +60,7 @@ bel_status *bel_rank_lines_write(bel_rank_lines *lines, const char *text)
     return NULL;
 }
 
-// The lines of rank `from`, which all ranks are given and the first one prints.
+// Broadcasts the lines of rank `from` to all ranks; the first one prints them.
 static bel_status *pass_on(bel_rank_lines *lines, int from)
 {
     int rank = bel_ddl_place_of(lines->ddl).rank;

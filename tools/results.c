@@ -1,7 +1,7 @@
-// Printing results: the only way to stdout, so that a write that fails (a full disk, a closed
-// pipe) becomes the command's error and not silence. stdout is buffered: most failures show at
-// the flush, which main makes before it ends. Both forms have the same names in the same order;
-// numbers are written as JSON does, with null where they are not finite.
+// Printer of results: the only code that writes to stdout, so that a failed write (a full disk, a
+// closed pipe) becomes the command's error. stdout is buffered: most failures appear at the flush
+// in main. Both forms have the same names in the same order. Numbers are written as in JSON, with
+// null if they are not finite.
 #include "results.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-// One value, in either form.
+// Printer of values in either form.
 typedef struct printer {
     bel_str text;
     bool json;
@@ -48,7 +48,7 @@ static void put_whole(printer *p, const char *name, int64_t value)
     put_end(p);
 }
 
-// Of which version loss and metrics are; null: there was no evaluation.
+// Prints the step of the evaluated version; null: there was no evaluation.
 static void put_evaluation_step(printer *p, int64_t step)
 {
     if (step >= 0) {

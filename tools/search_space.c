@@ -1,4 +1,4 @@
-// Numbers have four digits: they are to be read and typed, and a search does not need more.
+// Numbers have four significant digits: users read and type them, and a search needs no more.
 #include "search_space.h"
 
 #include <math.h>
@@ -24,9 +24,9 @@ struct bel_search_space {
     int count;
 };
 
-// --- Reading -------------------------------------------------------------------------------------
+// --- Parsing ------------------------------------------------------------------------------------
 
-// "LOW:HIGH".
+// Parses "LOW:HIGH".
 static bool read_range(const char *text, double *out_low, double *out_high)
 {
     const char *colon = strchr(text, ':');
@@ -132,7 +132,7 @@ const char *bel_search_space_name(const bel_search_space *space, int flag)
 
 // --- Drawing -------------------------------------------------------------------------------------
 
-// In [0, 1), with 32 bits.
+// Returns a number in [0, 1) with 32 random bits.
 static double unit(uint64_t seed, const dimension *d, int64_t draw)
 {
     uint32_t words[4];
@@ -164,7 +164,7 @@ static bool is_new(char **values, int trials, int flags)
     return true;
 }
 
-// What was drawn before is drawn again: with few values, many times before the last one comes.
+// A value drawn before is drawn again; with few values, many draws may precede the last new one.
 char **bel_search_space_draw(const bel_search_space *space, uint64_t seed, int count,
                              int *out_count)
 {

@@ -1,12 +1,12 @@
-// Flags to an estimator. Where a checkpoint is read, its own settings come first and flags
+// Makes an estimator from flags. When a checkpoint is read, its settings come first and flags
 // change them, so that `belfry evaluate --model_dir D --eval_files F` is enough. The reader is
-// closed before the estimator opens the checkpoint itself: only its folder's name is kept, so
-// both mean the same one also when a newer is saved meanwhile.
+// closed before the estimator opens the checkpoint. Only its folder's name is kept, so both use the
+// same checkpoint even if a newer one is saved meanwhile.
 //
-// Flags that the chosen model, optimizer or mode does not read are refused once the model is
-// known, which may be only after the checkpoint was opened. Which parameters count as read is
-// said here for models of Belfry; of a package's the model function shows it. The setup owns the
-// texts to which the input points: it must outlive the estimator's calls.
+// Flags that the chosen model, optimizer or mode does not read are refused as soon as the model is
+// known, which may be after the checkpoint was opened. For models of Belfry this file lists the
+// parameters that are read; a package's model function reports them. The setup owns the texts to
+// which the input points: it must outlive the estimator's calls.
 #include "setup.h"
 
 #include <limits.h>
@@ -56,10 +56,10 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
                    setup->checkpoint, name);
 }
 
-// A flag that has no effect with the chosen model, optimizer, schedule or mode is refused. Only a
-// package knows what it reads (training warns of the rest) and may evaluate data of its own; a
-// checkpoint may name the model and its columns. The format of the data is that of its files.
-// `belfry tune` compares its trials by --best_metric and --best_goal.
+// Refuses a flag that has no effect with the chosen model, optimizer, schedule or mode. Only a
+// package knows which parameters it reads (training warns of the rest), and it may bring data to
+// evaluate on. A checkpoint may set the model and its columns. The format of the data is that of
+// its files. `belfry tune` compares its trials by --best_metric and --best_goal.
 static bel_status *check_flags(const bel_options *options, const bel_params *params,
                                bool is_package, const bel_setup *setup)
 {
@@ -69,7 +69,7 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     bool stored = reading && !bel_options_is_given(options, "model");
     if (bel_flag_inputs_hold_out(options) && setup->model->input_fn != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--eval_share: the package reads its data by itself, and does not know it");
+                       "--eval_share: the package reads its data itself, and does not use it");
     }
     if (is_package && setup->model->feature_fn == NULL && setup->model->input_fn == NULL &&
         bel_options_is_given(options, "path_column")) {
@@ -98,7 +98,7 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
 
 // --- How to run ---------------------------------------------------------------------------------
 
-// Towers of workers: one number for all, or a list. *out_list is NULL or to be freed.
+// Sets the towers of workers: one number for all, or a list. *out_list is NULL or must be freed.
 static bel_status *set_towers(const bel_options *options, bel_run_config *config, int **out_list)
 {
     size_t count;
@@ -125,10 +125,10 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
     return NULL;
 }
 
-// --part K/N of a prediction, or of the ranks of which this is one.
+// Sets the part of a prediction: --part K/N, or the rank of this process.
 static bel_status *set_part(const bel_options *options, bel_run_config *config)
 {
-    const char *text = bel_options_string(options, "part"); // NULL: of another verb
+    const char *text = bel_options_string(options, "part"); // NULL: the verb has no such flag
     int64_t part = 0, parts = 0;
     if (text == NULL || text[0] == '\0') return NULL;
     if (strcmp(text, BEL_PART_OF_RANKS) == 0) {
@@ -152,7 +152,7 @@ static bel_status *set_part(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
-// The folder is not among them, as it may follow from a checkpoint.
+// Sets the run without its folder, which may follow from a checkpoint.
 static bel_status *set_run(const bel_options *options, bel_run_config *config)
 {
     const char *name;
@@ -163,8 +163,8 @@ static bel_status *set_run(const bel_options *options, bel_run_config *config)
     return NULL;
 }
 
-// The run that the flags describe, but for its folder. *out_towers is to be freed after the last
-// use of *out_config, which points to it.
+// Reads the flags of the run, without its folder. Free *out_towers after the last use of
+// *out_config, which points to it.
 static bel_status *read_run(const bel_options *options, bel_run_config *out_config,
                             int **out_towers)
 {
@@ -186,7 +186,7 @@ static bel_status *count_blocks(const bel_options *options, const char *model_di
 
 // --- The parameters ----------------------------------------------------------------------------
 
-// A checkpoint that is read has its parameters.
+// Sets the parameters of a table. A checkpoint that is read has them already.
 static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
 {
     int blocks;
@@ -258,7 +258,7 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
     bel_run_config_init(&config);
     BEL_TRY(set_run(options, &config));
     config.worker_count = worker_count;
-    config.model_dir = "."; // any: the launcher knows it
+    config.model_dir = "."; // any folder: the launcher knows the real one
     if (config.scale_learning_rate != BEL_SCALE_NONE &&
         bel_options_is_given(options, "rate_scale")) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -277,13 +277,13 @@ int bel_setup_card_count(const bel_options *options)
         for (int w = 0; w < config.worker_count; w++)
             count += towers != NULL ? towers[w] : each;
     }
-    bel_status_ignore(status); // whoever trains says it
+    bel_status_ignore(status); // the training process reports it
     bel_free(towers);
     return count;
 }
 
-// A model of Belfry gets every flag, also as a default; what nobody reads was refused. Of a
-// package's parameters some are the command's own.
+// Marks parameters as read. A model of Belfry receives every flag, also as a default; flags without
+// effect were refused. A few of a package's parameters are the command's.
 static void mark_read(const bel_options *options, const bel_params *params, bel_setup *setup)
 {
     static const char *const own[] = {"model",           "feature_scale",   "class_count",
@@ -296,8 +296,8 @@ static void mark_read(const bel_options *options, const bel_params *params, bel_
         bel_estimator_param_is_read(setup->estimator, own[i]);
 }
 
-// The data flags for a package's own input function, under their names. They are no parameters of
-// the model: a checkpoint does not remember which files were read.
+// Passes the data flags to a package's input function, under their names. They are not parameters
+// of the model: a checkpoint does not store the files that were read.
 static void tell_data_flags(const bel_options *options, bel_setup *setup)
 {
     static const char *const others[] = {"train_steps", "seed"};
@@ -340,7 +340,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
 
 // --- The checkpoint that is read ----------------------------------------------------------------
 
-// The folder that --checkpoint names. One that holds checkpoints is named by --model_dir.
+// Opens the folder of --checkpoint. A folder that contains checkpoints belongs to --model_dir.
 static bel_status *open_named(const char *folder, bel_ckpt_reader **out_reader)
 {
     bel_status *status = bel_ckpt_open(folder, out_reader);
@@ -350,9 +350,9 @@ static bel_status *open_named(const char *folder, bel_ckpt_reader **out_reader)
     bel_status *listing = bel_ckpt_list(folder, &steps, &count);
     long long newest = listing == NULL && count > 0 ? (long long)steps[count - 1] : -1;
     bel_free(steps);
-    bel_status_ignore(listing); // then it is no folder of checkpoints
+    bel_status_ignore(listing); // then it has no checkpoints
     if (newest < 0) return status;
-    bel_status_ignore(status); // said in other words
+    bel_status_ignore(status); // replaced by the error below
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--checkpoint %s: expected one checkpoint, got a folder with %zu of them; hint: "
                    "--model_dir %s for the newest, or --checkpoint %s/ckpt-%08lld",
@@ -380,7 +380,7 @@ static bel_status *open_checkpoint(const bel_options *options, bel_ckpt_reader *
     return NULL;
 }
 
-// The folder that a checkpoint lies in, when --model_dir does not say.
+// Returns the folder that contains a checkpoint, if --model_dir is not given.
 static char *folder_of(const char *checkpoint)
 {
     size_t length = strlen(checkpoint);
@@ -415,7 +415,7 @@ static bel_status *finish(const bel_options *options, bel_params *params, bel_se
     return status;
 }
 
-// A table has another model than other data where no flag says which.
+// Without --model, a table has another default model than other data.
 static bel_status *finish_training(const bel_options *options, bel_setup *setup,
                                    bel_setup **out_setup)
 {
@@ -431,15 +431,15 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
     return finish(options, &params, setup, out_setup);
 }
 
-// A parameter server is told names, shapes and optimizers by the master. Its host may lack the
-// data, and a package, so neither is opened; the other processes look at their flags.
+// The master sends a parameter server names, shapes and optimizers. Its host may lack the data and
+// the package, so this process opens neither; the other processes check their flags.
 static bel_status *finish_serving(const bel_options *options, bel_setup *setup,
                                   bel_setup **out_setup)
 {
     bel_run_config config;
     int *towers = NULL;
     bel_status *status = read_run(options, &config, &towers);
-    setup->model = bel_model_find("linear"); // any: it is not built
+    setup->model = bel_model_find("linear"); // any model: it is not built
     setup->input = (bel_flag_input){.options = options};
     setup->input_fn = bel_flag_input_open;
     setup->input_user = &setup->input;
@@ -488,7 +488,7 @@ bel_status *bel_setup_for_looking(const bel_options *options, bel_setup **out_se
     return finish_training(options, setup, out_setup);
 }
 
-// The columns, or the label, that it was trained with.
+// Reads the columns, or the label, of the training.
 static bel_status *read_columns(const bel_ckpt_reader *reader, bel_setup *setup)
 {
     const char *columns = bel_ckpt_setting(reader, BEL_SETTING_COLUMNS);
@@ -503,7 +503,7 @@ static bel_status *read_columns(const bel_ckpt_reader *reader, bel_setup *setup)
     return status;
 }
 
-// Texts for missing values that the files have, and those to train on had not.
+// Adds texts for missing values that are in these files but were not in the training's.
 static bel_status *add_missing(const bel_options *options, bel_columns *columns)
 {
     size_t count;

@@ -1,6 +1,6 @@
-// The file of model "onnx". It is known by what is in it, wherever it lies: so another one is told
-// from it, and the copy that the model's folder has is read where it is there, as the first one may
-// go or change. Only a file that holds all its values can be known and copied so.
+// ONNX file of model "onnx". It is identified by its contents, wherever it is, so a different file
+// is detected. A copy in the model's folder has priority, because the original may be removed or
+// changed. Only a file that contains all its values can be identified and copied in this way.
 #include "setup_onnx.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static bel_status *digest_of(const char *path, char out_digest[33])
     return NULL;
 }
 
-// The classes that the first output which can be one of a classification has; a single logit stands
-// for two. 0: there is no such output.
+// Returns the number of classes of the first output that can be a classification's; a single logit
+// means two. 0: there is no such output.
 static int64_t classes_of(const bel_onnx_model *model)
 {
     for (int o = 0; o < bel_onnx_output_count(model); o++) {
@@ -41,8 +41,9 @@ static int64_t classes_of(const bel_onnx_model *model)
     return 0;
 }
 
-// The type of the one input that takes the numbers of a CSV file: "x", or the only one that no
-// other field of such a file is for. F32: there is no such input, or it is cast from that.
+// Returns the type of the one input that receives the numbers of a CSV file: "x", or the only one
+// that matches no other field of such a file. F32: there is no such input, or a cast from F32 feeds
+// it.
 static bel_dtype numbers_of(const bel_onnx_model *model)
 {
     static const char *const others[] = {BEL_ID_FIELD, BEL_ID_LIST_FIELD, BEL_ID_WEIGHT_FIELD,
@@ -64,8 +65,8 @@ static bel_dtype numbers_of(const bel_onnx_model *model)
     return exact ? found->dtype : BEL_DTYPE_F32;
 }
 
-// Elements in other files would neither be known by the digest nor be copied. The number of classes
-// is the model's, where no flag and no description says another one later.
+// Reads the model. The digest would not cover elements in other files, nor would they be copied.
+// The number of classes is the model's unless a flag or a description sets it later.
 static bel_status *look_at_onnx(const char *path, const bel_options *options, bel_params *params,
                                 bel_setup *setup)
 {
@@ -84,7 +85,7 @@ static bel_status *look_at_onnx(const char *path, const bel_options *options, be
     bool whole = setup->vector_dtype == BEL_DTYPE_I32 || setup->vector_dtype == BEL_DTYPE_I64;
     if (whole && setup->columns != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s takes whole numbers (%s), and a description of columns makes scaled "
+                       "%s takes integers (%s), and a description of columns makes scaled "
                        "ones; hint: --columns none",
                        path, bel_dtype_name(setup->vector_dtype));
     }
@@ -97,8 +98,8 @@ static bel_status *look_at_onnx(const char *path, const bel_options *options, be
     return NULL;
 }
 
-// The copy that a training has made, in the model's folder or, of an exporter, beside the
-// checkpoint; NULL: there is none. Free with bel_free.
+// Finds the copy that a training has made, in the model's folder or, for an exporter, beside the
+// checkpoint; NULL: no copy. Free with bel_free.
 static char *find_copy(const bel_setup *setup, const char *digest)
 {
     char *name = bel_strf("source-%s.onnx", digest);

@@ -1,4 +1,4 @@
-// What the command does about signals in every verb; those of training are bel_run_job's.
+// Signals of the command in every verb; bel_run_job handles those of training.
 #include "signals.h"
 
 #include <signal.h>
@@ -7,8 +7,8 @@
 
 #include "input/file_view.h"
 
-// Reading what has gone: the file behind a mapping became shorter, or its device failed. (The
-// readers of files look before they read; this is what happens in between.)
+// Reports a read of lost data: the mapped file became shorter, or its device failed. Readers check
+// files before they read; this handles changes in between.
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char text[] = ": a file that is being read became shorter, or its device failed\n";
@@ -17,7 +17,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)!write(STDERR_FILENO, "belfry: ", 8);
     (void)!write(STDERR_FILENO, path != NULL ? path : "input", path != NULL ? strlen(path) : 5);
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    signal(number, SIG_DFL); // which ends the process, when the access is tried again
+    signal(number, SIG_DFL); // ends the process when the access is repeated
 }
 
 void bel_signals_explain(void)
@@ -25,5 +25,5 @@ void bel_signals_explain(void)
     struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
-    signal(SIGXFSZ, SIG_IGN); // a file beyond the limit is an error of its write
+    signal(SIGXFSZ, SIG_IGN); // a file beyond the limit is a write error
 }

@@ -1,8 +1,8 @@
-// Bus errors, in every verb.
+// Explanation of bus errors, in every verb.
 #ifndef BELFRY_TOOLS_SIGNALS_H
 #define BELFRY_TOOLS_SIGNALS_H
 
-// From now on a bus error says what it means before it ends the process.
+// After this call, a bus error prints its meaning before it ends the process.
 void bel_signals_explain(void);
 
 #endif

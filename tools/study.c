@@ -1,6 +1,6 @@
-// The flags go to every training as a file of settings, as they do to the processes of a job, so
-// that nothing of them is lost on the way. With --config each training is itself a job of many
-// processes (verb local train).
+// Every training receives the flags as a file of settings, as the processes of a job do, so that
+// none is lost. With --config each training is itself a job of several processes (verb local
+// train).
 #include "study.h"
 
 #include <math.h>
@@ -25,9 +25,9 @@
 typedef struct run {
     bel_study_run told;
     const char *output, *log;
-    char **words;           // room for one more is behind them
-    int word_count, own_at; // its own flags begin there
-    int64_t log_bytes;      // of earlier runs
+    char **words;           // with room for one more
+    int word_count, own_at; // its separate flags begin at own_at
+    int64_t log_bytes;      // bytes of earlier runs
 } run;
 
 struct bel_study {
@@ -39,7 +39,7 @@ struct bel_study {
     run *runs;
     size_t capacity;
     int count;
-    bel_trial *trials; // while it is executed
+    bel_trial *trials; // during execution
     bool (*ended)(void *context, int run);
     void *context;
 };
@@ -64,22 +64,22 @@ static bel_status *check_flags(const bel_options *options)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--train_files is needed: the files to train on");
 }
 
-// Trainings that have not begun read their settings from the folder: another study would change
-// them.
+// Locks the folder. Trainings that have not begun read their settings from it: another study would
+// change them.
 static bel_status *lock_folder(const char *folder, int *out_lock)
 {
     char *path = bel_path_join(folder, "study.lock");
     bel_status *status = bel_linux_lock(path, 0, out_lock);
     bel_free(path);
     if (bel_status_code(status) != BEL_FAILED_PRECONDITION) return status;
-    bel_status_ignore(status); // said in other words
+    bel_status_ignore(status); // replaced by the error below
     return BEL_ERR(BEL_FAILED_PRECONDITION,
                    "another cross_validate or tune runs in %s; hint: another --model_dir", folder);
 }
 
-// --- Its settings, which trainings read one by one -----------------------------------------------
+// --- Settings of a study, which its trainings read -----------------------------------------------
 
-// Flags that change no model. Those that tell how many trials there are may grow.
+// Returns true for flags that change no model. Flags that set the number of trials may grow.
 static bool is_neutral(const char *line)
 {
     static const char names[] = "trials|parallel|num_threads|json|log_format|log_level|log_time|"
@@ -92,8 +92,8 @@ static bool is_neutral(const char *line)
     return neutral;
 }
 
-// A line of a dump without where its value came from, from *at on; false behind the last. Defaults
-// are comments.
+// Reads a line of a dump without the origin of its value, from *at on; false after the last.
+// Defaults are comments.
 static bool next_given(const char **at, bel_str *line)
 {
     while (**at != '\0') {
@@ -112,7 +112,7 @@ static bool next_given(const char **at, bel_str *line)
     return false;
 }
 
-// The first line of a dump that another one has not got, in *out_line; false: it has all.
+// Finds the first line of a dump that another one lacks, in *out_line; false: no such line.
 static bool lacks_line(const char *dump, const char *other, bel_str *out_line)
 {
     bel_str line = {0};
@@ -141,13 +141,14 @@ static bel_status *compare(const char *folder, const char *before, const char *n
     return status;
 }
 
-// Whether a training has begun below the folder: trial-003/ckpt-00000000, or a level deeper.
+// Returns true if a training has begun below the folder: trial-003/ckpt-00000000, or a level
+// deeper.
 static bool has_begun(const char *folder, int depth)
 {
     char **names = NULL;
     size_t count = 0;
     bool begun = false;
-    bel_status_ignore(bel_dir_list(folder, &names, &count)); // then there is none
+    bel_status_ignore(bel_dir_list(folder, &names, &count)); // then the list is empty
     for (size_t i = 0; i < count && !begun; i++) {
         char *path = bel_path_join(folder, names[i]);
         begun = strncmp(names[i], "ckpt-", 5) == 0 ||
@@ -234,7 +235,7 @@ static void add_word(const bel_study *study, run *r, const char *flag, const cha
 
 void bel_study_add(bel_study *study, const char *name, const char *const *flags, int count)
 {
-    enum { OTHERS = 10 }; // words beside its own flags, and the NULL behind them
+    enum { OTHERS = 10 }; // words besides its separate flags, and the final NULL
     study->runs = bel_xgrow(study->runs, &study->capacity, (size_t)study->count + 1, sizeof(run));
     run *r = &study->runs[study->count++];
     *r = (run){.told.folder = path_in(study, study->folder, name)};
@@ -257,7 +258,8 @@ void bel_study_add(bel_study *study, const char *name, const char *const *flags,
         add_word(study, r, flags[i], "");
 }
 
-// GPUs that a training by these flags asks for, with a config as a job; 0: none.
+// Returns the number of GPUs that a training by these flags uses, with a config as a job; 0: no
+// GPU.
 static int cards_of(const bel_options *options, const char *config)
 {
     int count = bel_setup_card_count(options);
@@ -268,13 +270,13 @@ static int cards_of(const bel_options *options, const char *config)
     if (status == NULL)
         status = bel_plan_create(cluster, (int)bel_options_int(options, "num_gpus"), 0, &plan);
     count = status == NULL ? bel_plan_towers(plan, plan->worker_count) : 0;
-    bel_status_ignore(status); // the first training says it
+    bel_status_ignore(status); // the first training reports it
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
     return count;
 }
 
-// Before share_cores adds words to it.
+// Call it before share_cores adds words to the run.
 static int cards_of_run(const bel_study *study, const run *r)
 {
     bel_options *own = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
@@ -282,12 +284,12 @@ static int cards_of_run(const bel_study *study, const run *r)
     if (status == NULL) status = bel_options_read_yaml(own, study->settings);
     int count = cards_of(status == NULL ? own : study->options,
                          bel_options_string(study->options, "config"));
-    bel_status_ignore(status); // the training says it
+    bel_status_ignore(status); // the training reports it
     bel_options_destroy(own);
     return count;
 }
 
-// Where nobody says how many: so that each has a core, and GPUs, for itself.
+// Returns the default of --parallel: each training has at least a core, and separate GPUs.
 static int fitting(const bel_study *study)
 {
     int cores = bel_available_cores(), most = 0;
@@ -308,8 +310,8 @@ static int side_by_side(const bel_study *study)
     return (int)(most < study->count ? most : study->count);
 }
 
-// Trainings side by side share the cores; their bits do not depend on it. Processes of a cluster
-// are told their threads by its plan.
+// Divides the cores among parallel trainings; their bits do not depend on it. The plan of a cluster
+// sets its processes' threads.
 static void share_cores(const bel_study *study, int trainings)
 {
     char text[32];
@@ -317,7 +319,7 @@ static void share_cores(const bel_study *study, int trainings)
     bool told = bel_options_is_given(study->options, "num_threads") ||
                 bel_options_string(study->options, "config") != NULL;
     bel_snprintf(text, sizeof text, "%d", threads > 1 ? threads : 1);
-    for (int i = 0; i < study->count && !told; i++) { // in front of its own flags, which win
+    for (int i = 0; i < study->count && !told; i++) { // before its separate flags, which win
         run *r = &study->runs[i];
         add_word(study, r, "--num_threads=", text);
         char *word = r->words[r->word_count - 1];
@@ -329,8 +331,8 @@ static void share_cores(const bel_study *study, int trainings)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// The failure, without the command's name, or the last line that says anything: at debug level a
-// line that says where the failure was raised follows it.
+// Returns the failure without the command's name, or the last line with content: at debug level a
+// line with the place of the failure follows it.
 static char *last_line(const char *text)
 {
     static const char name[] = "belfry: ";
@@ -351,7 +353,7 @@ static void note_failure(run *r, bel_linux_end end)
 {
     char *text = NULL, *line = NULL;
     size_t size;
-    bel_status_ignore(bel_file_read(r->log, &text, &size)); // then the code is all there is
+    bel_status_ignore(bel_file_read(r->log, &text, &size)); // then only the code is known
     bool said = text != NULL && (int64_t)size > r->log_bytes;
     if (said && end.signal == 0) line = last_line(text + r->log_bytes);
     if (line != NULL && line[0] != '\0') {
@@ -383,7 +385,7 @@ static bool take_end(void *context, int number)
         status = bel_file_read(r->output, &text, &size);
         if (status == NULL) status = bel_json_parse(text, size, r->output, &r->told.result);
         if (status != NULL) r->told.failure = bel_xstrdup(bel_status_message(status));
-        bel_status_ignore(status); // told
+        bel_status_ignore(status); // reported
     }
     bel_free(text);
     return study->ended(study->context, number);
@@ -418,7 +420,7 @@ bel_status *bel_study_execute(bel_study *study, bool (*ended)(void *context, int
     if (status != NULL || signal == 0) return status;
     *out_exit_code = 128 + signal;
     return BEL_ERR(BEL_ABORTED,
-                   "stopped by signal %d (%s); the same command goes on where this one ended",
+                   "stopped by signal %d (%s); the same command continues where this one ended",
                    signal, strsignal(signal));
 }
 
@@ -442,7 +444,7 @@ typedef struct names {
     int count;
 } names;
 
-// What train_and_evaluate prints beside metrics (results.c).
+// Names that train_and_evaluate prints besides metrics (results.c).
 static bel_status *take_name(void *context, const char *name, const bel_json_value *value)
 {
     static const char others[] = "global_step|evaluation_step|batch_mean_loss|examples|"
@@ -460,7 +462,8 @@ const char **bel_study_metrics(const bel_study_run *told, int *out_count)
 {
     names list = {0};
     if (told->result != NULL)
-        bel_status_ignore(bel_json_each(bel_json_root(told->result), take_name, &list)); // none
+        bel_status_ignore(
+            bel_json_each(bel_json_root(told->result), take_name, &list)); // list stays empty
     *out_count = list.count;
     return list.items;
 }

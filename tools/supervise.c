@@ -1,12 +1,12 @@
-// Verb supervise: the process behind a submitted job. Nobody types it; an engine starts it, on the
-// host of the submission or elsewhere, with its output in the job's logs/supervisor.log. It claims
-// the record first, under the registry's lock; from then on it alone writes the job's status, and a
-// job that did not come to run gets a final state, too.
+// Verb supervise: supervisor process of a submitted job. It is internal: an engine starts it, on
+// the host of the submission or elsewhere, with its output in the job's logs/supervisor.log. It
+// first claims the record, under the registry's lock. From then on only this process writes the
+// job's status, and a job that failed to start gets a final state, too.
 //
-// RUNNING is written when all processes have been started and signals are taken: whoever sees it
-// may send one. The master's results are kept before the final state is written, so that who
-// sees the job ended finds them. A status that cannot be written is a warning, as training is
-// worth more.
+// RUNNING is written when all processes have started and signals are handled, because any reader of
+// RUNNING may send a signal. The master's results are stored before the final state is written, so
+// that readers of the final state find them. If a status cannot be written, that is a warning,
+// because the training is more valuable.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@
 
 // --- The record while the job runs --------------------------------------------------------------
 
-// A status that cannot be written is no reason to end training.
+// Writes the record. A failure does not end training.
 static void write_record(const bel_job_record *record)
 {
     bel_status *status = bel_registry_update(record);
@@ -37,8 +37,8 @@ static void write_record(const bel_job_record *record)
     bel_status_destroy(status);
 }
 
-// The first call comes when all processes have been started and signals are taken: only then may
-// others see RUNNING, and send one.
+// The first call comes after all processes have started and signals are handled: only then may
+// other processes read RUNNING and send a signal.
 static void on_change(void *context, const char *progress)
 {
     bel_job_record *record = context;
@@ -65,7 +65,7 @@ static void set_end(bel_job_record *record, bel_job_state state, int exit_code, 
 
 // --- The job ------------------------------------------------------------------------------------
 
-// What the master printed: kept in the job's folder.
+// Stores the master's output in the job's folder.
 static bel_status *keep_output(const bel_job_record *record, const char *output)
 {
     char *path = bel_path_join(record->folder, "output.txt");
@@ -90,7 +90,7 @@ static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_w
                                     .changed = on_change,
                                     .context = record};
     bel_supervisor_result result = {0};
-    bel_stop_signals_block(); // what it has come to is written down whatever comes
+    bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
     if (status == NULL) {
         bel_job_state state = result.stopped          ? BEL_JOB_CANCELLED
@@ -132,7 +132,7 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
     return status;
 }
 
-// The engine's name for this job where it has started it anew.
+// Returns the engine's name for this job if the engine has restarted it.
 static const char *started_again(void)
 {
     return getenv("SLURM_RESTART_COUNT") != NULL ? getenv("SLURM_JOB_ID") : NULL;

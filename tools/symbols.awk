@@ -1,14 +1,14 @@
-# Which room calls which, from what `nm -A -P` says of each object (tools/lint --objects).
+# Calls between rooms that docs/layers.txt does not allow, from the `nm -A -P` of each object (tools/lint --objects).
 # usage: awk -f symbols.awk docs/layers.txt SYMBOLS     (lines "room/file.c.o: symbol type …")
 
-function room_of(path,   name, best) { # the longest room that holds the path
+function room_of(path,   name, best) { # the longest room that contains the path
     best = ""
     for (name in allowed)
         if (index(path, name "/") == 1 && length(name) > length(best)) best = name
     return best
 }
 
-function visit(file,   other) { # marks what can be reached from it by calls within its room
+function visit(file,   other) { # marks the files that it reaches by calls within its room
     for (other in calls)
         if (index(other, file SUBSEP) == 1) {
             other = substr(other, length(file) + 2)

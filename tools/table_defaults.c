@@ -1,21 +1,22 @@
-// Rules for layers, penalty, batch and passes. They were found by cross-validation on the training
-// rows of the tables in bench/tables (docs/columns.md).
+// Rules for layers, penalty, batch and passes. Cross-validation on the training rows of the tables
+// in bench/tables gave them (docs/columns.md).
 #include "table_defaults.h"
 
-// Rows below which a few units are enough, from which on larger batches pay, and from which on
-// little is learned by heart.
+// Numbers of rows: below TINY_TABLE a few units are enough, from MIDDLE_TABLE on larger batches
+// pay, and from LARGE_TABLE on models overfit little.
 enum { TINY_TABLE = 500, MIDDLE_TABLE = 5000, LARGE_TABLE = 20000, HUGE_TABLE = 100000 };
 
-// Numbers without categories are mostly measured, and decide their label with little chance; a
-// label of two classes says least of a row. Only measured tables gain from more units, more passes
-// and a smaller penalty. Others learn their rows by heart with them.
+// Returns true for a table of measured values. Numbers without categories are mostly measured, and
+// determine their label with little noise; a label of two classes says least about a row. Only
+// measured tables gain from more units, more passes and a smaller penalty. Other tables overfit
+// with them.
 static bool is_measured(const bel_table_size *size)
 {
     return size->numbers && size->class_count != 2 && size->rows >= TINY_TABLE;
 }
 
-// The more columns there are for each row, the more is learned by heart, of numbers still more than
-// of classes.
+// Returns the penalty. A table overfits more with more columns per row, and with a label that is a
+// number more than with classes.
 static double l2_of(const bel_table_size *size)
 {
     const double of_classes = 0.3, of_numbers = 1, of_measured = 0.1, most = 0.1;
@@ -27,7 +28,7 @@ static double l2_of(const bel_table_size *size)
     return l2 < most ? l2 : most;
 }
 
-// A small table is seen by some thousand steps, a large one a few times.
+// A small table gets some thousand steps, a large one a few passes.
 static int64_t epochs_of(const bel_table_size *size)
 {
     enum { EXAMPLES = 100000, MOST = 300, LEAST = 3, LEAST_OF_SMALL = 10 };

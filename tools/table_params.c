@@ -1,5 +1,5 @@
-// What a model is to learn of a table where no flag says it: the defaults of tables, and what
-// follows from the label. A training that goes on has what its checkpoint remembers.
+// Defaults of models that learn from a table: the tables' defaults, and parameters that follow from
+// the label. A resumed training uses its checkpoint's values.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -51,7 +51,7 @@ static int64_t batch_of(const bel_options *options, const bel_columns *columns)
     return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
 }
 
-// Steps of a training by the flags or, where these do not say it, as a table has them.
+// Returns the steps of a training by the flags, or else by the table's defaults.
 static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int blocks)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
@@ -60,7 +60,7 @@ static int64_t likely_steps(const bel_options *options, const bel_columns *colum
     if (bel_options_int(options, "num_epochs") > 0) epochs = bel_options_int(options, "num_epochs");
     if (rows > 0 && epochs > INT64_MAX / 2 / rows) epochs = INT64_MAX / 2 / rows;
     steps = (epochs * rows + batch - 1) / batch;
-    return steps > 0 ? steps : 1; // a description by hand may say nothing of rows
+    return steps > 0 ? steps : 1; // a description by hand may have no row count
 }
 
 int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int blocks)
@@ -80,7 +80,7 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
     return pass > least ? pass : least > 0 ? least : 1;
 }
 
-// Sets a parameter that no flag says: as the checkpoint has it, or to a default of tables.
+// Sets a parameter that no flag sets: to the checkpoint's value, or to a default of tables.
 static bel_status *set_default(bel_params *params, const char *name, const char *value,
                                const char *remembering)
 {
@@ -93,15 +93,15 @@ static bel_status *set_default(bel_params *params, const char *name, const char 
     return status;
 }
 
-// FTRL divides by the rate, and lowers it by its own sums: a rate that falls to 0 is not for it.
+// FTRL divides by the rate, and lowers it by its sums: a rate that falls to 0 does not fit it.
 static const char *schedule_of(const bel_options *options)
 {
     return strcmp(bel_options_string(options, "optimizer"), "ftrl") == 0 ? "constant" : "cosine";
 }
 
-// The schedule, if it counts --decay_steps, ends with the training. "decay_over" says so to a
-// training that continues: that one may be longer (estimator/longer.h). A checkpoint without it
-// had --decay_steps.
+// If the schedule counts --decay_steps, it ends with the training. "decay_over" reports this to a
+// resumed training, which may be longer (estimator/longer.h). A checkpoint without it had
+// --decay_steps.
 static bel_status *set_decay(bel_params *params, const bel_options *options,
                              const bel_columns *columns, const char *remembering, int blocks)
 {
@@ -121,7 +121,7 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
     return NULL;
 }
 
-// Flags of the model that tables have other defaults for.
+// Sets the model's flags for which tables have other defaults.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int blocks)
 {
@@ -148,7 +148,8 @@ static void put_weight(bel_str *text, int class_number, double weight)
     bel_str_printf(text, "%s%.17g", class_number > 0 ? "," : "", weight);
 }
 
-// Each class counts rows / (classes · its rows): together they count as much as before.
+// The weight of a class is rows / (classes · its rows): the sum of the weights over all rows stays
+// the same.
 static bel_status *balance(const bel_columns *columns, bel_str *text)
 {
     int count = bel_columns_class_count(columns);
@@ -169,7 +170,7 @@ static bel_status *balance(const bel_columns *columns, bel_str *text)
     return NULL;
 }
 
-// "CLASS=WEIGHT,…" as a number for each class.
+// Turns "CLASS=WEIGHT,…" into a number for each class.
 static bel_status *weigh_named(const bel_columns *columns, const char *given, bel_str *text)
 {
     int count = bel_columns_class_count(columns);
@@ -213,8 +214,8 @@ static bel_status *set_class_weights(bel_params *params, const bel_options *opti
     return status;
 }
 
-// Of two classes precision and recall are of one: the rarer, which is mostly what is looked for. A
-// training that goes on has what its checkpoint remembers, if anything.
+// With two classes precision and recall are of one class: the rarer, which is usually the one of
+// interest. A resumed training uses its checkpoint's class, if any.
 static bel_status *set_positive(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering)
 {
@@ -249,7 +250,7 @@ static bel_status *set_positive(bel_params *params, const bel_options *options,
     return NULL;
 }
 
-// Of a label that is a number.
+// For a label that is a number.
 static bel_status *check_rate(const bel_params *params, const bel_columns *columns)
 {
     const char *objective = bel_params_get(params, "objective");

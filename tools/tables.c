@@ -1,6 +1,7 @@
-// One rule says whether a training reads a table by a description: always with --columns, and
-// without it where the model is one of tables and no flag says what numbers and labels are. So
-// commands of before, with --feature_scale or --class_count, train to the same bits.
+// Descriptions of a training's tables. One rule decides whether a training reads a table by a
+// description: always with --columns, and without it if the model is one for tables and no flag
+// describes numbers and labels. So older commands, with --feature_scale or --class_count, train to
+// the same bits.
 #include "tables.h"
 
 #include <fnmatch.h>
@@ -18,7 +19,7 @@
 #include "input/table_look.h"
 #include "inputs.h"
 
-// The first flag of a list, with NULL behind the last, that is given; NULL: none is.
+// Returns the first given flag of a list that ends with NULL; NULL: no flag is given.
 static const char *first_given(const bel_options *options, const char *const *flags)
 {
     for (; *flags != NULL; flags++)
@@ -27,12 +28,12 @@ static const char *first_given(const bel_options *options, const char *const *fl
     return NULL;
 }
 
-// What says what numbers and labels are, and so goes with no description.
+// Flags that describe numbers and labels, and so exclude a description.
 static const char *const other_flags[] = {
     "feature_scale", "class_count",     "id_columns",    "id_list_columns",
     "id_list_most",  "id_list_weights", "length_column", NULL};
 
-// What is read when columns are looked at.
+// Returns a given flag that only inference of columns reads.
 static const char *looking_flag(const bel_options *options)
 {
     static const char *const flags[] = {"categorical", "numeric",       "log_columns", "ignore",
@@ -52,7 +53,7 @@ static bel_label_kind wanted_kind(const bel_options *options)
     return classes ? BEL_LABEL_CLASSES : BEL_LABEL_NUMBER;
 }
 
-// 0: it is not given.
+// 0: not given.
 static bel_status *read_delimiter(const bel_options *options, char *out_delimiter)
 {
     const char *text = bel_options_string(options, "delimiter");
@@ -104,7 +105,7 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
     return bel_columns_infer(&csv, &o, out_columns);
 }
 
-// "label "grade", classes".
+// Appends "label "grade", classes".
 static void put_labels(const bel_columns *columns, bel_str *text)
 {
     static const char *const kinds[] = {[BEL_LABEL_NONE] = "none",
@@ -120,7 +121,7 @@ static void put_labels(const bel_columns *columns, bel_str *text)
         bel_str_printf(text, ", \"%s\" is the second", bel_columns_class(columns, 1));
 }
 
-// Numbers that are few are taken for classes, which may not be what was meant.
+// Logs that a few different numbers are read as classes, which may be unintended.
 static void say_number_classes(const bel_options *options, const bel_columns *columns)
 {
     int count = bel_columns_class_count(columns);
@@ -164,7 +165,7 @@ static void say(const bel_options *options, const bel_columns *columns, const ch
     }
 }
 
-// The files to train on. *out_files: they are regular ones, which can be looked at beforehand.
+// Finds the files to train on. *out_files: they are regular ones, which can be read beforehand.
 static bel_status *find_training(const bel_options *options, bel_arena *arena,
                                  const char *const **out_paths, int *out_count, bool *out_files)
 {
@@ -177,8 +178,8 @@ static bel_status *find_training(const bel_options *options, bel_arena *arena,
     return NULL;
 }
 
-// Of the files to train on. A pipe can be read once, and looking at its columns would be that:
-// *out_columns stays NULL then.
+// Infers the columns of the files to train on. A pipe can be read only once, and inference would
+// read it: then *out_columns stays NULL.
 static bel_status *infer_training(const bel_options *options, bel_columns **out_columns)
 {
     bel_arena *arena = bel_arena_create();
@@ -194,8 +195,8 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     return status;
 }
 
-// How many rows there are is seen and not believed: what is learned where no flag says it follows
-// from it, and a description may have been made of a few rows, or by hand.
+// Reads a description, and counts the rows of the files: defaults follow from the count, and the
+// description may be of a few rows, or handwritten.
 static bel_status *read_given(const bel_options *options, const char *path,
                               bel_columns **out_columns)
 {
@@ -219,7 +220,7 @@ static bel_status *read_given(const bel_options *options, const char *path,
     return status;
 }
 
-// What a checkpoint remembers. *out_other: it was trained without a description.
+// Reads the checkpoint's columns. *out_other: it was trained without a description.
 static bel_status *remembered(const char *model_dir, bel_columns **out_columns, bool *out_other)
 {
     char *text, *names;
@@ -241,7 +242,7 @@ static bool is_column(const void *columns, const char *name)
     return bel_columns_find(columns, name) >= 0;
 }
 
-// A command that goes on names columns as it did before, or it would not be read.
+// A resumed training must describe columns as before; other flags would have no effect.
 static bel_status *check_pattern(const char *flag, const char *pattern, unsigned kinds,
                                  const bel_columns *columns)
 {
@@ -279,7 +280,7 @@ static bel_status *check_agrees(const bel_options *options, const char *flag, un
     return NULL;
 }
 
-// The same of what is said of the whole table.
+// The same check for flags that describe the whole table.
 static bel_status *check_form(const bel_options *options, const bel_columns *columns)
 {
     const char *weight = bel_options_string(options, "weight_column");
@@ -371,7 +372,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
                    other != NULL ? other : "");
 }
 
-// --- What else is said ---------------------------------------------------------------------------
+// --- Other checks --------------------------------------------------------------------------------
 
 bel_status *bel_table_check_reading(const bel_options *options)
 {
@@ -408,7 +409,7 @@ bel_status *bel_table_check_label(const bel_options *options, const bel_columns 
                    asked, label);
 }
 
-// --- For people ----------------------------------------------------------------------------------
+// --- Text ----------------------------------------------------------------------------------------
 
 static size_t character_count(const char *text)
 {

@@ -1,4 +1,4 @@
-// The files of tools/template/, as bytes of this program. tools/CMakeLists.txt makes the table.
+// Files of tools/template/, as bytes of this program. tools/CMakeLists.txt makes the table.
 #ifndef BELFRY_TOOLS_TEMPLATES_H
 #define BELFRY_TOOLS_TEMPLATES_H
 

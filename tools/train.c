@@ -1,6 +1,6 @@
-// Verbs train_and_evaluate and train, in every role: the environment says which part of a job
-// this process plays, and flags are the same in all. Only who speaks for the job (the master, or
-// a single process) prints results; how a run ends is bel_run_job's, as in any program.
+// Verbs train_and_evaluate and train, in every role: the environment assigns this process its part
+// of a job, and all parts have the same flags. Only the process that represents the job (the
+// master, or a single process) prints results. bel_run_job ends the run, as in any program.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,13 +12,13 @@
 #include "setup.h"
 #include "verbs.h"
 
-// What the environment makes of this process: 0 and false without a task.
+// Place of this process by its environment: 0 and false without a task.
 typedef struct place {
     bool has_supervisor;
     int worker_count;
 } place;
 
-// All flags as they are: --config_file takes it back, also in one process. Free with bel_free.
+// Writes all flags: --config_file accepts the text again, also in one process. Free with bel_free.
 static char *make_job_file(const bel_options *options, const place *where)
 {
     bel_str text = {0};
@@ -42,8 +42,8 @@ static bel_status *find_place(const bel_options *options, place *out_place)
     return NULL;
 }
 
-// A task says how many there are; flags of one process would go unread. A supervisor has compared
-// them with its cluster before it started anybody.
+// A task sets the counts, so flags of one process would have no effect. A supervisor has compared
+// them with its cluster before it started any process.
 static bel_status *check_counts(const bel_options *options, const place *where)
 {
     static const char *const flags[] = {"num_workers", "parameter_server_count",
@@ -59,7 +59,8 @@ static bel_status *check_counts(const bel_options *options, const place *where)
     return NULL;
 }
 
-// Of a metric that another flag names: --best_goal counts where it is the same one, or not known.
+// Returns the goal of a metric in another flag: --best_goal applies if it is the same metric, or
+// its goal is unknown.
 static bel_goal goal_of(const bel_options *options, const char *metric)
 {
     bool same = strcmp(metric, bel_options_string(options, "best_metric")) == 0;
@@ -69,16 +70,16 @@ static bel_goal goal_of(const bel_options *options, const char *metric)
 
 enum { KINDS = BEL_EXPORT_FINAL + 1 };
 
-// What the flags say of training and evaluations, and what points into it.
+// Training and evaluations as the flags describe them, with the memory that they point to.
 typedef struct plan {
     bel_train_spec train;
     bel_eval_spec eval;
-    bel_arena *arena; // of the names of a warm start, and of a metric
+    bel_arena *arena; // for the names of a warm start, and of a metric
     bel_exporter exporters[KINDS];
     const bel_exporter *list[KINDS];
 } plan;
 
-// Each kind at most once, under its own name.
+// Plans the exports: each kind at most once, under its name.
 static bel_status *plan_exports(const bel_options *options, plan *p)
 {
     static const char *const names[KINDS] = {
@@ -111,7 +112,7 @@ static bel_status *plan_exports(const bel_options *options, plan *p)
     return NULL;
 }
 
-// "N" or "METRIC:N".
+// Parses "N" or "METRIC:N".
 static bel_status *plan_stopping(const bel_options *options, plan *p)
 {
     enum { MOST = 1000000 };
@@ -155,7 +156,7 @@ static bel_status *plan_evaluations(const bel_options *options, const bel_setup 
     return plan_exports(options, p);
 }
 
-// "here=there" is as the flag has been read.
+// The parsed flag is "here=there".
 static void plan_warm_start(const bel_options *options, plan *p)
 {
     bel_warm_start *warm = &p->train.warm_start;
@@ -195,7 +196,7 @@ static bel_status *run(const bel_options *options, bel_setup *setup, int *out_ex
     }
     *out_exit_code = bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
     bel_arena_destroy(p.arena);
-    if (result.digest[0] == '\0') return NULL; // not this process's to tell
+    if (result.digest[0] == '\0') return NULL; // another process reports it
     return bel_results_print(&result, true, evaluates, bel_options_bool(options, "json"));
 }
 

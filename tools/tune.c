@@ -1,9 +1,9 @@
-// Verb tune: a random search over flags. Trial 0 is the training as its flags have it, so that the
-// result says what the search is worth; each other draws a value for every --try. A trial's score
-// is its --best_metric at the end of the training, with --folds the mean over the folds.
+// Verb tune: a random search over flags. Trial 0 trains with the flags as given, to show what the
+// search gains; each other trial draws a value for every --try. A trial's score is its
+// --best_metric at the end of the training, with --folds the mean over the folds.
 //
-// Nothing is remembered beside the trials' own folders: draws follow from --tune_seed, so the same
-// command goes on where it was interrupted, and one with more --trials adds some.
+// Only the trials' folders hold state: draws follow from --tune_seed, so the same command continues
+// an interrupted search, and a larger --trials adds trials.
 #include <math.h>
 #include <string.h>
 
@@ -23,13 +23,13 @@ typedef struct tuning {
     bel_goal goal;
     bel_study *study;
     bel_search_space *space;
-    char **values; // [trial - 1][flag], of trials from 1 on
+    char **values; // [trial - 1][flag], for trials from 1 on
     int trials, flags;
-    int folds;                   // trainings of a trial
-    int *left;                   // of each trial: trainings that have not ended
-    double *score;               // of each trial; NaN while there is none
-    int best;                    // -1: there is none yet
-    bool unknown;                // evaluations have no such metric
+    int folds;                   // trainings per trial
+    int *left;                   // per trial: unfinished trainings
+    double *score;               // per trial; NaN while absent
+    int best;                    // -1: not yet known
+    bool unknown;                // evaluations lack the metric
     const bel_study_run *broken; // a failure that ends the search
 } tuning;
 
@@ -40,7 +40,7 @@ static const char *value_of(const tuning *t, int trial, int flag)
     return t->values[(trial - 1) * t->flags + flag];
 }
 
-// "--learning_rate 0.01 --dropout 0.2", as it would be typed.
+// Returns "--learning_rate 0.01 --dropout 0.2", as a user would type it.
 static char *flags_text(const tuning *t, int trial)
 {
     bel_str text = {0};
@@ -79,7 +79,7 @@ static const bel_study_run *first_failure(const tuning *t, int trial)
     return NULL;
 }
 
-// Whether an evaluation of trial 0 has the metric, as a number or not.
+// Returns true if an evaluation of trial 0 has the metric, as a number or not.
 static bool has_metric(const tuning *t)
 {
     int count;
@@ -106,8 +106,8 @@ static bel_status *no_such_metric(const tuning *t)
     return status;
 }
 
-// A trial that fails is a bad one. Not so where the flags as they are fail, as all would, and where
-// somebody has killed it: the same command goes on then.
+// A trial that fails is a bad one. Two failures end the search instead: the one of trial 0, because
+// all would fail, and that of a killed training, because the same command then continues it.
 static bool take_training(void *context, int number)
 {
     tuning *t = context;
@@ -123,7 +123,7 @@ static bool take_training(void *context, int number)
     double score = bel_study_spread_of(t->study, trial * t->folds, t->folds, t->metric).mean;
     t->score[trial] = score;
     t->unknown = trial == 0 && !has_metric(t);
-    if (t->unknown) return false; // nor would others have it
+    if (t->unknown) return false; // the other trials lack it, too
     double best = t->best >= 0 ? t->score[t->best] : NAN;
     if (bel_goal_is_better(t->goal, score, best)) t->best = trial;
     char *text = flags_text(t, trial);
@@ -139,7 +139,8 @@ static bool take_training(void *context, int number)
 
 // --- Results -------------------------------------------------------------------------------------
 
-// Best first, those without a score last; of equals the earlier one, which is the simpler to say.
+// Ranks best first, trials without a score last; of equals the earlier first, whose flags are
+// simpler.
 static int *ranked(const tuning *t)
 {
     int *order = bel_xcalloc((size_t)t->trials, sizeof *order);

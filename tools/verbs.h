@@ -1,11 +1,11 @@
-// The verbs of the command. Each is one file; belfry.c finds and calls them.
+// Verbs of the command. Each has one file; belfry.c finds and calls them.
 #ifndef BELFRY_TOOLS_VERBS_H
 #define BELFRY_TOOLS_VERBS_H
 
 #include "base/options.h"
 
-// Does what the verb says. Results go to stdout, the log to stderr. *out_exit_code is the process's
-// exit code; where it is left at 0, a failure's status decides it.
+// Runs the verb. Results go to stdout, the log to stderr. *out_exit_code is the process's exit
+// code; if it stays 0, a failure's status determines the code.
 typedef bel_status *bel_verb_fn(const bel_options *options, int *out_exit_code);
 
 bel_verb_fn bel_verb_train; // train_and_evaluate, and train
@@ -34,36 +34,36 @@ bel_verb_fn bel_verb_jobs_remove;
 bel_verb_fn bel_verb_jobs_scale;
 bel_verb_fn bel_verb_jobs_stream_logs;
 bel_verb_fn bel_verb_jobs_top;
-bel_verb_fn bel_verb_supervise; // the process behind a submitted job
+bel_verb_fn bel_verb_supervise; // supervisor process of a submitted job
 bel_verb_fn bel_verb_carry;     // a process of a job on this host, for a supervisor on another
 bel_verb_fn bel_verb_jobs_resume;
 bel_verb_fn bel_verb_rank;
 
 bel_verb_fn bel_verb_completion;
-bel_verb_fn bel_verb_complete; // what a shell asks
+bel_verb_fn bel_verb_complete; // called by a shell
 bel_verb_fn bel_verb_manual;
 
 typedef struct bel_verb {
     const char *name; // one word or more
-    unsigned use;     // whose flags (flags.h)
+    unsigned use;     // verb bit of its flags (flags.h)
     const char *arguments;
-    const char *summary; // NULL: not for people, and not in the list
+    const char *summary; // NULL: internal, and not in the list
     bel_verb_fn *run;
     bool takes_arguments; // other than flags
 } bel_verb;
 
-const bel_verb *bel_verb_at(size_t index); // NULL behind the last
+const bel_verb *bel_verb_at(size_t index); // NULL after the last
 
-// The verb whose name the first words are, and how many; NULL: there is none.
+// Finds the verb whose name the first words are, and their number; NULL: no such verb.
 const bel_verb *bel_verb_find(int count, const char *const *words, int *out_word_count);
 
-// Runs a verb as if it had been typed: its words, then its flags.
+// Runs a verb as if typed: its words, then its flags.
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code) BEL_MUST_USE;
 
-// Whether --help or -h is given.
+// Returns true if --help or -h is given.
 bool bel_command_wants_help(const bel_options *options);
 
-// Reads a verb's flags and their --config_file, and sets up the log as they say, also on failure.
+// Parses a verb's flags and their --config_file, and sets up the log accordingly, also on failure.
 bel_status *bel_command_parse(bel_options *options, int count, char *const *arguments) BEL_MUST_USE;
 
 #endif

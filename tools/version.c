@@ -1,7 +1,6 @@
-// Verb version. It must work on every processor that can run the program at all: where kernels
-// cannot run it says what is missing, instead of refusing, as verbs that run a model do. What it
-// prints besides the version is what decides whether a package fits (its ABI) and which kernels
-// are used.
+// Verb version. It must work on every processor that can run the program: if kernels cannot run, it
+// prints the missing instructions, while verbs that run a model refuse. Besides the version it
+// prints the package ABI, which decides whether a package fits, and the selected kernels.
 #include "base/isa.h"
 #include "base/str.h"
 #include "belfry/package.h"
@@ -11,7 +10,7 @@
 
 bel_status *bel_verb_version(const bel_options *options, int *out_exit_code)
 {
-    (void)out_exit_code; // 0
+    (void)out_exit_code; // stays 0
     char lacks[BEL_ISA_TEXT];
     bool runs = bel_isa_lacks(BEL_ISA_LEAST, lacks)[0] == '\0';
     const char *isa = runs ? bel_isa_name(bel_isa_get()) : "none";

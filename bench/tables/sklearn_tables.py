@@ -1,20 +1,20 @@
 #!/usr/bin/python3
-"""The peers on the tables of bench/tables/get: scikit-learn's usual pipelines, tuned on nothing, on the same split.
+"""The peers on the tables of bench/tables/get: scikit-learn's usual pipelines, untuned, on the same split.
 
 usage: sklearn_tables.py FOLDER [--table NAME] [--model linear|mlp|hgb] [--seed N]
-With a table, a model and a seed it trains and judges one model. Otherwise it plays each of those left open, in a
-process each: three seeds of a model with chance in it, of which the line has the median.
-A line says: the table, the model, rows to train and to test, columns used of those that there are without the
-target, the inputs that became of them, the quality on the rows to test (the table's measure first) and the seconds of
-one process, imports included.
+With a table, a model and a seed it trains and evaluates one model. Otherwise it runs each combination of the open
+ones in a separate process: three seeds of a randomised model, and the line has their median.
+A line has the table, the model, training and test rows, used columns and all columns without the target, the
+number of inputs made of them, the quality on the test rows (the table's measure first), and the seconds of one
+process with its imports.
 
-Numbers: mean for a missing one, then to mean 0 and deviation 1. Dates: year, month and day of the year as numbers.
-Other texts: categories, a missing one a category of its own, one-hot; those of fewer than 5 rows, those beyond the
-1000 commonest and unknown ones share a place. A text of which nearly each row has another value is an identifier
-and left out. Rows without a target are dropped. linear: LogisticRegression or Ridge; mlp: MLPClassifier or
-MLPRegressor (one hidden layer of 100, Adam, rows in batches of 200) until the loss on the rows to train stands
-still; hgb: HistGradientBoostingClassifier or -Regressor, whose categories are ordinal numbers and whose numbers and
-missing ones are as they are."""
+Numbers: the mean for a missing one, then scaled to mean 0 and deviation 1. Dates: year, month and day of the year as numbers.
+Other texts: one-hot categories, a missing one a separate category. Categories of fewer than 5 rows, those beyond the
+1000 most frequent and unknown ones share a place. A text with a different value in nearly each row is an identifier
+and omitted. Rows without a target are dropped. linear: LogisticRegression or Ridge; mlp: MLPClassifier or
+MLPRegressor (one hidden layer of 100, Adam, rows in batches of 200) until the training loss stops
+falling; hgb: HistGradientBoostingClassifier or -Regressor, with ordinal categories, and with unchanged numbers and
+missing values."""
 import time
 
 begun = time.perf_counter()
@@ -28,14 +28,14 @@ import warnings
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables.csv")) as file:
     TABLES = {row["name"]: row for row in csv.DictReader(file)}
 MODELS = "linear", "mlp", "hgb"
-MEASURES = {"r2": "R2", "accuracy": "accuracy", "auc": "AUC"}  # as a line calls them
+MEASURES = {"r2": "R2", "accuracy": "accuracy", "auc": "AUC"}  # names in a line
 SEEDS = 3
-STOPPING_ROWS = 10000  # from which on HistGradientBoosting draws rows to stop by
-IDENTIFIER = 0.9  # share of different values from which a text is one
+STOPPING_ROWS = 10000  # from here on HistGradientBoosting holds out rows for early stopping
+IDENTIFIER = 0.9  # least share of different values
 
 
 def kind_of(values):
-    """number, date, category or identifier: what the rows to train say of a column."""
+    """number, date, category or identifier: kind of a column by its training rows."""
     import pandas
     present = values.dropna()
     if pandas.api.types.is_numeric_dtype(values):
@@ -59,7 +59,7 @@ def dates(frame):
 
 
 def inputs_of(x, model):
-    """What makes inputs of the columns, and how many columns it takes."""
+    """The transformer of the columns, and the number of columns that it uses."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -95,7 +95,7 @@ def learner_of(model, y, numbers, seed):
     if model == "hgb" and numbers:
         return HistGradientBoostingRegressor(random_state=seed)
     if model == "hgb":
-        single = y.value_counts().min() == 1  # such a class cannot be divided into rows to train and to stop by
+        single = y.value_counts().min() == 1  # such a class cannot be divided for early stopping
         return HistGradientBoostingClassifier(random_state=seed, early_stopping=False if single else "auto")
     if not numbers:
         return MLPClassifier(max_iter=2000, random_state=seed)

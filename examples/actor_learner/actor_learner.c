@@ -1,5 +1,5 @@
-/// Actors and a learner (Buchlovsky et al. 2019, section 4.3; Espeholt et al. 2018): threads that
-/// act by what was learned so far put what they see into a queue, and the queue is the input of the
+/// Actors and a learner (Buchlovsky et al. 2019, section 4.3; Espeholt et al. 2018). Actor threads
+/// act by the current policy and put their experience into a queue. The queue is the input of the
 /// training, which every replica of the learner reads.
 ///
 /// ```
@@ -8,14 +8,14 @@
 /// actor ─┘  (state, action, reward, its chance)   └─ replica 1 ─┘
 /// ```
 ///
-/// The world: 8 numbers say what is seen; of 4 actions one is right, the one with the largest score
-/// under weights that nobody is told. An actor draws an action from the policy's softmax and gets 1
-/// or 0. The learner follows the policy gradient (Williams 1992); since actors are some steps
-/// behind, each example counts by how likely the policy is now to do what it did then, at most
-/// twice. Chance alone gets 0.25.
+/// The world: an observation has 8 numbers. One of 4 actions is right, the one with the largest
+/// score under hidden weights. An actor draws an action from the policy's softmax and gets 1 or 0.
+/// The learner follows the policy gradient (Williams 1992). Actors are some steps late, so each
+/// example is weighted by the probability ratio of the current policy and the actor's, at most 2.
+/// Random actions get 0.25.
 ///
-/// Actors run in every process that has workers, and look for a newer checkpoint now and then. What
-/// they do depends on when they do it, so two runs differ.
+/// Actors run in every process that has workers, and check for a newer checkpoint now and then.
+/// Their actions depend on timing, so two runs differ.
 ///
 /// usage: actor_learner [STEPS] [--model_dir FOLDER] [flags of a run]
 #include <math.h>
@@ -36,7 +36,7 @@ typedef struct moment {
     float seen[SEEN], action, reward, chance;
 } moment;
 
-// Bounded: actors wait while the learner has enough. Both waits look up twice a second.
+// Bounded queue: actors wait while the learner has enough. Both waits check twice a second.
 typedef struct queue {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -65,7 +65,7 @@ static void put(queue *q, const moment *m)
     pthread_mutex_unlock(&q->mutex);
 }
 
-// False: nothing came any more.
+// Returns false if no more data comes.
 static bool take(queue *q, moment *m)
 {
     pthread_mutex_lock(&q->mutex);
@@ -90,7 +90,7 @@ typedef struct program {
     const char *model_dir;
     pthread_t actors[ACTORS];
     int actor_count;
-    atomic_int numbers; // of actors, so that their chances differ
+    atomic_int numbers; // number of actors, so that their random numbers differ
 } program;
 
 // 64 bits of SplitMix64 (Steele et al. 2014).
@@ -107,7 +107,7 @@ static float next_uniform(uint64_t *state) // [0, 1)
     return (float)(next_random(state) >> 40) * 0x1p-24f;
 }
 
-// The action that is right.
+// Returns the right action.
 static int right_action(const float seen[SEEN])
 {
     int best = 0;
@@ -125,10 +125,11 @@ static int right_action(const float seen[SEEN])
 }
 
 typedef struct policy {
-    float kernel[SEEN][ACTIONS], bias[ACTIONS]; // zeros: all actions are alike
+    float kernel[SEEN][ACTIONS], bias[ACTIONS]; // zeros: all actions are equally likely
 } policy;
 
-// The newest checkpoint's; where there is none, or it is just being removed, it stays as it is.
+// Reads the newest checkpoint's policy; keeps the old one if there is no checkpoint or it is just
+// being removed.
 static void look_for_policy(const char *model_dir, policy *p)
 {
     bel_checkpoint *checkpoint;
@@ -201,7 +202,7 @@ static bel_status *map(void *user, bel_record *record, bool *out_skip)
     (void)out_skip;
     program *p = user;
     moment m;
-    if (!take(&p->queue, &m)) return BEL_ERR(BEL_CANCELLED, "the actors have ended");
+    if (!take(&p->queue, &m)) return BEL_ERR(BEL_CANCELLED, "the actors finished");
     const bel_shape seen = BEL_SHAPE(SEEN), one = {0};
     memcpy(bel_record_add(record, "seen", BEL_DTYPE_F32, &seen), m.seen, sizeof m.seen);
     *(float *)bel_record_add(record, "reward", BEL_DTYPE_F32, &one) = m.reward;
@@ -210,7 +211,7 @@ static bel_status *map(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// One record again and again, which the map replaces by what comes from the queue.
+// Repeats one record, which the map replaces by one from the queue.
 static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
                             bel_dataset **out_dataset)
 {
@@ -226,14 +227,14 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// The loss whose gradient is that of the reward above what is usual, times how likely the action is
-// now over what it was.
+// The gradient of this loss is that of the advantage (reward less its usual value), times the
+// action's probability ratio, now over then.
 static bel_status *learn_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_feature(context, "seen"), ACTIONS, "policy");
     bel_value *reward = bel_context_feature(context, "reward");
-    bel_value *surprise = // minus the logarithm of the action's chance, [n]
+    bel_value *surprise = // minus the logarithm of the action's probability, [n]
         bel_softmax_cross_entropy(g, logits, bel_context_feature(context, "action"));
     bel_value *chance = bel_exp(g, bel_neg(g, surprise));
     bel_value *ratio = bel_div(g, chance, bel_context_feature(context, "chance"));
@@ -271,7 +272,7 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     return NULL;
 }
 
-// A number of steps: true when it is one.
+// Parses a number of steps; false if it is malformed.
 static bool read_count(const char *text, int64_t *out)
 {
     char *rest;

@@ -1,5 +1,5 @@
-/// Who clicks on what: a program that learns from lines `user,item,hour,clicked` with a table of
-/// users and one of items. Users and items are any whole numbers; nobody counts them first.
+/// Click prediction: learns from lines `user,item,hour,clicked` with a table of users and one of
+/// items. Users and items are any integers, without a fixed number of them.
 ///
 /// ```
 /// user ─ rows of table "user" [n, 8] ─┐ product, summed ──────────────(+)── logit ── sigmoid
@@ -42,7 +42,8 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
         bel_value *said = bel_cast(g, yes, BEL_DTYPE_F32);
         bel_metric_accuracy(context, spec, "accuracy", clicked, said, NULL);
     }
-    // A row's gradient is small, since few examples of a batch name it: so is where its sum begins.
+    // A row's gradient is small, since few examples of a batch name it, so its sum begins small,
+    // too.
     spec->optimizer = (bel_optimizer){
         .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1, .initial_accumulator = 1e-6};
     return NULL;
@@ -76,7 +77,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// A number of epochs: true when it is one.
+// Parses a number of epochs; false if it is malformed.
 static bool read_count(const char *text, int64_t *out)
 {
     char *rest;
@@ -88,7 +89,7 @@ int main(int count, char **arguments)
 {
     bel_run_config config;
     bel_run_config_init(&config);
-    config.worker_count = 2; // in a cluster: as many as that has
+    config.worker_count = 2; // in a cluster: overridden by its count
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
     if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);
@@ -106,7 +107,7 @@ int main(int count, char **arguments)
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     int code = bel_run_job(estimator, &train, &eval, 1, &result);
-    if (result.digest[0] != '\0') { // the process that speaks for the job
+    if (result.digest[0] != '\0') { // in the process that represents the job
         printf("loss %.4f, accuracy %.4f, digest %s\n", result.loss, result.metrics[0].value,
                result.digest);
     }

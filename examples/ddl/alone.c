@@ -15,7 +15,7 @@ static int read_rows(const char *path)
     FILE *file = fopen(path, "r");
     int rows = 0;
     if (file == NULL) return 0;
-    if (fscanf(file, "%*[^\n]") != 0) rows = -1; // the names of the columns
+    if (fscanf(file, "%*[^\n]") != 0) rows = -1; // names of the columns
     for (; rows >= 0 && rows < MOST_ROWS; rows++) {
         int pixel, read = 0;
         while (read < PIXELS && fscanf(file, "%d,", &pixel) == 1)

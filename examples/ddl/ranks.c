@@ -1,4 +1,4 @@
-// Softmax regression on images of digits, in plain C and as many processes as it is started in.
+// Softmax regression on images of digits, in plain C, in any number of processes.
 // usage: belfry local ranks --rank_count 2 -- ranks TRAIN.csv [STEPS]
 #include <belfry/ddl.h>
 #include <math.h>
@@ -16,7 +16,7 @@ static int read_rows(const char *path)
     FILE *file = fopen(path, "r");
     int rows = 0;
     if (file == NULL) return 0;
-    if (fscanf(file, "%*[^\n]") != 0) rows = -1; // the names of the columns
+    if (fscanf(file, "%*[^\n]") != 0) rows = -1; // names of the columns
     for (; rows >= 0 && rows < MOST_ROWS; rows++) {
         int pixel, read = 0;
         while (read < PIXELS && fscanf(file, "%d,", &pixel) == 1)
@@ -61,25 +61,25 @@ int main(int count, char **arguments)
     float rate = 0.1f;
     if (rows < BATCH) return fprintf(stderr, "usage: ranks TRAIN.csv [STEPS]\n"), 2;
 
-    bel_ddl *ddl; // 1. who am I?
+    bel_ddl *ddl; // 1. find the rank
     check(bel_ddl_init(NULL, &ddl));
     const bel_ddl_place place = bel_ddl_place_of(ddl);
     const bel_shape shape = BEL_SHAPE(DIGITS, ROW);
     const bel_tensor start = {BEL_DTYPE_F32, shape, weights};
-    rate *= (float)place.size; // as a step has so many times the examples
+    rate *= (float)place.size; // a step has `size` times the examples
 
     for (int i = 0; i < DIGITS * ROW; i++)
         weights[i] = (float)rand() / (float)RAND_MAX / 100;
-    check(bel_ddl_bcast(ddl, &start, 1)); // 2. all begin with rank 0's values
+    check(bel_ddl_bcast(ddl, &start, 1)); // 2. broadcast rank 0's values
     for (int step = 1; step <= steps; step++) {
         float loss = 0;
         for (int i = 0; i < DIGITS * ROW; i++)
             gradients[i] = 0;
-        for (int i = 0; i < BATCH; i++) // 3. other rows than the other ranks
+        for (int i = 0; i < BATCH; i++) // 3. different rows on each rank
             loss += learn(((step * place.size + place.rank) * BATCH + i) % rows);
         const bel_tensor means[] = {{BEL_DTYPE_F32, shape, gradients},
                                     {BEL_DTYPE_F32, bel_shape_scalar(), &loss}};
-        check(bel_ddl_all_reduce_n(ddl, BEL_DDL_AVG, means, 2)); // 4. means over all ranks
+        check(bel_ddl_all_reduce_n(ddl, BEL_DDL_AVG, means, 2)); // 4. average over all ranks
         for (int i = 0; i < DIGITS * ROW; i++)
             weights[i] -= rate * gradients[i];
         if (step % 100 == 0 && place.rank == 0) printf("step %d: loss %.4f\n", step, loss);

@@ -1,6 +1,6 @@
-/// A matrix as the product of two thin ones: images times pixels, of handwritten digits. Each image
-/// and each pixel has a row of RANK numbers, in a table of its own, and what is to be seen there is
-/// the scalar product of the two.
+/// Matrix factorisation: images times pixels, of handwritten digits. Each image and each pixel has
+/// a row of RANK numbers, in a separate table, and a pixel's brightness is the scalar product of
+/// the two.
 ///
 /// ```
 /// image id ── embedding "images" [n, 1, RANK] ─┐
@@ -8,9 +8,9 @@
 /// pixel id ── embedding "pixels" [n, 1, RANK] ─┘
 /// ```
 ///
-/// Two step functions with the same loss, of which each updates one of the tables: ALTERNATE steps
-/// of one, ALTERNATE of the other. Ratings of films by users are learned the same way, where no
-/// process can hold all users: rows lie on the parameter servers.
+/// Two step functions with the same loss each update one of the tables: ALTERNATE steps of one,
+/// ALTERNATE of the other. Ratings of films by users are learned the same way, even if no process
+/// can store all users: rows are on the parameter servers.
 ///
 /// usage: factors TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of a run]
 #include <math.h>
@@ -60,14 +60,14 @@ static const bel_step_function functions[] = {
     {"pixels", step_fn, "pixels"},
 };
 
-// The loop trains; this is for what reads the checkpoints.
+// The loop trains; this serves programs that read the checkpoints.
 static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     spec->predictions = brightness(context);
     return NULL;
 }
 
-// Which step is next follows from where training stands, so there is nothing to remember.
+// The current step determines the next one, so the loop needs no state.
 static bel_status *loop(void *user, bel_replicator *replicator)
 {
     enum { SAY_EVERY = 200 };
@@ -107,7 +107,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// A header, then a line of PIXELS numbers from 0 to 16 for each image, with its digit behind them.
+// Reads a header, then for each image a line of PIXELS numbers from 0 to 16, followed by its digit.
 static bel_status *read_images(const char *path, records *out)
 {
     FILE *file = fopen(path, "r");
@@ -136,7 +136,7 @@ static bel_status *read_images(const char *path, records *out)
                    path, PIXELS);
 }
 
-// A number of steps: true when it is one.
+// Parses a number of steps; false if it is malformed.
 static bool read_count(const char *text, int64_t *out)
 {
     char *rest;

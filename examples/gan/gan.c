@@ -1,5 +1,5 @@
-/// A generative adversarial network on handwritten digits, 8 × 8 pixels (Goodfellow et al. 2014): a
-/// loop of its own with two step functions, which update variables of their own.
+/// Generative adversarial network on handwritten digits, 8 × 8 pixels (Goodfellow et al. 2014): a
+/// custom loop with two step functions, which update separate variables.
 ///
 /// ```
 /// noise [n, 16] ── dense 64 ── dense 64 ── sigmoid ── image ─┐
@@ -7,8 +7,8 @@
 /// digits-train.csv ── pixels / 16 ───────────────────────────┘
 /// ```
 ///
-/// Two steps of the discriminator, one of the generator, again and again. Every 300 steps, and at
-/// the end, a picture of samples is written: MODEL_DIR/samples-<step>.pgm.
+/// The loop alternates two steps of the discriminator and one of the generator. Every 300 steps,
+/// and at the end, it writes a picture of samples: MODEL_DIR/samples-<step>.pgm.
 ///
 /// usage: gan TRAIN.csv [STEPS] [--model_dir FOLDER] [flags of a run, such as
 ///        --num_workers 4 --mode async]
@@ -30,7 +30,7 @@ enum {
 static const bel_optimizer adam = {
     .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
 
-// Images [n, PIXELS] of noise in the shape of `like`, [n, NOISE].
+// Makes images [n, PIXELS] from noise in the shape of `like`, [n, NOISE].
 static bel_value *generate(bel_graph *g, bel_value *like)
 {
     bel_value *h = bel_random_normal(g, like, 0, 1);
@@ -39,14 +39,14 @@ static bel_value *generate(bel_graph *g, bel_value *like)
     return bel_sigmoid(g, bel_dense(g, h, PIXELS, "generator/image"));
 }
 
-// How real images look, [n, 1], as logits.
+// Returns logits, [n, 1], of images being real.
 static bel_value *judge(bel_graph *g, bel_value *images)
 {
     bel_value *h = bel_leaky_relu(g, bel_dense(g, images, WIDTH, "discriminator/first"), 0.2);
     return bel_dense(g, h, 1, "discriminator/real");
 }
 
-// The mean loss of logits that should say `real`.
+// Returns the mean loss of logits whose target is `real`.
 static bel_value *loss_of(bel_graph *g, bel_value *logits, double real)
 {
     bel_value *zeros = bel_mul(g, logits, bel_scalar(g, BEL_DTYPE_F32, 0));
@@ -54,7 +54,7 @@ static bel_value *loss_of(bel_graph *g, bel_value *logits, double real)
     return bel_mean(g, bel_sigmoid_cross_entropy(g, logits, labels));
 }
 
-// As many rows of NOISE columns as there are images in the batch.
+// Makes rows of NOISE columns, one for each image in the batch.
 static bel_value *rows(bel_model_context *context)
 {
     return bel_slice(bel_context_graph(context), bel_context_only_feature(context),
@@ -65,7 +65,7 @@ static bel_status *discriminator_fn(bel_model_context *context, bel_estimator_sp
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *made = bel_stop_gradient(g, generate(g, rows(context)));
-    // 0.9 in place of 1 keeps it from being too sure (one-sided label smoothing).
+    // 0.9 instead of 1 prevents overconfidence (one-sided label smoothing).
     bel_value *real = loss_of(g, judge(g, bel_context_only_feature(context)), 0.9);
     spec->loss = bel_add(g, real, loss_of(g, judge(g, made), 0));
     spec->optimizer = adam;
@@ -89,14 +89,14 @@ static const bel_step_function functions[] = {
     {"generator", generator_fn, "generator/*"},
 };
 
-// The loop trains; this is for what reads the checkpoints: predictions are samples.
+// The loop trains; this serves programs that read the checkpoints: predictions are samples.
 static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     spec->predictions = generate(bel_context_graph(context), rows(context));
     return NULL;
 }
 
-// Real images; they may be read again and again.
+// Makes a dataset of real images, which repeats.
 static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
                             bel_dataset **out_dataset)
 {
@@ -118,7 +118,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
 
 // --- The loop ------------------------------------------------------------------------------------
 
-// What it remembers; which step is next follows from the step alone.
+// State of the loop; the step number determines the next step function.
 typedef struct memory {
     double discriminator_loss, generator_loss; // decaying means
 } memory;
@@ -129,7 +129,7 @@ typedef struct course {
     memory memory;
 } course;
 
-// SAMPLES images side by side, white on black, as a grey map that any viewer shows.
+// Writes SAMPLES images side by side, white on black, as a grey map for any viewer.
 static bel_status *write_picture(const course *c, int64_t step, const double *pixels)
 {
     enum { ACROSS = 8, DOWN = SAMPLES / ACROSS };
@@ -176,7 +176,7 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     return NULL;
 }
 
-// A number of steps: true when it is one.
+// Parses a number of steps; false if it is malformed.
 static bool read_count(const char *text, int64_t *out)
 {
     char *rest;

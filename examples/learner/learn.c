@@ -1,5 +1,5 @@
-/* Goes on learning from lines of numbers with the class behind them, in batches of 32, and saves a
- * checkpoint beside the one that it began with.
+/* Continues a training with lines of numbers followed by their class, in batches of 32, and saves a
+ * checkpoint beside the original one.
  *
  *   cc learn.c -o learn $(pkg-config --cflags --libs belfry-learner)
  *   tail -n +2 new-digits.csv | ./learn runs/digits/export/1200-training   # without a header */
@@ -30,7 +30,7 @@ static bel_status *take_line(const char *line, int64_t width, float *numbers, in
     return NULL;
 }
 
-/* Reads up to BATCH lines: how many says *out_count. */
+/* Reads up to BATCH lines; *out_count is their number. */
 static bel_status *read_batch(int64_t width, int *out_count)
 {
     static char line[1 << 20];

@@ -1,5 +1,4 @@
-/// A model of one's own: a classifier with a residual block, in a shared object that `belfry`
-/// loads.
+/// Custom model: a classifier with a residual block, in a shared object that `belfry` loads.
 ///
 /// ```
 /// x [n, in] ── dense "entry", relu ──> h ──┬── dense "block/a", relu, dense "block/b" ──┐
@@ -7,8 +6,8 @@
 /// ── dense "logits" ──> [n, classes] ── softmax ──> predictions
 /// ```
 ///
-/// Nothing here checks for errors: the first call that fails sticks to the graph, every later one
-/// does nothing, and the trainer reports it with the name of the operation.
+/// This code checks no errors: the first failing call sticks to the graph, later calls do nothing,
+/// and the trainer reports it with the name of the operation.
 #include <belfry/belfry.h>
 
 /// h [n, units] -> relu(h + dense(relu(dense(h)))), the same shape.
@@ -26,8 +25,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_graph *g = bel_context_graph(context);
 
     // Parameters: `--param units=64` on the command line. Flags such as --learning_rate and
-    // --class_count arrive here too when they are given; these are the values for when they are
-    // not.
+    // --class_count are parameters too, if they are given; these are the values otherwise.
     int64_t units = (int64_t)bel_context_param_number(context, "units", 32);
     int64_t classes = (int64_t)bel_context_param_number(context, "class_count", 10);
     double rate = bel_context_param_number(context, "learning_rate", 0.01);
@@ -41,7 +39,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *logits = bel_dense(g, h, classes, "logits");
     spec->predictions = bel_softmax(g, logits);
 
-    // In PREDICT there are no labels, and neither loss nor metrics are wanted.
+    // In PREDICT there are no labels, and neither loss nor metrics are needed.
     bel_value *labels = bel_context_labels(context);
     if (labels != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]

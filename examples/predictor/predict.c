@@ -1,5 +1,5 @@
-/* Runs a model: numbers of its first input on the command line, its first output on a line. An open
- * dimension is 1.
+/* Runs a model: reads numbers of its first input from the command line and prints its first output
+ * on one line. An open dimension is 1.
  *
  *   cc predict.c -o predict $(pkg-config --cflags --libs belfry-predictor)
  *   ./predict model.onnx 0.5 1 -2 */

@@ -1,18 +1,18 @@
-/// Which of five languages is spoken? A model, an input function and their settings, from sound
-/// files that a CSV file names to padded batches to a classifier of sequences.
+/// Classifier of five spoken languages: a model, an input function and their settings. A CSV file
+/// names sound files, which become padded batches for a sequence classifier.
 ///
 /// ```
 /// x [n, t, 26] log-mel, length [n] ── gru "sounds" ── gru "words" [n, t, units] ──┐
 /// logits [n, 5] ── dense "logits" ── dropout ── mean and deviation over time ─────┘
 /// ```
 ///
-/// Sounds are as long as they are: a batch is padded to its longest one, and what lies behind a
-/// sound's own length enters nothing.
+/// Sounds have different lengths: a batch is padded to its longest one, and frames after a sound's
+/// length are ignored.
 #include <belfry/belfry.h>
 
 enum { LANGUAGES = 5, SAMPLE_RATE = 8000, BANDS = 26 };
 
-/// Mean and deviation over the time of each sound: h [n, t, units], zeros behind lengths [n] -> [n,
+/// Mean and deviation over the time of each sound: h [n, t, units], zeros after lengths [n] -> [n,
 /// 2 · units].
 static bel_value *pool(bel_graph *g, bel_value *h, bel_value *lengths)
 {
@@ -44,7 +44,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     x = bel_add(g, x, bel_scalar(g, BEL_DTYPE_F32, 4));
     x = bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0.2));
     bel_value *sounds = bel_gru(g, x, lengths, units, "sounds", NULL);
-    bel_value *words = bel_gru(g, sounds, lengths, units, "words", NULL); // zeros behind a length
+    bel_value *words = bel_gru(g, sounds, lengths, units, "words", NULL); // zeros after a length
     bel_value *heard = pool(g, words, lengths);
     if (bel_context_mode(context) == BEL_MODE_TRAIN) heard = bel_dropout(g, heard, ratio);
     bel_value *logits = bel_dense(g, heard, LANGUAGES, "logits");
@@ -62,7 +62,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     return NULL;
 }
 
-/// CSV files `path,label` from --train_files and --eval_files: one of each.
+/// Reads CSV files `path,label` from --train_files and --eval_files: one each.
 static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode mode,
                             bel_dataset **out_dataset)
 {

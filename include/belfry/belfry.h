@@ -1,4 +1,4 @@
-/// Everything: include this one header. Reading order: estimator.h, model.h, dataset.h,
+/// All public headers. Include only this one. Reading order: estimator.h, model.h, dataset.h,
 /// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h, learner.h.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H

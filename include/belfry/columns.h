@@ -1,6 +1,6 @@
-/// Columns of a table: what each column of a CSV file is, and what becomes of it. A table is taken
-/// as it was exported; its description says which columns are numbers, categories, dates, texts,
-/// the label, and with which values of the training data they are scaled:
+/// Columns of a table: the type of each column of a CSV file, and the fields that it becomes. A
+/// table is used as it was exported. Its description says which columns are numbers, categories,
+/// dates, texts or the label, and the statistics of the training data that scale them:
 ///
 /// ```c
 /// bel_columns *columns;
@@ -10,22 +10,22 @@
 ///     .paths = table.paths, .path_count = 1, .table = columns});
 /// ```
 ///
-/// A dataset with a description has these fields, of which those without an element are left out:
+/// A dataset with a description has these fields; fields without an element are left out:
 ///
-/// | field | | what |
+/// | field | | contents |
 /// |---|---|---|
-/// | "x" | F32 [numbers] | scaled numbers, categories as one of several, parts of dates |
+/// | "x" | F32 [numbers] | scaled numbers, one-hot categories, parts of dates |
 /// | "ids" | I64 [categories] | categories that have a row in a table (bel_embedding) |
 /// | "id_lists" | I64 [columns, most] | lists, words of texts (bel_embedding_bag) |
-/// | "label" | I64 [], F64 [] or I64 [labels] | the class; the number; of several labels 0 or 1 |
-/// | "weight" | F32 [] | how much the example counts |
+/// | "label" | I64 [], F64 [] or I64 [labels] | the class; the number; several labels: 0 or 1 |
+/// | "weight" | F32 [] | weight of the example |
 ///
-/// Elements of "x" stand in the order of the columns: of a number it and then its indicator, of a
-/// category one for each value and then one for a missing one, of a date its parts.
+/// Elements of "x" are in the order of the columns: a number and then its indicator; one per value
+/// of a category and then one for a missing value; the parts of a date.
 ///
-/// bel_columns_layer makes one F32 value of the first three, for any model. The description is text
-/// (bel_columns_text, docs/columns.md), kept with every checkpoint: columns are found by their
-/// names, so that later files may have them in another order, or more of them.
+/// bel_columns_layer joins the first three fields to one F32 value, for any model. The description
+/// is text (bel_columns_text, docs/columns.md), kept with every checkpoint. Columns are found by
+/// their names, so later files may have them in another order, or more of them.
 ///
 /// **Thread rule.** A description is immutable, so thread-safe.
 #ifndef BELFRY_COLUMNS_H
@@ -38,9 +38,9 @@
 extern "C" {
 #endif
 
-#define BEL_WEIGHT_FIELD "weight" ///< How much an example counts.
+#define BEL_WEIGHT_FIELD "weight" ///< Weight of an example.
 
-/// What the label of a table is.
+/// Kind of a table's label.
 typedef enum bel_label_kind {
     BEL_LABEL_NONE,
     BEL_LABEL_CLASSES, ///< one of several texts or numbers
@@ -48,16 +48,17 @@ typedef enum bel_label_kind {
     BEL_LABEL_SEVERAL, ///< several columns, each of two classes
 } bel_label_kind;
 
-/// What is known of a table before it is looked at. Zero-initialise, then set what you need. Names
-/// of columns may be patterns (`*`, `?`, `[…]`). A column that two lists name is an error.
+/// Known facts about a table, set before it is read. Zero-initialise, then set the fields you need.
+/// Names of columns may be patterns (`*`, `?`, `[…]`). Two lists that name the same column are an
+/// error.
 typedef struct bel_columns_options {
-    const char *label; ///< NULL: one called label, target, class or y, else the last one
-    /// In place of `label`: several that are learned together, each of two classes.
+    const char *label; ///< NULL: a column called label, target, class or y, else the last one
+    /// Instead of `label`: several labels to learn together, each of two classes.
     const char *const *labels;
     int label_count;
-    bool no_label;              ///< there is none
+    bool no_label;              ///< the table has no label
     bel_label_kind label_kind;  ///< NONE: by its values
-    const char *weight;         ///< NULL: all examples count alike
+    const char *weight;         ///< NULL: all examples have the same weight
     const char *const *ignored; ///< left out
     int ignored_count;
     const char *const *categories; ///< categories, whatever their values look like
@@ -68,67 +69,72 @@ typedef struct bel_columns_options {
     int log_count;
     const char *const *keys; ///< passed through to predictions
     int key_count;
-    /// Texts that stand for a missing value beside an empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
+    /// Texts that stand for a missing value, besides the empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
     /// nan, NaN, null, NULL, None, ? and a single point.
     const char *const *missing;
     int missing_count;
-    /// What stands in front of decimals, '.' or ','. 0: a comma where it is not the delimiter and a
-    /// column's cells, but for missing ones, are all whole numbers and numbers with one.
+    /// Decimal separator, '.' or ','. 0: a comma if it is not the delimiter and all cells of a
+    /// column, except missing ones, are integers or numbers with a comma.
     char decimal;
-    /// Rows that have too few fields, or too many, are passed over, as by a dataset that skips bad
-    /// records (bel_dataset_skip_bad_records); without it they are an error.
+    /// Rows with too few or too many fields are skipped, as by a dataset that skips bad records
+    /// (bel_dataset_skip_bad_records); otherwise they are an error.
     bool skip_bad;
     int thread_count; ///< 0: the cores; the result is the same with any
 } bel_columns_options;
 
-/// Looks at every cell of the files, and decides what each column is: see docs/columns.md for the
-/// rules. The result depends on the rows, in their order, and on nothing else. Of `csv` the paths,
-/// delimiter (0: the one that the first line has most of), no_header and holdout are read: what is
-/// held out is not looked at. Free *out_columns
-/// with bel_columns_destroy. Errors: those of opening the files; DATA_LOSS, with the first ten
-/// cells that are wrong, each with file, line and column; INVALID_ARGUMENT, a column that is named
-/// is not there, or the label is none to learn.
+/// Reads every cell of the files and decides the type of each column: see docs/columns.md for the
+/// rules. The result depends only on the rows, in their order. Reads only paths, delimiter (0: the
+/// most frequent one of the first line), no_header and holdout of `csv`. Held-out rows are ignored.
+/// Free *out_columns with bel_columns_destroy. Errors: those of opening the files; DATA_LOSS, with
+/// the first ten invalid cells, each with file, line and column; INVALID_ARGUMENT: a named column
+/// does not exist, or the label cannot be learned.
 BEL_API bel_status *bel_columns_infer(const bel_csv_options *csv,
                                       const bel_columns_options *options,
                                       bel_columns **out_columns) BEL_MUST_USE;
 
-/// A description from a file, or from its text; `source` names it in errors. INVALID_ARGUMENT with
-/// line and column.
+/// Reads a description from a file. INVALID_ARGUMENT with line and column.
 BEL_API bel_status *bel_columns_read(const char *path, bel_columns **out_columns) BEL_MUST_USE;
+/// Reads a description from its text; `source` names it in errors, which are the same.
 BEL_API bel_status *bel_columns_parse(const char *text, const char *source,
                                       bel_columns **out_columns) BEL_MUST_USE;
 BEL_API void bel_columns_destroy(bel_columns *columns); ///< accepts NULL
 
-/// The same description as text that bel_columns_parse takes back. Lives as long as it.
+/// Returns the description as text for bel_columns_parse. Lives as long as the description.
 BEL_API const char *bel_columns_text(const bel_columns *columns);
 
-/// The label: its kind, its column's name (NULL: there is none), its classes in the order of their
-/// numbers, and the mean and standard deviation of a number in the training data (0 and 1
-/// otherwise). Of several labels the names and classes of each; those without a number are of the
-/// first.
+/// Returns the kind of the label.
 BEL_API bel_label_kind bel_columns_label_kind(const bel_columns *columns);
+/// Returns the name of the label's column; NULL: no label. With several labels, this and the
+/// next four describe the first.
 BEL_API const char *bel_columns_label(const bel_columns *columns);
+/// Returns the number of classes.
 BEL_API int bel_columns_class_count(const bel_columns *columns);
+/// Returns class `number`, from 0 on.
 BEL_API const char *bel_columns_class(const bel_columns *columns, int number);
+/// Returns the number of labels.
 BEL_API int bel_columns_label_count(const bel_columns *columns);
+/// Returns the name of a label.
 BEL_API const char *bel_columns_label_at(const bel_columns *columns, int label);
+/// Returns a class of a label.
 BEL_API const char *bel_columns_label_class(const bel_columns *columns, int label, int number);
-/// Rows of a class in the training data; 0: nobody said.
+/// Returns the rows of a class in the training data; 0: unknown.
 BEL_API double bel_columns_class_rows(const bel_columns *columns, int number);
-/// The least label of the training data, where it is a number; 0 where nobody said.
+/// Returns the smallest label of the training data, if it is a number; 0 if it is unknown.
 BEL_API double bel_columns_label_low(const bel_columns *columns);
-/// The mean of the weights; 1 where there are none.
+/// Returns the mean of the weights; 1 without weights.
 BEL_API double bel_columns_weight_mean(const bel_columns *columns);
+/// Returns the mean of a numeric label in the training data; else 0.
 BEL_API double bel_columns_label_mean(const bel_columns *columns);
+/// Returns the standard deviation of a numeric label in the training data; else 1.
 BEL_API double bel_columns_label_deviation(const bel_columns *columns);
 
-/// Rows of the training data that have a label.
+/// Returns the number of rows of the training data that have a label.
 BEL_API int64_t bel_columns_rows(const bel_columns *columns);
 
-/// The numbers of an example, F32 [batch, n]: "x" and, side by side with it, the rows [width] of
-/// table "columns" for each of "ids", and their mean for each of "id_lists". The names are those of
-/// this header, so that it serves tables without a description, too. Error: there is none of the
-/// three, or one has another type or rank.
+/// Joins an example's columns to F32 [batch, n]: "x", the rows [width] of table "columns" for each
+/// of "ids", and their mean for each of "id_lists". The names are those of this header, so it also
+/// works for tables without a description. Error: all three fields are absent, or one has
+/// another type or rank.
 BEL_API bel_value *bel_columns_layer(bel_model_context *context, int64_t width);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/// Learner: training inside of a program, without processes, files of data or a network, for
-/// programs that learn where they run.
+/// Learner: training inside a program, without processes, data files or a network, for programs
+/// that learn where they run.
 ///
 /// ```c
 /// bel_learner *learner;
@@ -14,16 +14,16 @@
 /// if (status == NULL) status = bel_learner_save(learner, "digits.learner", NULL);
 /// ```
 ///
-/// A step is one of `belfry train` with one replica: the same batches give the same bits. It goes
-/// on from a checkpoint and saves checkpoints, which `belfry train`, `evaluate` and `export` read,
-/// too.
+/// A step equals a step of `belfry train` with one replica: the same batches give the same bits. A
+/// learner resumes from a checkpoint and saves checkpoints, which `belfry train`, `evaluate` and
+/// `export` can also read.
 ///
-/// This header and predictor.h, status.h, tensor.h are all that a program needs of
-/// libbelfry-learner, a static library which has predictors as well
-/// (`pkg-config --static belfry-learner`); libbelfry has the same functions.
+/// A program needs only this header and predictor.h, status.h, tensor.h with libbelfry-learner, a
+/// static library that also has predictors (`pkg-config --static belfry-learner`). libbelfry has
+/// the same functions.
 ///
-/// **Thread rule.** A learner is used by one thread at a time. Several do not disturb each other.
-/// While one saves into a folder nobody else may save there: no other learner, no training.
+/// **Thread rule.** One thread at a time uses a learner. Several learners are independent. While
+/// one saves to a folder, no other learner or training may save there.
 #ifndef BELFRY_LEARNER_H
 #define BELFRY_LEARNER_H
 
@@ -33,36 +33,37 @@
 extern "C" {
 #endif
 
-/// A model that learns; opaque.
+/// Model that learns; opaque.
 typedef struct bel_learner bel_learner;
 
-/// What may be said when a learner is loaded. Zero is the default of every field.
+/// Options of bel_learner_load. Zero is the default of every field.
 typedef struct bel_learner_options {
-    size_t size; ///< sizeof(bel_learner_options): what lies behind counts as 0
-    int threads; ///< that run a step; 0: the calling one alone
-    const char
-        *checkpoint; ///< where it begins: a folder with a manifest, or one with such folders,
-                     ///< of which the newest good one counts; NULL: the newest one in `path`
-    /// For all variables, in place of the training's rate and schedule, which may have come to its
-    /// end; what is saved does not say so. 0: the training's. [0]
+    size_t size; ///< sizeof(bel_learner_options): fields after it count as 0
+    int threads; ///< threads that run a step; 0: only the calling one
+    /// Start: a folder with a manifest, or one with such folders, of which the newest undamaged one
+    /// counts. NULL: the newest one in `path`.
+    const char *checkpoint;
+    /// For all variables, instead of the training's rate and schedule, which may have reached its
+    /// end. Saved checkpoints do not record it. 0: the training's. [0]
     double learning_rate;
-    int keep_checkpoint_max; ///< checkpoints that bel_learner_save leaves; 0: 5, below 0: all
+    int keep_checkpoint_max; ///< checkpoints that bel_learner_save keeps; 0: 5, below 0: all
 } bel_learner_options;
 
-/// Loads what `belfry export --training` has written: a folder with training.onnx, signature.json,
-/// prediction.onnx and checkpoints. Options may be NULL. The learner is the caller's; everything is
+/// Loads an export of `belfry export --training`: a folder with training.onnx, signature.json,
+/// prediction.onnx and checkpoints. Options may be NULL. The caller owns the learner. All files are
 /// read before this returns. NOT_FOUND: no such folder, or no checkpoint. DATA_LOSS: a file is
-/// damaged. UNIMPLEMENTED: it was written by a later version. FAILED_PRECONDITION: the checkpoint
-/// is of another model or training than was exported (each difference is named), or of a version
-/// that computes other bits; the processor lacks what kernels need. INVALID_ARGUMENT: an option is
-/// out of range. RESOURCE_EXHAUSTED.
+/// damaged. UNIMPLEMENTED: a later version wrote it. FAILED_PRECONDITION: the checkpoint is of
+/// another model or training than the export (each difference is named), or of a version that
+/// computes other bits; or the processor lacks a feature that the kernels need. INVALID_ARGUMENT:
+/// an option is out of range. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_load(const char *path, const bel_learner_options *options,
                                      bel_learner **out_learner) BEL_MUST_USE;
 
 BEL_API void bel_learner_destroy(bel_learner *learner); ///< accepts NULL
 
-/// What a step takes, by number from 0 on, as the model function named it. Open dimensions are
-/// below 0; -1 is the batch, and those of one number agree. A port lives as long as the learner.
+/// Inputs and labels of a step, by number from 0 on, with the names of the model function. Open
+/// dimensions are below 0; -1 is the batch, and dimensions with the same number are equal. A port
+/// lives as long as the learner.
 BEL_API int bel_learner_input_count(const bel_learner *learner);
 BEL_API bel_port bel_learner_input_port(const bel_learner *learner, int input);
 BEL_API int bel_learner_find_input(const bel_learner *learner, const char *name); ///< -1: none
@@ -70,32 +71,31 @@ BEL_API int bel_learner_label_count(const bel_learner *learner);
 BEL_API bel_port bel_learner_label_port(const bel_learner *learner, int label);
 BEL_API int bel_learner_find_label(const bel_learner *learner, const char *name); ///< -1: none
 
-/// One update from one batch: the gradient of its mean loss, then the optimizer. `inputs` has a
-/// tensor for each input, `labels` one for each label, in their order and in C order; they are read
-/// during the call. *out_loss (may be NULL) is the batch's mean loss before the update. The first
-/// step of a shape makes a program for it, of which the 64 used last are kept. After an error the
-/// model is as it was before, but where memory runs out while rows of tables are updated: then the
-/// learner is FAILED_PRECONDITION from there on. INVALID_ARGUMENT: a type or a shape is another one
-/// (named), the batch is empty, or a number is not finite. OUT_OF_RANGE: a label or index is (names
-/// the operation). ABORTED: the loss is not finite. RESOURCE_EXHAUSTED.
+/// Runs one update from one batch: the gradient of its mean loss, then the optimizer. `inputs` has
+/// a tensor for each input, `labels` one for each label, in their order and in C order; they are
+/// read only during the call. *out_loss (NULL to skip) is the batch's mean loss before the update.
+/// The first step of a shape builds a program for it; the 64 most recently used programs are kept.
+/// After an error the model is unchanged. Exception: if memory runs out while rows of tables are
+/// updated, the learner is FAILED_PRECONDITION from then on. INVALID_ARGUMENT: another type or
+/// shape (named), an empty batch, or a number that is not finite. OUT_OF_RANGE: a label or index
+/// (names the operation). ABORTED: the loss is not finite. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_step(bel_learner *learner, const bel_tensor *inputs,
                                      const bel_tensor *labels, float *out_loss) BEL_MUST_USE;
 
-/// Updates so far, those before the checkpoint among them.
+/// Returns the number of updates, including those before the checkpoint.
 BEL_API int64_t bel_learner_step_count(const bel_learner *learner);
 
-/// Saves values and the optimizer's state as a checkpoint in model_dir, which is made; it becomes
-/// visible whole, or not at all. Others there are removed, those of the lowest steps, as
-/// `keep_checkpoint_max` says. The one of the highest step is what a load takes.
-/// *out_digest (may be NULL) is a text of 32 hexadecimal digits over what it holds, that of `belfry
-/// inspect --digest`. ABORTED: a value is not finite (named), so nothing was saved. Else the errors
-/// of files.
+/// Saves values and the optimizer's state as a checkpoint in model_dir, which is created. The save
+/// is atomic. Removes the checkpoints of the lowest steps there, as `keep_checkpoint_max` says.
+/// bel_learner_load uses the one of the highest step. *out_digest (NULL to skip) receives a text of
+/// 32 hexadecimal digits over its contents, the same as `belfry inspect --digest`. ABORTED: a value
+/// is not finite (named), and nothing was saved. Other errors are those of files.
 BEL_API bel_status *bel_learner_save(bel_learner *learner, const char *model_dir,
                                      char out_digest[33]) BEL_MUST_USE;
 
-/// A predictor of the model as it is now, or of its moving averages where it keeps them: as
-/// `belfry predict` would give it of a checkpoint that is saved now. Values are copied: it stays as
-/// it is while the learner goes on, on another thread perhaps, and after the learner has gone.
+/// Makes a predictor of the current model, or of its moving averages if it keeps them: the same as
+/// `belfry predict` with a checkpoint saved now. Values are copied, so the predictor does not
+/// change while the learner continues, possibly on another thread, and outlives the learner.
 /// `threads` as in bel_predictor_options. RESOURCE_EXHAUSTED.
 BEL_API bel_status *bel_learner_predictor(const bel_learner *learner, int threads,
                                           bel_predictor **out_predictor) BEL_MUST_USE;

@@ -2,9 +2,9 @@
 // Contributions to one value are added in the reverse order of the operations that made them, so
 // the gradient's bits are fixed by the graph.
 //
-// Where activations are kept in halves, every rule is shown values that are cast back from them.
-// Each rule gets casts of its own, which passes leave where they are read; what a rule does not
-// read, or only by its shape, is left out of programs.
+// If activations are kept as bf16, every rule gets values that are cast back from them. Each rule
+// gets separate casts, which passes keep only if they are read; values that a rule does not read,
+// or uses only for their shape, are left out of programs.
 #include "autodiff/autodiff.h"
 
 #include <string.h>
@@ -15,17 +15,17 @@
 
 typedef struct autodiff {
     bel_graph *graph;
-    size_t node_count;  // of the graph before differentiation
-    bool *depends;      // by value id: a wanted value is reached from it going backwards
+    size_t node_count;  // in the graph before differentiation
+    bool *depends;      // by value id: depends on a wanted value
     bel_value **grads;  // by value id: the gradient so far
     bel_dtype kept;     // type of activations between the passes
-    bool *computed;     // by value id: from an input
+    bool *computed;     // by value id: depends on an input
     bel_value **halves; // by value id: rounded to `kept`, or NULL
 } autodiff;
 
 // --- Activations ---------------------------------------------------------------------------------
 
-// A value that no input enters, such as a weight or what is made of weights alone, is no
+// A value that depends on no input, such as a weight or a function of weights only, is no
 // activation.
 static void mark_computed(autodiff *ad)
 {
@@ -47,7 +47,7 @@ static bool is_activation(const autodiff *ad, const bel_value *value)
            value->spec.dtype == BEL_DTYPE_F32 && value->spec.shape.rank > 0;
 }
 
-// What a gradient rule sees of a value. Aliases of one value share its halves.
+// Returns a value as a gradient rule reads it. Aliases of one value share its rounded copy.
 static bel_value *keep(autodiff *ad, bel_value *value)
 {
     if (ad->kept == BEL_DTYPE_F32 || !is_activation(ad, value)) return value;
@@ -87,8 +87,8 @@ static void add_grad(autodiff *ad, const bel_value *value, bel_value *grad)
     *slot = *slot == NULL ? grad : bel_add(ad->graph, *slot, grad);
 }
 
-// One node: its rule is asked where the loss depends on it and something wanted is reached through
-// it. Values are kept as halves at most once for a rule, also where a node reads one twice.
+// Calls a node's rule if the loss depends on it and it depends on a wanted value. A rule rounds
+// each value at most once, even if a node reads it twice.
 static void differentiate(autodiff *ad, const bel_node *node)
 {
     const bel_op_def *def = bel_op_get(node->op);

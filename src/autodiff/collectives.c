@@ -1,12 +1,12 @@
 // Gradient rules of collectives. The loss of a step is the mean of the replicas' losses with the
-// weights w_r by which their gradients count, so a replica's gradient stands for 1 / w_i times the
-// derivative of sum w_r L_r by what is its own. Hence the adjoint of a plain exchange is a weighted
-// one, in which what replica r gives counts w_r times and what replica i is given is divided by
-// w_i, and the adjoint of a weighted one is plain. Where all weights are equal both are the same.
+// weights w_r of their gradients, so a replica's gradient is 1 / w_i times the derivative of sum
+// w_r L_r by its value. The adjoint of a plain exchange is therefore a weighted one: values sent by
+// replica r are multiplied by w_r, and values received by replica i are divided by w_i. The adjoint
+// of a weighted one is plain. With equal weights both are the same.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
-// An exchange for the gradient of the one that `g` is about.
+// Adds an exchange for the gradient of the one in `g`.
 static bel_value *exchange(bel_gradient *g, bel_value *value, bel_op op, bel_reduce_op reduce,
                            bool weighted)
 {
@@ -25,7 +25,7 @@ static bel_value *number(bel_gradient *g, double value)
     return bel_scalar(g->graph, bel_value_dtype(g->inputs[0]), value);
 }
 
-// Those that have the element share its gradient.
+// Replicas that have the element share its gradient.
 static bel_value *of_extreme(bel_gradient *g, bel_value *whole)
 {
     bel_value *own = ones_where(g, bel_equal(g->graph, g->inputs[0], g->outputs[0]));
@@ -33,7 +33,7 @@ static bel_value *of_extreme(bel_gradient *g, bel_value *whole)
     return bel_div(g->graph, bel_mul(g->graph, whole, own), count);
 }
 
-// The product of the others: where one element is 0 that is no quotient.
+// The product of the others: if one element is 0 that is no quotient.
 static bel_value *of_product(bel_gradient *g, bel_value *whole)
 {
     bel_graph *graph = g->graph;
@@ -53,7 +53,7 @@ void bel_grad_all_reduce(bel_gradient *g)
 {
     const bel_collective c = bel_collective_read(BEL_OP_ALL_REDUCE, g->attrs);
     bool mean = c.reduce == BEL_REDUCE_MEAN;
-    if ((int)c.reduce == BEL_REDUCE_MOMENTS) { // whoever reads them has theirs (norms.c)
+    if ((int)c.reduce == BEL_REDUCE_MOMENTS) { // the rule of their reader covers it (norms.c)
         bel_graph_fail(g->graph, BEL_UNIMPLEMENTED, "moments of all replicas have no gradient");
         return;
     }
@@ -75,13 +75,13 @@ void bel_grad_all_gather(bel_gradient *g)
         exchange(g, g->output_grads[0], BEL_OP_REDUCE_SCATTER, BEL_REDUCE_SUM, !c.weighted);
 }
 
-// How many take part is known to an exchange alone.
+// Only an exchange knows the number of participants.
 void bel_grad_reduce_scatter(bel_gradient *g)
 {
     const bel_collective c = bel_collective_read(BEL_OP_REDUCE_SCATTER, g->attrs);
     if (c.reduce != BEL_REDUCE_SUM && c.reduce != BEL_REDUCE_MEAN) {
         bel_graph_fail(g->graph, BEL_UNIMPLEMENTED,
-                       "ReduceScatter has a gradient as a sum or a mean alone");
+                       "ReduceScatter has a gradient only as a sum or a mean");
         return;
     }
     bel_value *grad = exchange(g, g->output_grads[0], BEL_OP_ALL_GATHER, 0, !c.weighted);

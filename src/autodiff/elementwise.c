@@ -1,7 +1,7 @@
 // Gradient rules of functions of one element or of two: arithmetic, activations, casts, dropout.
 // Most slopes are one operation of output gradient and output (or input), so that a backward pass
-// reads no more than one of the two; operands that were broadcast get the sum over what was
-// repeated. Rules never look at elements: they only add operations (rules.h).
+// reads only one of the two. Broadcast operands get the sum over their repetitions. Rules never
+// look at elements: they only add operations (rules.h).
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
@@ -34,7 +34,7 @@ void bel_grad_div(bel_gradient *g)
     bel_set_broadcast_grad(g, 1, bel_neg(g->graph, scaled));
 }
 
-// The gradient goes to `a` where the output equals it, else to `b`.
+// The gradient goes to `a` if the output equals it, else to `b`.
 static void choice_grad(bel_gradient *g)
 {
     bel_dtype dtype = bel_value_dtype(g->outputs[0]);
@@ -98,7 +98,7 @@ void bel_grad_tanh(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_TANH_GRAD);
 }
 
-// With the attribute `stop` none passes: bel_stop_gradient.
+// With the attribute `stop` no gradient passes: bel_stop_gradient.
 void bel_grad_identity(bel_gradient *g)
 {
     if (!bel_attr_flag(g->attrs, "stop")) g->input_grads[0] = g->output_grads[0];
@@ -178,7 +178,7 @@ void bel_grad_pow(bel_gradient *g)
     }
 }
 
-// y = a - b · (a / b towards 0), which is a whole number: da = dy, db = -(a - y) / b · dy.
+// y = a - b · (a / b towards 0), where the quotient is an integer: da = dy, db = -(a - y) / b · dy.
 void bel_grad_remainder(bel_gradient *g)
 {
     bel_graph *graph = g->graph;

@@ -1,6 +1,6 @@
-// Gradient rules of convolutions and pools. Each gradient is one operation of its own with the
-// attributes of what it belongs to; that of a transposed convolution is the convolution that it
-// turns round.
+// Gradient rules of convolutions and pools. Each gradient is a separate operation with the
+// original's attributes, so pads and strides are written once. The gradient of a transposed
+// convolution is the convolution that it reverses.
 #include <string.h>
 
 #include "autodiff/rules.h"
@@ -23,7 +23,7 @@ void bel_grad_conv(bel_gradient *g)
     }
 }
 
-// The attributes of the convolution, with the pads that were found.
+// Returns the attributes of the convolution, with the computed pads.
 static bel_attr_list convolution_of(const bel_attr_list *attrs, const bel_window *w, int32_t rank)
 {
     static const char *const kept[] = {"strides", "dilations", "group"};
@@ -42,7 +42,7 @@ void bel_grad_conv_transpose(bel_gradient *g)
 {
     bel_value *x = g->inputs[0], *w = g->inputs[1], *dy = g->output_grads[0];
     bel_shape x_shape = bel_value_shape(x), w_shape = bel_value_shape(w);
-    bel_window window; // the shape rule has made the same without an error
+    bel_window window; // the shape rule has already accepted it
     bel_status_ignore(bel_window_make_transposed(g->attrs, &x_shape, w_shape.dims + 2, &window));
     bel_attr_list attrs = convolution_of(g->attrs, &window, x_shape.rank);
     if (g->needed[0]) {

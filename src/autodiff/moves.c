@@ -1,5 +1,5 @@
 // Gradient rules of operations that move elements without computing: reshapes, transposes, slices,
-// joins, gathers, sorting. What was moved to one place is moved back; what was copied to several is
+// joins, gathers, sorting. An element moved to one place is moved back; copies of an element are
 // summed.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
@@ -77,7 +77,7 @@ void bel_grad_gather_elements(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, g->attrs, inputs, 3);
 }
 
-// Added up at the places that the elements came from.
+// Adds at the places of the selected elements.
 void bel_grad_top_k(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;
@@ -87,7 +87,7 @@ void bel_grad_top_k(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_GATHER_ELEMENTS_GRAD, &attrs, inputs, 3);
 }
 
-// An element adds to all sums from its own on: its gradient is the sum of theirs, from behind.
+// An element is part of all sums from its place on: its gradient is their reverse cumulative sum.
 void bel_grad_cum_sum(bel_gradient *g)
 {
     g->input_grads[0] =

@@ -1,9 +1,9 @@
-// Gradient rules of softmax, cross-entropy and of normalisations: each is one operation that
-// reads what the forward pass has kept (probabilities, or mean and inverse deviation), so
-// nothing is reduced twice. Where replicas have exchanged moments, the rule of what reads them
-// goes through the moments as well, so there is one exchange backwards. Batch normalisation in
-// evaluation takes its statistics as inputs; only then do mean and variance have gradients, which
-// follow from those of bias and scale.
+// Gradient rules of softmax, cross-entropy and normalisations. Each is one operation that reads
+// saved results of the forward pass (probabilities, or mean and inverse deviation), so nothing is
+// reduced twice. If replicas exchanged moments, the rule of their reader includes the moments, so
+// there is one exchange in the backward pass. Batch normalisation in evaluation has its statistics
+// as inputs; only then do mean and variance have gradients, which follow from those of bias and
+// scale.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
@@ -17,8 +17,8 @@ void bel_grad_log_softmax(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_LOG_SOFTMAX_GRAD);
 }
 
-// The second output is log softmax, from which the gradient follows; it has one of its own where
-// gradients of gradients are asked for.
+// The second output is log softmax, from which the gradient follows; it has a separate gradient
+// only for gradients of gradients.
 void bel_grad_cross_entropy(bel_gradient *g)
 {
     if (!g->needed[0]) return;
@@ -35,9 +35,9 @@ void bel_grad_cross_entropy(bel_gradient *g)
     g->input_grads[0] = sum;
 }
 
-// Outputs 3 and 4 are mean and inverse deviation of what was normalised by. With fixed statistics y
-// = (x - mean) · inverse · scale + bias: dmean = -dbias · scale · inverse, and dvariance = -dscale
-// · scale · inverse² / 2.
+// Outputs 3 and 4 are the mean and inverse deviation used for normalisation. With fixed statistics
+// y = (x - mean) · inverse · scale + bias: dmean = -dbias · scale · inverse, and dvariance =
+// -dscale · scale · inverse² / 2.
 void bel_grad_batch_norm(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;
@@ -47,7 +47,8 @@ void bel_grad_batch_norm(bel_gradient *g)
     if (dx == NULL) return;
     for (int i = 0; i < 3; i++)
         g->input_grads[i] = bel_graph_output(dx, i);
-    bool training = bel_attr_number(g->attrs, "training_mode", 0) != 0; // y is not made of 3 and 4
+    bool training = bel_attr_number(g->attrs, "training_mode", 0) != 0; // y does not depend on
+                                                                        // outputs 3 and 4
     if (training || (!g->needed[3] && !g->needed[4])) return;
     bel_value *inverse = g->outputs[4], *factor = bel_mul(g->graph, g->inputs[1], inverse);
     bel_value *half = bel_scalar(g->graph, bel_value_dtype(inverse), -0.5);
@@ -56,9 +57,9 @@ void bel_grad_batch_norm(bel_gradient *g)
     g->input_grads[4] = bel_mul(g->graph, g->input_grads[1], slope);
 }
 
-// dx needs the sums of all replicas; they are those by which moments enter all losses, so they are
-// weighted (collectives.c). dscale and dbias are this replica's part, like any gradient of a
-// variable. Without the attribute "exchange" the moments are those of this x alone.
+// dx needs the sums of all replicas, by which moments enter all losses, so they are weighted
+// (collectives.c). dscale and dbias are this replica's part, like any gradient of a variable.
+// Without the attribute "exchange" the moments are those of this x only.
 void bel_grad_moments_norm(bel_gradient *g)
 {
     if (g->output_grads[0] == NULL) return;
@@ -76,8 +77,8 @@ void bel_grad_moments_norm(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_MOMENTS_NORM_GRAD, NULL, inputs, 5);
 }
 
-// Outputs 1 and 2 are mean and inverse deviation of the rows; results are dx, dscale and, where
-// there is a bias, dbias.
+// Outputs 1 and 2 are mean and inverse deviation of the rows; results are dx, dscale and, if there
+// is a bias, dbias.
 static void gradient(bel_gradient *g, bel_op op)
 {
     if (g->output_grads[0] == NULL) return;

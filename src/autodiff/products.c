@@ -1,12 +1,12 @@
 // Gradient rules of matrix products. Both gradients of a product are products again, with one
-// factor transposed; the rules only choose flags, so that nothing is transposed in memory. The
+// factor transposed; the rules only set flags, so that nothing is transposed in memory. The
 // gradient of one matrix b that all rows of a stack share is a single product over all of them
-// (MatMulFlat) rather than a sum of a stack of products. A factor alpha is that of the product
-// itself; beta concerns c alone.
+// (MatMulFlat), not a sum of a stack of products. A factor alpha is the original product's; beta
+// applies only to c.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
-// For y = alpha a' b': da' = alpha dy b'^T and db' = alpha a'^T dy, each turned back if transposed.
+// For y = alpha a' b': da' = alpha dy b'^T and db' = alpha a'^T dy, each transposed back if needed.
 static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
 {
     bel_value *a = g->inputs[0], *b = g->inputs[1], *dy = g->output_grads[0];
@@ -20,7 +20,7 @@ static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
     }
 }
 
-// With the factor alpha of the product that is differentiated.
+// With the factor alpha of the original product.
 static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
 {
     bel_attr_list attrs = {
@@ -32,7 +32,7 @@ static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, 
     return bel_graph_add(g->graph, BEL_OP_MATMUL, &attrs, inputs, 2);
 }
 
-// The same as above, matrix by matrix. A gradient of what was broadcast is summed over the stack;
+// The same as above, matrix by matrix. A gradient of a broadcast factor is summed over the stack;
 // that of one matrix b for all rows is a single product.
 void bel_grad_matmul(bel_gradient *g)
 {

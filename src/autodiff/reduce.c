@@ -1,8 +1,7 @@
-// Gradient rules of reductions: the gradient of each result is spread over the elements that it
-// was made of, times the slope of the reduction there. Shapes may be open while a rule runs, so
-// a count of elements is an operation (CountRatio) and spreading takes the input for its shape
-// alone. Elements that share a maximum or minimum share its gradient equally; where a norm is 0
-// its gradient is 0.
+// Gradient rules of reductions: the gradient of each result is broadcast to its elements, times the
+// slope of the reduction there. Shapes may be open while a rule runs, so a count of elements is an
+// operation (CountRatio), and broadcasting uses the input only for its shape. Elements that share a
+// maximum or minimum share its gradient equally; if a norm is 0 its gradient is 0.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
@@ -31,7 +30,7 @@ void bel_grad_reduce_mean(bel_gradient *g)
     g->input_grads[0] = spread(g, bel_mul(g->graph, g->output_grads[0], ratio));
 }
 
-// Of ReduceMin too: only equality with the result counts.
+// Also for ReduceMin: only equality with the result matters.
 void bel_grad_reduce_max(bel_gradient *g)
 {
     bel_value *equal = bel_equal(g->graph, g->inputs[0], spread(g, g->outputs[0]));
@@ -59,7 +58,7 @@ void bel_grad_reduce_l1(bel_gradient *g)
     g->input_grads[0] = bel_mul(g->graph, sign, spread(g, g->output_grads[0]));
 }
 
-// x / |x|, and 0 where the norm is 0.
+// x / |x|, and 0 if the norm is 0.
 void bel_grad_reduce_l2(bel_gradient *g)
 {
     bel_value *zero = bel_scalar(g->graph, bel_value_dtype(g->inputs[0]), 0);

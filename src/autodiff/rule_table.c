@@ -1,6 +1,6 @@
-// The gradient rules of all operations, from the same rows as the operations themselves
-// (ops.def), so that none can be forgotten: a row without a rule says NULL, and a loss that is
-// reached through it is an error. The table stands in this room, as a rule builds operations and
+// Table of gradient rules of all operations, from the same rows as the operations themselves
+// (ops.def), so that none can be forgotten. A row without a rule has NULL; a loss that depends on a
+// variable through it is an error. The table is in this folder, as a rule builds operations and
 // `ops` must not know of graphs.
 #include "autodiff/rules.h"
 #include "base/check.h"

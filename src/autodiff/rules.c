@@ -1,6 +1,6 @@
-// What several rules share. A gradient is summed to the shape of its input where the two shapes
-// differ as they are known now: an open dimension equals itself, so the batch needs no sum.
-// SumTo takes that input for its shape alone and keeps no value alive.
+// Functions that several rules share. A gradient is summed to the shape of its input if the two
+// shapes differ as they are now known: an open dimension equals itself, so the batch needs no sum.
+// SumTo uses that input only for its shape and keeps no value alive.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

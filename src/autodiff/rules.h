@@ -1,13 +1,13 @@
-// What a gradient rule is. Every operation's row in ops/ops.def names one, or NULL; files of this
-// room implement them, family by family, and rule_table.c gathers them. They stand above the graph,
+// Gradient rules. Every operation's row in ops/ops.def names one, or NULL; files of this folder
+// implement them, family by family, and rule_table.c collects them. They are above the graph,
 // because a rule only adds operations to it: a backward pass is compiled like any other program.
 #ifndef BELFRY_AUTODIFF_RULES_H
 #define BELFRY_AUTODIFF_RULES_H
 
 #include "graph/graph.h"
 
-// A rule reads inputs, outputs and output_grads (NULL where the loss does not depend on an output)
-// and sets input_grads for inputs with `needed`. It builds operations through belfry/ops.h.
+// Call of a rule. It reads inputs, outputs and output_grads (NULL if the loss does not depend on an
+// output) and sets input_grads for inputs with `needed`. It builds operations through belfry/ops.h.
 typedef struct bel_gradient {
     bel_graph *graph;
     const bel_attr_list *attrs;
@@ -21,16 +21,16 @@ typedef struct bel_gradient {
 typedef void bel_gradient_fn(bel_gradient *gradient);
 
 // Sets input 0's gradient to operation `op` of (output gradient, output): the form of most
-// functions whose derivative is known from their value.
+// functions whose derivative follows from their value.
 void bel_gradient_from_output(bel_gradient *gradient, bel_op op);
 
-// The rule of an operation; NULL: it has no gradient.
+// Returns the rule of an operation; NULL: it has no gradient.
 bel_gradient_fn *bel_gradient_rule(bel_op op);
 
-// Sums a gradient over what was broadcast and stores it as the gradient of input i.
+// Sums a gradient over broadcast dimensions and stores it as the gradient of input i.
 void bel_set_broadcast_grad(bel_gradient *gradient, int i, bel_value *grad);
 
-// --- The rules that rows name -------------------------------------------------------------------
+// --- Rules in ops.def ---------------------------------------------------------------------------
 
 bel_gradient_fn bel_grad_abs, bel_grad_acos, bel_grad_acosh, bel_grad_add, bel_grad_all_gather,
     bel_grad_all_reduce, bel_grad_asin, bel_grad_asinh, bel_grad_atan, bel_grad_atanh,

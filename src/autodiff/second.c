@@ -1,14 +1,14 @@
-// Gradient rules of gradients: what makes bel_gradients of a bel_gradients possible, for
-// element-wise functions, products and convolutions, reductions, and what moves elements. Inputs
-// are named as in ops.def; u is the gradient of the operation's result.
+// Gradient rules of gradients, for gradients of gradients: of element-wise functions, products and
+// convolutions, reductions, and operations that move elements. Inputs are named as in ops.def; u is
+// the gradient of the operation's result.
 //
-// A gradient operation is linear in dy. So the gradient of dy is the same operation of u where the
-// slope goes element by element, or is symmetric (softmax), and the operation that it is the
-// gradient of where elements are moved or multiplied by matrices. What is left is the slope of the
-// slope, which is 0 for functions made of straight lines.
+// A gradient operation is linear in dy. The gradient of dy is therefore the same operation on u, if
+// the slope is element-wise or symmetric (softmax). If elements are moved or multiplied by
+// matrices, it is the original operation. The remaining part is the slope of the slope, which is 0
+// for piecewise linear functions.
 //
-// Of a call's arguments at most one makes a node: in which order C takes arguments is left to the
-// compiler, and nodes are numbered as they are made.
+// At most one argument of a call makes a node: C leaves the order of arguments to the compiler, and
+// nodes are numbered in the order of their creation.
 #include <string.h>
 
 #include "autodiff/rules.h"
@@ -19,7 +19,7 @@ static bel_value *constant(bel_gradient *g, double value)
     return bel_scalar(g->graph, bel_value_dtype(g->output_grads[0]), value);
 }
 
-// Operation `op` with the attributes of the one that is differentiated.
+// Adds operation `op` with the attributes of the differentiated one.
 static bel_value *apply(bel_gradient *g, bel_op op, bel_value *a, bel_value *b)
 {
     bel_value *inputs[] = {a, b};
@@ -28,7 +28,7 @@ static bel_value *apply(bel_gradient *g, bel_op op, bel_value *a, bel_value *b)
 
 void bel_grad_none(bel_gradient *g)
 {
-    (void)g; // inputs that enter by their shape alone, and functions that are constant in between
+    (void)g; // inputs used only for their shape, and piecewise constant functions
 }
 
 // --- Slopes of functions of one element: inputs dy and y or x ------------------------------------
@@ -45,7 +45,7 @@ SLOPE(hard_sigmoid_grad, BEL_OP_HARD_SIGMOID_GRAD)
 SLOPE(clip_grad, BEL_OP_CLIP_GRAD)
 SLOPE(dropout_grad, BEL_OP_DROPOUT_GRAD)
 
-// Functions that bend: `bend` is the derivative of the slope by input 1, without dy.
+// Functions with curvature: `bend` is the derivative of the slope by input 1, without dy.
 static void bent(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g, bel_value *x))
 {
     bel_value *u = g->output_grads[0];
@@ -106,8 +106,8 @@ void bel_grad_gelu_grad(bel_gradient *g)
     bent(g, BEL_OP_GELU_GRAD, bend_gelu);
 }
 
-// With t = tanh(v), v = k (x + c x³): slope (1 + t) / 2 + x (1 - t²) v' / 2, and the derivative of
-// that (1 - t²) (v' + x (v'' / 2 - t v'²)), where v' = k (1 + 3 c x²) and v'' = 6 k c x.
+// With t = tanh(v), v = k (x + c x³): slope (1 + t) / 2 + x (1 - t²) v' / 2, and its derivative (1
+// - t²) (v' + x (v'' / 2 - t v'²)), where v' = k (1 + 3 c x²) and v'' = 6 k c x.
 static bel_value *bend_gelu_tanh(bel_gradient *g, bel_value *x)
 {
     const double k = 0.79788456080286535588, c = 0.044715; // sqrt(2 / pi)
@@ -129,8 +129,7 @@ void bel_grad_gelu_tanh_grad(bel_gradient *g)
     bent(g, BEL_OP_GELU_TANH_GRAD, bend_gelu_tanh);
 }
 
-// With s = sigmoid(x): slope s (1 + x (1 - s)), and the derivative of that
-// s (1 - s) (2 + x (1 - 2 s)).
+// With s = sigmoid(x): slope s (1 + x (1 - s)), and its derivative s (1 - s) (2 + x (1 - 2 s)).
 static bel_value *bend_silu(bel_gradient *g, bel_value *x)
 {
     bel_graph *graph = g->graph;
@@ -154,8 +153,8 @@ static bel_value *sum_of_rows(bel_gradient *g, bel_value *x, bool keepdims)
     return bel_reduce_sum(g->graph, x, &last, 1, keepdims);
 }
 
-// y_j (dy_j - s) with s = sum(dy y). The matrix that dy is multiplied by is symmetric. By y_j:
-// u_j (dy_j - s) - dy_j sum(u y).
+// y_j (dy_j - s) with s = sum(dy y). The matrix of dy is symmetric. By y_j: u_j (dy_j - s) - dy_j
+// sum(u y).
 void bel_grad_softmax_grad(bel_gradient *g)
 {
     bel_graph *graph = g->graph;
@@ -222,7 +221,7 @@ static bel_value *convolve(bel_gradient *g, bel_op op, bel_value *a, bel_value *
     return bel_graph_add(g->graph, op, g->attrs, inputs, like == NULL ? 2 : 3);
 }
 
-// Inputs dy, w, x, the last for its shape.
+// Inputs dy, w, x; x only for its shape.
 void bel_grad_conv_grad_input(bel_gradient *g)
 {
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *w = g->inputs[1];
@@ -230,7 +229,7 @@ void bel_grad_conv_grad_input(bel_gradient *g)
     if (g->needed[1]) g->input_grads[1] = convolve(g, BEL_OP_CONV_GRAD_WEIGHTS, dy, u, w);
 }
 
-// Inputs dy, x, w, the last for its shape.
+// Inputs dy, x, w; w only for its shape.
 void bel_grad_conv_grad_weights(bel_gradient *g)
 {
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *x = g->inputs[1];
@@ -257,7 +256,7 @@ void bel_grad_average_pool_grad(bel_gradient *g)
     if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_AVERAGE_POOL, g->output_grads[0], NULL);
 }
 
-// --- What repeats, sums and moves elements: the other way round ----------------------------------
+// --- Broadcasts, sums and moves of elements: the inverse -----------------------------------------
 
 void bel_grad_sum_to(bel_gradient *g)
 {
@@ -287,7 +286,7 @@ void bel_grad_slice_grad(bel_gradient *g)
     if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_SLICE, g->output_grads[0], NULL);
 }
 
-// Padding with zeros, or with the elements that it was padded with.
+// Pads with zeros, or with the mode of the original.
 void bel_grad_pad_grad(bel_gradient *g)
 {
     bel_attr_list attrs = *g->attrs;

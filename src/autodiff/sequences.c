@@ -1,8 +1,8 @@
-// Gradient rules of attention, masks, recurrent layers and CTC: each is one operation that goes
-// over the sequence backwards with the attributes and lengths of the forward one. Recurrent
-// layers hand on the gradients that exist alone; bits of attribute `given` say which, in the
-// order that ops/recurrent.c reads. A masked softmax needs no mask on the way back: what is
-// hidden has weight 0, and so has its gradient.
+// Gradient rules of attention, masks, recurrent layers and CTC. Each is one operation that
+// processes the sequence backwards with the attributes and lengths of the forward one. Recurrent
+// layers pass only existing gradients; bits of attribute `given` list them, in the order of
+// ops/recurrent.c. A masked softmax needs no mask in the backward pass: hidden elements have weight
+// 0, and so have their gradients.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 #include "ops/recurrent.h"
@@ -19,7 +19,7 @@ void bel_grad_masked_softmax(bel_gradient *g)
     bel_gradient_from_output(g, BEL_OP_SOFTMAX_GRAD);
 }
 
-// From q, k, v, y and the logarithms of the sums of powers (output 1): weights are computed again,
+// From q, k, v, y and the logarithms of the sums of powers (output 1): weights are recomputed,
 // block by block.
 void bel_grad_attention(bel_gradient *g)
 {
@@ -40,8 +40,8 @@ void bel_grad_ctc_loss(bel_gradient *g)
     g->input_grads[0] = bel_graph_add(g->graph, BEL_OP_CTC_LOSS_GRAD, g->attrs, inputs, 5);
 }
 
-// `saved` is the output with the activations of the gates; those before it are y and the last
-// states, of which each may have a gradient or none.
+// `saved` is the output with the activations of the gates. The outputs before it are y and the last
+// states; any of these may lack a gradient.
 static void recurrent_gradient(bel_gradient *g, bel_op op, int saved)
 {
     if (bel_attr_number(g->attrs, "first", 0) != 0) {

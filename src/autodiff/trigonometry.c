@@ -1,8 +1,7 @@
-// Gradients of the trigonometric and hyperbolic functions; ops/math.c has their kernels, which
-// compute in double. Slopes are made of public operations; where the result gives the
-// slope (Tan) it is read instead of x. Those of Asin, Acos, Acosh and Atanh divide by 1 - x² or
-// x² - 1, or its root, in the type of x: close to ±1 they have few digits, and at ±1 they are
-// infinite.
+// Gradient rules of the trigonometric and hyperbolic functions; ops/math.c has their kernels, which
+// compute in double. Slopes use public operations; if the result gives the slope (Tan) it is read
+// instead of x. Those of Asin, Acos, Acosh and Atanh divide by 1 - x² or x² - 1, or its root, in
+// the type of x: close to ±1 they have few digits, and at ±1 they are infinite.
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 

@@ -1,6 +1,6 @@
-// Memory: see alloc.h for which call is for what. Calls for bookkeeping end the process when
-// there is no memory, for a caller could not report that without asking for more. An empty block
-// is a block of one byte, so that NULL never means "nothing was wanted".
+// Memory calls; alloc.h says when to use which. Calls for bookkeeping end the process without
+// memory, as reporting that would need more memory. An empty block has one byte, so NULL never
+// means an empty request.
 #include "base/alloc.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // Memory. Small bookkeeping (names, lists, nodes) uses the bel_x… calls, which never return NULL:
-// without memory the process ends with one line, as there is nothing sensible left to do. Whatever
-// is sized by data or parameters uses bel_pages_create and reports a status.
+// without memory the process ends with one line, as it could do nothing sensible. Memory whose size
+// depends on data or parameters uses bel_pages_create, which reports a status.
 #ifndef BELFRY_BASE_ALLOC_H
 #define BELFRY_BASE_ALLOC_H
 
@@ -16,16 +16,17 @@ char *bel_xstrdup(const char *text);
 char *bel_xstrndup(const char *text, size_t length);
 void bel_free(void *pointer);
 
-// Grows an array to hold at least `needed` elements: doubles the capacity, keeps the content.
+// Grows an array to hold at least `needed` elements: doubles the capacity, keeps the contents.
 void *bel_xgrow(void *array, size_t *capacity, size_t needed, size_t element_size);
 
-// Zeroed memory for parameters and activations: 64-byte aligned, huge pages where the system gives
-// them. `touch` writes every page now, so that the first step does not pay for it. `what` names the
-// thing in the error. RESOURCE_EXHAUSTED: not enough memory. Free with bel_pages_destroy.
+// Allocates zeroed memory for parameters and activations: 64-byte aligned, with huge pages if the
+// system provides them. `touch` writes every page now, so that the first step does not pay for it.
+// `what` names the memory in the error. RESOURCE_EXHAUSTED: not enough memory. Free with
+// bel_pages_destroy.
 bel_status *bel_pages_create(size_t size_bytes, bool touch, const char *what,
                              void **out_memory) BEL_MUST_USE;
 void bel_pages_destroy(void *memory, size_t size_bytes);
-// Gives the memory back and keeps the addresses: zeros, which cost nothing until they are written.
+// Frees the memory and keeps the addresses: zeros, which cost nothing until they are written.
 void bel_pages_forget(void *memory, size_t size_bytes);
 
 // Checked size arithmetic: false on overflow.

@@ -1,7 +1,7 @@
-// A list of blocks, newest first. A reset keeps them, so that a steady state allocates nothing.
-// Only the newest block is filled; what does not fit there begins another one, at least as large
-// as asked for, and the rest of the old one is left. Memory is zeroed when it is handed out, as
-// kept blocks have old content.
+// Arena: a list of blocks, newest first. A reset keeps them, so that a steady state allocates
+// nothing. Only the newest block is filled. An object that does not fit starts another block of at
+// least its size, and the rest of the old block stays unused. Allocation zeroes memory, as kept
+// blocks have old contents.
 #include "base/arena.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct block {
 struct bel_arena {
     block *used; // blocks with content, newest first
     block *free;
-    size_t bytes; // of all blocks
+    size_t bytes; // size of all blocks
 };
 
 bel_arena *bel_arena_create(void)
@@ -51,7 +51,7 @@ void bel_arena_destroy(bel_arena *arena)
     bel_free(arena);
 }
 
-// Takes a kept block that is large enough, else makes one.
+// Reuses a kept block that is large enough, or makes one.
 static block *take_block(bel_arena *arena, size_t size)
 {
     for (block **link = &arena->free; *link != NULL; link = &(*link)->next) {

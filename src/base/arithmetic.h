@@ -1,5 +1,5 @@
-// The number of Belfry's arithmetic: one more whenever a version computes other bits than the one
-// before. Checkpoints keep it, and only a version of the same number goes on from them.
+// Version of Belfry's arithmetic, raised whenever a version computes other bits than the one
+// before. Checkpoints store it, and only a version with the same number resumes from them.
 #ifndef BELFRY_BASE_ARITHMETIC_H
 #define BELFRY_BASE_ARITHMETIC_H
 

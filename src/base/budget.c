@@ -1,6 +1,6 @@
-// What is counted is what an allocation takes, its own bytes and those that malloc keeps beside it,
-// so that a million empty parts cost what they cost. Nothing that is freed comes back: a reader
-// that builds a message only grows, and the budget must hold for the sum of what it has asked for.
+// Counts the size of each allocation, including malloc's overhead, so that a million empty parts
+// have their real cost. Freed memory does not return to the budget: a reader that builds a message
+// only grows, and the budget must cover the sum of its requests.
 #include "base/budget.h"
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
-// Memory for what bytes of somebody else's become when they are read. A few bytes of a message can
-// stand for a part that takes a hundred in memory, so a reader of whole messages is given a budget,
-// and gives up where it is spent. Bound to one thread.
+// Memory limit for parsing untrusted bytes. A few bytes of a message can stand for a part that
+// needs a hundred in memory. A reader of messages therefore gets a budget, and fails when it is
+// spent. Bound to one thread.
 //
-// take and give have the types of protobuf-c's allocator, and of nothing of its own:
+// take and give have the types of protobuf-c's allocator, without depending on it:
 //
 //     bel_budget budget = bel_budget_of(size);
 //     ProtobufCAllocator allocator = {bel_budget_take, bel_budget_give, &budget};
@@ -14,14 +14,14 @@
 
 typedef struct bel_budget {
     size_t left;
-    bool is_spent; // more was asked for
+    bool is_spent; // a request exceeded the budget
 } bel_budget;
 
-// For a message of a file: 64 MiB, and sixteen times its bytes, as numbers of one byte each become
-// eight, and short texts a pointer, a length and an allocation.
+// Returns the budget for a message of a file: 64 MiB plus sixteen times its size. One-byte numbers
+// become eight bytes each, and a short text becomes a pointer, a length and an allocation.
 bel_budget bel_budget_of(size_t size);
 
-// NULL once the budget is spent; what is given back does not count as left again.
+// Allocates; NULL once the budget is spent. Freed memory does not return to the budget.
 void *bel_budget_take(void *budget, size_t size);
 void bel_budget_give(void *budget, void *memory); // `budget` may be NULL
 

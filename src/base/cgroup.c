@@ -1,7 +1,7 @@
-// Lines of /proc/self/cgroup are "0::/group" for version 2 and "9:memory:/group", with several
-// names between commas, for version 1. A limit holds for the groups below it as well, so all on
-// the way up are read. Inside of a container the group may be named as on the host, where it is
-// not mounted: then what is read at the mounted root is the container's own.
+// Parser of /proc/self/cgroup and the limits in its folders. Lines are "0::/group" for version 2
+// and "9:memory:/group", with several names between commas, for version 1. A limit also holds for
+// the groups below it, so all groups up to the root are read. Inside a container the group may have
+// its name on the host, where it is not mounted: then the mounted root is the container's group.
 #include "base/cgroup.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "base/str.h"
 
-// What one group's folder says; UINT64_MAX: no limit.
+// Reads the limit in one group's folder; UINT64_MAX: no limit.
 typedef uint64_t read_limit(const char *folder);
 
-// Reads up to two numbers, and returns how many there are: none where it says "max", or is missing.
+// Reads up to two numbers and returns their count: 0 if the file contains "max", or is missing.
 static int read_numbers(const char *folder, const char *name, int64_t *out_first,
                         int64_t *out_second)
 {
@@ -50,7 +50,7 @@ static uint64_t threads_in(const char *folder)
     return number_in(folder, "pids.max");
 }
 
-// The part of a core that is left counts as one.
+// Rounds a partial core up.
 static uint64_t cores_of(int64_t quota, int64_t period)
 {
     if (quota <= 0 || period <= 0) return UINT64_MAX; // -1: no limit
@@ -73,7 +73,7 @@ static uint64_t cores_2(const char *folder)
                                                                  : UINT64_MAX;
 }
 
-// The least limit from `group` ("/a/b") up to the mounted root.
+// Returns the smallest limit from `group` ("/a/b") up to the mounted root.
 static uint64_t least_limit(const char *mount, const char *group, read_limit *read)
 {
     uint64_t least = UINT64_MAX;
@@ -90,7 +90,7 @@ static uint64_t least_limit(const char *mount, const char *group, read_limit *re
     return least;
 }
 
-// The least limit of a controller over this process's groups of both versions.
+// Returns the smallest limit of a controller over this process's groups of both versions.
 static uint64_t limit_of(const char *root, const char *controller, read_limit *read_1,
                          read_limit *read_2)
 {

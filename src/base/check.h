@@ -1,5 +1,5 @@
-// Broken inner invariants end the process with the place. Nothing that comes from users, files or
-// peers may reach BEL_CHECK; such input gets a bel_status.
+// Assertions: a broken internal invariant ends the process with its place. Input from users, files
+// or peers must never reach BEL_CHECK; invalid input gets a bel_status.
 #ifndef BELFRY_BASE_CHECK_H
 #define BELFRY_BASE_CHECK_H
 
@@ -8,7 +8,7 @@ _Noreturn void bel_check_failed(const char *what, const char *file, int line);
 #define BEL_CHECK(condition)                                                                       \
     ((condition) ? (void)0 : bel_check_failed(#condition " does not hold", __FILE__, __LINE__))
 
-// A place that is never reached; `text` says why.
+// A place that is never reached; `text` gives the reason.
 #define BEL_UNREACHABLE(text) bel_check_failed(text, __FILE__, __LINE__)
 
 #endif

@@ -1,6 +1,6 @@
-// Clocks over clock_gettime. CLOCK_MONOTONIC is one clock for all processes of a host, which
-// traces and the clocks in join and setup rest on, and nobody sets it, so deadlines are given in
-// it. Wall time may jump and is never subtracted for a wait.
+// Clocks over clock_gettime. All processes of a host share CLOCK_MONOTONIC, which traces and the
+// clocks in join and setup need. No one can set it, so deadlines use it. Wall time may jump and is
+// never subtracted for a wait.
 #include "base/clock.h"
 
 #include <time.h>

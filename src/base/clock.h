@@ -1,4 +1,4 @@
-// Clocks. Durations come from the monotonic clock; wall time only labels what people read.
+// Clocks. Durations use the monotonic clock; wall time only labels texts for people.
 #ifndef BELFRY_BASE_CLOCK_H
 #define BELFRY_BASE_CLOCK_H
 

@@ -1,7 +1,6 @@
-// The handler may neither format nor allocate, so the line is written out in advance, in the form
-// that the log has, with gaps for numbers that are known only then: the signal's, the step's and
-// the block's. People are not told of what is none. The alternative stack is for code that has
-// used up its own.
+// Crash handler. It may neither format nor allocate, so the line is written in advance, in the
+// log's format, with gaps for the numbers of the signal, the step and the block. Text lines omit
+// absent numbers. The alternative stack is for code that has exhausted its stack.
 #define _XOPEN_SOURCE 700 // sigaltstack
 #include "base/crash.h"
 
@@ -16,7 +15,7 @@
 
 enum { LONGEST = 1024, NUMBER_TEXT = 24 };
 
-// Before the signal's number, the step's and the block's, and behind them.
+// Parts of the line before the signal's number, the step's and the block's, and after them.
 static char parts[4][LONGEST];
 static bool for_people; // no JSON
 static _Atomic int64_t current_step = -1;
@@ -53,7 +52,7 @@ static void put_number(char *line, size_t *length, int64_t number)
     put(line, length, digits + at);
 }
 
-// The handler is gone by now (SA_RESETHAND): the signal comes again, and ends the process.
+// The handler is already removed (SA_RESETHAND): the signal repeats, and ends the process.
 static void on_crash(int number)
 {
     char line[4 * LONGEST + 3 * NUMBER_TEXT];
@@ -69,7 +68,7 @@ static void on_crash(int number)
     }
     put(line, &length, parts[3]);
     ssize_t wrote = write(STDERR_FILENO, line, length);
-    (void)wrote; // there is nobody else to tell
+    (void)wrote; // there is no other way to report
     raise(number);
 }
 

@@ -1,6 +1,6 @@
-// BELFRY_FAULT, parsed once, where it may count. A word that is not known is an error rather than
-// no fault, or a test that misspells one would pass. The names of points stand in one table
-// here, and docs/operations.md explains them.
+// Parser of BELFRY_FAULT, run once, where faults are enabled. An unknown word is an error, or a
+// test that misspells one would pass. One table here has the names of points; docs/operations.md
+// explains them.
 #include "base/fault.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static pthread_once_t parse_once = PTHREAD_ONCE_INIT;
 static bool enabled[BEL_FAULT_COUNT];
 static atomic_long writes_left; // 0: never fails
 
-// A point: its name, whose it is ("" for any), and how often it is passed before it counts.
+// Point with its name, its process ("" for any), and how often it is passed before it counts.
 typedef struct point {
     char name[64], process[32];
     atomic_long left; // 0: never
@@ -44,7 +44,7 @@ static const struct {
     {"corrupt", BEL_FAULT_LANE_CORRUPT},
 };
 
-// Where bel_fault_point is called.
+// Names of points, passed to bel_fault_point.
 static const char *const point_names[] = {
     "checkpoint_after_rename",
     "checkpoint_before_rename",
@@ -96,7 +96,7 @@ static void set_point(point *p, const char *text, size_t length)
     atomic_store(&p->left, word[name] == '#' ? strtol(word + name + 1, NULL, 10) : 1);
 }
 
-// False: it is no fault.
+// Returns false if the word is no fault.
 static bool parse_word(const char *word, size_t length)
 {
     if (length > 6 && strncmp(word, "write:", 6) == 0) {
@@ -157,7 +157,7 @@ static void note_unknown_points(void)
     }
 }
 
-// Words between commas or "+"; the first one that is not known is kept for bel_fault_check to tell.
+// Parses words between commas or "+", and keeps the first unknown one for bel_fault_check.
 static void parse(const char *settings)
 {
     unknown[0] = '\0';
@@ -190,7 +190,7 @@ void bel_fault_enable(void)
 {
     (void)setenv("BELFRY_ENABLE_FAULTS", "1", 1); // without memory faults stay off
     pthread_once(&parse_once, parse_environment);
-    parse_environment(); // somebody may have asked before
+    parse_environment(); // the environment may have been parsed earlier
 }
 
 bel_status *bel_fault_check(void)
@@ -201,7 +201,7 @@ bel_status *bel_fault_check(void)
         return BEL_ERR(
             BEL_FAILED_PRECONDITION,
             "BELFRY_FAULT=%s is in the environment, but faults on purpose are off; hint: unset "
-            "it, or give --enable_faults (or BELFRY_ENABLE_FAULTS=1) to mean it",
+            "it, or enable them with --enable_faults (or BELFRY_ENABLE_FAULTS=1)",
             settings);
     }
     pthread_once(&parse_once, parse_environment);
@@ -232,7 +232,7 @@ static bool is_at(point *p, const char *name)
     return p->process[0] == '\0' || strcmp(p->process, process_name) == 0;
 }
 
-// True when a thread that comes to `name` now is the one that is meant.
+// Returns true if the fault at `name` applies to the calling thread now.
 static bool is_meant(point *p, const char *name)
 {
     return !spared && is_at(p, name) && atomic_fetch_sub(&p->left, 1) == 1;
@@ -256,7 +256,7 @@ void bel_fault_point(const char *name)
         raise(SIGKILL);
     }
     bool stays = is_meant(&hang_point, name);
-    while (stays) // NOLINT(bugprone-infinite-loop): that is what was asked for
+    while (stays) // NOLINT(bugprone-infinite-loop): hang:NAME requests that
         nap(1000);
     for (int i = slow_count - 1; i >= 0; i--) {
         if (!is_at(&slow_points[i], name)) continue;

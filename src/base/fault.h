@@ -1,25 +1,25 @@
-// Faults on purpose, for tests that must be able to fail, and for trying out what a job does when
-// something fails (docs/operations.md). BELFRY_FAULT holds a comma-separated list:
+// Deliberate faults, for tests that must be able to fail, and to try a job's reaction to a failure
+// (docs/operations.md). BELFRY_FAULT is a comma-separated list:
 //   sum_sequential  gradients are added in the order of arrival instead of the summation tree
-//   divide          workers divide by their own replica count before the shard averages
-//   threads2        matrix products are cut along the inner dimension by thread count
+//   divide          workers divide by their replica count before the shard averages
+//   threads2        matrix products are split along the inner dimension by thread count
 //   chunk_order     norms are added chunk by chunk in the order of completion
 //   write:N         the N-th write to a file fails with "no space left on device" (N from 1)
 //   crash:NAME      SIGKILL to this process at the named point, after a line on stderr
 //   hang:NAME       the thread that comes to the named point stays there
-//                   Of a cluster, only first incarnations; "NAME@worker-1" only that one, and
+//                   In a cluster, only first incarnations; "NAME@worker-1" only that one, and
 //                   "NAME#7" when it comes there for the seventh time; "*#7" counts all points
-//   slow:NAME#MS    whoever comes to the named point waits there for MS milliseconds; up to
-//                   four of them: the last that is meant counts
-//   flip            the sign of one of the parameters that a shard sends a worker over gRPC is
-//                   another one when they have come; "flip#7@worker-1": those of the seventh
-//                   version, there alone
+//   slow:NAME#MS    a thread that comes to the named point waits there for MS milliseconds; up to
+//                   four of them: the last matching one counts
+//   flip            flips the sign of one of the parameters that a shard sends a worker over
+//                   gRPC, after the transfer; "flip#7@worker-1": only in the seventh version, at
+//                   that worker
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
-//                   break ends a stream in the middle of a frame now and then; corrupt: a frame
-//                   of each stream, the hundredth, has a chunk that there is not
-// It counts only where faults are enabled: by bel_fault_enable, or with BELFRY_ENABLE_FAULTS=1 in
-// the environment, which children inherit. Elsewhere a BELFRY_FAULT that somebody has forgotten is
-// refused by bel_fault_check, and is without effect in any case. Read once, at the first question.
+//                   break ends a stream in the middle of a frame now and then; corrupt: in each
+//                   stream, the hundredth frame has a chunk that does not exist
+// Faults are active only after bel_fault_enable, or with BELFRY_ENABLE_FAULTS=1 in the environment,
+// which children inherit. Otherwise bel_fault_check refuses a forgotten BELFRY_FAULT, which has no
+// effect in any case. Parsed once, at the first query.
 #ifndef BELFRY_BASE_FAULT_H
 #define BELFRY_BASE_FAULT_H
 
@@ -40,19 +40,19 @@ typedef enum bel_fault {
     BEL_FAULT_COUNT
 } bel_fault;
 
-// Faults count from now on, in this process and its children. Before other threads are started.
+// Enables faults in this process and its children. Call it before other threads are started.
 void bel_fault_enable(void);
 
-// FAILED_PRECONDITION: BELFRY_FAULT is set and faults are not enabled. INVALID_ARGUMENT names the
-// word of it that is none of the above, or the point that does not exist.
+// FAILED_PRECONDITION: BELFRY_FAULT is set and faults are not enabled. INVALID_ARGUMENT names an
+// unknown word or point.
 bel_status *bel_fault_check(void) BEL_MUST_USE;
 
 bool bel_fault_is(bel_fault fault);
 bool bel_fault_write_fails(void);       // counts one write
 bool bel_fault_flips(void);             // counts one version of a shard
-void bel_fault_point(const char *name); // ends the process, or stays, here when asked to
-// Which process of a cluster this is: "worker-1". With `spared` no point ends or stays it.
+void bel_fault_point(const char *name); // ends the process, or stays, here if requested
+// Sets this process's name in a cluster: "worker-1". With `spared` no point ends or hangs it.
 void bel_fault_name_process(const char *name, bool spared);
-void bel_fault_set(const char *settings); // for tests: replaces what BELFRY_FAULT said
+void bel_fault_set(const char *settings); // for tests: replaces BELFRY_FAULT
 
 #endif

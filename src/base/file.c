@@ -1,6 +1,6 @@
-// Files over POSIX calls. What is replaced appears under
-// its name as a whole or not at all: it is written beside it, under a name that no other process
-// takes, and renamed. Errors name the path; a writer remembers its first one.
+// Files over POSIX calls. Replacement is atomic: the new file is written beside the old one, under
+// a name that no other process uses, and renamed. Errors name the path; a writer remembers its
+// first one.
 #include "base/file.h"
 
 #include <dirent.h>
@@ -24,8 +24,8 @@ struct bel_file_writer {
     uint64_t size;
     uint32_t crc32c;
     char *path;
-    char *temporary; // what becomes `path` in the end; NULL: `path` itself is written
-    bool passing;    // of no use after a crash of the machine: not synced, and no place for faults
+    char *temporary; // renamed to `path` at the end; NULL: writes to `path` itself
+    bool passing;    // useless after a crash of the machine: not synced, and no place for faults
 };
 
 bel_status *bel_file_error(int error, const char *action, const char *path)
@@ -161,7 +161,7 @@ bel_status *bel_dir_create(const char *path)
             bool is_dir = stat(partial, &info) == 0 && S_ISDIR(info.st_mode);
             if (!is_dir && (error == EEXIST || error == ENOTDIR)) {
                 status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "cannot create folder %s: a file stands in the way", path);
+                                 "cannot create folder %s: a file is in the way", path);
             } else if (!is_dir) {
                 status = bel_file_error(error, "create folder", path);
             }
@@ -182,7 +182,7 @@ bel_status *bel_dir_sync(const char *path)
     return result == 0 ? NULL : bel_file_error(error, "sync folder", path);
 }
 
-// Behind unlink or rmdir: it, or another process at the same time, has removed it.
+// After unlink or rmdir: returns true if this process, or another at the same time, removed it.
 static bool is_gone(int result)
 {
     return result == 0 || errno == ENOENT;
@@ -201,7 +201,7 @@ bel_status *bel_dir_remove(const char *path)
     size_t count;
     bel_status *status = bel_dir_list(path, &names, &count);
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status); // another one has removed it meanwhile
+        bel_status_ignore(status); // another process removed it meanwhile
         return NULL;
     }
     BEL_TRY(status);

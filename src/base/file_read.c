@@ -1,6 +1,6 @@
-// Whole files in memory, unpacked where they are packed: apart from the rest of file.h, which knows
-// no library. The size that the system tells is a hint alone: a pipe has none, and a file may grow
-// meanwhile.
+// Reader of entire files in memory, which unpacks packed ones. Separate from file.c, which uses no
+// library. The system's size is only a hint: a pipe has none, and a file may grow meanwhile. So
+// only the end of the file ends the read.
 #include "base/file.h"
 
 #include <errno.h>
@@ -12,12 +12,12 @@
 #include "base/alloc.h"
 #include "base/unpack.h"
 
-// Room doubles, as only the end tells the size of a pipe. One byte more than the content is kept
-// for a zero.
+// Doubles the buffer, as only the end shows the size of a pipe. Keeps one byte for a zero at the
+// end.
 static bel_status *read_to_end(int descriptor, const char *path, size_t size_hint, char **out_data,
                                size_t *out_size)
 {
-    size_t capacity = size_hint + 2, used = 0; // a file is read and found to be over in two calls
+    size_t capacity = size_hint + 2, used = 0; // a file is read to its end in two calls
     char *data = bel_xmalloc(capacity);
     for (;;) {
         if (capacity - used < 2) {

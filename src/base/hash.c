@@ -1,6 +1,6 @@
-// XXH3 comes from the header-only form of xxhash; CRC-32C uses the processor's instruction where
-// it has one (SSE4.2, aarch64 with CRC), else a bit loop. Both are in files on disk: their values
-// must stay the same on every processor.
+// XXH3 from the header-only form of xxhash, and CRC-32C by the processor's instruction if it has
+// one (SSE4.2, aarch64 with CRC), else by a bit loop. Files contain both: their values must stay
+// the same on every processor.
 #include "base/hash.h"
 
 #include <stdbool.h>
@@ -113,7 +113,7 @@ static uint32_t crc32c_arm(uint32_t crc, const unsigned char *bytes, size_t size
 }
 #endif
 
-// Bit by bit, for processors without the instruction.
+// Computes it bit by bit, for processors without the instruction.
 static uint32_t crc32c_bits(uint32_t crc, const unsigned char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {

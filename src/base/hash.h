@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 uint64_t bel_hash64(const void *data, size_t size); // XXH3, 64 bits, seed 0
-// The same seeded with the hash of what came before it, 0 at first.
+// The same, seeded with the hash of the preceding data, 0 at first.
 uint64_t bel_hash64_more(uint64_t before, const void *data, size_t size);
 
 typedef struct bel_hash128 {
     uint64_t low, high;
 } bel_hash128;
 
-// XXH3, 128 bits, of one piece.
+// XXH3, 128 bits, of one block.
 bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed);
 
-// XXH3, 128 bits, over a stream of pieces.
+// XXH3, 128 bits, over a stream of blocks.
 typedef struct bel_hasher bel_hasher;
 bel_hasher *bel_hasher_create(void);
 void bel_hasher_update(bel_hasher *hasher, const void *data, size_t size);
@@ -29,7 +29,7 @@ const char *bel_hash128_text(bel_hash128 hash, char text[33]);
 // CRC-32C (Castagnoli) of `data`, continuing from `crc` (0 to begin).
 uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size);
 
-// The checksum of TFRecord files: masked, because one over data that holds checksums is weak.
+// Checksum of TFRecord files: masked, because a checksum over data with checksums is weak.
 uint32_t bel_crc32c_masked(const void *data, size_t size);
 
 #endif

@@ -1,8 +1,6 @@
-// Numbers by a hash that the caller makes of what they stand for; who searches compares that
-// itself, since hashes may be equal. No removal, so no place is ever only half free.
-//
-// Open addressing: a number lies in the first free place from that of its hash on, and places are
-// taken at most to a half, so that a search soon comes to a free one, which ends it.
+// Hash table with open addressing and linear probing, from hashes to numbers. The caller computes
+// the hash and compares the keys, since hashes may collide. There is no removal, so no tombstones.
+// At most half of the places are occupied, so a search soon ends at a free one.
 #include "base/index.h"
 
 #include <string.h>
@@ -35,7 +33,7 @@ void bel_index_put(bel_index *index, uint64_t hash, int number)
     put(index, hash, number);
 }
 
-// *at counts the places that were looked at.
+// *at counts the inspected places.
 int bel_index_next(const bel_index *index, uint64_t hash, size_t *at)
 {
     if (index->capacity == 0) return -1;

@@ -1,4 +1,4 @@
-// Positions in the input: which blocks the steps of a run read. Checkpoints keep them, and workers
+// Positions in the input: which blocks the steps of a run read. Checkpoints store them, and workers
 // follow them.
 #ifndef BELFRY_BASE_INPUT_SEGMENT_H
 #define BELFRY_BASE_INPUT_SEGMENT_H
@@ -6,26 +6,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// From step `first_step` on, replica r reads block
-// first_block + (step - first_step) * replica_count + r. Block b is the batch_size records of the
-// input from origin + b * batch_size on. A run whose batch size changes has an origin, since the
-// records that were read before do not fill blocks of the new size.
+// Segment of a run's input. From step `first_step` on, replica r reads block first_block + (step -
+// first_step) * replica_count + r. Block b is the batch_size records of the input from origin + b *
+// batch_size on. A run whose batch size changes has an origin, since the records read before do not
+// fill blocks of the new size.
 typedef struct bel_input_segment {
     int64_t first_step;
     int64_t first_block;
     int64_t replica_count;
-    int64_t batch_size; // 0: a checkpoint of an earlier version does not say it
+    int64_t batch_size; // 0: unknown, in a checkpoint of an earlier version
     int64_t origin;     // from 0 to batch_size - 1
 } bel_input_segment;
 
-// The block of a replica at a step that is not before the segment.
+// Returns the block of a replica at a step that is not before the segment.
 static inline int64_t bel_input_segment_block(const bel_input_segment *segment, int64_t step,
                                               int64_t replica)
 {
     return segment->first_block + (step - segment->first_step) * segment->replica_count + replica;
 }
 
-// The segment that follows at `step`: its blocks are those after all that were used before.
+// Returns the segment that follows at `step`: its blocks are after all earlier ones.
 static inline bel_input_segment bel_input_segment_next(const bel_input_segment *segment,
                                                        int64_t step, int64_t replica_count)
 {
@@ -36,8 +36,8 @@ static inline bel_input_segment bel_input_segment_next(const bel_input_segment *
     return next;
 }
 
-// The same with another batch size, which continues at the same record, *out_records from the
-// beginning. False: there are more records than 64 bits can count.
+// The same with another batch size: it continues at the same record, *out_records from the
+// beginning. False: more records than 64 bits can count.
 static inline bool bel_input_segment_resize(const bel_input_segment *segment, int64_t step,
                                             int64_t batch_size, bel_input_segment *out_segment,
                                             int64_t *out_records)

@@ -1,7 +1,7 @@
-// Choice of the instruction-set level, once per process. A compiler that was asked for a level may
-// use all of it. So a level counts only where every part of it is there, and the system saves the
-// registers that it has. The levels of x86-64 are those of its psABI; every aarch64 processor has
-// NEON, and the portable level needs nothing.
+// Selection of the instruction-set level, once per process. A compiler may use all of a level. A
+// level therefore counts only if the processor has every part of it and the system saves its
+// registers. The levels of x86-64 are those of its psABI. Every aarch64 processor has NEON, and the
+// portable level needs nothing.
 #include "base/isa.h"
 
 #include <pthread.h>
@@ -15,11 +15,11 @@
 
 enum { ONE_C, SEVEN_B, EXTENDED_C, STATES };
 
-// Levels as the psABI counts them, those too that this build leaves out.
+// Levels as the psABI counts them, including those that this build leaves out.
 #define BEL_ISA_PSABI(with, name, title) with##_##name,
 enum { number_v2 = 2, number_v3, number_v4 };
 
-// Each level's parts beside those of the one below it.
+// Parts that each level adds to the one below it.
 static const struct {
     int number;
     const char *name;
@@ -50,8 +50,8 @@ static const struct {
     {number_v4, "a system that saves zmm", STATES, 0xe6},
 };
 
-// What cpuid says of the processor, and xgetbv of the registers that the system saves; without
-// osxsave the latter may not be asked.
+// Reads the processor's features by cpuid, and by xgetbv the registers that the system saves;
+// xgetbv is valid only with osxsave.
 static void read_registers(bel_isa_registers *out)
 {
     const uint32_t osxsave = 1u << 27;
@@ -115,8 +115,7 @@ static const struct {
     const char *name, *title;
 } levels[BEL_ISA_COUNT] = {BEL_ISA_LEVELS(BEL_ISA_TEXTS, )};
 
-// The best level that the processor has, or a lower one that BELFRY_ISA asks for; a higher one is
-// not given.
+// Selects the best level of the processor, or a lower one by BELFRY_ISA; a higher one is ignored.
 static void choose(void)
 {
     char text[BEL_ISA_TEXT];
@@ -133,7 +132,7 @@ bel_status *bel_isa_check_wanted(void)
     const char *wanted = getenv("BELFRY_ISA");
     if (getenv("BEL_ISA") != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "environment variable BEL_ISA is not read any more: it is BELFRY_ISA");
+                       "environment variable BEL_ISA is no longer read; use BELFRY_ISA");
     }
     if (wanted == NULL || wanted[0] == '\0') return NULL;
     char names[64] = "";

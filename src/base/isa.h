@@ -1,4 +1,4 @@
-// The instruction-set level that kernels are chosen for.
+// Instruction-set level of the kernels.
 #ifndef BELFRY_BASE_ISA_H
 #define BELFRY_BASE_ISA_H
 
@@ -13,8 +13,8 @@ typedef enum bel_isa { // BEL_ISA_v2, BEL_ISA_v3 …
     BEL_ISA_LEVELS(BEL_ISA_NUMBER, BEL_ISA) BEL_ISA_COUNT
 } bel_isa;
 
-// The level that every processor must have, and the one that training needs to be fast: it has a
-// fused multiply-add.
+// Lowest level, which every processor must have, and the level for fast training, which has a fused
+// multiply-add.
 #define BEL_ISA_LEAST ((bel_isa)0)
 #if BEL_ISA_X86
 #define BEL_ISA_FAST BEL_ISA_v3
@@ -22,29 +22,29 @@ typedef enum bel_isa { // BEL_ISA_v2, BEL_ISA_v3 …
 #define BEL_ISA_FAST BEL_ISA_LEAST
 #endif
 
-// The best level of this processor, or a lower one that BELFRY_ISA asks for by name; the least also
-// where the processor lacks a part of it, see bel_isa_check. Decided once.
+// Returns the best level of this processor, or a lower one by BELFRY_ISA. Returns the lowest one
+// even if the processor lacks a part of it, see bel_isa_check. Decided once.
 bel_isa bel_isa_get(void);
-// INVALID_ARGUMENT: BELFRY_ISA is set, and names no level of this architecture.
+// INVALID_ARGUMENT: BELFRY_ISA names no level of this architecture.
 bel_status *bel_isa_check_wanted(void) BEL_MUST_USE;
 const char *bel_isa_name(bel_isa isa);  // "v3"
 const char *bel_isa_title(bel_isa isa); // "x86-64-v3"
 
-// What the processor lacks for a level and those below it: "avx2, fma", or "" when nothing.
+// Lists the parts of a level, and of those below it, that the processor lacks: "avx2, fma", or "".
 enum { BEL_ISA_TEXT = 160 };
 const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT]);
 
-// FAILED_PRECONDITION: the processor lacks a part of the least level, which every kernel needs;
-// names it.
+// FAILED_PRECONDITION: the processor lacks a part (named) of the lowest level, which every kernel
+// needs.
 bel_status *bel_isa_check(void) BEL_MUST_USE;
 
 #if BEL_ISA_X86
-// What a processor says of itself, and what that lacks: for tests.
+// Features that a processor reports, and its missing parts: for tests.
 typedef struct bel_isa_registers {
     uint32_t one_c;      // CPUID 1: ECX
     uint32_t seven_b;    // CPUID 7, 0: EBX
     uint32_t extended_c; // CPUID 0x80000001: ECX
-    uint32_t states;     // XCR0: which vectors the system saves; 0 without OSXSAVE
+    uint32_t states;     // XCR0: vectors that the system saves; 0 without OSXSAVE
 } bel_isa_registers;
 const char *bel_isa_lacks_of(const bel_isa_registers *registers, bel_isa isa,
                              char text[BEL_ISA_TEXT]);

@@ -1,10 +1,10 @@
-// The instruction-set levels that kernels are compiled for, from the lowest on: a list for each
-// architecture. cmake/levels.cmake has the same names with compiler flags, and compiles the files
-// *_isa.c once for each, with BEL_LEVEL the name in a row; a name that only one of the two has does
-// not link. The text is what the level is called. A build may leave levels out (BEL_WITHOUT_v2 …),
-// but for one.
+// Instruction-set levels of compiled kernels, from the lowest on: a list for each architecture.
+// cmake/levels.cmake has the same names with compiler flags, and compiles the files *_isa.c once
+// for each, with BEL_LEVEL the name in a row. A name that only one of the two has does not link.
+// The text is the name of the level for people. A build may leave out all levels but one
+// (BEL_WITHOUT_v2 …).
 //
-// A portable build (BEL_PORTABLE) has one level, made of plain C alone.
+// A portable build (BEL_PORTABLE) has one level, of plain C.
 #ifndef BELFRY_BASE_ISA_LEVELS_H
 #define BELFRY_BASE_ISA_LEVELS_H
 
@@ -37,7 +37,7 @@
 #error "cmake/levels.cmake knows no levels of this processor, and has to define BEL_PORTABLE"
 #endif
 
-// What to put for LEVEL: with a type `kernels`, declarations of its tables kernels_v2 … and their
+// Macros for LEVEL: with a type `kernels`, declarations of its tables kernels_v2 … and their
 // addresses in order.
 #define BEL_ISA_DECLARE(kernels, name, title) extern const kernels kernels##_##name;
 #define BEL_ISA_ADDRESS(kernels, name, title) &kernels##_##name,

@@ -1,6 +1,6 @@
-// The only file that knows jansson: a bel_json_value is a json_t seen from outside. Numbers are
-// written with base/number.h and strings with bytes that are no UTF-8 replaced, so that what is
-// written can be read again in every locale.
+// JSON through jansson; no other file includes it. A bel_json_value is an opaque json_t. Numbers
+// are written by base/number.h, and bytes of strings that are no UTF-8 are replaced, so that
+// written text can be read in every locale.
 #include "base/json.h"
 
 #include <jansson.h>

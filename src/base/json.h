@@ -9,35 +9,36 @@
 #include "base/str.h"
 #include "belfry/status.h"
 
-// With quotes and escapes. Bytes that are no UTF-8 become U+FFFD: a reader takes the line, whatever
-// a file's name or a library's message holds. Or as they are, for a reader of its own writing.
+// write_string adds quotes and escapes, and replaces bytes that are no UTF-8 by U+FFFD: a reader
+// then accepts the line, whatever bytes a file's name or a library's message contains. write_exact
+// keeps all bytes, for Belfry's own readers.
 void bel_json_write_string(bel_str *out, const char *text);
 void bel_json_write_exact(bel_str *out, const char *text);
 void bel_json_write_number(bel_str *out,
-                           double value); // shortest that reads back; null if not finite
+                           double value); // shortest text with the same bits; null if not finite
 
-// Appends a parsed value as one line, in the order in which it was read.
+// Appends a parsed value as one line, in its original order.
 typedef struct bel_json_value bel_json_value;
 void bel_json_write_value(bel_str *out, const bel_json_value *value);
 
-// A parsed document. Values belong to it and die with it.
+// Parsed document, which owns its values.
 typedef struct bel_json bel_json;
 
-// `source` names the text in errors. DATA_LOSS with source:line:column when it is not valid JSON.
+// `source` names the text in errors. DATA_LOSS with source:line:column if it is not valid JSON.
 bel_status *bel_json_parse(const char *text, size_t length, const char *source,
                            bel_json **out_json) BEL_MUST_USE;
 const bel_json_value *bel_json_root(const bel_json *json);
 void bel_json_destroy(bel_json *json);
 
-// Look-ups return false or NULL when the member is missing or has another type.
+// Look-ups return false or NULL if the member is missing or has another type.
 const bel_json_value *bel_json_member(const bel_json_value *object, const char *name);
 bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text);
 bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_number);
 bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number); // any number
-size_t bel_json_length(const bel_json_value *array); // 0 when it is no array
+size_t bel_json_length(const bel_json_value *array); // 0 if it is no array
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);
-const char *bel_json_value_string(const bel_json_value *value); // NULL when it is no string
+const char *bel_json_value_string(const bel_json_value *value); // NULL if it is no string
 bool bel_json_is_array(const bel_json_value *value);            // false for NULL, as the next
 bool bel_json_is_object(const bel_json_value *value);
 

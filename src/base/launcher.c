@@ -1,6 +1,6 @@
-// A table of launchers, and beside it the two things that a name of a variable cannot say: Slurm's
-// list of tasks by node, and where rank 0 can be reached. What is set and makes no sense is an
-// error, never a reason to be alone: four processes that each believe so would train four models.
+// Table of launchers, and two things that a variable's name cannot describe: Slurm's list of tasks
+// by node, and the address of rank 0. Inconsistent variables are an error, never a job of one
+// process: four processes that each assumed so would train four models.
 #include "base/launcher.h"
 
 #include <limits.h>
@@ -14,16 +14,16 @@
 #include "base/number.h"
 #include "base/str.h"
 
-// The variables of one launcher. The first launcher whose rank is set is the one: that of a script
-// of the user's own, then those that start processes from within others' jobs.
+// Variables of one launcher. The first launcher whose rank is set applies: a user's script first,
+// then launchers that start processes inside jobs of others.
 typedef struct launcher {
     const char *name;
     const char *rank, *size;
-    const char *local_rank, *local_size; // where neither is set all ranks are on one host
-    const char *within; // is set where processes are started as ranks; NULL: always
+    const char *local_rank, *local_size; // if neither is set, all ranks are on one host
+    const char *within; // set only when processes are started as ranks; NULL: always
     const char *job[3]; // together they name the job
     bool siblings;      // ranks of a host have one parent
-    bel_status *(*address)(bel_launch *out); // NULL: it does not say where rank 0 is
+    bel_status *(*address)(bel_launch *out); // NULL: the launcher does not give rank 0's address
 } launcher;
 
 bel_status *bel_launch_number(const char *name, int low, int high, int *out)
@@ -39,7 +39,8 @@ bel_status *bel_launch_number(const char *name, int low, int high, int *out)
                    name, low, high, text == NULL ? "nothing" : text);
 }
 
-// Slurm's list "2(x3),1": two on each of three hosts, one on the fourth. -1: it is none.
+// Parses Slurm's list "2(x3),1": two tasks on each of three hosts, one on the fourth. -1:
+// malformed.
 static int tasks_of_node(const char *list, int node, int most)
 {
     for (const char *at = list; *at != '\0'; at += *at == ',') {
@@ -81,8 +82,7 @@ static bel_status *read_place(const launcher *l, int most, bel_launch *out)
     return bel_launch_number(l->local_rank, 0, out->local_size - 1, &out->local_rank);
 }
 
-// Where a launcher has no word for a job, ranks of one host know it by the process that has started
-// them all.
+// If a launcher has no name for a job, ranks of one host use their common parent process.
 static bel_status *read_job(const launcher *l, bel_launch *out)
 {
     size_t length = (size_t)bel_snprintf(out->job, sizeof out->job, "%s", l->rank);
@@ -107,7 +107,7 @@ static bel_status *read_job(const launcher *l, bel_launch *out)
                    l->job[0], l->rank);
 }
 
-// --- Where rank 0 is -----------------------------------------------------------------------------
+// --- Address of rank 0 ---------------------------------------------------------------------------
 
 static bel_status *set_address(const char *name, const char *host, size_t length, int64_t port,
                                bel_launch *out)
@@ -122,7 +122,7 @@ static bel_status *set_address(const char *name, const char *host, size_t length
     return NULL;
 }
 
-// HOST:PORT, and [HOST]:PORT for an address with colons.
+// Parses HOST:PORT, and [HOST]:PORT for an address with colons.
 static bel_status *read_own_address(const char *name, const char *text, bel_launch *out)
 {
     const char *colon = strrchr(text, ':');
@@ -136,7 +136,7 @@ static bel_status *read_own_address(const char *name, const char *text, bel_laun
     return set_address(name, text, length, port, out);
 }
 
-// torchrun's own store may listen at MASTER_PORT, so ranks meet at the next one.
+// torchrun's store may listen at MASTER_PORT, so ranks use the next port.
 static bel_status *read_torchrun_address(bel_launch *out)
 {
     const char *host = getenv("MASTER_ADDR");
@@ -146,8 +146,8 @@ static bel_status *read_torchrun_address(bel_launch *out)
     return set_address("MASTER_ADDR", host, strlen(host), port + 1, out);
 }
 
-// Rank 0 is on the first host of the step, of "node[03-07,9],other" that is node03. The port
-// follows from the job, below those that systems give to clients.
+// Rank 0 is on the first host of the step: node03 of "node[03-07,9],other". The port is derived
+// from the job, below the range of clients' ports.
 static bel_status *read_slurm_address(bel_launch *out)
 {
     const char *list = getenv("SLURM_STEP_NODELIST");
@@ -219,7 +219,7 @@ static bel_status *read_address(const launcher *l, bel_launch *out)
     return l->address != NULL ? l->address(out) : NULL;
 }
 
-// In a batch script of Slurm some of srun's variables are set; it is alone.
+// In a batch script of Slurm some of srun's variables are set, but it is one process.
 bel_status *bel_launch_find(int most, bel_launch *out_launch)
 {
     *out_launch = (bel_launch){.size = 1, .local_size = 1};
@@ -227,7 +227,7 @@ bel_status *bel_launch_find(int most, bel_launch *out_launch)
         const launcher *l = &launchers[i];
         if (getenv(l->rank) == NULL) continue;
         if (l->within != NULL && getenv(l->within) == NULL) continue;
-        // Slurm's plugin for PMI2 says less than Slurm itself.
+        // Slurm's plugin for PMI2 provides less than Slurm itself.
         bool plugin = strcmp(l->name, "PMI") == 0 && getenv("SLURM_STEP_ID") != NULL;
         if (plugin && getenv(l->local_rank) == NULL) continue;
         out_launch->name = l->name;

@@ -1,6 +1,6 @@
-// Which of the processes that a launcher has started together this one is, by the variables that
-// the launcher has set: mpirun, torchrun, srun, mpiexec of MPICH and Intel MPI, `belfry local
-// ranks`, or a script of a user's own. docs/launchers.md has the table.
+// Rank of this process among the processes of a launcher, from the launcher's variables: mpirun,
+// torchrun, srun, mpiexec of MPICH and Intel MPI, `belfry local ranks`, or a user's script.
+// docs/launchers.md has the table.
 #ifndef BELFRY_BASE_LAUNCHER_H
 #define BELFRY_BASE_LAUNCHER_H
 
@@ -10,25 +10,24 @@
 
 enum { BEL_LAUNCH_JOB_TEXT = 512, BEL_LAUNCH_HOST_TEXT = 256 };
 
-// One process of `size`. A process that was started alone is rank 0 of 1.
+// One process of `size`. Without a launcher: rank 0 of 1.
 typedef struct bel_launch {
-    const char *name; // "torchrun"; NULL: nobody has said anything
+    const char *name; // "torchrun"; NULL: no launcher
     int rank, size;
-    int local_rank, local_size;    // among those on this host
-    char job[BEL_LAUNCH_JOB_TEXT]; // what ranks of a job share and other jobs do not have; "": of 1
-    char host[BEL_LAUNCH_HOST_TEXT]; // where rank 0 can be reached from other hosts; "": not known
+    int local_rank, local_size;      // among those on this host
+    char job[BEL_LAUNCH_JOB_TEXT];   // unique name that ranks of a job share; "": size 1
+    char host[BEL_LAUNCH_HOST_TEXT]; // host of rank 0 for other hosts; "": unknown
     int port;
 } bel_launch;
 
-// `most`: the largest size that the caller can do with. INVALID_ARGUMENT: variables that make no
-// rank or no address, named.
+// `most`: the largest size that the caller supports. INVALID_ARGUMENT names variables that give no
+// valid rank or address.
 bel_status *bel_launch_find(int most, bel_launch *out_launch) BEL_MUST_USE;
 
-// A variable that a launcher sets. INVALID_ARGUMENT: it is not set, or not within these bounds.
+// Reads a launcher's variable. INVALID_ARGUMENT: it is unset, or out of these bounds.
 bel_status *bel_launch_number(const char *name, int low, int high, int *out) BEL_MUST_USE;
 
-// The ranks of this process's launcher call each other by themselves (belfry/ddl.h), so no job is
-// to be made of them.
+// Marks the ranks of this process's launcher as used by belfry/ddl.h, so no job may use them.
 void bel_launch_claim(void);
 bool bel_launch_is_claimed(void);
 

@@ -1,9 +1,9 @@
-// getaddrinfo, which may block for seconds, as it asks the name service: so it is asked where
-// something has failed, or once at the start. An address without a port is taken as known, as unix
-// sockets are. A name service that is away looks like a name that does not exist.
+// Names and addresses through getaddrinfo. It may block for seconds, as it asks the name service,
+// so it is called only after a failure, or once at the start. An address without a port counts as
+// known, as unix sockets do. An unavailable name service looks like an unknown name.
 //
-// Which of this host's addresses another host sees is the routing table's to say: a datagram socket
-// that is connected has its own address chosen, and nothing is sent.
+// The routing table determines which of this host's addresses another host sees: connecting a
+// datagram socket selects its local address, and sends nothing.
 #define _GNU_SOURCE
 #include "base/linux_host.h"
 
@@ -20,7 +20,7 @@ static bool is_unix(const char *address)
     return strncmp(address, "unix:", 5) == 0;
 }
 
-// "host" of "host:port", and "address" of "[address]:port". Free with bel_free.
+// Returns "host" of "host:port", and "address" of "[address]:port". Free with bel_free.
 static char *host_of(const char *address)
 {
     const char *colon = strrchr(address, ':'), *begin = address;
@@ -32,7 +32,7 @@ static char *host_of(const char *address)
     return bel_xstrndup(begin, (size_t)(end - begin));
 }
 
-// The first address of a host; NULL: none. Free with freeaddrinfo.
+// Returns the first address of a host; NULL: no address. Free with freeaddrinfo.
 static struct addrinfo *resolve(const char *host, int type)
 {
     const struct addrinfo hints = {.ai_socktype = type};
@@ -40,7 +40,7 @@ static struct addrinfo *resolve(const char *host, int type)
     return getaddrinfo(host, "9", &hints, &found) == 0 ? found : NULL;
 }
 
-// As text: "10.0.0.3", "fe80::1%eth0". False: it has none.
+// Formats an address: "10.0.0.3", "fe80::1%eth0". False: it has no text.
 static bool name_address(const struct sockaddr *address, socklen_t length, char out[NI_MAXHOST])
 {
     return getnameinfo(address, length, out, NI_MAXHOST, NULL, 0, NI_NUMERICHOST) == 0;

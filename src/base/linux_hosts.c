@@ -1,7 +1,7 @@
-// Many names are asked for by threads of their own, which take one after another. A thread that is
-// still under way when the time is over is left to itself, so what it writes to is shared, and ends
-// with the last who has it. (glibc's getaddrinfo_a would do the same, but gai_suspend leaves a
-// pointer to its caller's stack with requests that end as it returns: the process dies of it.)
+// Look-ups of many names by several threads, which take one name after another. A thread that is
+// still running at the timeout is detached, so its memory is shared and reference-counted. (glibc's
+// getaddrinfo_a would do the same, but gai_suspend leaves a pointer to its caller's stack with
+// requests that end as it returns: the process dies of it.)
 #define _GNU_SOURCE
 #include "base/linux_hosts.h"
 
@@ -20,10 +20,10 @@
 
 // --- Addresses ----------------------------------------------------------------------------------
 
-// The bytes of an IPv4 or IPv6 address; NULL for another family.
+// Returns the bytes of an IPv4 or IPv6 address; NULL for another family.
 static const unsigned char *bytes_of(const struct sockaddr *address, size_t *out_size)
 {
-    const void *any = address; // of a larger type, and aligned for it
+    const void *any = address; // a larger type, aligned for it
     if (address == NULL) return NULL;
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *four = any;
@@ -46,7 +46,7 @@ static bool is_loopback(const struct sockaddr *address)
     return memcmp(bytes, &in6addr_loopback, sizeof in6addr_loopback) == 0;
 }
 
-// True when one of this host's interfaces has the address.
+// Returns true if one of this host's interfaces has the address.
 static bool is_own(const struct ifaddrs *interfaces, const struct sockaddr *address)
 {
     size_t size = 0, own_size = 0;
@@ -78,12 +78,12 @@ static void take_answer(bel_linux_host *host, const struct addrinfo *list,
 
 // --- Asking -------------------------------------------------------------------------------------
 
-// What the asking thread and those that ask for it share.
+// State shared by the look-up threads and their caller.
 typedef struct inquiry {
-    pthread_mutex_t mutex; // for all below
-    pthread_cond_t cond;   // one more is known
+    pthread_mutex_t mutex; // guards all below
+    pthread_cond_t cond;   // another answer is known
     int holders;
-    size_t count, next, known_count; // names; the first that nobody has begun with; answers
+    size_t count, next, known_count; // names; the first unassigned one; answers
     char **names;
     bel_linux_host *answers; // without names
     bool *known;
@@ -104,7 +104,7 @@ static inquiry *create_inquiry(const bel_linux_host *hosts, size_t count)
     return q;
 }
 
-// Gives the mutex, which the caller has, back; the last holder frees.
+// Unlocks the mutex, which the caller holds; the last holder frees.
 static void leave_locked(inquiry *q)
 {
     bool last = --q->holders == 0;
@@ -131,7 +131,9 @@ static bel_linux_host look_up(const char *name)
         bel_snprintf(host.problem, sizeof host.problem, "%s", gai_strerror(error));
         return host;
     }
-    if (getifaddrs(&interfaces) != 0) interfaces = NULL; // then names and the loopback tell
+    if (getifaddrs(&interfaces) != 0)
+        interfaces = NULL; // then only names and the loopback are
+                           // known
     take_answer(&host, found, interfaces);
     if (interfaces != NULL) freeifaddrs(interfaces);
     freeaddrinfo(found);
@@ -145,7 +147,7 @@ static void *ask(void *context)
     while (q->next < q->count) {
         size_t i = q->next++;
         pthread_mutex_unlock(&q->mutex);
-        bel_linux_host answer = look_up(q->names[i]); // which nobody changes
+        bel_linux_host answer = look_up(q->names[i]); // names are immutable
         pthread_mutex_lock(&q->mutex);
         q->answers[i] = answer;
         q->known[i] = true;
@@ -156,7 +158,7 @@ static void *ask(void *context)
     return NULL;
 }
 
-// As many threads as there are names, within limits. Without any nothing becomes known.
+// Starts one thread a name, within limits. Without any thread no answer arrives.
 static void start_asking_locked(inquiry *q)
 {
     enum { MOST = 32 };
@@ -164,7 +166,7 @@ static void start_asking_locked(inquiry *q)
         pthread_t thread;
         bel_status *status = bel_thread_start(&thread, ask, q);
         if (status != NULL) {
-            bel_status_ignore(status); // those that there are, ask for all
+            bel_status_ignore(status); // the running threads serve all
             return;
         }
         pthread_detach(thread);
@@ -192,6 +194,6 @@ void bel_linux_hosts_find(bel_linux_host *hosts, size_t count, int timeout_ms)
         bel_snprintf(hosts[i].problem, sizeof hosts[i].problem,
                      "the name service has not answered within %g s", timeout_ms * 1e-3);
     }
-    q->next = count; // nobody begins with another one
+    q->next = count; // no thread starts another name
     leave_locked(q);
 }

@@ -1,6 +1,6 @@
-// flock: unlike fcntl's locks it belongs to the open file, not to the process. So it can be
-// handed to a child as a descriptor, and it ends when the last process that has it ends, however
-// that comes about: no lock is ever left over.
+// Locks by flock. Unlike fcntl's locks they belong to the open file, not to the process. A lock can
+// therefore be passed to a child as a descriptor, and it ends with the last process that has it,
+// however that ends: no lock is ever left over.
 #define _GNU_SOURCE
 #include "base/linux_lock.h"
 
@@ -26,7 +26,7 @@ static bel_status *lock_opened(const char *path, int flags, double timeout_secs,
     int64_t deadline = bel_clock_ns() + (int64_t)(timeout_secs * 1e9);
     int first = open(path, flags | O_CLOEXEC, 0644);
     if (first < 0) return bel_file_error(errno, "open", path);
-    int descriptor = fcntl(first, F_DUPFD_CLOEXEC, 3); // a child may be given it: not as 0, 1 or 2
+    int descriptor = fcntl(first, F_DUPFD_CLOEXEC, 3); // not 0, 1 or 2, as a child may inherit it
     int error = errno;
     close(first);
     if (descriptor < 0) return bel_file_error(error, "open", path);
@@ -84,7 +84,7 @@ bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
         bool is_gone = errno == ENOENT || errno == ENOTDIR;
         return is_gone ? NULL : bel_file_error(errno, "look at", path);
     }
-    if (fstat(descriptor, &open_file) != 0) return bel_file_error(errno, "look at the open", path);
+    if (fstat(descriptor, &open_file) != 0) return bel_file_error(errno, "inspect the open", path);
     *out_is = open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
     return NULL;
 }
@@ -94,7 +94,7 @@ void bel_linux_keep_lock(int lock)
     (void)fcntl(lock, F_SETFD, FD_CLOEXEC);
 }
 
-// A line of /proc/net/unix ends with the path of the socket, as it was bound.
+// A line of /proc/net/unix ends with the socket's bound path.
 bool bel_linux_has_socket_below(const char *folder)
 {
     char *list, *start = bel_strf(" %s/", folder);
@@ -102,7 +102,7 @@ bool bel_linux_has_socket_below(const char *folder)
     bel_status *status = bel_file_read("/proc/net/unix", &list, &size);
     bool found = status != NULL || strstr(list, start) != NULL;
     if (status == NULL) bel_free(list);
-    bel_status_ignore(status); // then it cannot be known
+    bel_status_ignore(status); // then it is unknown
     bel_free(start);
     return found;
 }

@@ -1,7 +1,7 @@
-// mmap and madvise. A mapping of 2 MiB or more is aligned to 2 MiB, so that huge pages can back
-// it: it is made larger by that much, and what is over is given back at once. Huge pages are
-// advice; a kernel that refuses them gives small ones. Addresses and sizes are all that has to
-// be remembered to unmap. The settings of malloc are the whole process's.
+// Pages through mmap and madvise. A mapping of 2 MiB or more is aligned to 2 MiB, so that huge
+// pages can back it: it is made larger by 2 MiB, and the excess is unmapped at once. Huge pages are
+// only advice; a kernel may give small ones. Unmapping needs only addresses and sizes. The settings
+// of malloc apply to the entire process.
 #define _GNU_SOURCE
 #include "base/linux_memory.h"
 
@@ -70,7 +70,7 @@ void bel_linux_keep_freed_memory(void)
     mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
     mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
     mallopt(M_TOP_PAD, TOP_PAD);
-    // One arena: what a thread has freed, another takes. With one for each thread, every thread's
-    // would keep the most that was ever under way in it.
+    // One arena: any thread can reuse freed memory. With one for each thread, each arena would keep
+    // the peak of its thread.
     mallopt(M_ARENA_MAX, 1);
 }

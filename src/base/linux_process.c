@@ -1,6 +1,6 @@
-// posix_spawn, pidfds, prctl, /proc. A child is known by a descriptor of its own rather than by
-// its number, which may be another's by then. It starts with all signals at their defaults and
-// none blocked, whatever its parent has set.
+// Processes through posix_spawn, pidfds, prctl and /proc. A descriptor identifies a child, as its
+// number may be reused. It starts with all signals at their defaults and none blocked, whatever its
+// parent has set.
 #define _GNU_SOURCE
 #include "base/linux_process.h"
 
@@ -32,7 +32,7 @@
 
 // --- Starting -----------------------------------------------------------------------------------
 
-// A child begins with no signal blocked or ignored, in a group, or session, of its own.
+// A child begins with no signal blocked or ignored, in a new group or session.
 static int set_attributes(posix_spawnattr_t *attributes, bool own_session)
 {
     sigset_t none, all;
@@ -47,7 +47,7 @@ static int set_attributes(posix_spawnattr_t *attributes, bool own_session)
     return error;
 }
 
-// A descriptor that already has its number needs the call too: it takes close-on-exec away.
+// A descriptor that already has its number needs the call too: it clears close-on-exec.
 static int set_files(posix_spawn_file_actions_t *actions, const bel_linux_spawn *spawn)
 {
     int error = 0;
@@ -82,7 +82,7 @@ bel_status *bel_linux_process_spawn(const bel_linux_spawn *spawn, bel_linux_proc
     if (error != 0) return bel_file_error(error, "run", spawn->program);
 
     // It cannot be another process: this one has not been waited for.
-    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0); // close-on-exec by itself
+    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0); // implicitly close-on-exec
     if (descriptor < 0) {
         error = errno;
         kill(pid, SIGKILL);
@@ -111,7 +111,7 @@ bool bel_linux_process_wait(bel_linux_process *process, int timeout_ms, bel_linu
     do {
         pid = waitpid((pid_t)process->pid, &status, 0);
     } while (pid < 0 && errno == EINTR);
-    *out_end = (bel_linux_end){.code = 1}; // ECHILD: somebody else has reaped it
+    *out_end = (bel_linux_end){.code = 1}; // ECHILD: other code has reaped it
     if (pid > 0 && WIFEXITED(status)) out_end->code = WEXITSTATUS(status);
     if (pid > 0 && WIFSIGNALED(status)) {
         out_end->signal = WTERMSIG(status);
@@ -127,8 +127,8 @@ void bel_linux_reap_others(const int64_t *pids, int count)
     siginfo_t ended = {0};
     while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) {
         for (int i = 0; i < count; i++)
-            if (pids[i] == ended.si_pid) return; // bel_linux_process_wait is for that one
-        (void)waitpid(ended.si_pid, NULL, 0);    // it has ended
+            if (pids[i] == ended.si_pid) return; // bel_linux_process_wait reaps that one
+        (void)waitpid(ended.si_pid, NULL, 0);    // it has exited
         ended.si_pid = 0;
     }
 }
@@ -142,7 +142,7 @@ void bel_linux_process_signal(const bel_linux_process *process, int number, bool
 void bel_linux_signal_at_parents_end(int64_t parent, int number)
 {
     prctl(PR_SET_PDEATHSIG, (unsigned long)number);
-    if (getppid() != (pid_t)parent) raise(number); // it ended before the call above
+    if (getppid() != (pid_t)parent) raise(number); // the parent ended before the call above
 }
 
 bool bel_linux_is_main_thread(void)
@@ -150,7 +150,7 @@ bool bel_linux_is_main_thread(void)
     return syscall(SYS_gettid) == getpid();
 }
 
-// --- Telling processes apart --------------------------------------------------------------------
+// --- Identity of processes -----------------------------------------------------------------------
 
 static size_t read_small(const char *path, char *text, size_t capacity)
 {
@@ -162,8 +162,8 @@ static size_t read_small(const char *path, char *text, size_t capacity)
     return (size_t)size;
 }
 
-// Field 3 and those behind it, of "pid (name) state …": the name may hold anything, also ')'. NULL:
-// there is no such process.
+// Returns field 3 and the following ones, of "pid (name) state …": the name may contain anything,
+// even ')'. NULL: there is no such process.
 static const char *read_state(int64_t pid, char text[1024])
 {
     char path[64];
@@ -186,8 +186,8 @@ bool bel_linux_process_stands_still(const bel_linux_process *process, double sec
     return (double)(bel_clock_ns() - *since_ns) * 1e-9 >= secs;
 }
 
-// Field `number` of the same text, which read_state has returned; the first one has number 3. 0:
-// there is none, or it is no integer.
+// Returns field `number` of the text of read_state, which begins with number 3. 0: it is missing,
+// or no integer.
 static int64_t find_field(const char *field, int number)
 {
     for (int at = 3; at < number && field != NULL; at++) {
@@ -211,7 +211,7 @@ int64_t bel_linux_start_ticks(int64_t pid)
 bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number)
 {
     if (pid <= 0 || pid > INT_MAX || start_ticks == 0) return false;
-    // The descriptor first: when the start is right after that, it is of the right process.
+    // Opens the descriptor first: if the start ticks match after that, it is of the right process.
     int descriptor = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (descriptor < 0) return false;
     bool sent = bel_linux_start_ticks(pid) == start_ticks &&
@@ -220,9 +220,9 @@ bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number)
     return sent;
 }
 
-// --- What a process does ------------------------------------------------------------------------
+// --- Activity of a process -----------------------------------------------------------------------
 
-// Processor time of all threads, and of children that were waited for.
+// Reads the processor time of all threads, and of reaped children.
 static bool read_processor(int64_t pid, int64_t *out_ns)
 {
     enum { USER = 14, SYSTEM, USER_OF_CHILDREN, SYSTEM_OF_CHILDREN };
@@ -254,7 +254,7 @@ static bool read_bytes(int64_t pid, int64_t *out_bytes)
     return true;
 }
 
-// Whether a thread of the process has started another process, which runs.
+// Returns true if a thread of the process has a running child process.
 static bool has_children(int64_t pid)
 {
     char path[300], text[64];
@@ -300,12 +300,12 @@ char *bel_linux_program(void)
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     if (length <= 0) return bel_xstrdup("/proc/self/exe");
     path[length] = '\0';
-    // Replaced or removed since it started: the link itself still leads to the right file.
+    // The executable was replaced or removed: the link still leads to the right file.
     if (access(path, X_OK) != 0) return bel_xstrdup("/proc/self/exe");
     return bel_xstrdup(path);
 }
 
-// A descriptor above 2 in place of `descriptor`; -1 when there is none.
+// Moves `descriptor` above 2; returns -1 on failure.
 static int move_up(int descriptor)
 {
     if (descriptor > 2) return descriptor;
@@ -338,11 +338,13 @@ bel_status *bel_linux_pipe(int out_ends[2])
 
 bel_status *bel_linux_input_pipe(const char *bytes, size_t size, int out_ends[2])
 {
-    enum { USUAL_BYTES = 65536, MOST_BYTES = 1 << 20 }; // what any user may ask a pipe to hold
+    enum { USUAL_BYTES = 65536, MOST_BYTES = 1 << 20 }; // the maximum of an unprivileged user
     BEL_TRY(bel_linux_pipe(out_ends));
     bool good = fcntl(out_ends[0], F_SETFL, 0) == 0 && fcntl(out_ends[1], F_SETFL, O_NONBLOCK) == 0;
-    // A user has room for few large ones.
-    if (size > USUAL_BYTES) (void)fcntl(out_ends[1], F_SETPIPE_SZ, MOST_BYTES); // if not: below
+    // A user may have only a few large ones.
+    if (size > USUAL_BYTES)
+        (void)fcntl(out_ends[1], F_SETPIPE_SZ, MOST_BYTES); // a failure shows
+                                                            // below
     ssize_t wrote = good ? write(out_ends[1], bytes, size) : -1;
     if (wrote == (ssize_t)size) return NULL;
     close(out_ends[0]);
@@ -369,7 +371,7 @@ bel_status *bel_linux_keep_port(bool loopback, int *out_port, int *out_descripto
         return status;
     }
     *out_port = ntohs(address.sin_port);
-    *out_descriptor = descriptor; // bound, but listens to nobody
+    *out_descriptor = descriptor; // bound, but does not listen
     return NULL;
 }
 
@@ -378,7 +380,7 @@ void bel_linux_raise_file_limit(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit); // as it was: too few descriptors are an error later
+    (void)setrlimit(RLIMIT_NOFILE, &limit); // on failure too few descriptors are an error later
 }
 
 bel_status *bel_linux_random(void *bytes, size_t size)

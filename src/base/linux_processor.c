@@ -1,7 +1,7 @@
-// The auxiliary vector, which says what an aarch64 processor has beyond the first version:
-// programs may not ask the processor itself there. Other processors are asked directly (isa.c,
-// hash.c). A part that is said to be missing only costs speed: whoever asks has a plain way with
-// the same bits.
+// Processor features from the auxiliary vector, which lists what an aarch64 processor has beyond
+// the first version: programs there may not ask the processor itself. Other processors are asked
+// directly (isa.c, hash.c). A feature that is wrongly missing only costs speed: callers have a
+// plain version with the same bits.
 #include "base/linux_processor.h"
 
 #if defined(__aarch64__)

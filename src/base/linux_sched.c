@@ -1,8 +1,8 @@
-// sched_getaffinity and futex. Cores are counted by the affinity mask, which may be fewer than
-// the machine has. Futexes are private where their words belong to one process, whose waits have no
-// bound. Any wait may end early, so the caller looks at its word again, and whoever changes it
-// wakes. Giving way is for the calling thread
-// alone, and a system that refuses it schedules as before.
+// Cores, futexes and scheduling through sched_getaffinity and futex. Cores are counted by the
+// affinity mask, which may have fewer than the machine. Futexes whose words belong to one process
+// are private, and their waits are unbounded. Any wait may end early, so the caller checks its word
+// again, and the code that changes the word wakes. bel_linux_give_way affects only the calling
+// thread; a system that refuses it schedules as before.
 #define _GNU_SOURCE
 #include "base/linux_sched.h"
 
@@ -26,7 +26,7 @@ int bel_linux_affinity_cores(void)
 void bel_linux_give_way(void)
 {
     const struct sched_param none = {0};
-    (void)sched_setscheduler(0, SCHED_BATCH, &none); // what refuses it schedules as before
+    (void)sched_setscheduler(0, SCHED_BATCH, &none); // on refusal it schedules as before
 }
 
 void bel_linux_futex_wait(atomic_uint *word, unsigned expected)

@@ -5,20 +5,21 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-// Cores in this process's affinity mask.
+// Returns the number of cores in this process's affinity mask.
 int bel_linux_affinity_cores(void);
 
-// The calling thread moves data for others that compute: when it wakes and no core is idle, it
-// waits for its turn instead of interrupting them. A cluster on busy cores makes a tenth to a fifth
-// more steps so, as frames that come meanwhile are taken together.
+// Lowers the priority of the calling thread, which moves data for threads that compute: when it
+// wakes and no core is idle, it waits for its turn instead of interrupting them. On busy cores a
+// cluster makes a tenth to a fifth more steps this way, as frames that arrive meanwhile are
+// processed together.
 void bel_linux_give_way(void);
 
-// Sleeps while *word == expected; may wake early. The word belongs to this process alone.
+// Sleeps while *word == expected; may wake early. The word belongs only to this process.
 void bel_linux_futex_wait(atomic_uint *word, unsigned expected);
 void bel_linux_futex_wake_one(atomic_uint *word);
 void bel_linux_futex_wake_all(atomic_uint *word);
 
-// The same for a word in memory that processes share, and for at most `timeout_ns`, below a second.
+// The same for a word in shared memory, and for at most `timeout_ns`, below a second.
 void bel_linux_shared_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t timeout_ns);
 void bel_linux_shared_futex_wake_all(_Atomic uint32_t *word);
 

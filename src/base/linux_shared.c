@@ -1,10 +1,11 @@
-// memfd and its seals, eventfd, SCM_RIGHTS. Memory is sized, then mapped for writing, then
-// sealed: the seal against writing spares mappings that are there, so the owner keeps the only
-// one. An event that is full cannot be signalled, and need not be, as its owner is awake.
+// Shared memory and descriptors through memfd and its seals, eventfd and SCM_RIGHTS. Memory is
+// sized, then mapped for writing, then sealed: the write seal exempts existing mappings, so the
+// owner has the only writable one. A full event cannot be signalled, and need not be, as its owner
+// is awake.
 //
-// Sockets never block. Descriptors come close-on-exec and belong to the caller as soon as they
-// are in its list, also when the message is refused; those beyond the list are closed here, so a
-// peer cannot fill the table of descriptors.
+// Sockets never block. Descriptors arrive close-on-exec and belong to the caller as soon as they
+// are in its list, even if the message is refused. Excess ones are closed here, so a peer cannot
+// fill the table of descriptors.
 #define _GNU_SOURCE
 #include "base/linux_shared.h"
 #include "base/number.h"
@@ -28,7 +29,7 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL }
 
 // --- Memory -------------------------------------------------------------------------------------
 
-// Pages are reserved first, with room to align them, and then replaced by those of the file.
+// Reserves pages first, with room to align them, and then replaces them by the file's.
 static void *map_aligned(int descriptor, size_t bytes, int protection)
 {
     if (bytes > SIZE_MAX - HUGE_PAGE) return NULL;
@@ -44,7 +45,7 @@ static void *map_aligned(int descriptor, size_t bytes, int protection)
     }
     if (head > 0) munmap(base, head);
     if (slack > head) munmap(memory + bytes, slack - head);
-    if (slack > 0) (void)madvise(memory, bytes, MADV_HUGEPAGE); // small pages do as well
+    if (slack > 0) (void)madvise(memory, bytes, MADV_HUGEPAGE); // small pages are acceptable
     return memory;
 }
 
@@ -55,7 +56,7 @@ static bel_status *memory_error(const char *what, const char *name, size_t bytes
                    strerror(errno));
 }
 
-// Some systems only give memory that can never be executed; older ones cannot promise that.
+// Some systems allow only memory that can never be executed; older ones do not know that flag.
 static int open_memory(const char *name)
 {
     enum { NOEXEC_SEAL = 8 }; // Linux 6.3
@@ -156,7 +157,8 @@ void bel_linux_event_signal(int event)
     const uint64_t one = 1;
     ssize_t written;
     do {
-        written = write(event, &one, sizeof one); // fails when it is full, and then it is awake
+        written = write(event, &one, sizeof one); // fails if it is full, and then the owner is
+                                                  // awake
     } while (written < 0 && errno == EINTR);
 }
 
@@ -210,7 +212,7 @@ bool bel_linux_socket_send(int socket, const void *data, size_t bytes, const int
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
-// Moves the descriptors of a message into the caller's list; false when there are too many.
+// Moves the descriptors of a message to the caller's list; false if there are too many.
 static bool take_descriptors(struct msghdr *message, int *descriptors, int *count)
 {
     bool fit = (message->msg_flags & MSG_CTRUNC) == 0;
@@ -252,7 +254,7 @@ ssize_t bel_linux_socket_receive(int socket, void *data, size_t capacity, int *d
 
 // --- TCP sockets --------------------------------------------------------------------------------
 
-// Options that a system does not have are left out: the waits' own deadlines remain.
+// Unsupported options are skipped: the deadlines of the waits remain.
 void bel_linux_socket_watch(int socket, double patience_secs)
 {
     int patience_ms = patience_secs < 1e6 ? (int)(patience_secs * 1e3) : 1000000000;

@@ -1,8 +1,7 @@
-// One mutex guards the stream, so that lines never mix: a line is made before it and written in
-// one piece under it. Level and format are read without it, as they are configured once, before
-// threads start. A progress line on a terminal has no newline and is wiped by whatever is
-// written next. Messages are cut at 2,047 bytes, but for that of the error which ends the
-// process.
+// Log lines under one mutex, so that they never mix: a line is made before it and written in one
+// call under it. Level and format are read without it, as they are configured once, before threads
+// start. A progress line on a terminal has no newline; the next write erases it. Messages are cut
+// at 2,047 bytes, except that of the error which ends the process.
 #include "base/log.h"
 
 #include <pthread.h>
@@ -25,7 +24,7 @@ static bel_log_level max_level = BEL_LOG_INFO;
 static bel_log_format line_format = BEL_LOG_TEXT;
 static pthread_once_t format_is_read = PTHREAD_ONCE_INIT;
 static bool time_is_shown;
-static bool progress_shown; // a progress line stands on the terminal, without a newline
+static bool progress_shown; // a progress line is on the terminal, without a newline
 
 static void read_format(void)
 {
@@ -69,7 +68,7 @@ static void clear_progress_locked(void)
     progress_shown = false;
 }
 
-// In front of a line of text, where that is asked for.
+// Prepends the time to a line of text, if enabled.
 static void append_time(bel_str *line)
 {
     char text[32];
@@ -80,8 +79,8 @@ static void append_time(bel_str *line)
     if (known) bel_str_puts(line, text);
 }
 
-// How many bytes of the text fit into a row of the terminal; one column stays free, for the cursor.
-// (Progress has a byte a column.)
+// Returns how many bytes of the text fit into a row of the terminal; one column stays free, for the
+// cursor. (Progress has a byte a column.)
 static int fitting(const char *text)
 {
     struct winsize size;
@@ -92,7 +91,7 @@ static int fitting(const char *text)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-// With an `event` the JSON has that and `pid` as well.
+// With an `event` the JSON also has that and `pid`.
 static void write_line(bel_log_level level, const char *event, long long pid, const char *message)
 {
     bel_str line = {0};
@@ -129,7 +128,7 @@ void bel_log_write(bel_log_level level, const char *format, ...)
 void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
 {
     if (level > max_level && bel_log_get_format() != BEL_LOG_JSON)
-        return; // programs want it at any level
+        return; // programs need it at any level
     char message[2048];
     va_list args;
     va_start(args, format);
@@ -162,7 +161,7 @@ void bel_log_progress(const char *text, const char *json, bool final)
     if (stays) bel_str_puts(&line, "\n");
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
-    // In one piece: a reader may sit behind a pipe.
+    // In one call: a reader may be at the other end of a pipe.
     fwrite(line.text, 1, stays ? line.length : (size_t)fitting(line.text), stderr);
     if (!stays) fflush(stderr);
     progress_shown = !stays;

@@ -14,35 +14,35 @@ typedef enum bel_log_level {
 } bel_log_level;
 typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 
-// Without it: INFO, and the format that BELFRY_LOG_FORMAT says ("json"; else text). A supervisor
-// sets that for those it starts, so it counts more than `format`, too.
+// Defaults: INFO, and the format of BELFRY_LOG_FORMAT ("json"; else text). A supervisor sets that
+// variable for its children, so it also overrides `format`.
 void bel_log_configure(bel_log_level level, bel_log_format format);
 bool bel_log_shows(bel_log_level level);
 bel_log_format bel_log_get_format(void);
 
-// Lines of text begin with the local time, "2027-03-01 14:05:09 "; those of JSON always have it.
-// Before other threads are started.
+// Prefixes text lines with the local time, "2027-03-01 14:05:09 "; JSON lines always have it. Call
+// it before other threads are started.
 void bel_log_show_time(bool shown);
 
 void bel_log_write(bel_log_level level, const char *format, ...) BEL_PRINTF(2, 3);
 
-// A line that a program may act on: as JSON it has "event" and "pid" beside its message.
+// Logs a line that a program may act on: as JSON it has "event" and "pid" besides its message.
 void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
     BEL_PRINTF(4, 5);
 
-// A progress line: on a terminal it overwrites itself until the next log line, cut where the
-// terminal ends, as a second row would stay; with final true it stays. Elsewhere it is an ordinary
-// line, or with JSON format the object in `json`.
+// Logs a progress line. On a terminal the next log line overwrites it, and it is cut at the
+// terminal's width, as a second row would stay; with final true it stays. Elsewhere it is an
+// ordinary line, or with JSON format the object in `json`.
 void bel_log_progress(const char *text, const char *json, bool final);
 
-// A line of another process's log that already looks as it should, with its newline.
+// Logs a formatted line of another process, with its newline.
 void bel_log_line(bel_log_level level, const char *line);
 
-// The line of an error that ends the process: "belfry: …", or as JSON with "code". On one line,
-// whatever bytes a file's name or a text of the user brought into the message.
+// Logs the error that ends the process: "belfry: …", or as JSON with "code". On one line, whatever
+// bytes a file's name or a user's text added to the message.
 void bel_log_failure(const bel_status *status);
 
-// True when stderr is a terminal and the format is text.
+// Returns true if stderr is a terminal and the format is text.
 bool bel_log_is_interactive(void);
 
 #endif

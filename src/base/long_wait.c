@@ -1,7 +1,6 @@
-// Watches the long waits of the main thread, and logs those that last. A detached thread looks once
-// a second, and ends when nothing waits. So a series of short waits starts one thread a second at
-// most, and a training starts none. Where the system has no thread left the line is missing; all
-// else must work as before.
+// Watcher of the main thread's long waits, which logs them. A detached thread checks once a second,
+// and ends when there is no wait. A series of short waits thus starts at most one thread a second,
+// and a training starts none. If the system has no thread left, only the line is missing.
 #include "base/long_wait.h"
 
 #include <pthread.h>
@@ -16,13 +15,13 @@
 
 enum { LOOK_SECS = 1, SAY_SECS = 30 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // of `innermost` and `watched`
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards `innermost` and `watched`
 static bel_long_wait *innermost;
 static bool watched;
 static atomic_int depth;
 static atomic_bool training;
 
-// False: no wait is on, so the thread is to end.
+// Returns false if there is no wait, so the thread is to end.
 static bool look(void)
 {
     pthread_mutex_lock(&mutex);

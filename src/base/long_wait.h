@@ -1,18 +1,18 @@
-// Waits of the main thread that may last for ever: it opens a file of a pipe without a writer, or
-// of a file system that does not answer. While one lasts a line of the log says so every 30 s, and
-// a signal handler may end the process at once, since no step has been made.
+// Waits of the main thread that may last forever: it opens a pipe without a writer, or a file on a
+// file system that does not answer. During one, a log line reports it every 30 s, and a signal
+// handler may end the process at once, since no step has been made.
 #ifndef BELFRY_BASE_LONG_WAIT_H
 #define BELFRY_BASE_LONG_WAIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// `what` ("reading train.csv") must stay until the end. Waits of other threads do not count. Waits
-// may be nested; the innermost is named.
+// `what` ("reading train.csv") must stay valid until the end. Waits of other threads are ignored.
+// Waits may be nested; the innermost one is named.
 typedef struct bel_long_wait {
     const char *what;
     int64_t begun_ns;
-    int64_t said; // lines of the log
+    int64_t said; // number of logged lines
     struct bel_long_wait *outer;
     bool counts; // it is the main thread's
 } bel_long_wait;
@@ -20,10 +20,12 @@ typedef struct bel_long_wait {
 void bel_long_wait_begin(bel_long_wait *wait, const char *what);
 void bel_long_wait_end(bel_long_wait *wait);
 
-// Whether the main thread is in one, and no step can have been made yet. Safe in signal handlers.
+// Returns true if the main thread is in a wait, and no step can have been made yet. Safe in signal
+// handlers.
 bool bel_long_wait_is_on(void);
 
-// A job begins to train: until `false` is said, waits do not count for the function above.
+// Marks the beginning of a job's training; until a call with `false`, the function above ignores
+// waits.
 void bel_long_wait_note_training(bool trains);
 
 #endif

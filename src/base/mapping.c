@@ -1,5 +1,5 @@
-// A file is opened without blocking and looked at before it is mapped, so that a pipe or a device
-// in its place is an error and no wait. The descriptor is closed at once: the mapping keeps the
+// Mapped files. A file is opened without blocking and checked before it is mapped, so that a pipe
+// or a device is an error, not a wait. The descriptor is closed at once: the mapping keeps the
 // file.
 #include "base/mapping.h"
 
@@ -47,7 +47,7 @@ void bel_mapping_close(bel_mapping *mapping)
         union {
             const char *read;
             void *memory;
-        } address = {.read = mapping->data}; // munmap takes what mmap gave
+        } address = {.read = mapping->data}; // munmap needs mmap's pointer
         munmap(address.memory, mapping->size);
     }
     *mapping = (bel_mapping){.data = NULL};

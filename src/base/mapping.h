@@ -1,5 +1,5 @@
-// The bytes of a regular file, mapped to be read. The file must not become shorter while it is
-// mapped: reading what has gone is a bus error. Immutable; any thread may read.
+// Bytes of a regular file, mapped for reading. The file must not become shorter while it is mapped:
+// reading a missing page is a bus error. Immutable; any thread may read.
 #ifndef BELFRY_BASE_MAPPING_H
 #define BELFRY_BASE_MAPPING_H
 
@@ -12,9 +12,8 @@ typedef struct bel_mapping {
     size_t size;
 } bel_mapping;
 
-// Errors are those of bel_file_read; INVALID_ARGUMENT: it is no regular file, but a folder, a pipe
-// or a device.
+// Errors are those of bel_file_read; INVALID_ARGUMENT: it is a folder, a pipe or a device.
 bel_status *bel_mapping_open(const char *path, bel_mapping *out_mapping) BEL_MUST_USE;
-void bel_mapping_close(bel_mapping *mapping); // a zeroed one is fine
+void bel_mapping_close(bel_mapping *mapping); // accepts a zeroed one
 
 #endif

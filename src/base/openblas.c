@@ -1,7 +1,7 @@
-// The library is opened at run time, so that Belfry neither needs it nor loads its 30 MB unasked.
-// It stays open: its functions are called from any thread until the process ends. What it is told
-// by the environment must be there before it is loaded, and is taken back then, so that a process
-// that is started later, a peer in a benchmark say, does not inherit it.
+// OpenBLAS, opened at run time, so that Belfry neither needs it nor loads its 30 MB without a
+// request. It stays open: any thread may call its functions until the process ends. Its environment
+// variables must be set before it is loaded. They are removed afterwards, so that a later child
+// process, such as a peer in a benchmark, does not inherit them.
 #include "base/openblas.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ static sgemm_fn *sgemm;
 static char text[96]; // "" until it is loaded
 static char problem[256];
 
-// A function of the library: ISO C has no conversion from void * to it.
+// Finds a function of the library: ISO C has no conversion from void * to it.
 static void find(void *library, const char *name, void *out_function)
 {
     void *address = dlsym(library, name);
@@ -46,7 +46,7 @@ static const char *core_type(void)
 #endif
 }
 
-// Sets a variable where the user has not; true: it is to be taken back.
+// Sets a variable unless the user has; true: it must be removed again.
 static bool set_for_now(const char *name, const char *value)
 {
     if (value == NULL || getenv(name) != NULL) return false;
@@ -73,7 +73,7 @@ static void open_library(void)
     find(library, "openblas_set_num_threads", &set_threads);
     if (problem[0] != '\0') return;
     set_threads(1);
-    // "OpenBLAS 0.3.21 …": the name and the version are what counts.
+    // "OpenBLAS 0.3.21 …": only the name and the version matter.
     const char *whole = config(), *space = strchr(whole, ' ');
     size_t length =
         space == NULL ? strlen(whole) : strcspn(space + 1, " ") + 1 + (size_t)(space - whole);

@@ -1,6 +1,7 @@
-// Options: values, and reading them from the command line and from YAML. Both readers end in
-// give(), which checks a text against its row and stores it unless a stronger source was there
-// before.
+// Options: their values, and the readers of the command line and of YAML.
+//
+// Both readers end in give(), so that a text is checked against its row in one place. give() keeps
+// the value of a stronger source: the command line is stronger than YAML.
 #include "base/options.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static void value_add(bel_option_value *value, const char *text, size_t length)
     value->items[value->count++] = bel_xstrndup(text, length);
 }
 
-// The items as one text, which is what bel_options_text returns.
+// Joins the items to one text, which bel_options_text returns.
 static void value_join(bel_option_value *value)
 {
     bel_str joined = {0};
@@ -52,7 +53,7 @@ static void value_deinit(bel_option_value *value)
     bel_free(value->origin);
 }
 
-// Items of one text: of a list those between commas, else the text itself. An empty text is no
+// Splits one text into items: a list at commas, any other type not at all. An empty text is no
 // item.
 static bel_status *split(const bel_option *option, const char *place, const char *text,
                          bel_option_value *out_items)
@@ -71,8 +72,8 @@ static bel_status *split(const bel_option *option, const char *place, const char
     }
 }
 
-// Moves checked items into row `row`, replacing what a weaker source said; a list that is given
-// again by the same source grows when `append` is set.
+// Moves checked items into row `row`, replacing a weaker source; a list from the same source grows
+// when `append` is set.
 static void give(bel_options *options, size_t row, bel_option_value *items,
                  bel_option_source source, const char *origin, bool append)
 {
@@ -86,7 +87,7 @@ static void give(bel_options *options, size_t row, bel_option_value *items,
     value_set_origin(value, source, origin);
 }
 
-// Checks the text before it replaces or extends what was there; see `give` for who wins.
+// Checks the text before it replaces or extends the old value; see `give` for the precedence.
 static bel_status *give_text(bel_options *options, size_t row, const char *place, const char *text,
                              bel_option_source source, const char *origin)
 {
@@ -107,7 +108,7 @@ bel_options *bel_options_create(const bel_option *table, size_t count, unsigned 
     for (size_t i = 0; i < count; i++) {
         bel_status *status = give_text(options, i, table[i].name, table[i].otherwise,
                                        BEL_OPTION_FROM_TABLE, "default");
-        BEL_CHECK(status == NULL); // a default that its own row refuses
+        BEL_CHECK(status == NULL); // the row refuses its default
     }
     return options;
 }
@@ -132,7 +133,7 @@ bel_status *bel_options_add(bel_options *options, const bel_option *row)
 {
     for (size_t i = 0; i < options->count; i++) {
         if (strcmp(options->table[i].name, row->name) != 0) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "there is a flag of this name already");
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "a flag with this name already exists");
     }
     if (!is_name(row->name)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -170,7 +171,7 @@ void bel_options_destroy(bel_options *options)
 
 // --- The command line ---------------------------------------------------------------------------
 
-// Names the flag without its value, and the nearest one that there is.
+// Names the flag without its value, and the nearest existing one.
 static bel_status *unknown_flag(const bel_options *options, const char *argument)
 {
     size_t dashes = strspn(argument, "-");
@@ -188,7 +189,7 @@ static bel_status *give_word(bel_options *options, int row, const char *place, c
                      "command line");
 }
 
-// "--x" and "--no_x" are true and false, "--x=true" is read as it stands.
+// "--x" and "--no_x" are true and false; "--x=true" is read as written.
 static bel_status *parse_switch(bel_options *options, size_t row, const char *place, bool negated,
                                 const char *value)
 {
@@ -209,13 +210,13 @@ static bel_status *missing_value(const bel_option *option, const char *place)
     return status;
 }
 
-// A dash is none: it is a name for standard input.
+// A dash is no flag: it is a name for standard input.
 static bool is_flag(const char *word)
 {
     return word[0] == '-' && word[1] != '\0';
 }
 
-// Parses the flag at *index, and moves *index to its last value that is a word of its own.
+// Parses the flag at *index, and moves *index to its last value that is a separate word.
 static bel_status *parse_flag(bel_options *options, int count, char *const *arguments, int *index)
 {
     const char *argument = arguments[*index], *name = "";
@@ -260,7 +261,7 @@ static void add_argument(bel_options *options, const char *argument)
 bel_status *bel_options_parse(bel_options *options, int argument_count, char *const *arguments)
 {
     bel_status *first = NULL;
-    bool only_arguments = false; // behind "--"
+    bool only_arguments = false; // after "--"
     for (int i = 0; i < argument_count; i++) {
         const char *argument = arguments[i];
         if (only_arguments || !is_flag(argument)) {
@@ -294,7 +295,7 @@ static bel_status *wrong_kind(const bel_yaml *yaml, const bel_yaml_node *node,
     return status;
 }
 
-// `key` NULL: an item of a list; else one of a mapping, as "key=value".
+// `key` NULL: an item of a list; else an item of a mapping, as "key=value".
 static bel_status *add_yaml_item(const bel_yaml *yaml, const bel_option *option, const char *place,
                                  const bel_yaml_node *key, const bel_yaml_node *node,
                                  bel_option_value *items)
@@ -307,8 +308,8 @@ static bel_status *add_yaml_item(const bel_yaml *yaml, const bel_option *option,
     return status;
 }
 
-// A list or mapping for options that take several, else one text as on the command line. A negated
-// name ("no_x: true") turns the value round.
+// Reads a list or mapping for options with several values, else one text as on the command line. A
+// negated name ("no_x: true") inverts the value.
 static bel_status *read_yaml_value(const bel_yaml *yaml, const bel_option *option, bool negated,
                                    const char *place, const bel_yaml_node *node,
                                    bel_option_value *items)
@@ -332,7 +333,7 @@ static bel_status *read_yaml_value(const bel_yaml *yaml, const bel_option *optio
     return NULL;
 }
 
-// Keys are names of flags. The whole mapping is one place, so a second time is an error.
+// Keys are names of flags. The entire mapping is one place, so a repeated key is an error.
 static bel_status *read_yaml_entry(bel_options *options, const bel_yaml *yaml,
                                    const bel_yaml_node *key, const bel_yaml_node *node, bool *seen)
 {

@@ -1,6 +1,6 @@
-// Which option a name means, and which one may have been meant by a name that is none: a word of
-// the field for it (bel_options_know_words) before the name that is spelt most like it. Dashes and
-// underscores are alike, and of rows with one name that of this command counts.
+// Resolution of option names, and suggestions for unknown ones: a synonym (bel_options_know_words)
+// before the name with the most similar spelling. Dashes and underscores are equivalent, and among
+// rows with one name this command's applies.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -69,7 +69,7 @@ void bel_options_know_common(bel_options *options, const char *const *names)
         BEL_CHECK(bel_option_row(options, *names) >= 0);
 }
 
-// What another word of the field is called here. NULL: no option of this command.
+// Returns the option for a synonym. NULL: no option of this command.
 static const char *name_for_word(const bel_options *options, const char *typed)
 {
     for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)

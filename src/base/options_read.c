@@ -1,6 +1,6 @@
-// Flags that are given and have no effect. A row's `when` has one condition or several with " or "
-// between them; the flag is read where one of them holds. Conditions on an option of other commands
-// do not count, and those on an option whose value is not known hold.
+// Check for given flags without an effect. A row's `when` has one or several conditions with " or "
+// between them; the flag is read if one of them holds. Conditions on options of other commands are
+// ignored, and those on an option of unknown value hold.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 
 #define OR " or "
 
-// A condition: `name` is one of `values`, is none of them, is not at its default, or is.
+// Condition: `name` has one of `values`, has another value, is not at its default, or is.
 typedef enum kind { ONE_OF, NONE_OF, GIVEN, NOT_GIVEN } kind;
 
 typedef struct condition {
@@ -17,7 +17,7 @@ typedef struct condition {
     char *name, *values; // values: "a|b"; NULL for GIVEN and NOT_GIVEN
 } condition;
 
-// Reads a condition and moves *at to the next one, or to the end of the text.
+// Parses a condition and moves *at to the next one, or to the end of the text.
 static condition next_condition(const char **at)
 {
     const char *start = *at, *end = strstr(start, OR);
@@ -40,7 +40,7 @@ static void condition_deinit(condition *c)
     bel_free(c->values);
 }
 
-// The value of the option that the caller gives; NULL: it is not known.
+// Returns the caller's value of the option; NULL: unknown.
 static const char *meaning_of(const bel_options *options, const char *name,
                               const bel_option_meaning *meanings)
 {
@@ -68,7 +68,7 @@ static void append_needs(bel_str *out, const condition *c)
     }
 }
 
-// `only` is the condition where there is one, and `text` the value of its option.
+// `only` is the condition if there is exactly one, and `text` the value of its option.
 static bel_status *not_read(const bel_option *option, const char *needs, const condition *only,
                             const char *text)
 {
@@ -89,7 +89,7 @@ static bel_status *check_row(const bel_options *options, const bel_option *optio
                              const bel_option_meaning *meanings)
 {
     bel_str needs = {0};
-    int count = 0; // of conditions that count
+    int count = 0; // relevant conditions
     bool met = false;
     condition last = {0};
     const char *value = NULL;

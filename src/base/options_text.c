@@ -1,9 +1,8 @@
-// Options as people read and write them: what a row accepts, the help text, the dump. A row accepts
-// a choice of words, `a|b` (`*.c`: all that end so), or an interval as mathematics writes it, and
-// the same text is checked against, shown in the help and named in errors. A dump is a settings
-// file again: defaults are comments, since a default that is given would exclude other flags, and
-// texts are JSON strings, which YAML reads alike. What comes from a file's name cannot break a
-// line.
+// Texts of options: accepted values, the help text, the dump. A row accepts a choice of words,
+// `a|b` (`*.c`: any word with this end), or an interval in mathematical notation. The same text is
+// checked against, shown in the help and named in errors. A dump is a valid settings file: defaults
+// are comments, since an explicit default would exclude other flags, and texts are JSON strings,
+// which YAML reads alike. A file's name cannot break a line.
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,15 +15,15 @@
 
 enum { FLAG_COLUMN = 30, LINE_WIDTH = 100 };
 
-// --- What a row accepts -------------------------------------------------------------------------
+// --- Accepted values ----------------------------------------------------------------------------
 
 void bel_option_describe(const bel_option *option, bel_str *out)
 {
     static const char *const nouns[] = {
-        [BEL_OPTION_STRING] = "a text",      [BEL_OPTION_INT] = "a whole number",
-        [BEL_OPTION_DOUBLE] = "a number",    [BEL_OPTION_BOOL] = "true or false",
-        [BEL_OPTION_STRINGS] = "a text",     [BEL_OPTION_FILES] = "names of files",
-        [BEL_OPTION_INTS] = "whole numbers", [BEL_OPTION_PAIRS] = "NAME=VALUE",
+        [BEL_OPTION_STRING] = "a text",   [BEL_OPTION_INT] = "an integer",
+        [BEL_OPTION_DOUBLE] = "a number", [BEL_OPTION_BOOL] = "true or false",
+        [BEL_OPTION_STRINGS] = "a text",  [BEL_OPTION_FILES] = "names of files",
+        [BEL_OPTION_INTS] = "integers",   [BEL_OPTION_PAIRS] = "NAME=VALUE",
     };
     if (option->type == BEL_OPTION_STRING && option->accepts != NULL) {
         bel_str_puts(out, "one of ");
@@ -36,7 +35,7 @@ void bel_option_describe(const bel_option *option, bel_str *out)
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 
-// One of the words, or a text that ends like a choice "*.onnx".
+// Returns true for one of the words, or a text with the end of a choice "*.onnx".
 static bool is_choice(const char *choices, const char *text)
 {
     if (bel_list_find(choices, "|", text) >= 0) return true;
@@ -46,7 +45,7 @@ static bool is_choice(const char *choices, const char *text)
     return has > length && strncmp(text + has - length, star, length) == 0;
 }
 
-// By the type of the option, and the choices or the interval that it accepts.
+// Checks by the type of the option, and by its choices or interval.
 static bool is_accepted(const bel_option *option, const char *text)
 {
     size_t length = strlen(text);
@@ -83,7 +82,7 @@ bel_status *bel_option_check(const bel_option *option, const char *place, const 
 
 // --- Help ---------------------------------------------------------------------------------------
 
-// Appends words of `text`, broken at spaces; every further line begins below the first.
+// Appends words of `text`, wrapped at spaces; later lines are indented to the first.
 static void append_wrapped(bel_str *out, const char *text)
 {
     size_t column = FLAG_COLUMN;
@@ -114,7 +113,7 @@ static void append_remarks(const bel_option *option, bel_str *out)
     bel_str_puts(out, ")");
 }
 
-// Choices from `column` on, broken behind a `|`; every further line begins below the first.
+// Appends choices from `column` on, wrapped after a `|`; later lines are indented to the first.
 static void append_choices(bel_str *out, const char *choices, size_t column)
 {
     for (size_t at = column; *choices != '\0';) {
@@ -130,7 +129,7 @@ static void append_choices(bel_str *out, const char *choices, size_t column)
     }
 }
 
-// "  --optimizer sgd|adam", "  --[no_]report"; returns how many columns that takes.
+// Appends "  --optimizer sgd|adam", "  --[no_]report"; returns the number of columns.
 static size_t append_flag(const bel_option *option, bel_str *out)
 {
     static const char *const placeholders[] = {
@@ -157,7 +156,7 @@ static size_t append_flag(const bel_option *option, bel_str *out)
     return out->length - start;
 }
 
-// "momentum, lars: ", where values of another option say who reads this one.
+// Appends "momentum, lars: " if values of another option determine whether this one has an effect.
 static void append_when(const bel_option *option, bel_str *out)
 {
     if (option->when == NULL || strstr(option->when, " or ") != NULL) return;
@@ -171,8 +170,8 @@ static void append_when(const bel_option *option, bel_str *out)
     }
 }
 
-// The flag in the first column, its help wrapped in the second; one that is too long for the first
-// has a line of its own.
+// Appends the flag in the first column and its help, wrapped, in the second; a flag that is too
+// long has a separate line.
 static void append_row(const bel_option *option, bel_str *out)
 {
     size_t column = append_flag(option, out);
@@ -189,7 +188,7 @@ static void append_row(const bel_option *option, bel_str *out)
     bel_str_deinit(&text);
 }
 
-// Whether a text holds the word. A word may be typed with dashes, as names of flags are.
+// Returns true if a text contains the word, which may be typed with dashes, as names of flags are.
 static bool holds(const char *text, const char *word)
 {
     size_t length = strlen(word);
@@ -248,7 +247,7 @@ size_t bel_options_help(const bel_options *options, const bel_options_choice *ch
 
 void bel_options_manual_text(const char *text, bel_str *out)
 {
-    bool begins = true; // a line, at which a dot or an apostrophe would be a request
+    bool begins = true; // at the start of a line, where a dot or an apostrophe would be a request
     for (; *text != '\0'; text++) {
         if (begins && (*text == '.' || *text == '\'')) bel_str_puts(out, "\\&");
         if (*text == '\\') {
@@ -307,7 +306,7 @@ void bel_options_dump(const bel_options *options, bel_str *out)
         bool here = (option->uses & options->use) != 0;
         if (!here || (option->uses & BEL_OPTION_COMMAND_LINE_ONLY) != 0) continue;
         bool list = bel_option_is_list(option);
-        // A default stays one: given, it would exclude other flags.
+        // Keeps a default a comment: as a setting it would exclude other flags.
         bool is_default = value->source == BEL_OPTION_FROM_TABLE;
         bel_str_printf(out, "%s%s: %s", is_default ? "# " : "", option->name, list ? "[" : "");
         for (size_t k = 0; k < value->count; k++) {

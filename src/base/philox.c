@@ -1,7 +1,7 @@
-// Philox4x32-10 blocks, and normal numbers from them. The order of words is part of what a run
-// promises, as keys are (rng.c). Blocks are made of integers only, so they are the same on every
-// machine; so are the functions of base/real.h that make normal numbers of them. Kernels of cards
-// are compiled from this text as well (cuda/kernels/kernel.h).
+// Philox4x32-10 blocks, and normal numbers from them. The order of words is part of a run's
+// reproducibility, as keys are (rng.c). Blocks use only integers, so they are the same on every
+// machine; so are the functions of base/real.h that make normal numbers of them. GPU kernels are
+// compiled from this text as well (cuda/kernels/kernel.h).
 #include <math.h>
 
 #include "base/real.h"

@@ -1,6 +1,6 @@
-// What is run has its output on stderr, as stdout is for results alone, unless it is asked for it.
-// Whoever asks reads both streams and writes the third at once, so that none of them fills up, and
-// no longer than it has said: a program that does not end by then is killed with its group.
+// Runner of other programs. A program's output goes to stderr, as stdout is only for results,
+// unless the caller asks for it. bel_program_ask reads both streams and writes the input at once,
+// so that no pipe fills up. A program that exceeds the time limit is killed with its group.
 #include "base/program.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static bool is_executable(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-// NULL: in none of the folders. An empty one is the current one.
+// Searches the folders of $PATH; NULL: not found. An empty folder is the current one.
 static char *find_in_path(const char *name)
 {
     const char *rest = getenv("PATH");
@@ -88,7 +88,7 @@ bel_status *bel_program_run(char *const *arguments, int most_secs)
     bel_linux_end end;
     if (!bel_linux_process_wait(&process, most_secs * 1000, &end)) {
         bel_linux_process_signal(&process, SIGKILL, true);
-        (void)bel_linux_process_wait(&process, 1000, &end); // else it is left behind
+        (void)bel_linux_process_wait(&process, 1000, &end); // else it is left as a zombie
         return BEL_ERR(BEL_DEADLINE_EXCEEDED, "%s took more than %d s, and was killed",
                        arguments[0], most_secs);
     }
@@ -105,8 +105,8 @@ bel_status *bel_program_run(char *const *arguments, int most_secs)
 
 typedef struct asked {
     bel_linux_process process;
-    int input, output, error; // this side's ends; -1: closed
-    const char *rest;         // of the input
+    int input, output, error; // this process's ends; -1: closed
+    const char *rest;         // unsent input
     bel_str said, complained;
 } asked;
 
@@ -125,7 +125,7 @@ static bel_status *start_asking(char *const *arguments, const char *input, asked
     if (status == NULL) status = bel_linux_pipe(out);
     if (status == NULL) status = bel_linux_pipe(err);
     if (status == NULL) {
-        if (input != NULL) { // it waits for its input, and this process does not for its reader
+        if (input != NULL) { // it waits for its input, and this process must not block
             (void)fcntl(in[0], F_SETFL, 0);
             (void)fcntl(in[1], F_SETFL, O_NONBLOCK);
         }
@@ -149,7 +149,7 @@ static void feed(asked *a)
     ssize_t wrote = left > 0 ? write(a->input, a->rest, left) : 0;
     if (wrote > 0) a->rest += wrote;
     bool over = a->rest[0] == '\0' || (wrote < 0 && errno != EAGAIN && errno != EINTR);
-    if (over) shut(&a->input); // it may have ended without reading
+    if (over) shut(&a->input); // it may have exited without reading
 }
 
 static void hear(int *descriptor, bel_str *text)
@@ -161,7 +161,7 @@ static void hear(int *descriptor, bel_str *text)
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) shut(descriptor);
 }
 
-// Until it has ended and said all, or the time is over: false.
+// Runs until it has exited and closed its output, or the time is over: false.
 static bool converse(asked *a, int most_secs)
 {
     int64_t deadline = bel_clock_ns() + most_secs * INT64_C(1000000000);
@@ -171,7 +171,7 @@ static bool converse(asked *a, int most_secs)
                                    {.fd = a->error, .events = POLLIN}};
         int64_t left = (deadline - bel_clock_ns()) / 1000000;
         if (left <= 0) return false;
-        (void)poll(waiting, 3, (int)left); // an interrupted one is called again
+        (void)poll(waiting, 3, (int)left); // an interrupted poll is repeated
         if (waiting[0].revents != 0) feed(a);
         if (waiting[1].revents != 0) hear(&a->output, &a->said);
         if (waiting[2].revents != 0) hear(&a->error, &a->complained);
@@ -179,7 +179,7 @@ static bool converse(asked *a, int most_secs)
     return true;
 }
 
-// The last line of what it has complained of.
+// Returns the last line of its standard error.
 static const char *last_complaint(bel_str *text)
 {
     while (text->length > 0 && strchr("\r\n ", text->text[text->length - 1]) != NULL)
@@ -201,7 +201,7 @@ bel_status *bel_program_ask(char *const *arguments, const char *input, int most_
         int left = most_secs * 1000 - (int)((bel_clock_ns() - begin) / 1000000);
         if (!whole || !bel_linux_process_wait(&a.process, left > 0 ? left : 0, &end)) {
             bel_linux_process_signal(&a.process, SIGKILL, true);
-            (void)bel_linux_process_wait(&a.process, 1000, &end); // else it is left behind
+            (void)bel_linux_process_wait(&a.process, 1000, &end); // else it is left as a zombie
             status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "%s took more than %d s, and was killed",
                              arguments[0], most_secs);
         } else if (end.code != 0) {
@@ -212,7 +212,7 @@ bel_status *bel_program_ask(char *const *arguments, const char *input, int most_
     shut(&a.input);
     shut(&a.output);
     shut(&a.error);
-    bel_str_puts(&a.said, ""); // a text, also when nothing came
+    bel_str_puts(&a.said, ""); // a text, even if empty
     if (status == NULL) {
         *out_text = a.said.text;
     } else {
@@ -222,7 +222,7 @@ bel_status *bel_program_ask(char *const *arguments, const char *input, int most_
     return status;
 }
 
-// --- Becoming ------------------------------------------------------------------------------------
+// --- Exec ----------------------------------------------------------------------------------------
 
 bel_status *bel_program_become(const char *path, char *const *arguments)
 {

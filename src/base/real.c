@@ -1,10 +1,10 @@
-// The functions of real.h. Each is brought down to one of four kernels (a power of e, a logarithm,
-// sine and cosine of a small angle, the angle of a ratio) that compute in **pairs**: hi + lo, two
-// doubles that stand for about 100 digits. A kernel looks up the value at the nearest point of a
-// table and corrects it by a short series (Taylor's) of what is left, so its error is that of the
-// last rounding and a few hundredths. Nothing may be fused here: sums and products of pairs are
-// exact only with every operation rounded by itself (-ffp-contract=off). Kernels of cards are
-// compiled from this text as well (cuda/kernels/kernel.h), so it is C++ as much as C.
+// Functions of real.h. Each is reduced to one of four kernels (a power of e, a logarithm, sine and
+// cosine of a small angle, the angle of a ratio) that compute in **pairs**: hi + lo, two doubles
+// with about 100 binary digits. A kernel looks up the value at the nearest point of a table and
+// corrects it by a short Taylor series of the remainder. Its error is that of the last rounding and
+// a few hundredths. Nothing may be fused here: sums and products of pairs are exact only if every
+// operation is rounded separately (-ffp-contract=off). GPU kernels are compiled from this text as
+// well (cuda/kernels/kernel.h), so it must also be C++.
 #include "base/real.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static inline double from_bits(uint64_t bits)
     return x;
 }
 
-// The nearest whole number, for |x| < 2^51: adding 1.5 · 2^52 rounds.
+// The nearest integer, for |x| < 2^51: adding 1.5 · 2^52 rounds.
 static inline double nearest(double x)
 {
     return x + 0x1.8p52 - 0x1.8p52;
@@ -80,7 +80,7 @@ static inline double upper(double x)
     return from_bits(bits_of(x) & ~(uint64_t)0x7ffffff);
 }
 
-// a · b with an error below 2^-105 of it, where nothing overflows or vanishes.
+// a · b with an error below 2^-105 of it, without overflow or underflow.
 static inline pair product(double a, double b)
 {
     double hi = a * b, a_hi = upper(a), a_lo = a - a_hi, b_hi = upper(b), b_lo = b - b_hi;
@@ -171,9 +171,9 @@ double bel_real_expm1(double x)
 
 // --- Logarithms ----------------------------------------------------------------------------------
 
-// ln((hi + lo) 2^shift) for an ordinary hi > 0: hi = 2^k m with m in [0.6875, 1.375), and with a
-// short number c near 1 / m it is k ln 2 - ln c + ln(1 + r), where r = m c - 1 is known exactly
-// and |r| < 2^-7. Around 1, c is 1 and -ln c is 0, so that nothing cancels. A pair.
+// ln((hi + lo) 2^shift) for a normal hi > 0. With hi = 2^k m, m in [0.6875, 1.375), and a short
+// number c near 1 / m it is k ln 2 - ln c + ln(1 + r), where r = m c - 1 is exact and |r| < 2^-7.
+// Around 1, c is 1 and -ln c is 0, so nothing cancels. Returns a pair.
 static inline pair log_of(double hi, double lo, int64_t shift)
 {
     const uint64_t start = 0x3fe6000000000000, below_one = 0x000a000000000000;
@@ -197,7 +197,7 @@ static inline pair log_of(double hi, double lo, int64_t shift)
     return quick_sum(second.hi, rest);
 }
 
-// ln x, and of numbers below 2^-1022.
+// ln x, including numbers below 2^-1022.
 static inline pair log_of_positive(double x)
 {
     return x < 0x1p-1022 ? log_of(x * 0x1p54, 0, -54) : log_of(x, 0, 0);
@@ -224,7 +224,7 @@ static bool is_whole(double y)
     return floor(y) == y;
 }
 
-// x^y where x is 0 or infinite, or y is infinite; x >= 0.
+// x^y if x is 0 or infinite, or y is infinite; x >= 0.
 static double pow_at_ends(double x, double y)
 {
     if (x == 1) return 1;
@@ -253,14 +253,14 @@ double bel_real_pow(double x, double y)
 // --- Sine, cosine, tangent -----------------------------------------------------------------------
 
 typedef struct turned { // an angle less `quarters` times pi / 2
-    pair angle;         // of at most some pi / 4
-    uint64_t quarters;  // from 0 on or, where they are counted down, modulo 2^64
+    pair angle;         // at most about pi / 4
+    uint64_t quarters;  // from 0 on or, if counted down, modulo 2^64
 } turned;
 
-// Any |x| >= 2^-1, by Payne and Hanek (1983): with x = m 2^e, the digits of 2 / pi that make whole
-// numbers of turns are left out, and of the following ones seven words are enough: no double comes
-// closer to a multiple of pi / 2 than some 2^-62 of it. The words of the product are the quarters'
-// last two digits, and behind them the fraction of a quarter.
+// Reduces any |x| >= 2^-1, by Payne and Hanek (1983). With x = m 2^e, the digits of 2 / pi that
+// make full turns are skipped, and seven of the following words suffice: no double is closer to a
+// multiple of pi / 2 than about 2^-62 of it. The words of the product are the quarters' last two
+// digits, followed by the fraction of a quarter.
 static turned turn_exactly(double x)
 {
     enum { WORDS = 7 };
@@ -268,7 +268,7 @@ static turned turn_exactly(double x)
     int64_t e = (int64_t)(bits >> 52 & 0x7ff) - 1075, skipped = (e + 62) / 32 - 2; // e >= -53
     const uint32_t *digits = two_over_pi + 2 + skipped; // the first may be worth 2^(e - 32 skipped)
     uint64_t halves[2] = {m & 0xffffffff, m >> 32};
-    uint32_t words[WORDS] = {0}; // of m · digits, the highest first; what overflows is whole turns
+    uint32_t words[WORDS] = {0}; // m · digits, the highest first; overflow is full turns
     for (int half = 0; half < 2; half++) {
         uint64_t carry = 0;
         for (int i = WORDS - 1; i - half >= 0; i--) {
@@ -277,7 +277,7 @@ static turned turn_exactly(double x)
             carry = part >> 32;
         }
     }
-    int up = (int)(e - 32 * skipped) - 2; // 0 … 31: so much too low stand the quarters
+    int up = (int)(e - 32 * skipped) - 2; // 0 … 31: shift of the quarters to their place
     for (int i = 0; i < WORDS && up > 0; i++)
         words[i] = words[i] << up | (i + 1 < WORDS ? words[i + 1] >> (32 - up) : 0);
     uint64_t quarters = words[0] >> 30;
@@ -304,8 +304,8 @@ static turned turn_exactly(double x)
     return y;
 }
 
-// Cody and Waite's way for angles below 2^20, where products of n with parts of pi / 2 are exact;
-// an angle close to a multiple of pi / 2, of which little would be left, is turned exactly.
+// Cody and Waite's reduction for angles below 2^20, where products of n with parts of pi / 2 are
+// exact. An angle close to a multiple of pi / 2, with a small remainder, uses turn_exactly.
 static inline turned turn(double x)
 {
     if (!(fabs(x) < 0x1p20)) return turn_exactly(x);
@@ -319,7 +319,7 @@ static inline turned turn(double x)
     return y;
 }
 
-// Taylor's series, |angle| <= 0.8. What stands behind the first term is a tenth of it at most.
+// Taylor's series, |angle| <= 0.8. The terms after the first are a tenth of it at most.
 static inline pair sine(pair angle)
 {
     double x = angle.hi, z = x * x;
@@ -378,8 +378,8 @@ double bel_real_tan(double x)
 
 // --- Angles --------------------------------------------------------------------------------------
 
-// atan(p / q) for p, q >= 0 and not both 0: the smaller over the larger, and of that
-// atan(i / 16) + atan(t) with t = (p - c q) / (q + c p), c = i / 16. Below 3 / 32 c is 0, so that
+// atan(p / q) for p, q >= 0 and not both 0: reduced to the smaller over the larger, and then to
+// atan(i / 16) + atan(t) with t = (p - c q) / (q + c p), c = i / 16. Below 3 / 32 c is 0, so
 // nothing cancels.
 static pair angle_of(pair p, pair q)
 {
@@ -464,7 +464,7 @@ static inline pair small_cosh(double x)
     return quick_sum(1, z * p);
 }
 
-// e^x / 2 of an x beyond 22, where e^-x no longer counts.
+// e^x / 2 for x above 22, where e^-x is negligible.
 static double half_power(double x)
 {
     if (x >= 800) return INFINITY;
@@ -532,8 +532,9 @@ double bel_real_atanh(double x)
 
 // --- The error function --------------------------------------------------------------------------
 
-// From the nearest multiple c of 1/8: erf(c + h) = erf(c) + erf'(c) sum u_n h^(n + 1) / (n + 1),
-// where u_n are the coefficients of e^(-2ch - h²): (n + 1) u_{n + 1} = -2 (c u_n + u_{n - 1}).
+// erf expanded at the nearest multiple c of 1/8: erf(c + h) = erf(c) + erf'(c) sum u_n h^(n + 1) /
+// (n + 1), where u_n are the coefficients of e^(-2ch - h²): (n + 1) u_{n + 1} = -2 (c u_n + u_{n -
+// 1}).
 double bel_real_erf(double x)
 {
     enum { TERMS = 14 };

@@ -1,12 +1,12 @@
-// Functions of real numbers that give the same bits on every machine: exp, log, pow, trigonometry
-// and the like in double. A C library is free in the last digits of its own; these are made of
-// +, -, *, / and sqrt, which IEEE 754 rounds in one way, in a fixed order, and of bits. So whatever
-// a variable, a gradient or a learning rate is computed from calls these, and no other ones;
-// tools/lint looks. (floor, fabs, fmod, frexp, rint and fma of a C library are exact.)
+// Functions of real numbers with the same bits on every machine: exp, log, pow, trigonometry and
+// the like in double. C libraries differ in the last digits. These functions use only +, -, *, /
+// and sqrt, which IEEE 754 rounds uniquely, in a fixed order, and bit operations. All code that
+// computes a variable, a gradient or a learning rate must therefore call these (tools/lint checks
+// it). (floor, fabs, fmod, frexp, rint and fma of a C library are exact.)
 //
-// Within 1 unit in the last place of a double (erf: within 2), so a result rounded to f32 is the
-// correctly rounded one but for a few in 10^9. Special values as in C17, annex F. Thread-safe. The
-// environment must round to nearest, as it does at start; its flags are not looked at.
+// The error is within 1 unit in the last place of a double (erf: within 2), so a result rounded to
+// f32 is correctly rounded except for a few in 10^9. Special values as in C17, annex F.
+// Thread-safe. The environment must round to nearest, as it does at start; its flags are ignored.
 #ifndef BELFRY_BASE_REAL_H
 #define BELFRY_BASE_REAL_H
 
@@ -36,8 +36,8 @@ double bel_real_atanh(double x);
 
 double bel_real_erf(double x); // 2 / sqrt pi times the integral of e^-t² from 0 to x
 
-// e^x = m · 2^exponent for |x| < 2^45, with m between 0.9 and 2: for numbers with an exponent of
-// their own.
+// e^x = m · 2^exponent for |x| < 2^45, with m between 0.9 and 2: for numbers with a separate
+// exponent.
 typedef struct bel_real_power {
     double m;
     int64_t exponent;

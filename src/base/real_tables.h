@@ -16,7 +16,7 @@ typedef struct erf_entry {
     double value, slope;
 } erf_entry;
 
-// ln 2 / 32 and ln 2: a short number, whose products with whole ones are exact, and the rest
+// ln 2 / 32 and ln 2: a short number, whose products with integers are exact, and the rest
 static const double log_step[2] = {0x1.62e42fefa0000p-6, 0x1.cf79abc9e3b3ap-45};
 static const double log_two[2] = {0x1.62e42fefa3800p-1, 0x1.ef35793c76730p-45};
 // pi / 2 as two and as three doubles, of which the first two have 33 digits
@@ -266,7 +266,7 @@ static const erf_entry erf_table[49] = {
     {0x1.0000000000000p+0, 0x1.2dc119095729fp-52},
 };
 
-// 2 / pi in binary, 32 digits a word, behind two words of zeros
+// 2 / pi in binary, 32 digits a word, after two words of zeros
 static const uint32_t two_over_pi[39] = {
     0,          0,          0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
     0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,

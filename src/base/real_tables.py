@@ -38,7 +38,7 @@ def powers(out):
 
 
 def logarithms(out):
-    """Numbers from 0.6875 on in 128 parts, each as wide as the first 7 digits behind the point say."""
+    """Numbers from 0.6875 on in 128 parts, each as wide as a unit of the 7th digit after the point."""
     out.append("// c near 1 / x over part i of [0.6875, 1.375), and -ln c; the parts beside 1 have c = 1.")
     out.append("static const log_entry log_table[128] = {")
     for i in range(128):
@@ -70,7 +70,7 @@ def errors(out):
 
 
 def two_over_pi(out):
-    out.append("// 2 / pi in binary, 32 digits a word, behind two words of zeros")
+    out.append("// 2 / pi in binary, 32 digits a word, after two words of zeros")
     out.append(f"static const uint32_t two_over_pi[{PI_WORDS + 2}] = {{0, 0,")
     mp.prec = 32 * PI_WORDS + 64
     rest = 2 / pi
@@ -86,7 +86,7 @@ def two_over_pi(out):
 def constants(out):
     step = log(2) / 32
     high, text = split(step, 1 << 41)
-    out.append("// ln 2 / 32 and ln 2: a short number, whose products with whole ones are exact, and the rest")
+    out.append("// ln 2 / 32 and ln 2: a short number, whose products with integers are exact, and the rest")
     out.append(f"static const double log_step[2] = {{{text}}};")
     out.append(f"static const double log_two[2] = {{{split(log(2), POINT)[1]}}};")
     first, _ = split(pi / 2, 1 << 32)

@@ -1,6 +1,6 @@
-// Flags, read and written by themselves, so no order among them is needed. A request may come
-// before the job begins (data is read, a model is built): it is kept, and what it means is decided
-// when the job says whether it can do without this process.
+// Request flags, each read and written independently, so they need no order. A request may come
+// before the job begins (data is read, a model is built): it is kept, and its meaning is decided
+// when the job declares whether it can continue without this process.
 #include "base/requests.h"
 
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ void bel_requests_end(void)
     atomic_store(&known, false);
 }
 
-// Notes that the job has learned of a request.
+// Records that the job knows of a request.
 static bool tell(bool requested)
 {
     if (requested) atomic_store(&known, true);

@@ -1,6 +1,6 @@
-// Keys of random numbers: hashes of seed, purpose and one more number. They are part of what a run
-// promises (docs/determinism.md): initial values, order of records and dropout follow from them, so
-// another key is another result for every job. Numbers from keys: philox.c.
+// Keys of random numbers: hashes of seed, purpose and one more number. They are part of a run's
+// reproducibility (docs/determinism.md): initial values, order of records and dropout depend on
+// them, so a changed key changes the result of every job. philox.c makes numbers from keys.
 #include "base/rng.h"
 
 #include <string.h>

@@ -9,8 +9,8 @@ typedef struct bel_rng_key {
     uint32_t word[2];
 } bel_rng_key;
 
-// The key of a purpose: a hash of the job's seed, a name ("init", "dropout", "shuffle" …) and an
-// extra number such as a node id, so that purposes never share numbers.
+// Makes the key of a purpose: a hash of the job's seed, a name ("init", "dropout", "shuffle" …) and
+// an extra number such as a node id, so that purposes never share numbers.
 bel_rng_key bel_rng_key_make(uint64_t seed, const char *purpose, uint64_t extra);
 
 // Four 32-bit words for counter (high, low).

@@ -1,8 +1,8 @@
-// The checks in one place for all processes that are given secrets: a supervisor (secret_file,
-// tls.key), a process that takes them from its environment, ranks of the DDL calls. Group members
-// may read a file, as deployments share keys by group; others may not. The mode that counts is
-// that of the file behind a link. A file that cannot be looked at is left to the code that opens
-// it, which has the better message.
+// Checks of secrets, shared by all processes that have them: a supervisor (secret_file, tls.key), a
+// process with a secret in its environment, ranks of the DDL calls. Group members may read a file,
+// as deployments share keys by group; others may not. The mode is that of the file a link points
+// to. A file that cannot be examined is left to the code that opens it, which has the better
+// message.
 #include "base/secret.h"
 
 #include <stdbool.h>
@@ -41,7 +41,7 @@ bel_status *bel_private_file_check(const char *path, const char *what)
         what, path, (unsigned)(about.st_mode & 07777), path);
 }
 
-// An editor leaves a newline behind it.
+// An editor leaves a newline at the end.
 bel_status *bel_secret_read(const char *path, const char *what, char **out_secret)
 {
     char *text;

@@ -1,37 +1,38 @@
-// A job's secret, which every call must show: where it comes from, what it must be like, and that
-// neither it nor a private key may be read by every user of the host.
+// A job's secret, which every call must present: its sources, its syntax, and the check that not
+// every user of the host can read it or a private key.
 #ifndef BELFRY_BASE_SECRET_H
 #define BELFRY_BASE_SECRET_H
 
 #include "belfry/status.h"
 
-// What a process says that would listen without a secret where other hosts can reach it; with
-// the length and the text of the host, and the port.
+// Message of a process that would listen without a secret where other hosts can reach it; with the
+// length and the text of the host, and the port.
 #define BEL_SECRET_MISSING                                                                         \
-    "whoever reaches %.*s port %s could take part in this job, as it has no secret; expected the " \
-    "same in the environment of all its processes: BELFRY_SECRET_FILE=belfry.secret (hint: "       \
-    "(umask 077; openssl rand -hex 32 > belfry.secret)), or the secret itself in BELFRY_SECRET"
+    "any process that reaches %.*s port %s could take part in this job, as it has no secret; "     \
+    "expected the same in the environment of all its processes: "                                  \
+    "BELFRY_SECRET_FILE=belfry.secret (hint: (umask 077; openssl rand -hex 32 > "                  \
+    "belfry.secret)), or the secret itself in BELFRY_SECRET"
 
 enum { BEL_SECRET_LEAST_BYTES = 16, BEL_SECRET_MOST_BYTES = 128 };
 
-// What the environment says: BELFRY_SECRET, or the content of the file that BELFRY_SECRET_FILE
-// names. *out_secret is "" where it says nothing; free with bel_free. INVALID_ARGUMENT: both, or
-// what the two functions below refuse; errors of files.
+// Reads the secret in BELFRY_SECRET, or in the file that BELFRY_SECRET_FILE names. *out_secret is
+// "" if both are unset; free with bel_free. INVALID_ARGUMENT: both are set, or the two functions
+// below refuse it; errors of files.
 bel_status *bel_secret_from_environment(char **out_secret) BEL_MUST_USE;
 
-// Reads a file: one line, white space behind it is not part of it. `what` names the file in
-// errors: "secret_file". Errors as above. Free with bel_free.
+// Reads a file: one line, without trailing white space. `what` names the file in errors:
+// "secret_file". Errors as above. Free with bel_free.
 bel_status *bel_secret_read(const char *path, const char *what, char **out_secret) BEL_MUST_USE;
 
 // A new secret: 32 random bytes in hexadecimal. Free with bel_free.
 bel_status *bel_secret_create(char **out_secret) BEL_MUST_USE;
 
-// INVALID_ARGUMENT: shorter or longer, or not of printing ASCII characters. `source` is where it
-// comes from: "secret_file s.txt", "environment variable BELFRY_SECRET".
+// INVALID_ARGUMENT: too short or too long, or not of printing ASCII characters. `source` names its
+// source: "secret_file s.txt", "environment variable BELFRY_SECRET".
 bel_status *bel_secret_check(const char *secret, const char *source) BEL_MUST_USE;
 
-// INVALID_ARGUMENT: users other than its owner and group may read or write the file. A file that is
-// not there is reported by the code that opens it. NULL is fine.
+// INVALID_ARGUMENT: users other than its owner and group may read or write the file. The code that
+// opens the file reports a missing one. Accepts NULL.
 bel_status *bel_private_file_check(const char *path, const char *what) BEL_MUST_USE;
 
 #endif

@@ -1,21 +1,20 @@
-// Radix sort from the lowest digit, over those bits only in which keys differ: ids of a batch
-// often come from a range of a few million and take two passes. Digits have one width, 11 bits
-// at most, whose counts stay in the first-level cache. Each pass is stable, and so is the whole;
-// the result lies in one array or the other, by the number of passes.
+// LSD radix sort, only over the bits in which keys differ: ids of a batch often are in a range of a
+// few million and need two passes. Digits have one width, at most 11 bits, whose counts stay in the
+// first-level cache. Each pass is stable, and so is the sort. The number of passes determines which
+// of the two arrays has the result.
 #include "base/sort.h"
 
 #include <string.h>
 
 enum { DIGIT_BITS = 11, KEY_BITS = 64 };
 
-// Negative keys come before others once the sign bit is turned.
+// Flips the sign bit, so that negative keys come first.
 static inline uint64_t ordered(int64_t key)
 {
     return (uint64_t)key ^ (UINT64_C(1) << (KEY_BITS - 1));
 }
 
-// One pass of a radix sort, stable: counts of each digit, sums of the counts as places, then each
-// item to its place.
+// One stable pass: counts of each digit, their prefix sums as places, then each item to its place.
 static void sort_digit(const bel_keyed *items, bel_keyed *out, int64_t n, int shift, int bits)
 {
     uint64_t mask = (UINT64_C(1) << bits) - 1;

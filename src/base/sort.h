@@ -6,11 +6,11 @@
 
 typedef struct bel_keyed {
     int64_t key;
-    uint32_t number; // whose key it is
+    uint32_t number; // position or row of the key
 } bel_keyed;
 
-// Sorts n items by key, ascending; equal keys stay in their order. `spare` has room for n more. The
-// result lies in one of the two arrays, which is returned. Time: n × (varying bits of keys / 11).
+// Sorts n items by key, ascending; equal keys keep their order. `spare` has room for n more.
+// Returns the array of the two that has the result. Time: n × (varying bits of keys / 11).
 bel_keyed *bel_sort_keyed(bel_keyed *items, bel_keyed *spare, int64_t n);
 
 #endif

@@ -1,7 +1,7 @@
-// Status objects: a code, a message that grows in front as context is added, and a trace of
-// places. The out-of-memory object is static, so that making an error can never fail; it is
-// never freed and takes no context. Where there is no memory for a context, the error stays
-// without it. Memory comes from malloc itself, as base/alloc.h would end the process.
+// Status objects: a code, a message to which context is prepended, and a trace of places. The
+// out-of-memory object is static, so that making an error can never fail; it is never freed and
+// accepts no context. Without memory for a context, the error stays without it. Memory comes from
+// malloc itself, as base/alloc.h would end the process.
 #include "belfry/status.h"
 #include "base/number.h"
 
@@ -26,17 +26,17 @@ static const char *const code_names[] = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-// What stands in a message may be a value of somebody else's and of any length. Of a longer word
-// than this its beginning and its end are shown.
+// A message may contain external values of any length. Longer words are shown by their beginning
+// and end.
 enum { LONGEST_WORD = 256, SHOWN_FIRST = 160, SHOWN_LAST = 64 };
 
-// Whether a character of UTF-8 goes on here.
+// Returns true for a continuation byte of UTF-8.
 static bool goes_on(char byte)
 {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-// Replaces the middle of a word of `length` bytes; returns the bytes behind it.
+// Replaces the middle of a word of `length` bytes; returns the bytes after it.
 static char *cut_word(char *word, size_t length)
 {
     static const char dots[] = "…";

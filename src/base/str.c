@@ -1,8 +1,8 @@
-// Strings: building, number parsing, nearest names. Formats are run once more where the first time
-// showed that there is too little room, in the "C" locale (number.c). Whole numbers are added up on
-// the negative side, where the smallest one has room. A number of floating point has 63 characters
-// at most, of those that decimal numbers, infinities and NaN are made of, so no hexadecimal one
-// passes. Words of more than 63 bytes get no suggestion.
+// Strings: building, number parsing, nearest names. A format that does not fit is run a second
+// time, in the "C" locale (number.c). Integers accumulate as negative numbers, whose range includes
+// the smallest one. A floating-point number has at most 63 characters, only those of decimal
+// numbers, infinities and NaN, so no hexadecimal one passes. Words of more than 63 bytes get no
+// suggestion.
 #include "base/str.h"
 
 #include <stdarg.h>
@@ -19,6 +19,12 @@ void bel_str_append(bel_str *str, const char *bytes, size_t length)
     if (length > 0) memcpy(str->text + str->length, bytes, length);
     str->length += length;
     str->text[str->length] = '\0';
+}
+
+char *bel_str_room(bel_str *str, size_t size)
+{
+    str->text = bel_xgrow(str->text, &str->capacity, str->length + size + 1, 1);
+    return str->text + str->length;
 }
 
 void bel_str_puts(bel_str *str, const char *text)
@@ -39,7 +45,7 @@ static void append_format(bel_str *str, const char *format, va_list args)
         bel_vsnprintf(str->text + str->length, (size_t)length + 1, format, args);
     }
     if (length > 0) str->length += (size_t)length;
-    if (str->text != NULL) str->text[str->length] = '\0'; // where the format is wrong, too
+    if (str->text != NULL) str->text[str->length] = '\0'; // even if the format is wrong
 }
 
 void bel_str_printf(bel_str *str, const char *format, ...)
@@ -153,12 +159,12 @@ int bel_utf8_bytes(const char *character)
     unsigned char first = text[0], low = 0x80, high = 0xBF;
     int more = first < 0x80 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
     if ((first >= 0x80 && first < 0xC2) || first > 0xF4) return 0;
-    if (first == 0xE0) low = 0xA0;  // longer than need be
-    if (first == 0xED) high = 0x9F; // halves of pairs
+    if (first == 0xE0) low = 0xA0;  // overlong
+    if (first == 0xED) high = 0x9F; // surrogates
     if (first == 0xF0) low = 0x90;
-    if (first == 0xF4) high = 0x8F; // behind the last character
+    if (first == 0xF4) high = 0x8F; // after the last character
     for (int i = 1; i <= more; i++) {
-        if (text[i] < low || text[i] > high) return 0; // a zero byte as well
+        if (text[i] < low || text[i] > high) return 0; // also for a zero byte
         low = 0x80, high = 0xBF;
     }
     return more + 1;

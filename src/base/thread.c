@@ -1,7 +1,7 @@
-// The team's helpers wait for a job number: they spin for a moment, since the next kernel usually
-// follows within microseconds, and then sleep on a futex. Tiles are handed out by an atomic counter
-// that carries the job number in its upper half, so that a helper that wakes late can never take a
-// tile of a job that it has not seen begin.
+// Threads and the team of a kernel. The team's helpers wait for a job number: they spin for a
+// moment, since the next kernel usually follows within microseconds, and then sleep on a futex. An
+// atomic counter assigns tiles. Its upper half is the job number, so a helper that wakes late can
+// never take a tile of a job that it has not seen begin.
 #include "base/thread.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ bool bel_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t d
     return pthread_cond_timedwait(cond, mutex, &deadline) != ETIMEDOUT;
 }
 
-// Takes tiles of job `number` until none is left.
+// Runs tiles of job `number` until all are taken.
 static void take_tiles(bel_team *team, unsigned number)
 {
     for (;;) {
@@ -105,9 +105,9 @@ static void take_tiles(bel_team *team, unsigned number)
     }
 }
 
-// A helper counts itself as sleeping before it looks a last time, bel_team_run stores the number
-// before it looks for sleepers, all sequentially consistent: so either the helper sees the number
-// or it is woken.
+// A helper increments `sleeping` before it checks the job number a last time, and bel_team_run
+// stores the number before it checks for sleepers, all sequentially consistent. So either the
+// helper sees the number or it is woken.
 static unsigned wait_for_job(bel_team *team, unsigned seen)
 {
     for (int spin = 0; spin < SPINS; spin++) {
@@ -123,8 +123,8 @@ static unsigned wait_for_job(bel_team *team, unsigned seen)
     return number;
 }
 
-// Release: what the helper's tiles wrote is there for bel_team_run, which waits for `running` to be
-// 0 (acquire).
+// Release: bel_team_run, which waits for `running` to be 0 (acquire), sees the writes of the
+// helper's tiles.
 static void *helper_main(void *argument)
 {
     bel_team *team = argument;
@@ -137,7 +137,7 @@ static void *helper_main(void *argument)
     }
 }
 
-// Starts helpers until one cannot be started.
+// Starts helpers. After an error those before it run.
 static bel_status *start_helpers(bel_team *team, size_t helpers)
 {
     team->helpers = bel_xcalloc(helpers, sizeof *team->helpers);
@@ -161,8 +161,7 @@ bel_status *bel_team_create(int thread_count, bel_team **out_team)
 bel_team *bel_team_create_some(int thread_count)
 {
     bel_team *team = bel_xcalloc(1, sizeof *team);
-    bel_status_ignore(
-        start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0)); // fewer
+    bel_status_ignore(start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0));
     return team;
 }
 
@@ -190,8 +189,8 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
             job(argument, tile);
         return;
     }
-    // Plain stores: helpers read them only with a ticket of this job in hand, which they get from
-    // `next` (acquire), stored behind them (release).
+    // Plain stores: helpers read them only after they get a ticket of this job from `next`
+    // (acquire), which is stored after them (release).
     team->job = job;
     team->argument = argument;
     team->tile_count = (uint32_t)tile_count;
@@ -201,7 +200,7 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
     atomic_store(&team->job_number, number);
     if (atomic_load(&team->sleeping) > 0) bel_linux_futex_wake_all(&team->job_number);
     take_tiles(team, number);
-    // Every helper reports back before the job's memory may change, even one that got no tile.
+    // Every helper must finish before the job's memory may change, even one without a tile.
     for (int spin = 0; atomic_load_explicit(&team->running, memory_order_acquire) > 0; spin++) {
         if (spin < SPINS) {
             bel_thread_pause();

@@ -12,11 +12,11 @@
 bel_status *bel_thread_start(pthread_t *out_thread, void *(*body)(void *),
                              void *argument) BEL_MUST_USE;
 
-// Whether `count` more threads can be started, for a library that hangs where they cannot: starts
-// them, and ends them again. RESOURCE_EXHAUSTED.
+// Checks that `count` more threads can be started, for a library that hangs otherwise: starts them,
+// and ends them again. RESOURCE_EXHAUSTED.
 bel_status *bel_thread_check_room(int count) BEL_MUST_USE;
 
-// What a loop does between two looks at what another thread may change.
+// Pauses between two checks of memory that another thread may change.
 static inline void bel_thread_pause(void)
 {
 #if defined(__x86_64__)
@@ -26,26 +26,26 @@ static inline void bel_thread_pause(void)
 #endif
 }
 
-// A condition variable on the monotonic clock.
+// Initialises a condition variable on the monotonic clock.
 void bel_cond_init(pthread_cond_t *cond);
 
 // Waits until signalled or `deadline_ns` (bel_clock_ns) is reached; false when it was reached.
 bool bel_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns);
 
-// A team: the calling thread and `thread_count - 1` helpers, which take the tiles 0 … count-1 of a
-// job in any order. A job's result must not depend on who takes which tile. Bound to the thread
-// that calls bel_team_run. A team of one has no helpers and costs nothing.
+// Team of threads: the calling thread and `thread_count - 1` helpers, which take the tiles 0 …
+// count-1 of a job in any order. A job's result must not depend on the thread of a tile. Bound to
+// the thread that calls bel_team_run. A team of one has no helpers and costs nothing.
 typedef struct bel_team bel_team;
 typedef void bel_team_job(void *argument, int64_t tile);
 
 bel_status *bel_team_create(int thread_count, bel_team **out_team) BEL_MUST_USE;
-// The same with as many helpers as can be started: for work that one thread can do, too.
+// The same without an error: if a thread cannot be started, the team is smaller.
 bel_team *bel_team_create_some(int thread_count);
 void bel_team_destroy(bel_team *team);
 int bel_team_size(const bel_team *team);
 void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t tile_count);
 
-// Cores that this process may use (its affinity mask, cut by the cgroup's quota).
+// Returns the cores that this process may use (its affinity mask, limited by the cgroup's quota).
 int bel_available_cores(void);
 
 #endif

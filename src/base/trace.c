@@ -1,11 +1,10 @@
-// Recording. The mutex is taken when a thread records for the first time and when it ends; a
-// ring is then given to the next thread that begins. `recording` tells a thread that its ring is
-// of an earlier recording and is gone. A span is written before the count that says it is there
-// (release), so that a process which is killed leaves whole spans.
+// Recorder of traces. A thread locks the mutex when it records for the first time and when it ends;
+// its ring then passes to the next thread that starts. `recording` shows a thread that its ring
+// belonged to an earlier recording and is gone. A span is written before its count (release), so a
+// killed process leaves only complete spans.
 //
-// A ring's room on the disk is made before it is mapped: a write to a mapped page without room
-// would kill the process. A thread for which there is no ring any more counts what it could not
-// record.
+// A ring's disk space is allocated before it is mapped: a write to a mapped page without space
+// would kill the process. A thread without a ring counts its lost spans.
 #include "base/trace.h"
 
 #include <errno.h>
@@ -22,13 +21,13 @@
 
 atomic_bool bel_trace_on;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards what follows
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
 static int part_file = -1;
 static bel_trace_header *header;
 static bel_trace_ring *rings[BEL_TRACE_MOST_RINGS];
-static bool taken[BEL_TRACE_MOST_RINGS]; // by a thread that lives
+static bool taken[BEL_TRACE_MOST_RINGS]; // by a live thread
 static int ring_count;
-static atomic_uint recording; // number of the recording, so that threads notice another one
+static atomic_uint recording; // number of the recording, so that threads notice a new one
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; // its destructor gives a thread's ring to the next one
@@ -36,12 +35,12 @@ static pthread_key_t key; // its destructor gives a thread's ring to the next on
 static _Thread_local struct {
     unsigned recording;
     int number;
-    bel_trace_ring *ring; // NULL: there was none left
+    bel_trace_ring *ring; // NULL: no ring was left
 } own;
 
 // --- Rings ---------------------------------------------------------------------------------------
 
-// Runs when a thread ends, with its `own` still there.
+// Runs when a thread ends, while its `own` still exists.
 static void give_ring_back(void *unused)
 {
     (void)unused;
@@ -54,10 +53,10 @@ static void give_ring_back(void *unused)
 
 static void make_key(void)
 {
-    (void)pthread_key_create(&key, give_ring_back); // without it rings are not used again
+    (void)pthread_key_create(&key, give_ring_back); // on failure rings are not reused
 }
 
-// Its room on the disk is made first: a write into a mapped page without room would be fatal.
+// Allocates its disk space first: a write to a mapped page without space would be fatal.
 static bel_trace_ring *add_ring_locked(void)
 {
     off_t offset = BEL_TRACE_PAGE + (off_t)ring_count * (off_t)sizeof(bel_trace_ring);
@@ -68,8 +67,7 @@ static bel_trace_ring *add_ring_locked(void)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-// A ring that another thread has left, or a new one; none is left when all are taken or the disk is
-// full.
+// Reuses a ring of an ended thread, or makes one; fails if all are in use or the disk is full.
 static void find_ring(void)
 {
     pthread_once(&key_once, make_key);
@@ -109,7 +107,7 @@ void bel_trace_put(const bel_trace_event *event)
 
 // --- The part file -------------------------------------------------------------------------------
 
-// A page for the header, whose room is made before it is mapped, as that of rings.
+// Maps a page for the header, whose disk space is allocated first, as for rings.
 static bel_status *open_part(const char *path)
 {
     int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,8 +1,8 @@
-// From part files to a Chrome trace: the spans, the names of tracks, and the flows, which nobody
-// records: a report and the pass that it was part of find each other by worker, chunk and time.
-// All spans are in memory and sorted once, so each is found by bisection. A part that is damaged
-// is left out with a warning, and so is a span that makes no sense, of a process killed in the
-// middle of it. Parts are removed only when the whole is written.
+// Merge of part files to a Chrome trace: the spans, the names of tracks, and the flows. Flows are
+// not recorded: worker, chunk and time match a report with the pass that included it. All spans are
+// in memory and sorted once, so each is found by bisection. A damaged part is skipped with a
+// warning. So is an inconsistent span, of a process that was killed while it wrote it. Parts are
+// removed only after the output is complete.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ typedef struct span { // an event and its row
 typedef struct trace {
     span *spans;
     size_t count, capacity;
-    int row_count; // of the parts so far
+    int row_count; // number of rows in the parts so far
     bel_file_writer *out;
     bel_str line;
     bool begun;
@@ -55,14 +55,14 @@ static void end_line(trace *t)
     bel_file_writer_write(t->out, t->line.text, t->line.length);
 }
 
-// What a device did is in a track of its own: its number and one more, or 0.
+// Returns the separate track of a device: its number and one more, or 0.
 static int track_device(const bel_trace_event *e)
 {
     return span_names[e->span].row == BEL_TRACE_OF_THREAD ? 0 : e->device;
 }
 
-// A track is a role and its index, and behind it each device that works for it, shown as a process;
-// above 0.
+// Returns the track, above 0: a role and its index, followed by each device that works for it,
+// shown as a process.
 static long long track_of(const bel_trace_event *e)
 {
     enum { MOST = (INT16_MAX + 1) * (BEL_TRACE_MOST_CARDS + 1) };
@@ -70,7 +70,7 @@ static long long track_of(const bel_trace_event *e)
            track_device(e) + 1;
 }
 
-// Microseconds, with the nanoseconds behind the point.
+// Writes microseconds, with the nanoseconds after the point.
 static void put_time(bel_str *out, const char *name, int64_t ns)
 {
     bel_str_printf(out, ",\"%s\":%lld.%03d", name, (long long)(ns / 1000), (int)(ns % 1000));
@@ -81,7 +81,7 @@ static void put_place(trace *t, const span *s)
     bel_str_printf(&t->line, ",\"pid\":%lld,\"tid\":%d", track_of(&s->e), s->row);
 }
 
-// Metadata of the track and row of `where`.
+// Writes metadata of the track and row of `where`.
 static void put_meta(trace *t, const char *name, const span *where, const char *arguments)
 {
     begin_line(t);
@@ -109,7 +109,7 @@ static void put_span(trace *t, const span *s)
     end_line(t);
 }
 
-// One end of a flow: it belongs to the span of that row that is open at `ns`.
+// Writes one end of a flow, which belongs to the span of that row that is open at `ns`.
 static void put_flow(trace *t, const char *phase, const span *s, int64_t ns)
 {
     begin_line(t);
@@ -131,7 +131,7 @@ static bool is_sound(const bel_trace_event *e)
            e->device <= BEL_TRACE_MOST_CARDS && e->begun_ns > 0 && e->ended_ns >= e->begun_ns;
 }
 
-// Rows of a device are its towers', two of each; others their thread's.
+// Returns the row: for devices their tower's, two for each; otherwise the thread's.
 static int row_of(const trace *t, const bel_trace_event *e)
 {
     bel_trace_row kind = span_names[e->span].row;
@@ -139,8 +139,8 @@ static int row_of(const trace *t, const bel_trace_event *e)
                                        : 1 + 2 * e->tower + (kind == BEL_TRACE_OF_COPIES);
 }
 
-// The last BEL_TRACE_RING spans of a thread, as a row of its own (but what a device did), on the
-// trace's clock (`lead_ns`). What was overwritten before is counted in dropped_events.
+// Reads the last BEL_TRACE_RING spans of a thread to a separate row (except those of devices), on
+// the trace's clock (`lead_ns`). Overwritten spans are counted in dropped_events.
 static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, const char *name)
 {
     uint64_t written = atomic_load(&ring->written);
@@ -149,7 +149,7 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
     size_t before = t->count;
     for (uint64_t n = first; n < written; n++) {
         bel_trace_event e = ring->events[n % BEL_TRACE_RING];
-        if (!is_sound(&e)) continue; // its process was killed in the middle of it
+        if (!is_sound(&e)) continue; // its process was killed while it wrote it
         e.begun_ns += lead_ns;
         e.ended_ns += lead_ns;
         t->spans = bel_xgrow(t->spans, &t->capacity, t->count + 1, sizeof *t->spans);
@@ -158,8 +158,8 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
     if (t->count == before) return;
     bel_str arguments = {0};
     bel_str_printf(&arguments, "\"name\":\"%s, thread %d\"", name, t->row_count);
-    bool named[BEL_TRACE_ROLE_COUNT] = {false}; // a row's name counts in one track only
-    size_t own = before;                        // the first span of the thread's own row
+    bool named[BEL_TRACE_ROLE_COUNT] = {false}; // a row's name applies in one track only
+    size_t own = before;                        // first span of the thread's row
     for (size_t i = before; i < t->count; i++) {
         const bel_trace_event *e = &t->spans[i].e;
         bool *done = &named[e->role], of_thread = span_names[e->span].row == BEL_TRACE_OF_THREAD;
@@ -174,7 +174,7 @@ static void take_ring(trace *t, const bel_trace_ring *ring, int64_t lead_ns, con
     bel_str_deinit(&arguments);
 }
 
-// A part is a page with the header, then rings; a ring that the file ends within is left out.
+// Reads a part: a page with the header, then rings; an incomplete ring at the end is skipped.
 static bel_status *take_part(trace *t, const char *path, const char *name)
 {
     char *bytes;
@@ -205,7 +205,7 @@ static bel_status *take_part(trace *t, const char *path, const char *name)
 
 // --- Flows ---------------------------------------------------------------------------------------
 
-// By kind, then reports by worker, part and begin, waits by worker and end; others as they are.
+// Orders by kind; reports by worker, part and begin; waits by worker and end; others stay in order.
 static int compare(const void *a, const void *b)
 {
     const span *x = a, *y = b;
@@ -217,7 +217,7 @@ static int compare(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-// The first span that is not before the key, of all.
+// Returns the first of all spans that is not before the key.
 static size_t lower_bound(const trace *t, const span *sought)
 {
     size_t low = 0, high = t->count;
@@ -232,14 +232,14 @@ static size_t lower_bound(const trace *t, const span *sought)
     return low;
 }
 
-// The span in which a worker says what goes into this one.
+// Returns the kind of a worker's report for this kind of pass.
 static uint8_t report_for(const span *pass)
 {
     return pass->e.span == BEL_TRACE_TABLE ? BEL_TRACE_REPORT_ROWS : BEL_TRACE_REPORT;
 }
 
-// The worker's newest report on the chunk or table when the pass began; where everybody counts, of
-// its step.
+// Returns the worker's newest report on the chunk or table when the pass began; if all workers
+// count, the report of its step.
 static const span *find_report(const trace *t, const span *pass, int worker)
 {
     span sought = {.e = {.span = report_for(pass),
@@ -256,7 +256,7 @@ static const span *find_report(const trace *t, const span *pass, int worker)
     return its_own && of_step ? found : NULL;
 }
 
-// The worker's first wait that ended behind the pass with a later version.
+// Returns the worker's first wait that ended after the pass with a later version.
 static const span *find_wait(const trace *t, const span *pass, int worker)
 {
     span sought = {
@@ -270,7 +270,7 @@ static const span *find_wait(const trace *t, const span *pass, int worker)
     return NULL;
 }
 
-// From the report to the pass that summed it, and on to the wait that its version ended.
+// Joins the report to the pass that summed it, and to the wait that its version ended.
 static void join(trace *t, const span *pass, int worker)
 {
     const span *report = find_report(t, pass, worker);
@@ -280,11 +280,11 @@ static void join(trace *t, const span *pass, int worker)
     put_flow(t, "s", report, report->e.begun_ns);
     put_flow(t, wait != NULL ? "t" : "f", pass, pass->e.begun_ns);
     if (wait == NULL) return;
-    int64_t last = wait->e.ended_ns - 1; // still in the span
+    int64_t last = wait->e.ended_ns - 1; // still inside the span
     put_flow(t, "f", wait, last > wait->e.begun_ns ? last : wait->e.begun_ns);
 }
 
-// Workers are counted by their reports; those whose bit is set in `workers` took part in the pass.
+// Counts workers by their reports; those whose bit is set in `workers` took part in the pass.
 static void write_flows(trace *t)
 {
     int worker_count = 0;
@@ -305,7 +305,7 @@ static void write_flows(trace *t)
     }
 }
 
-// --- The whole ----------------------------------------------------------------------------------
+// --- Merge --------------------------------------------------------------------------------------
 
 static int compare_tracks(const void *a, const void *b)
 {
@@ -315,7 +315,7 @@ static int compare_tracks(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-// Its name, and its place from top to bottom.
+// Writes the track's name and vertical position.
 static void write_track(trace *t, const bel_trace_event *e)
 {
     const span at = {.e = *e};
@@ -340,7 +340,7 @@ static void name_device_row(trace *t, const span *s)
     bel_str_deinit(&arguments);
 }
 
-// Each track, and the rows of devices; those of threads have names already.
+// Writes the tracks, and the rows of devices; those of threads have names already.
 static void write_tracks(trace *t)
 {
     const span **spans = bel_xcalloc(t->count + 1, sizeof *spans);
@@ -389,14 +389,14 @@ static void read_part(void *context, const char *path, const char *name)
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "left out of the trace: %s", bel_status_message(status));
     }
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // logged
     bel_free(process);
 }
 
 static void remove_part(void *context, const char *path, const char *name)
 {
     (void)context, (void)name;
-    (void)unlink(path); // one that stays is overwritten or removed by the next job
+    (void)unlink(path); // a remaining one is overwritten or removed by the next job
 }
 
 bel_status *bel_trace_clear(const char *folder)

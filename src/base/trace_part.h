@@ -1,5 +1,5 @@
-// What a part file of a trace holds: a header, then rings, each in pages of its own, however large
-// this kernel's pages are (up to 64 KiB on aarch64).
+// Layout of a trace's part file: a header, then rings, each in separate pages, whatever this
+// kernel's page size is (up to 64 KiB on aarch64).
 #ifndef BELFRY_BASE_TRACE_PART_H
 #define BELFRY_BASE_TRACE_PART_H
 
@@ -14,7 +14,7 @@ typedef struct bel_trace_header {
     uint64_t magic;
     uint32_t event_bytes, ring_events;
     _Atomic int64_t lead_ns; // added to all times
-    _Atomic int64_t lost;    // spans of threads that got no ring
+    _Atomic int64_t lost;    // spans of threads without a ring
 } bel_trace_header;
 
 typedef struct bel_trace_ring {

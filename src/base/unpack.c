@@ -1,9 +1,9 @@
-// libdeflate unpacks a stream in one call, about twice as fast as zlib does piece by piece, but
-// must be given room for all of it. So it unpacks into memory, and zlib in pieces. A gzip stream
-// says its size, modulo 2^32, in its last bytes; a zlib stream does not. So room in memory is
-// guessed, and a stream that needs more is unpacked again with twice as much. What a stream can
-// claim is bounded by what deflate can do, 1,032 times the packed size.
-#define ZLIB_CONST // zlib may not change what it reads
+// Unpacker of gzip and zlib streams. libdeflate unpacks a stream in one call, about twice as fast
+// as zlib does piece by piece, but needs memory for all of it. It therefore unpacks to memory, and
+// zlib unpacks in pieces. A gzip stream ends with its size, modulo 2^32; a zlib stream does not.
+// Memory is therefore estimated, and a stream that needs more is unpacked again with twice as much.
+// Claimed sizes are limited to what deflate can do, 1,032 times the packed size.
+#define ZLIB_CONST // zlib may not change its input
 #include "base/unpack.h"
 
 #include <libdeflate.h>
@@ -50,7 +50,7 @@ typedef struct unpacking {
     size_t used, capacity, most;
 } unpacking;
 
-// What a stream of `size` bytes most likely needs.
+// Estimates the unpacked size of a stream of `size` bytes.
 static size_t guess(const unpacking *u, const unsigned char *packed, size_t size)
 {
     size_t most = size > SIZE_MAX / 2 / MOST_RATIO ? SIZE_MAX / 2 : size * MOST_RATIO;
@@ -59,8 +59,7 @@ static size_t guess(const unpacking *u, const unsigned char *packed, size_t size
         const unsigned char *tail = packed + size - 4;
         uint32_t said =
             tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
-        if (said >= size / 2)
-            wanted = said; // else the tail is not this stream's, or wrapped around
+        if (said >= size / 2) wanted = said; // else the tail is another stream's, or wrapped around
     }
     return (wanted < most ? wanted : most) + SPARE;
 }
@@ -72,8 +71,8 @@ static void make_room(unpacking *u, size_t room)
     u->data = bel_xrealloc(u->data, u->capacity + 1);
 }
 
-// One gzip member or zlib stream at the beginning of `packed`. INSUFFICIENT_SPACE: it is more than
-// may be, or most likely so, which is not tried.
+// Unpacks one gzip member or zlib stream at the beginning of `packed`. INSUFFICIENT_SPACE: it is
+// larger than allowed, or probably so, and is then not tried.
 static enum libdeflate_result unpack_one(unpacking *u, const unsigned char *packed, size_t size,
                                          size_t *out_taken)
 {
@@ -129,7 +128,7 @@ bel_status *bel_unpack(const char *path, const void *packed, size_t size, char *
 
 // --- In pieces -----------------------------------------------------------------------------------
 
-// zlib counts what it is given in 32 bits, so a stream of gigabytes is handed over in parts.
+// zlib counts its input in 32 bits, so a stream of gigabytes is passed in parts.
 static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
                               const unsigned char *packed, size_t size, bel_unpack_take *take,
                               void *user)
@@ -146,7 +145,7 @@ static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
         int result = inflate(stream, Z_NO_FLUSH);
         bool whole = result == Z_STREAM_END;
         left = size - (size_t)(stream->next_in - packed);
-        // Without room left it says Z_BUF_ERROR only where there is no more to read, either.
+        // Without room left it returns Z_BUF_ERROR only if there is also no more input.
         if (result != Z_OK && !whole) {
             status = result == Z_MEM_ERROR ? no_memory(path) : corrupt(path, gzip);
             break;

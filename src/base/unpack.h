@@ -1,6 +1,6 @@
-// Packed data that lies in memory as a whole: gzip, also of several members one behind the other,
-// and zlib streams. What it becomes is in memory as well, or, where that is too much, handed over
-// in pieces. What stands behind the last gzip member and begins none is left out, as gzip does.
+// Unpacking of data in memory: gzip, also with several members, and zlib streams. The result is in
+// memory, too, or, if that is too much, is passed in pieces. Bytes after the last gzip member that
+// begin no member are ignored, as gzip does.
 #ifndef BELFRY_BASE_UNPACK_H
 #define BELFRY_BASE_UNPACK_H
 
@@ -10,23 +10,23 @@
 
 #include "belfry/status.h"
 
-// What its first bytes say: gzip has a magic, a zlib stream only a header that fits, as one of 32
-// files may by chance.
+// Detect the format by the first bytes: gzip has a magic; a zlib stream only has a plausible
+// header, as one of 32 other files has by chance.
 bool bel_is_gzip(const void *data, size_t size);
 bool bel_is_zlib(const void *data, size_t size);
 
-// Unpacks it all, with one zero byte behind it; free with bel_free. DATA_LOSS, with `path` in
-// front: truncated or corrupt, checksums included.
+// Unpacks all of it, followed by one zero byte; free with bel_free. DATA_LOSS, with `path` first:
+// truncated or corrupt, checksums included.
 bel_status *bel_unpack(const char *path, const void *packed, size_t size, char **out_data,
                        size_t *out_size) BEL_MUST_USE;
 
-// The same for at most `most` bytes: *out_data is NULL when there are more, or when the packed
-// bytes' number or end says so, which need not be right.
+// The same for at most `most` bytes: *out_data is NULL if there are more, or if the packed size or
+// the size at its end indicates that, possibly wrongly.
 bel_status *bel_unpack_at_most(const char *path, const void *packed, size_t size, size_t most,
                                char **out_data, size_t *out_size) BEL_MUST_USE;
 
-// Gives what it becomes to `take`, piece by piece in its order: little memory, but slower. Returns
-// what `take` has failed with as it is.
+// Passes the result to `take`, piece by piece in order: little memory, but slower. Returns errors
+// of `take` unchanged.
 typedef bel_status *bel_unpack_take(void *user, const void *data, size_t size);
 bel_status *bel_unpack_to(const char *path, const void *packed, size_t size, bel_unpack_take *take,
                           void *user) BEL_MUST_USE;

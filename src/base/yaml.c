@@ -1,8 +1,8 @@
-// The only file that knows libyaml. Its events are turned into a tree by a recursive descent,
-// whose depth is limited because the text comes from users. Nodes and texts lie in the
-// document's arena and go with it. The limit of keys bounds the search for those that come
-// twice, which compares each with all before it. For text that cannot be decoded libyaml gives a
-// byte alone; its line and column are counted here.
+// YAML through libyaml; no other file includes it. A recursive descent turns its events into a
+// tree. The depth is limited because the text comes from users. Nodes and texts are in the
+// document's arena. The limit of keys bounds the search for duplicates, which compares each with
+// all before it. For text that cannot be decoded libyaml gives only a byte offset; the line and
+// column are computed here.
 #include "base/yaml.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static bel_status *error_at(const bel_yaml *yaml, yaml_mark_t mark, const char *
                    mark.column + 1, message);
 }
 
-// libyaml gives a line and a column for what it could scan, but only a byte offset for text that it
-// could not even decode.
+// libyaml gives a line and a column for text that it could scan, but only a byte offset for text
+// that it could not decode.
 static bel_status *syntax_error(const reader *r)
 {
     const yaml_parser_t *parser = &r->parser;
@@ -66,7 +66,7 @@ static bel_status *next_event(reader *r, yaml_event_t *out_event)
     return yaml_parser_parse(&r->parser, out_event) == 1 ? NULL : syntax_error(r);
 }
 
-// The arrays of a node double at every power of two; what they leave behind stays in the arena.
+// The arrays of a node double at every power of two; the old ones stay in the arena.
 static void append_child(bel_arena *arena, bel_yaml_node *parent, const bel_yaml_node *key,
                          const bel_yaml_node *value)
 {
@@ -87,7 +87,7 @@ static void append_child(bel_arena *arena, bel_yaml_node *parent, const bel_yaml
     parent->count = count + 1;
 }
 
-// What settings never need, and what could make a small file large.
+// Refuses features that settings never need, and that could make a small file large.
 static bel_status *refuse_extras(const reader *r, const yaml_event_t *event)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
@@ -127,7 +127,7 @@ static bel_status *read_sequence(reader *r, int depth, bel_yaml_node *node)
     }
 }
 
-// A key that stands twice is a mistake, of which YAML would keep the second in silence.
+// Refuses a duplicate key, of which YAML would silently keep the second.
 static bel_status *check_key(const reader *r, const bel_yaml_node *mapping,
                              const bel_yaml_node *key)
 {
@@ -139,13 +139,13 @@ static bel_status *check_key(const reader *r, const bel_yaml_node *mapping,
     }
     for (size_t i = 0; i < mapping->count; i++) {
         if (strcmp(mapping->keys[i]->text, key->text) != 0) continue;
-        return bel_yaml_error(r->yaml, key, "key \"%s\" is already there in line %d", key->text,
+        return bel_yaml_error(r->yaml, key, "key \"%s\" already exists in line %d", key->text,
                               mapping->keys[i]->line);
     }
     return NULL;
 }
 
-// Children come in turn: a key, its value.
+// Children alternate: a key, its value.
 static bel_status *read_mapping(reader *r, int depth, bel_yaml_node *node)
 {
     const bel_yaml_node *key = NULL; // read, and waiting for its value

@@ -1,7 +1,7 @@
-// best.json, and an evaluator's hold. Neither decides anything: the master knows the best from the
-// recorded evaluations (master/best.c) and states it here, for retention and for whoever reads the
-// folder. A file that cannot be read keeps old checkpoints from being removed, so that no best one
-// goes by mistake; the next best replaces it.
+// best.json, and an evaluator's hold. This file decides nothing: the master chooses the best from
+// the recorded evaluations (master/best.c) and writes it here for retention and for readers of the
+// folder. If best.json cannot be read, retention removes no old checkpoints, so that no best one is
+// lost by mistake; the next best replaces the file.
 #include "checkpoint/best.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ bel_status *bel_ckpt_best_write(const char *model_dir, const bel_ckpt_best *best
     return status;
 }
 
-// A value that was not finite is null, and read as NaN.
+// null stands for a value that was not finite, and is read as NaN.
 static bel_status *take(const bel_json_value *root, const char *path, bel_ckpt_best *out_best)
 {
     const char *metric, *goal, *evaluation;
@@ -69,14 +69,15 @@ static bel_status *take(const bel_json_value *root, const char *path, bel_ckpt_b
     return NULL;
 }
 
-// A file's text, for bel_free; NULL: there is none. Small and replaced as a whole, never rewritten.
+// Reads a whole file, for bel_free; NULL: no file. The file is small and always replaced
+// atomically.
 static bel_status *read_text(const char *path, char **out_text)
 {
     bel_mapping bytes;
     *out_text = NULL;
     bel_status *status = bel_mapping_open(path, &bytes);
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status); // there is none
+        bel_status_ignore(status); // absent
         return NULL;
     }
     if (status != NULL) return status;
@@ -113,7 +114,7 @@ bel_status *bel_ckpt_best_forget(const char *model_dir)
     return remove_file(model_dir, BEL_BEST_FILE);
 }
 
-// --- An evaluator's ------------------------------------------------------------------------------
+// --- The evaluator's hold ------------------------------------------------------------------------
 
 bel_status *bel_ckpt_hold(const char *model_dir, int64_t step)
 {

@@ -1,8 +1,7 @@
-// Commit: the master puts what the shards reported into a manifest and makes the checkpoint
-// visible.
+// Commit: the master merges the shards' reports into a manifest and makes the checkpoint visible.
 //
-// What must stay true: everything in the folder is on disk before the rename, and a kill at any
-// moment leaves the checkpoints that were visible before.
+// Invariant: everything in the folder is on disk before the rename, and a kill at any moment leaves
+// the checkpoints that were visible before.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@
 
 // --- From shards to a manifest ------------------------------------------------------------------
 
-// Puts file i of the manifest from shard i, in whatever order the shards came.
+// Fills file i of the manifest from shard i; shards may be in any order.
 static bel_status *describe_files(bel_ckpt_shard *const *shards, int shard_count, bel_arena *arena,
                                   bel_manifest *manifest)
 {
@@ -43,7 +42,7 @@ static bel_status *describe_files(bel_ckpt_shard *const *shards, int shard_count
     return NULL;
 }
 
-// `runs` are those of one tensor, by first element.
+// `runs` are one tensor's runs, by first element.
 static bel_status *describe_tensor(const bel_ckpt_run *const *runs, size_t run_count,
                                    bel_arena *arena, bel_manifest_tensor *tensor)
 {
@@ -81,7 +80,7 @@ static bel_status *describe_tensor(const bel_ckpt_run *const *runs, size_t run_c
     return NULL;
 }
 
-// Runs are sorted by name, so those of one tensor are neighbours.
+// Runs are sorted by name, so one tensor's runs are neighbours.
 static bel_status *describe_tensors(const bel_ckpt_run *const *runs, size_t run_count,
                                     bel_arena *arena, bel_manifest *manifest)
 {
@@ -105,7 +104,7 @@ static bool same_columns(const bel_ckpt_table_run *a, const bel_ckpt_table_run *
     return true;
 }
 
-// `parts` are those of one table, by shard.
+// `parts` are one table's parts, by shard.
 static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t part_count,
                                   int shard_count, bel_arena *arena, bel_manifest_table *table)
 {
@@ -133,7 +132,7 @@ static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t
                    head->name, shard_count, part_count);
 }
 
-// As with tensors: parts of one table are neighbours.
+// Parts are sorted like runs: one table's parts are neighbours.
 static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_t part_count,
                                    int shard_count, bel_arena *arena, bel_manifest *manifest)
 {
@@ -147,7 +146,7 @@ static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_
     return NULL;
 }
 
-// The manifest, with the digest, from what the shards reported; texts stay the shards'.
+// Fills the manifest, with the digest, from the shards' reports; texts stay the shards'.
 static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
                             int shard_count, bel_arena *arena, bel_manifest *manifest)
 {
@@ -172,8 +171,8 @@ static bel_status *write_manifest(const char *folder, const bel_manifest *manife
     bel_str text = {0};
     char *path = bel_path_join(folder, BEL_MANIFEST_NAME);
     bel_manifest_write(manifest, &text);
-    // What could not be read back (a setting that is not UTF-8, a setting twice) is found now and
-    // not at the next start.
+    // Finds unreadable contents (a setting that is not UTF-8 or is set twice) now and not at the
+    // next start.
     bel_manifest parsed;
     bel_status *status = NULL;
     if (text.length > BEL_MANIFEST_MAX_BYTES) {
@@ -194,9 +193,9 @@ static bel_status *write_manifest(const char *folder, const bel_manifest *manife
     return status;
 }
 
-// Renames the folder to its final name. A rename does not replace a folder with content, so a
-// checkpoint of the same step steps aside first; it comes back when the rename fails, and readers
-// take it from there when this process is killed in between.
+// Renames the folder to its final name. A rename does not replace a non-empty folder, so a
+// checkpoint of the same step steps aside first. It comes back if the rename fails. If the process
+// is killed between the two renames, readers use the one that stepped aside.
 static bel_status *publish(const char *model_dir, const char *folder, const char *final_folder)
 {
     BEL_TRY(bel_dir_sync(folder));
@@ -204,7 +203,7 @@ static bel_status *publish(const char *model_dir, const char *folder, const char
     bel_fault_point("checkpoint_before_rename");
     bel_status *status = bel_file_rename(folder, final_folder);
     if (status != NULL) {
-        bel_status_ignore(bel_ckpt_step_back(final_folder)); // readers find it where it is
+        bel_status_ignore(bel_ckpt_step_back(final_folder)); // readers find it stepped aside
         return status;
     }
     bel_fault_point("checkpoint_after_rename");
@@ -226,7 +225,7 @@ bel_status *bel_ckpt_commit(const char *model_dir, const char *folder, const bel
         *out_digest = manifest.digest;
     } else {
         status = bel_status_wrap(status, __FILE__, __LINE__, "checkpoint %s", final_folder);
-        bel_status_ignore(bel_dir_remove(folder)); // frees its space; the first error says more
+        bel_status_ignore(bel_dir_remove(folder)); // frees its space
     }
     bel_free(final_folder);
     bel_arena_destroy(arena);

@@ -1,10 +1,9 @@
-// Grain hashes and the digest over them. Shards hash their own pieces and rows, and the master
-// joins what they report without reading a file: that is why a grain is the unit, why cuts lie
-// at grain borders only, and why rows are added up instead of being hashed in the order of their
-// keys.
+// Grain hashes and the digest over them. Shards hash their pieces and rows, and the master merges
+// the reports without reading a file. For that, the unit is a grain, cuts are only at grain
+// borders, and rows are added up instead of being hashed in the order of their keys.
 //
-// The caller sorts; each name's head is hashed once, with its first run. Nothing here may change
-// without a new format version: the digest is what runs are compared by.
+// The caller sorts; each name's head is hashed once, with its first run. A change here needs a new
+// format version, since runs are compared by the digest.
 #include "checkpoint/digest.h"
 
 #include <stdbool.h>
@@ -31,8 +30,8 @@ void bel_ckpt_hash_grains(bel_dtype dtype, const void *data, int64_t count, uint
     }
 }
 
-// By name, then by place in the tensor; the shard decides between two that claim one place, which
-// is refused later, so that the message is the same each time.
+// Orders by name, then by place in the tensor. The shard decides between two that claim one place.
+// They are refused later, and this order makes the message deterministic.
 static int compare_runs(const void *a, const void *b)
 {
     const bel_ckpt_run *left = *(const bel_ckpt_run *const *)a;
@@ -48,12 +47,12 @@ void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count)
     if (run_count > 0) qsort(runs, run_count, sizeof *runs, compare_runs);
 }
 
-// Once for each tensor, before the hashes of its grains, wherever these come from.
+// Runs once for each tensor, before the hashes of its grains, whichever shards hold these.
 static void hash_head(bel_hasher *hasher, const bel_ckpt_run *run)
 {
     const char *dtype = bel_dtype_name(run->dtype);
     uint32_t rank = (uint32_t)run->shape.rank;
-    bel_hasher_update(hasher, run->name, strlen(run->name) + 1); // with the zero byte
+    bel_hasher_update(hasher, run->name, strlen(run->name) + 1); // including the zero byte
     bel_hasher_update(hasher, dtype, strlen(dtype) + 1);
     bel_hasher_update(hasher, &rank, sizeof rank);
     bel_hasher_update(hasher, run->shape.dims, rank * sizeof run->shape.dims[0]);
@@ -73,7 +72,7 @@ void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64
         bel_ckpt_add_hash(sum, bel_hash128_of(rows + i * width, row_bytes, (uint64_t)keys[i]));
 }
 
-// By name, then by shard.
+// Orders by name, then by shard.
 static int compare_tables(const void *a, const void *b)
 {
     const bel_ckpt_table_run *left = *(const bel_ckpt_table_run *const *)a;
@@ -88,7 +87,7 @@ void bel_ckpt_sort_tables(const bel_ckpt_table_run **tables, size_t table_count)
     if (table_count > 0) qsort(tables, table_count, sizeof *tables, compare_tables);
 }
 
-// The parts of one table. That they agree about its columns is checked when they are committed.
+// Hashes the parts of one table. The commit checks that their columns agree.
 static void hash_table(bel_hasher *hasher, const bel_ckpt_table_run *const *parts, size_t count)
 {
     const bel_ckpt_table_run *head = parts[0];

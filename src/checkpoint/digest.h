@@ -1,10 +1,10 @@
-// The digest of a checkpoint: one number that says which bits the tensors hold, whatever the number
-// of shards and the layout of the files. docs/formats/checkpoint.md defines it:
+// Digest of a checkpoint: one number that identifies the bits of its tensors, independently of the
+// number of shards and the layout of the files. docs/formats/checkpoint.md defines it:
 //
 // XXH3-128 over, for each tensor in byte order of names: name, zero byte, dtype name, zero byte,
-// rank (u32), each dimension (i64), then the XXH3-64 of each run of BEL_GRAIN elements (u64);
-// integers are little-endian. Pieces begin at grain borders, so whoever holds a piece can hash its
-// grains alone. Tables follow: a sum of row hashes for each column.
+// rank (u32), each dimension (i64), then the XXH3-64 of each run of BEL_GRAIN elements (u64).
+// Integers are little-endian. Pieces begin at grain borders, so the process that holds a piece can
+// hash its grains without the others. Tables follow: a sum of row hashes for each column.
 #ifndef BELFRY_CHECKPOINT_DIGEST_H
 #define BELFRY_CHECKPOINT_DIGEST_H
 
@@ -18,22 +18,22 @@
 typedef struct bel_ckpt_run {
     const char *name;
     bel_dtype dtype;
-    bel_shape shape; // of the whole tensor
+    bel_shape shape; // shape of the whole tensor
     int64_t first;
     int64_t count;
-    const uint64_t *grain_hashes; // bel_ckpt_grain_count(count) of them
-    int shard_index;              // whose file holds it
+    const uint64_t *grain_hashes; // bel_ckpt_grain_count(count) entries
+    int shard_index;              // shard whose file holds the run
 } bel_ckpt_run;
 
 // A shard's part of a table. A row's hash is seeded with its key, and hashes are added modulo
-// 2^128: the sum of a whole column is the sum over shards, whoever holds which row.
+// 2^128: the sum of a whole column is the sum over shards, whichever shard holds a row.
 typedef struct bel_ckpt_table_run {
     const char *name;
     int width;
     int column_count;
     const char *const *columns;
     int64_t row_count;
-    const bel_hash128 *sums; // by column
+    const bel_hash128 *sums; // for each column
     int shard_index;
 } bel_ckpt_table_run;
 
@@ -42,7 +42,7 @@ void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64
                         bel_hash128 *sum);
 void bel_ckpt_add_hash(bel_hash128 *sum, bel_hash128 hash); // modulo 2^128
 
-// Grains in `count` elements that begin at a grain border; the last one may be short.
+// Number of grains in `count` elements that begin at a grain border. The last grain may be short.
 size_t bel_ckpt_grain_count(int64_t count);
 
 // Hashes the grains of `count` elements that begin at a grain border.
@@ -54,7 +54,7 @@ void bel_ckpt_sort_runs(const bel_ckpt_run **runs, size_t run_count);
 // Sorts by name, then by shard.
 void bel_ckpt_sort_tables(const bel_ckpt_table_run **tables, size_t table_count);
 
-// The digest of sorted runs, which together make up whole tensors and tables.
+// Digest of sorted runs, which together cover whole tensors and tables.
 bel_hash128 bel_ckpt_digest_runs(const bel_ckpt_run *const *runs, size_t run_count,
                                  const bel_ckpt_table_run *const *tables, size_t table_count);
 

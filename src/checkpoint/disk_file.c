@@ -1,7 +1,7 @@
-// Files read at any place: open, pread until complete, checksum in blocks. The size is that at
-// opening: a file that becomes shorter afterwards is reported as data loss, one that becomes
-// longer is not noticed. An error of the disk counts as data loss, too, so that a reader may
-// pass over this checkpoint and take an older one.
+// File reads at any offset: open, pread until complete, checksum in blocks. The size is that at
+// opening: a file that becomes shorter later is reported as data loss, one that becomes longer is
+// not noticed. A disk error also counts as data loss, so that a reader may skip this checkpoint and
+// use an older one.
 #include "checkpoint/disk_file.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { CHECKSUM_BLOCK_BYTES = 1 << 20 };
 
 bel_status *bel_disk_file_open(const char *path, bel_disk_file *out_file)
 {
-    // O_NONBLOCK: a pipe in the place of a file is refused below instead of waited for.
+    // O_NONBLOCK: a pipe instead of a file is refused below without waiting for it.
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
     struct stat info;

@@ -1,6 +1,6 @@
-// What is read is checked as by any reader: the manifest by its own checksum, a file that is here
-// already by size and CRC-32C before it counts as whole. Folders hold what two checkpoints at most
-// have left, and nothing in them is trusted for its name: another run may have had the same steps.
+// Fetched files get the checks of any reader: a manifest must match its checksum, and a file that
+// is already present must match size and CRC-32C to count as complete. Folders hold the files of at
+// most two checkpoints. A file's name proves nothing: another run may have had the same steps.
 #include "checkpoint/files.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_whole(const char *folder, const bel_manifest_file *expected)
     bool same = status == NULL && file.size_bytes == expected->size_bytes;
     if (same) status = bel_disk_file_crc32c(&file, &crc);
     bool whole = same && status == NULL && crc == expected->crc32c;
-    bel_status_ignore(status); // then it is not
+    bel_status_ignore(status); // then the file is not complete
     bel_disk_file_close(&file);
     bel_free(path);
     return whole;
@@ -90,7 +90,7 @@ void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_
     *out_crc32c = shard->file_crc32c;
 }
 
-// What cannot be removed costs room and harms nothing: a file counts by what is in it.
+// A folder that cannot be removed takes space and does no harm: files are checked by content.
 static void tidy(const char *folder, int64_t step)
 {
     int64_t *steps = NULL;
@@ -106,7 +106,7 @@ static void tidy(const char *folder, int64_t step)
         bel_free(path);
     }
     if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // reported
     bel_free(steps);
 }
 

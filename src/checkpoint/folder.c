@@ -1,11 +1,11 @@
-// The model folder: which checkpoints there are, which go, and what dead runs left behind. Names
-// alone say what a folder is, so nothing has to be opened or locked to list them, and a kill at
-// any moment leaves a name that means something (folder.h).
+// The model folder: lists checkpoints, removes old ones, and cleans up after dead runs. The name
+// defines the state of a folder, so listing needs no open or lock, and a kill at any moment leaves
+// a valid name (folder.h).
 //
-// Only the job's master removes. A temporary folder goes when its generation and incarnation are
-// not above the caller's: a master that was replaced must not remove what its successor is
-// writing. What cannot be removed is said, stays, and is tried again at the next save. Retention
-// goes by the time of the manifest, which is not written again after the commit.
+// Only the job's master removes folders. It removes a temporary folder whose generation and
+// incarnation are not above the master's: a master that was replaced must not remove its
+// successor's. A folder that cannot be removed is reported, stays, and is tried again at the next
+// save. Retention uses the time of the manifest, which is not written again after the commit.
 #include "checkpoint/folder.h"
 
 #include <stdbool.h>
@@ -45,8 +45,8 @@ char *bel_ckpt_find_folder(const char *model_dir, int64_t step)
 
 // --- Stepping aside -----------------------------------------------------------------------------
 
-// `to` is replaced. A folder there that cannot be removed is renamed, to be removed later: no save
-// fails on what an earlier one has left.
+// Renames `from`, replacing `to`. If `to` is a folder that cannot be removed, it is renamed and
+// removed later: leftovers make no save fail.
 static bel_status *rename_if_there(const char *from, const char *to)
 {
     enum { MOST_NAMES = 1000 };
@@ -59,7 +59,7 @@ static bel_status *rename_if_there(const char *from, const char *to)
         if (moved) break;
     }
     if (bel_file_exists(to)) return status;
-    bel_status_ignore(status); // there is room
+    bel_status_ignore(status); // `to` is free
     return bel_file_rename(from, to);
 }
 
@@ -89,7 +89,7 @@ bel_status *bel_ckpt_remove_replaced(const char *folder)
 
 // --- Names --------------------------------------------------------------------------------------
 
-// Reads decimal digits and moves on; false when there are none or too many.
+// Reads decimal digits and advances. Returns false if there are no digits or too many.
 static bool take_number(const char **text, int64_t *out_number)
 {
     size_t digits = strspn(*text, "0123456789");
@@ -106,7 +106,7 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
-// "ckpt-00001000…": the step and what stands behind it.
+// Splits "ckpt-00001000…" into the step and the rest.
 static bool parse_name(const char *name, int64_t *out_step, const char **out_rest)
 {
     if (!take_word(&name, prefix) || strspn(name, "0123456789") < 8) return false;
@@ -136,7 +136,8 @@ bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step)
     return named;
 }
 
-// ".removed", or with a number after ".replaced" or ".removed" where that one was in the way.
+// Matches ".removed", and ".replaced" or ".removed" followed by ".removed" and a number, for a name
+// that was taken.
 static bool is_removed(const char *rest)
 {
     if (strcmp(rest, removed_suffix) == 0) return true;
@@ -145,9 +146,9 @@ static bool is_removed(const char *rest)
     return take_word(&rest, removed_suffix) && take_number(&rest, &number) && rest[0] == '\0';
 }
 
-// What nobody needs any more: a removal that was interrupted, a replaced checkpoint with its
-// successor in place, and the temporary folder of a master that is not younger than this one. A
-// master writes one checkpoint at a time, so its own folder is left over from a failure too.
+// Whether a folder is obsolete: an interrupted removal, a replaced checkpoint whose successor is in
+// place, or the temporary folder of a master that is not younger than this one. A master writes one
+// checkpoint at a time, so this master's folder is the leftover of a failure.
 static bool is_leftover(const char *model_dir, const char *name, int64_t generation,
                         int64_t incarnation)
 {
@@ -167,8 +168,8 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
             (its_generation == generation && its_incarnation <= incarnation));
 }
 
-// What cannot be removed (a file that is open on NFS, a mount) costs room and harms nothing: it is
-// said and stays. Who removed a checkpoint has said it of that one already.
+// Reports a folder that cannot be removed (a file that is open on NFS, a mount). It takes space and
+// does no harm.
 static void say_stays(bel_log_level level, bel_status *status)
 {
     if (status == NULL) return;
@@ -176,7 +177,8 @@ static void say_stays(bel_log_level level, bel_status *status)
     bel_status_destroy(status);
 }
 
-// What cannot be removed is no error; a removal that was begun before (".removed") was said then.
+// A folder that cannot be removed is no error. For an interrupted removal (".removed") the remover
+// already warned.
 static bel_status *remove_leftovers(const char *model_dir, int64_t generation, int64_t incarnation)
 {
     char **names;
@@ -210,7 +212,7 @@ bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generati
     char *folder =
         bel_strf("%s.tmp-g%lld-i%lld", path, (long long)generation, (long long)incarnation);
     bel_free(path);
-    bel_status *status = bel_dir_remove(folder); // unlike other leftovers it is in the way
+    bel_status *status = bel_dir_remove(folder); // unlike other leftovers it blocks the save
     if (status == NULL) status = bel_dir_create(folder);
     if (status != NULL) {
         bel_free(folder);
@@ -246,14 +248,14 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps, size_t *ou
 
 // --- Removal ------------------------------------------------------------------------------------
 
-// Renames before it removes, so that nobody ever sees a part of a checkpoint.
+// Renames before it removes, so that no reader sees a partial checkpoint.
 static bel_status *remove_in_one(const char *folder, const char *removed)
 {
     BEL_TRY(rename_if_there(folder, removed));
     return bel_dir_remove(removed);
 }
 
-// The one that stepped aside first: else a kill in between would leave it as the checkpoint.
+// Removes the one that stepped aside first: otherwise a kill in between would restore it.
 static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
 {
     char *folder = bel_ckpt_folder_path(model_dir, step);
@@ -267,7 +269,7 @@ static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
     return status;
 }
 
-// When a checkpoint was committed: the time of its manifest, which nothing writes later.
+// Reads the commit time: that of the manifest, which is not written again.
 static bool commit_time(const char *folder, double *out_seconds)
 {
     char *manifest = bel_path_join(folder, BEL_MANIFEST_NAME);
@@ -285,8 +287,8 @@ static bool is_among(int64_t step, const int64_t *steps, int count)
     return false;
 }
 
-// The `count` oldest go, by step; with a period the first of them stays, and then each one that was
-// committed at least that long after the last that stays. Those of `kept` stay besides.
+// Removes the `count` oldest, by step. With a period it keeps the first of them, and then each one
+// committed at least that long after the last one kept. It also keeps those of `kept`.
 static void retain(const char *model_dir, const int64_t *steps, size_t count,
                    double keep_every_n_hours, const int64_t *kept, int kept_count)
 {

@@ -1,9 +1,9 @@
-// Names in a model folder, for the files of this room.
+// Names in a model folder, private to src/checkpoint.
 //
 //   ckpt-00001000               a checkpoint: complete when it was renamed to this
 //   ckpt-00001000.tmp-g0-i0     being written by generation 0, incarnation 0 of the master
 //   ckpt-00001000.replaced      stepped aside for a new one of the same step; counts as the
-//                               checkpoint while there is none (the commit was killed between its
+//                               checkpoint until that one exists (the commit was killed between its
 //                               two renames)
 //   ckpt-00001000.removed       on its way out: a removal never leaves half a checkpoint visible
 #ifndef BELFRY_CHECKPOINT_FOLDER_H
@@ -17,15 +17,15 @@
 // "<model_dir>/ckpt-<8-digit step>"; free with bel_free.
 char *bel_ckpt_folder_path(const char *model_dir, int64_t step);
 
-// Where the checkpoint of a listed step lies: as above, or stepped aside. Free with bel_free.
+// Path of the checkpoint of a listed step: as above, or stepped aside. Free with bel_free.
 char *bel_ckpt_find_folder(const char *model_dir, int64_t step);
 
-// The step that the name of a checkpoint's folder says, in place or stepped aside; false: the
-// folder has another name.
+// Reads the step from the name of a checkpoint's folder, in place or stepped aside. Returns false
+// for any other name.
 bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step);
 
-// Lets a checkpoint step aside for a new one and come back, or removes what stepped aside. All
-// three are fine when there is nothing to do.
+// Lets a checkpoint step aside for a new one, lets it come back, or removes the one that stepped
+// aside. All three succeed if there is nothing to do.
 bel_status *bel_ckpt_step_aside(const char *folder) BEL_MUST_USE;
 bel_status *bel_ckpt_step_back(const char *folder) BEL_MUST_USE;
 bel_status *bel_ckpt_remove_replaced(const char *folder) BEL_MUST_USE;

@@ -1,6 +1,6 @@
-// Finding a piece of an array in an opened shard file, with the checks that it is what the manifest
-// says: pieces of dense variables (reader.c) and blocks of tables (table_reader.c) are found alike,
-// and what was found is counted, so that a file with more in it than the manifest knows is noticed.
+// Finds a piece of an array in an opened shard file, and checks it against the manifest. Pieces of
+// dense variables (reader.c) and blocks of tables (table_reader.c) are found alike. The reader
+// counts the pieces found, to notice a file with more in it than the manifest names.
 #include "checkpoint/reader.h"
 
 bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,

@@ -1,11 +1,10 @@
-// The manifest, both ways: written as text, read through base/json.h with every value checked.
-// The checksum at its end is judged before anything else is believed; the checks behind it are
-// for files that somebody has made or changed by hand, so sums are guarded against overflow and
-// file names cannot lead out of the folder.
+// Writer and parser of the manifest: text out, and text in through base/json.h with every value
+// checked. The checksum at its end is checked first. The checks after it are for files made or
+// changed by hand, so sums are guarded against overflow and file names cannot leave the folder.
 //
-// Readers of the result check nothing again: they rely on ascending names (bisection) and on
-// pieces that cover each tensor without a gap. Version 2 is written only where there are tables,
-// so that older versions of Belfry go on reading all other checkpoints.
+// Users of the result check nothing again: they rely on ascending names (bisection) and on pieces
+// that cover each tensor without a gap. Version 2 is written only for checkpoints with tables, so
+// that older versions of Belfry still read all others.
 #include "checkpoint/manifest.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 static const char format_name[] = "belfry-checkpoint";
 
-// The end of the file: a member with the checksum of all bytes before it.
+// End of the file: a member with the checksum of all bytes before it.
 static const char seal_head[] = "  \"crc32c\": \"";
 static const char seal_tail[] = "\"\n}\n";
 enum { CRC_DIGITS = 8, SEAL_BYTES = sizeof seal_head - 1 + CRC_DIGITS + sizeof seal_tail - 1 };
@@ -97,7 +96,7 @@ static void write_table(bel_str *out, const bel_manifest_table *table, int file_
     bel_str_puts(out, "]}");
 }
 
-// Only where there are tables: other checkpoints are what they were before there were any.
+// Writes nothing without tables: such checkpoints keep the text of version 1.
 static void write_tables(bel_str *out, const bel_manifest *manifest)
 {
     if (manifest->table_count == 0) return;
@@ -164,7 +163,7 @@ static bel_status *get_number(const manifest_parser *parser, const bel_json_valu
 {
     int64_t number;
     if (!bel_json_i64(object, member, &number)) {
-        return malformed(parser, where, member, "a whole number");
+        return malformed(parser, where, member, "an integer");
     }
     if (number < min) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: %s: \"%s\": expected at least %lld, got %lld",
@@ -174,7 +173,7 @@ static bel_status *get_number(const manifest_parser *parser, const bel_json_valu
     return NULL;
 }
 
-// `digits` lower-case hex digits, up to 16.
+// Parses `digits` lower-case hex digits, at most 16.
 static bool parse_hex(const char *text, int digits, uint64_t *out_value)
 {
     uint64_t value = 0;
@@ -185,7 +184,7 @@ static bool parse_hex(const char *text, int digits, uint64_t *out_value)
         } else if (digit >= 'a' && digit <= 'f') {
             value = value << 4 | (uint64_t)(digit - 'a' + 10);
         } else {
-            return false; // also the zero byte of a text that is too short
+            return false; // includes the zero byte of a text that is too short
         }
     }
     *out_value = value;
@@ -224,7 +223,7 @@ static bel_status *parse_head(const manifest_parser *parser, const bel_json_valu
     return NULL;
 }
 
-// A manifest of an earlier version has no batch sizes.
+// A manifest of an earlier version lacks batch sizes.
 static bel_status *parse_batch(const manifest_parser *parser, const bel_json_value *value,
                                bel_input_segment *segment)
 {
@@ -342,7 +341,7 @@ static bel_status *parse_shape(const manifest_parser *parser, const bel_json_val
     for (size_t i = 0; i < rank; i++) {
         int64_t dim;
         if (!bel_json_value_i64(bel_json_at(dims, i), &dim) || dim < 0) {
-            return malformed(parser, tensor->name, "shape", "whole numbers from 0 up");
+            return malformed(parser, tensor->name, "shape", "integers from 0 up");
         }
         if (__builtin_mul_overflow(bytes, dim, &bytes)) {
             return malformed(parser, tensor->name, "shape", "a tensor of less than 2^63 bytes");
@@ -352,7 +351,7 @@ static bel_status *parse_shape(const manifest_parser *parser, const bel_json_val
     return NULL;
 }
 
-// The pieces must follow one another and cover the tensor: [file, first, count] each.
+// Parses pieces, [file, first, count] each. They must follow one another and cover the tensor.
 static bel_status *parse_pieces(const manifest_parser *parser, const bel_json_value *value,
                                 bel_manifest_tensor *tensor)
 {
@@ -368,7 +367,7 @@ static bel_status *parse_pieces(const manifest_parser *parser, const bel_json_va
         if (bel_json_length(numbers) != 3 || !bel_json_value_i64(bel_json_at(numbers, 0), &file) ||
             !bel_json_value_i64(bel_json_at(numbers, 1), &piece->first) ||
             !bel_json_value_i64(bel_json_at(numbers, 2), &piece->count)) {
-            return malformed(parser, tensor->name, "pieces", "three whole numbers each");
+            return malformed(parser, tensor->name, "pieces", "three integers each");
         }
         if (file < 0 || file >= parser->manifest->file_count) {
             return malformed(parser, tensor->name, "pieces", "the number of a file that is listed");
@@ -448,7 +447,7 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
             good = strcmp(columns[j], name) != 0;
         if (!good) {
             return malformed(parser, table->name, "columns",
-                             "names without \"#\", none twice and none of them \"keys\"");
+                             "names without \"#\", no duplicates and no \"keys\"");
         }
         columns[i] = bel_arena_strdup(parser->arena, name);
     }
@@ -457,7 +456,7 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
     return NULL;
 }
 
-// The rows of each file.
+// Parses the row count of each file.
 static bel_status *parse_rows(const manifest_parser *parser, const bel_json_value *value,
                               bel_manifest_table *table)
 {
@@ -467,12 +466,12 @@ static bel_status *parse_rows(const manifest_parser *parser, const bel_json_valu
         return malformed(parser, table->table.name, "rows", "a number for each file");
     }
     table->rows = bel_arena_alloc(parser->arena, count * sizeof *table->rows);
-    int64_t left = INT64_MAX / 16 / table->table.width; // all of a column are below 2^63 bytes
+    int64_t left = INT64_MAX / 16 / table->table.width; // a column stays below 2^63 bytes
     for (size_t i = 0; i < count; i++) {
         int64_t *rows = &table->rows[i];
         if (!bel_json_value_i64(bel_json_at(list, i), rows) || *rows < 0 || *rows > left) {
             return malformed(parser, table->table.name, "rows",
-                             "whole numbers from 0 up, of less than 2^63 bytes together");
+                             "integers from 0 up, of less than 2^63 bytes together");
         }
         left -= *rows;
     }
@@ -485,7 +484,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-// Names of tensors ascend.
+// Bisects the tensors' ascending names.
 static bool is_tensor(const bel_manifest *manifest, const char *name)
 {
     bel_manifest_tensor key = {.name = name};
@@ -528,7 +527,7 @@ static bel_status *parse_tables(const manifest_parser *parser, const bel_json_va
     return NULL;
 }
 
-// The checksum is judged before anything else is believed.
+// Checks the checksum, before any other value is used.
 static bel_status *check_seal(const char *text, size_t length, const char *source)
 {
     size_t sealed = length < SEAL_BYTES ? 0 : length - SEAL_BYTES;

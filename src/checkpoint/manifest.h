@@ -1,6 +1,6 @@
-// manifest.json: what a checkpoint is, and where the pieces of its tensors lie. The file ends in a
-// CRC-32C of its own text, so that a flipped bit in a step or a seed is found like one in a tensor.
-// docs/formats/checkpoint.md is the normative description.
+// manifest.json: a description of a checkpoint, with the places of its tensors' pieces. The file
+// ends in a CRC-32C of its text, which detects a flipped bit in a step or a seed like one in a
+// tensor. docs/formats/checkpoint.md is the normative description.
 #ifndef BELFRY_CHECKPOINT_MANIFEST_H
 #define BELFRY_CHECKPOINT_MANIFEST_H
 
@@ -11,14 +11,14 @@
 
 #define BEL_MANIFEST_NAME "manifest.json"
 
-// The version of checkpoints without tables is 1, as ever.
+// Checkpoints without tables still have version 1.
 enum {
     BEL_MANIFEST_PLAIN_VERSION = 1,
     BEL_MANIFEST_VERSION = 2,
     BEL_MANIFEST_MAX_BYTES = 100000000,
 };
 
-// A shard's file.
+// A shard file.
 typedef struct bel_manifest_file {
     const char *name; // a plain name in the checkpoint's folder
     uint64_t size_bytes;
@@ -36,16 +36,16 @@ typedef struct bel_manifest_tensor {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
-    bel_manifest_piece *pieces; // ascending, from the first to the last element without a gap
+    bel_manifest_piece *pieces; // ascending, gapless from the first to the last element
     int piece_count;
 } bel_manifest_tensor;
 
 typedef struct bel_manifest_table {
     bel_ckpt_table table;
-    int64_t *rows; // by file
+    int64_t *rows; // rows in each file
 } bel_manifest_table;
 
-// Everything it points to lives in one arena.
+// All its pointers are into one arena.
 typedef struct bel_manifest {
     bel_ckpt_info info;
     bel_hash128 digest;
@@ -53,15 +53,15 @@ typedef struct bel_manifest {
     int file_count;
     bel_manifest_tensor *tensors; // ascending by name
     int tensor_count;
-    bel_manifest_table *tables; // ascending by name, no tensor's
+    bel_manifest_table *tables; // ascending by name; no tensor has the name
     int table_count;
 } bel_manifest;
 
 void bel_manifest_write(const bel_manifest *manifest, bel_str *out);
 
-// Parses a manifest into `arena`; `source` names it in errors. Whatever the text says, the result
-// keeps the orders, ranges and coverage promised above, or there is none. DATA_LOSS: torn, corrupt
-// or malformed. UNIMPLEMENTED: written in a later format.
+// Parses a manifest into `arena`; `source` names it in errors. For any text, a result has the
+// order, ranges and coverage promised above. DATA_LOSS: torn, corrupt or malformed. UNIMPLEMENTED:
+// written in a later format.
 bel_status *bel_manifest_parse(const char *text, size_t length, const char *source,
                                bel_arena *arena, bel_manifest *out_manifest) BEL_MUST_USE;
 

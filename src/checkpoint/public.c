@@ -1,6 +1,6 @@
-// belfry/checkpoint.h: a reader (checkpoint.h) as programs see it. It is the same struct under
-// another name, so that nothing can be said of it in two ways; programs see tensors whole, and no
-// pieces, generations or segments.
+// Implementation of belfry/checkpoint.h: a reader (checkpoint.h) as programs see it. It is the same
+// struct under another name, so the two cannot differ. Programs see whole tensors, and no pieces,
+// generations or segments.
 #include "belfry/checkpoint.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
 {
     bel_status *status = bel_ckpt_open(folder, out_reader);
     if (bel_status_code(status) != BEL_NOT_FOUND) return status;
-    if (has_manifest(folder)) { // it is a checkpoint, and a file that belongs to it is missing
+    if (has_manifest(folder)) { // a checkpoint that lacks one of its files
         bel_status *damaged = BEL_ERR(BEL_DATA_LOSS, "%s", bel_status_message(status));
         bel_status_destroy(status);
         return damaged;
@@ -30,7 +30,7 @@ bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
     bel_status_ignore(status); // it may be a model's folder
     BEL_TRY(bel_ckpt_open_latest(folder, out_reader));
     if (*out_reader != NULL) return NULL;
-    return BEL_ERR(BEL_NOT_FOUND, "%s is no checkpoint, and there is none in it", folder);
+    return BEL_ERR(BEL_NOT_FOUND, "%s is no checkpoint, and contains none", folder);
 }
 
 static bel_status *open_step(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader)
@@ -41,7 +41,7 @@ static bel_status *open_step(const char *model_dir, int64_t step, bel_ckpt_reade
     return status;
 }
 
-// A job that goes on may find a better one between the two looks, and remove what was the best.
+// A running job may record a better one between the two looks, and remove the former best.
 bel_status *bel_ckpt_open_best(const char *model_dir, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_best best;
@@ -57,7 +57,7 @@ bel_status *bel_ckpt_open_best(const char *model_dir, bel_ckpt_reader **out_read
         }
         bel_status *status = open_step(model_dir, best.step, out_reader);
         if (bel_status_code(status) != BEL_NOT_FOUND) return status;
-        bel_status_ignore(status); // said in other words, or another one is the best now
+        bel_status_ignore(status); // reported below, or another one is the best now
         if (best.step == before) break;
         before = best.step;
     }

@@ -1,12 +1,11 @@
-// An opened checkpoint: the manifest, and the shard files held open, so that a reader goes on
-// with what it has even when retention removes the folder. All files are opened before the first
-// is read; opening reads each once, for its CRC-32C, and finds every piece, so later reads are
-// plain preads.
+// An opened checkpoint: the manifest and the shard files, held open, so that a reader can continue
+// when retention removes the folder. All files are opened before the first is read. Opening reads
+// each file once, for its CRC-32C, and finds every piece, so later reads are plain preads.
 //
-// While a job saves and removes, a listed checkpoint may be gone: then the folder is listed
-// again, LOOKS times at most, and only one that is still listed and not whole counts as bad. Bad
-// ones are passed over; a system that refuses (no permission, too many open files) is an error,
-// since going back to an older state must not happen silently.
+// While a job saves and removes, a listed checkpoint may disappear. The folder is then listed
+// again, at most LOOKS times. Only a checkpoint that is still listed and incomplete counts as bad.
+// Bad ones are skipped. A system error (no permission, too many open files) is returned, since a
+// return to an older state must not happen silently.
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +24,8 @@ enum { VERIFY_BLOCK_GRAINS = 16, LOOKS = 100, NONE = -1 };
 
 // --- Opening ------------------------------------------------------------------------------------
 
-// A folder that was copied or renamed would be taken for the newest, and each resume would go back
-// to its step. It is an error and not passed over: the user has made it, and must remove it.
+// A folder that was copied or renamed would count as the newest, and each resume would return to
+// its step. It is an error instead of being skipped: the user made it, and must remove it.
 static bel_status *check_name(const bel_ckpt_reader *reader)
 {
     int64_t named, step = reader->manifest.info.step;
@@ -38,7 +37,7 @@ static bel_status *check_name(const bel_ckpt_reader *reader)
         reader->folder, (long long)named, (long long)step);
 }
 
-// Parsed texts and lists lie in the reader's arena, the manifest's own text is gone afterwards.
+// Parsed texts and lists are in the reader's arena; the manifest's text is freed at the end.
 bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader)
 {
     char *path = bel_path_join(reader->folder, BEL_MANIFEST_NAME);
@@ -72,11 +71,11 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     bel_free(path);
     file->missing = reader->part && bel_status_code(status) == BEL_NOT_FOUND;
     if (!file->missing) return status;
-    bel_status_destroy(status); // nobody may need it
+    bel_status_destroy(status); // the caller may not need this file
     return NULL;
 }
 
-// Size, checksum, header: what is right afterwards is read without further looks.
+// Checks size, checksum and header, so that later reads need no checks.
 static bel_status *check_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
                               bel_reader_file *file)
 {
@@ -133,8 +132,8 @@ static bel_status *locate_pieces(bel_ckpt_reader *reader)
     return NULL;
 }
 
-// All are opened before the first is read, which takes long: from then on they stay readable, also
-// when the folder is removed.
+// Opens all files before the first read, which takes long: they then stay readable even when the
+// folder is removed.
 static bel_status *open_files(bel_ckpt_reader *reader)
 {
     const bel_manifest *manifest = &reader->manifest;
@@ -146,14 +145,14 @@ static bel_status *open_files(bel_ckpt_reader *reader)
         bel_reader_file *file = &reader->files[i];
         if (file->missing) continue;
         bel_status *status = check_file(reader, &manifest->files[i], file);
-        file->missing = reader->part && bel_status_code(status) == BEL_DATA_LOSS; // of another run
+        file->missing = reader->part && bel_status_code(status) == BEL_DATA_LOSS; // other run
         if (!file->missing) BEL_TRY(status);
         if (file->missing) bel_status_destroy(status);
     }
     return locate_pieces(reader);
 }
 
-// Takes the folder's path.
+// Takes ownership of `folder`.
 static bel_status *open_reader(char *folder, bool part, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_reader *reader = bel_xcalloc(1, sizeof *reader);
@@ -190,15 +189,15 @@ void bel_ckpt_close(bel_ckpt_reader *reader)
     bel_free(reader);
 }
 
-// Bad checkpoints are passed over; a system that refuses (no permission, too many files) is not
-// mistaken for one, as that would silently go back to an older state.
+// Whether an error makes a checkpoint bad, to be skipped. A system error (no permission, too many
+// files) does not, as skipping would silently return to an older state.
 static bool is_bad(const bel_status *status)
 {
     bel_code code = bel_status_code(status);
     return code == BEL_DATA_LOSS || code == BEL_NOT_FOUND;
 }
 
-// Whether the folder's owner has removed the checkpoint meanwhile.
+// Checks that the folder's owner has not removed the checkpoint meanwhile.
 static bel_status *is_listed(const char *model_dir, int64_t step, bool *out_listed)
 {
     int64_t *steps;
@@ -211,13 +210,13 @@ static bel_status *is_listed(const char *model_dir, int64_t step, bool *out_list
     return NULL;
 }
 
-// What is done with a listed checkpoint: opening it, or reading a setting. NOT_FOUND: something of
-// it is missing.
+// Action on a listed checkpoint: opening it, or reading a setting. NOT_FOUND: a part of it is
+// missing.
 typedef bel_status *look(const char *folder, void *context);
 
-// Looks into the checkpoint of a listed step while the folder's owner goes on. What is missing may
-// have been removed since the list was made (*out_gone), or have stepped aside for a new one of the
-// same step, which is then there at the second look.
+// Acts on the checkpoint of a listed step while the folder's owner keeps working. A missing part
+// may have been removed since the listing (*out_gone), or have stepped aside for a new checkpoint
+// of the same step, which the second look then finds.
 static bel_status *look_into_listed(const char *model_dir, int64_t step, look *look_into,
                                     void *context, bool *out_gone)
 {
@@ -243,8 +242,8 @@ static bel_status *open_into(const char *folder, void *out_reader)
     return bel_ckpt_open(folder, out_reader);
 }
 
-// One look at the folder. *out_gone: the step of a listed checkpoint that was removed before it was
-// open, or NONE.
+// Looks once at the folder. *out_gone is the step of a listed checkpoint that was removed before it
+// was open, or NONE.
 static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_reader,
                                int64_t *out_gone)
 {
@@ -260,13 +259,13 @@ static bel_status *open_newest(const char *model_dir, bel_ckpt_reader **out_read
         if (gone) *out_gone = steps[i];
         if (!is_bad(status)) continue;
         if (!gone) {
-            bel_log_write(BEL_LOG_WARN, "checkpoint ckpt-%08lld in %s is passed over: %s",
+            bel_log_write(BEL_LOG_WARN, "checkpoint ckpt-%08lld in %s is skipped: %s",
                           (long long)steps[i], model_dir, bel_status_message(status));
         }
         if (!gone && newest_reason == NULL) {
             newest_reason =
-                BEL_ERR(BEL_DATA_LOSS, "none of the %zu checkpoints in %s is good; newest: %s",
-                        count, model_dir, bel_status_message(status));
+                BEL_ERR(BEL_DATA_LOSS, "no good checkpoint among the %zu in %s; newest: %s", count,
+                        model_dir, bel_status_message(status));
         }
         bel_status_destroy(status);
         status = NULL;
@@ -302,7 +301,7 @@ bel_status *bel_ckpt_open_latest(const char *model_dir, bel_ckpt_reader **out_re
 
 typedef struct setting {
     const char *name;
-    char *value; // NULL: the checkpoint does not have it
+    char *value; // NULL: absent
 } setting;
 
 static bel_status *read_setting(const char *folder, void *context)
@@ -317,7 +316,7 @@ static bel_status *read_setting(const char *folder, void *context)
     return status;
 }
 
-// One look at the folder, as that of open_newest.
+// Looks once at the folder, like open_newest.
 static bel_status *look_for_setting(const char *model_dir, setting *wanted, int64_t *out_gone)
 {
     int64_t *steps;
@@ -331,7 +330,7 @@ static bel_status *look_for_setting(const char *model_dir, setting *wanted, int6
         found = status == NULL;
         if (gone) *out_gone = steps[i];
         if (!is_bad(status)) continue;
-        bel_status_ignore(status); // who opens it says so; another one may be good
+        bel_status_ignore(status); // opening it reports the error; another one may be good
         status = NULL;
     }
     bel_free(steps);
@@ -352,7 +351,7 @@ bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name, cha
     return gone_each_time(model_dir, gone);
 }
 
-// --- What it says -------------------------------------------------------------------------------
+// --- Contents -------------------------------------------------------------------------------
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader)
 {
@@ -410,7 +409,7 @@ int bel_ckpt_find(const bel_ckpt_reader *reader, const char *name)
 
 // --- Elements -----------------------------------------------------------------------------------
 
-// The piece that holds element `first`, by bisection: pieces cover the tensor without a gap.
+// Finds the piece that holds element `first`, by bisection: pieces cover the tensor without a gap.
 static int find_piece(const bel_manifest_tensor *tensor, int64_t first)
 {
     int low = 0, high = tensor->piece_count - 1;
@@ -425,7 +424,7 @@ static int find_piece(const bel_manifest_tensor *tensor, int64_t first)
     return low;
 }
 
-// Reads elements of tensor `index`; the range lies inside it.
+// Reads elements of tensor `index`; the range must be inside it.
 static bel_status *read_elements(const bel_ckpt_reader *reader, int index, int64_t first,
                                  int64_t count, void *out_data)
 {
@@ -484,7 +483,7 @@ bel_status *bel_ckpt_read_average(const bel_ckpt_reader *reader, const char *var
 
 // --- Verification -------------------------------------------------------------------------------
 
-// Hashes the grains of a whole tensor as they are in the files; the run lives in `arena`.
+// Hashes the grains of a whole tensor from the files; the run is in `arena`.
 static bel_status *hash_tensor(const bel_ckpt_reader *reader, int index, void *block,
                                bel_arena *arena, const bel_ckpt_run **out_run)
 {

@@ -1,19 +1,19 @@
-// Values of replicas for another number of replicas than the checkpoint has: each begins with what
-// all came to there (belfry/graph.h). Sums are taken in double, replica by replica, so they depend
-// on the checkpoint alone.
+// Values of replicas for another number of replicas than the checkpoint has: each begins with the
+// checkpoint's aggregate (belfry/graph.h). Sums are in double, replica by replica, so they depend
+// only on the checkpoint.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "checkpoint/checkpoint.h"
 
-// How a tensor of the checkpoint becomes values of replicas.
+// Conversion of a tensor of the checkpoint to values of replicas.
 typedef struct conversion {
     const char *name;
     bel_variable_kind kind;
-    bel_shape there;  // as the checkpoint has it
-    int64_t rows;     // of it; 1: all replicas shared it
-    int64_t replicas; // here
-    int64_t elements; // of a replica's value
+    bel_shape there;  // shape in the checkpoint
+    int64_t rows;     // leading dimension of `there`; 1: all replicas shared it
+    int64_t replicas; // replicas now
+    int64_t elements; // elements of a replica's value
 } conversion;
 
 static bool is_rest(const bel_shape *rest, const bel_shape *all)
@@ -23,7 +23,7 @@ static bool is_rest(const bel_shape *rest, const bel_shape *all)
     return bel_shape_equal(rest, &tail);
 }
 
-// False: shapes have nothing to do with each other.
+// Returns false if the shapes are unrelated.
 static bool find_conversion(conversion *c, const bel_shape *here)
 {
     c->replicas = here->dims[0];
@@ -35,7 +35,7 @@ static bool find_conversion(conversion *c, const bel_shape *here)
     return bel_shape_equal(&c->there, &other);
 }
 
-// Fills one replica's value.
+// Computes one replica's value.
 static bel_status *convert(const bel_ckpt_reader *reader, const conversion *c, float *row,
                            double *sums, float *out)
 {
@@ -52,7 +52,7 @@ static bel_status *convert(const bel_ckpt_reader *reader, const conversion *c, f
     return NULL;
 }
 
-// Elements [first, first + count) of the value again and again.
+// Writes elements [first, first + count) of the endlessly repeated value.
 static void repeat(const float *value, int64_t elements, int64_t first, int64_t count, float *out)
 {
     for (int64_t i = 0; i < count; i++)

@@ -1,9 +1,9 @@
-// Safetensors, both ways. The writer parses its own header with the reader's code before it writes
-// a byte, so that both always agree about what a valid file is.
+// Writer and reader of safetensors. The writer parses its header with the reader's code before it
+// writes a byte, so the two always agree on what a valid file is.
 //
 // Order of the data: tensors whose size is a multiple of 64 first, then 32, 16, 8, 4, 2, 1. The
-// format allows no holes, so this is how the most tensors begin at multiples of 64 and every
-// element is at a multiple of its own size.
+// format allows no holes. In this order the most tensors begin at multiples of 64, and every
+// element is at a multiple of its size.
 #include "checkpoint/safetensors.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ enum { DTYPE_COUNT = sizeof dtype_names / sizeof dtype_names[0] };
 
 // --- The header as text -------------------------------------------------------------------------
 
-// Bytes of a tensor; false when the shape is open or the product does not fit.
+// Computes the bytes of a tensor; false if the shape is open or the product overflows.
 static bool tensor_bytes(bel_dtype dtype, const bel_shape *shape, uint64_t *out_bytes)
 {
     uint64_t bytes = bel_dtype_size(dtype);
@@ -42,7 +42,7 @@ static bool tensor_bytes(bel_dtype dtype, const bel_shape *shape, uint64_t *out_
 typedef struct header_parser {
     const char *source;
     bel_arena *arena;
-    uint64_t data_start; // of the data, from the start of the file
+    uint64_t data_start; // offset of the data from the start of the file
     bel_safetensors_entry *entries;
     size_t count, capacity;
 } header_parser;
@@ -86,7 +86,7 @@ static bel_status *parse_shape(const header_parser *parser, const char *name,
     for (size_t i = 0; i < rank; i++) {
         if (!bel_json_value_i64(bel_json_at(dims, i), &shape.dims[i]) || shape.dims[i] < 0) {
             return BEL_ERR(BEL_DATA_LOSS,
-                           "%s: tensor \"%s\": dimension %zu: expected a whole number from 0 up",
+                           "%s: tensor \"%s\": dimension %zu: expected an integer from 0 up",
                            parser->source, name, i);
         }
     }
@@ -166,7 +166,7 @@ static bel_status *check_places(header_parser *parser, uint64_t file_size)
     return NULL;
 }
 
-// Parses `length` bytes of header of a file of `file_size` bytes.
+// Parses a header of `length` bytes in a file of `file_size` bytes.
 static bel_status *parse_header(const char *text, size_t length, uint64_t file_size,
                                 const char *source, bel_arena *arena,
                                 bel_safetensors_list *out_list)
@@ -235,8 +235,7 @@ typedef struct placed {
     uint64_t size_bytes;
 } placed;
 
-// The largest power of two up to 64 that divides a size: what the start of the next tensor
-// inherits.
+// The largest power of two up to 64 that divides a size: the alignment of the next tensor.
 static uint64_t alignment_of(uint64_t size_bytes)
 {
     uint64_t lowest_bit = size_bytes & (~size_bytes + 1);
@@ -312,7 +311,7 @@ static uint64_t write_header(bel_str *out, const bel_safetensors_text *metadata,
     return begin;
 }
 
-// In blocks, so that the writer's checksum warms the cache for the copy to the system.
+// Writes in blocks, so that the writer's checksum warms the cache for the copy to the system.
 static void write_data(bel_file_writer *writer, const void *data, uint64_t size_bytes)
 {
     const unsigned char *bytes = data;
@@ -363,12 +362,12 @@ static bel_status *write_file(const char *path, const bel_str *header, const pla
         bel_file_writer_abandon(writer);
     }
     if (status != NULL) {
-        bel_status_ignore(bel_dir_remove(path)); // the write's error says more
+        bel_status_ignore(bel_dir_remove(path)); // the write's error has the reason
     }
     return status;
 }
 
-// What the reader would refuse is the caller's mistake while nothing is written yet.
+// Reports input that the reader would refuse as the caller's mistake, before anything is written.
 static bel_status *check_header(const char *path, const bel_str *header, uint64_t data_bytes)
 {
     bel_arena *arena = bel_arena_create();

@@ -1,6 +1,6 @@
-// Lists of what does not matter: a setting that is new counts until somebody says otherwise, so
-// that at worst something is refused for nothing, and nothing goes on silently by other rules.
-// Names are part of the checkpoint's format.
+// Lists of settings that do not matter. A setting counts unless it is listed, so an omission at
+// worst refuses a valid resume and never continues silently under other rules. Names are part of
+// the checkpoint's format.
 #include "checkpoint/setting_names.h"
 
 #include <stddef.h>
@@ -29,9 +29,9 @@ bool bel_setting_is_of_step(const char *name)
     return !bel_setting_is_of_job(name) && !is_among(name, names, sizeof names / sizeof names[0]);
 }
 
-enum { SHOWN = 100 }; // bytes of a value
+enum { SHOWN = 100 }; // bytes of a value in a message
 
-// The line of `text` in which its byte `at` is, or as much of it as is shown.
+// Writes the line of `text` that contains byte `at`, cut to SHOWN bytes.
 static void put_line(bel_str *out, const char *text, size_t at)
 {
     size_t begin = at;

@@ -1,5 +1,5 @@
-// Names of settings that several rooms know, and what they are about. Each is written down here
-// once; src/estimator/settings.c gathers them, and checkpoints keep them.
+// Names of settings that several folders of src/ use, with their meaning. Each name is defined only
+// here. src/estimator/settings.c collects the settings, and checkpoints store them.
 #ifndef BELFRY_CHECKPOINT_SETTING_NAMES_H
 #define BELFRY_CHECKPOINT_SETTING_NAMES_H
 
@@ -8,41 +8,41 @@
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
 
-#define BEL_SETTING_COLUMNS "columns"             // what bel_column_names_write writes
-#define BEL_SETTING_TABLE "table"                 // bel_columns_text, where the input has one
+#define BEL_SETTING_COLUMNS "columns"             // text of bel_column_names_write
+#define BEL_SETTING_TABLE "table"                 // bel_columns_text, if the input has a table
 #define BEL_SETTING_FEATURES "features"           // bel_feature_list_write
 #define BEL_SETTING_INPUT "input"                 // fingerprint of the data and their order
-#define BEL_SETTING_FINGERPRINT "%016llx"         // how it is written
-#define BEL_SETTING_EPOCHS "num_epochs"           // bel_input_epochs, where it repeats
-#define BEL_SETTING_DECAY_OVER "param.decay_over" // there where a schedule ends with the training
-#define BEL_SETTING_REPLICAS "replicas"           // of a step, where their number is fixed
-#define BEL_SETTING_MODE "mode"                   // where not all replicas count in a step
+#define BEL_SETTING_FINGERPRINT "%016llx"         // format of the fingerprint
+#define BEL_SETTING_EPOCHS "num_epochs"           // bel_input_epochs, if it repeats
+#define BEL_SETTING_DECAY_OVER "param.decay_over" // set if a schedule ends with the training
+#define BEL_SETTING_REPLICAS "replicas"           // replicas of a step, if their number is fixed
+#define BEL_SETTING_MODE "mode"                   // set if not all replicas count in a step
 #define BEL_SETTING_BACKUPS "replicas_to_aggregate"
 #define BEL_SETTING_AVERAGE "average"
 #define BEL_SETTING_RATE_SCALE "scale_learning_rate"
 #define BEL_SETTING_ELASTIC "elastic_rescale"
 #define BEL_SETTING_REMAINDER "drop_remainder"
-#define BEL_SETTING_PRODUCTS "products"   // of which library
-#define BEL_SETTING_GPU_MATH "gpu_math"   // where it is not exact
-#define BEL_SETTING_PRECISION "precision" // where it is not f32
+#define BEL_SETTING_PRODUCTS "products"   // name of the library
+#define BEL_SETTING_GPU_MATH "gpu_math"   // set if not exact
+#define BEL_SETTING_PRECISION "precision" // set if not f32
 #define BEL_SETTING_BATCH "train_batch_size"
 #define BEL_SETTING_VARIABLES "variables" // bel_layout_fingerprint
 #define BEL_SETTING_LINEAR "linear"       // value of BEL_SETTING_RATE_SCALE and _ELASTIC
 
-// Of how several replicas come together, or of a library that multiplies: of one replica that
-// learns by itself there is none.
+// Whether a setting concerns only the combination of several replicas or the multiplication
+// library. A single replica that learns without a job has no such settings.
 bool bel_setting_is_of_job(const char *name);
 
-// Whether a step of one replica depends on it: whatever the data, their order and the job are.
+// Whether a step of one replica depends on the setting, for any data, order and job.
 bool bel_setting_is_of_step(const char *name);
 
-// Adds "name was A and is B" to a list, with a semicolon before it where it is not the first. Of
-// long texts the first line that differs is shown. NULL: not set.
+// Adds "name was A and is B" to a list, after a semicolon unless it is the first. For long texts it
+// shows the first line that differs. NULL: not set.
 void bel_setting_note_difference(bel_str *list, const char *name, const char *was, const char *is);
 
-// Settings that differ between a checkpoint and a list of `count`, of those that `counts` says true
-// of: both ways, as one that only one side has is a difference, too. Each is added to `list` as
-// "name was A and is B", with semicolons between them: `was` is the checkpoint's.
+// Appends the differences between a checkpoint's settings and `count` settings to `list`, as "name
+// was A and is B" separated by semicolons; "was" is the checkpoint's. Compares only settings for
+// which `counts` returns true. A setting that only one side has is also a difference.
 void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
                               char *const *values, int count, bool (*counts)(const char *name),
                               bel_str *list);

@@ -1,10 +1,9 @@
-// A shard's part of a checkpoint: hashes of its pieces, and the file that holds them. Grain
-// hashes and checksum are taken from what is in memory and given to the file, so that opening
-// and verifying, which take them from the disk, show an error on the way there. The result is a
-// report for the master, which may be another process: it has copies of all names and no pointer
-// into the caller's memory.
+// A shard's part of a checkpoint: hashes of its pieces, and the file that holds them. Grain hashes
+// and checksum are computed from memory. Opening and verifying compute them from the disk, so they
+// detect an error in between. The result is a report for the master, which may be another process:
+// it has copies of all names and no pointer into the caller's memory.
 //
-// bel_ckpt_hash_shard makes the same report without a file, for a digest alone; it cannot be
+// bel_ckpt_hash_shard makes the same report without a file, only for a digest; it cannot be
 // committed.
 #include "checkpoint/shard.h"
 
@@ -30,7 +29,7 @@ char *bel_ckpt_stored_name(const char *name, bool whole, int64_t first)
     return whole ? bel_xstrdup(name) : bel_strf("%s#%lld", name, (long long)first);
 }
 
-// NULL, or what is wrong with a name. The file's own rules (UTF-8, no name twice) come on top.
+// The fault of a name, or NULL. The file's rules (UTF-8, no duplicates) are checked in addition.
 static const char *name_fault(const char *name)
 {
     if (name[0] == '\0') return "its name is empty";
@@ -38,14 +37,14 @@ static const char *name_fault(const char *name)
     return NULL;
 }
 
-// NULL, or what is wrong with a run.
+// The fault of a run, or NULL.
 static const char *run_fault(const bel_ckpt_piece *piece)
 {
     int64_t elements = bel_shape_elements(&piece->shape);
     if (piece->dtype == BEL_DTYPE_STRING) return "text cannot be saved";
     if (elements < 0) return "its shape is open";
     if (piece->first < 0 || piece->first % BEL_GRAIN != 0) return "it begins beside a grain border";
-    if (piece->first > elements) return "it begins behind the tensor's end";
+    if (piece->first > elements) return "it begins after the tensor's end";
     if (piece->count < 0 || piece->count > elements - piece->first) return "it ends too late";
     if (piece->count == 0 && elements > 0) return "it is empty";
     bool reaches_end = piece->first + piece->count == elements;
@@ -138,7 +137,7 @@ bel_status *bel_ckpt_check_finite(const bel_ckpt_piece *pieces, int piece_count)
         const float *numbers = pieces[i].data;
         bool finite = true;
         for (int64_t k = 0; k < pieces[i].count; k++)
-            finite &= isfinite(numbers[k]) != 0; // all of them: a loop without an exit is fast
+            finite &= isfinite(numbers[k]) != 0; // tests all: a loop without an exit is fast
         if (finite) continue;
         return BEL_ERR(BEL_ABORTED,
                        "\"%s\" is not finite, so nothing was saved; hint: a lower learning_rate or "

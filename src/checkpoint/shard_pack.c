@@ -1,4 +1,4 @@
-// A shard's report as bytes: numbers little-endian and 8 bytes wide, texts behind their length.
+// A shard's report as bytes: numbers are little-endian and 8 bytes wide, texts follow their length.
 //
 //   version, shard index, shard count, has file, file bytes, file CRC-32C, run count; per run:
 //   name, dtype, rank, dims, first, count, hash of each grain; table count; per table: name, width,
@@ -72,7 +72,7 @@ uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
 
 // --- Unpacking -----------------------------------------------------------------------------------
 
-// Reading past the end gives zeros and clears `good`.
+// Cursor over the bytes. Reading past the end gives zeros and clears `good`.
 typedef struct cursor {
     const uint8_t *bytes;
     size_t left;
@@ -93,7 +93,7 @@ static uint64_t get(cursor *c)
     return value;
 }
 
-// A number up to `most`; a greater one is refused.
+// Reads a number; refuses one above `most`.
 static uint64_t get_up_to(cursor *c, uint64_t most)
 {
     uint64_t value = get(c);
@@ -163,7 +163,7 @@ bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count, bel_ckpt_s
     shard->has_file = get_up_to(&c, 1) == 1;
     shard->file_size_bytes = get(&c);
     shard->file_crc32c = (uint32_t)get_up_to(&c, UINT32_MAX);
-    shard->run_count = (int)get_up_to(&c, c.left / NUMBER_BYTES); // each run takes more than that
+    shard->run_count = (int)get_up_to(&c, c.left / NUMBER_BYTES); // each run takes more
     shard->runs = bel_arena_alloc(shard->arena, (size_t)shard->run_count * sizeof *shard->runs);
     for (int i = 0; c.good && i < shard->run_count; i++)
         get_run(&c, shard, &shard->runs[i]);

@@ -1,7 +1,7 @@
-// Tables of a shard, written and hashed in one pass over each column, in blocks, so that a table
-// need not be in memory a second time. Keys must ascend, which is checked while they are
-// written: readers and the merge of files rely on it. The order of the streams is keys first,
-// then the columns, table after table; bel_ckpt_describe_tables counts on that.
+// Tables of a shard, written and hashed in one pass over each column, in blocks, so that memory
+// need not hold a table twice. Keys must ascend, which is checked while writing: readers and the
+// merge of files rely on it. The streams are in order: keys first, then the columns, table after
+// table. bel_ckpt_describe_tables relies on that.
 #include "checkpoint/shard_tables.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct bel_table_stream {
     char *name;
     int64_t *keys;
     size_t key_capacity;
-    int64_t last_key; // of the block before
+    int64_t last_key; // last key of the previous block
     bel_hash128 sum;
 };
 
@@ -27,7 +27,7 @@ char *bel_ckpt_column_name(const char *table, const char *const *columns, int co
 
 // --- Checks --------------------------------------------------------------------------------------
 
-// NULL, or what is wrong with a table.
+// The fault of a table, or NULL.
 static const char *table_fault(const bel_ckpt_rows *rows)
 {
     const bel_ckpt_table *table = &rows->table;
@@ -50,7 +50,8 @@ static const char *table_fault(const bel_ckpt_rows *rows)
     return NULL;
 }
 
-// NULL, or what else has the name: `names` numbers pieces first, then tables.
+// The kind of the item that already has the name, or NULL. `names` numbers pieces first, then
+// tables.
 static const char *name_taken(const bel_index *names, const char *name, const bel_ckpt_rows *tables,
                               const bel_ckpt_piece *pieces, int piece_count)
 {
@@ -171,7 +172,7 @@ void bel_ckpt_describe_tables(const bel_ckpt_rows *tables, int table_count,
         size_t columns = (size_t)table->column_count;
         const char **names = bel_arena_alloc(arena, columns * sizeof *names);
         bel_hash128 *sums = bel_arena_alloc(arena, columns * sizeof *sums);
-        stream++; // the keys, which are part of each row's hash
+        stream++; // skips the keys, which are part of each row's hash
         for (size_t c = 0; c < columns; c++) {
             names[c] = bel_arena_strdup(arena, table->columns[c]);
             sums[c] = (stream++)->sum;

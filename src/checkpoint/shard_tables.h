@@ -1,6 +1,6 @@
-// A shard's tables on their way into its file, for the files of this room. A table becomes tensors:
-// its keys, and each column. Each is written in one run over the sorted rows; the run over a column
-// also makes its sum of hashes, so the rows are not read once more for the digest.
+// Streams that write a shard's tables into its file, private to src/checkpoint. A table becomes one
+// tensor of keys and one tensor per column. Each is written in one pass over the sorted rows. The
+// pass over a column also sums its hashes, so the digest does not read the rows again.
 #ifndef BELFRY_CHECKPOINT_SHARD_TABLES_H
 #define BELFRY_CHECKPOINT_SHARD_TABLES_H
 
@@ -12,7 +12,7 @@ typedef struct bel_table_stream bel_table_stream;
 
 typedef struct bel_table_streams {
     bel_table_stream *streams;
-    bel_safetensors_input *inputs; // for each stream
+    bel_safetensors_input *inputs; // one per stream
     int count;
 } bel_table_streams;
 
@@ -22,7 +22,7 @@ void bel_ckpt_open_streams(const bel_ckpt_rows *tables, int table_count,
                            bel_table_streams *out_streams);
 void bel_ckpt_close_streams(bel_table_streams *streams);
 
-// Notes in the shard's report what was written.
+// Records the written tables in the shard's report.
 void bel_ckpt_describe_tables(const bel_ckpt_rows *tables, int table_count,
                               const bel_table_streams *streams, bel_ckpt_shard *shard);
 

@@ -1,6 +1,6 @@
-// Hard links, or copies where the file system makes none: file systems refuse with many error
-// codes (EPERM, EXDEV, ENOSYS, EACCES …), so the copy's error is the one that counts. Writers
-// replace the files of a checkpoint and never write into them, so sharing is safe.
+// Hard links, or copies if the file system refuses a link. File systems refuse with many error
+// codes (EPERM, EXDEV, ENOSYS, EACCES …), so the copy's error is the one that counts. Sharing is
+// safe: writers replace the files of a checkpoint and never write into them.
 #define _XOPEN_SOURCE 700 // link
 #include "checkpoint/share.h"
 

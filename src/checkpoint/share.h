@@ -1,6 +1,5 @@
-// Checkpoints under a second name: their files are not copied but shared (hard links), so what
-// removes one of them leaves the other whole. Where a file system has no links the bytes are
-// copied.
+// Checkpoints under a second name. Their files are shared (hard links) instead of copied, so
+// removing one leaves the other complete. If a file system has no links, the bytes are copied.
 #ifndef BELFRY_CHECKPOINT_SHARE_H
 #define BELFRY_CHECKPOINT_SHARE_H
 
@@ -8,7 +7,7 @@
 
 bel_status *bel_ckpt_share_file(const char *from, const char *to) BEL_MUST_USE;
 
-// All files of a folder; `to` is made.
+// Shares all files of a folder; creates `to`.
 bel_status *bel_ckpt_share_folder(const char *from, const char *to) BEL_MUST_USE;
 
 #endif

@@ -1,10 +1,9 @@
-// Tables of an opened checkpoint: rows handed out in blocks, hashed, and checked. Which shard
-// holds which key is decided anew when a checkpoint is loaded, so every reader is shown all rows
-// and keeps those that it wants; blocks bound the memory for any size of table.
+// Tables of an opened checkpoint: rows delivered in blocks, hashed, and checked. Loading decides
+// anew which shard holds which key, so every shard is shown all rows and keeps those that it wants.
+// Blocks bound the memory for a table of any size.
 //
-// That keys ascend in a file is checked with each block. That no key is in two files is checked
-// by the verification alone, which merges the files' keys: loading does not need it, as each
-// file has passed its checksum.
+// Each block is checked for ascending keys. Only verification checks that no key is in two files,
+// by a merge of the files' keys: loading does not need it, as each file has passed its checksum.
 #include "checkpoint/table.h"
 
 #include <stdlib.h>
@@ -18,8 +17,8 @@ enum { BLOCK_FLOATS = 1 << 18, MAX_BLOCK_ROWS = 4096 };
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Columns count from BEL_CKPT_KEYS = -1 on, so the keys' offset is offsets[0]: keys I64 [rows], the
-// others F32 [rows, width].
+// Finds the keys, I64 [rows], at offsets[0], and the other columns, F32 [rows, width], after them:
+// columns count from BEL_CKPT_KEYS = -1.
 static bel_status *locate_in_file(bel_ckpt_reader *reader, const bel_manifest_table *table,
                                   int file, uint64_t *offsets)
 {
@@ -75,18 +74,18 @@ bel_ckpt_table bel_ckpt_table_at(const bel_ckpt_reader *reader, int index, int64
 
 // --- Blocks of a file ----------------------------------------------------------------------------
 
-// The rows of one file, block after block.
+// Reader of one file's rows, block after block.
 typedef struct block_reader {
     const bel_ckpt_reader *reader;
     int table, file;
-    int64_t next;     // row of the file with which the next block begins
+    int64_t next;     // first row of the next block in the file
     int64_t capacity; // rows
-    int64_t count;    // of the block
+    int64_t count;    // rows in the block
     int64_t *keys;
-    float *columns[BEL_CKPT_MAX_COLUMNS]; // as far as they were read
+    float *columns[BEL_CKPT_MAX_COLUMNS]; // filled as far as read
 } block_reader;
 
-// As many rows as BLOCK_FLOATS holds of one column, at least one.
+// Opens a block of the rows for which BLOCK_FLOATS holds one column, at least one.
 static void open_block(const bel_ckpt_reader *reader, int table, block_reader *out)
 {
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
@@ -114,7 +113,7 @@ static bel_status *read_at(const block_reader *block, int column, int64_t first,
                               (size_t)n * row_bytes);
 }
 
-// The keys of the next block; none at the end of the file.
+// Reads the keys of the next block; no keys at the end of the file.
 static bel_status *next_keys(block_reader *block)
 {
     const bel_manifest_table *table = &block->reader->manifest.tables[block->table];
@@ -137,7 +136,7 @@ static bel_status *next_keys(block_reader *block)
     return NULL;
 }
 
-// The rows of the block: next_keys has moved on already.
+// Reads the rows of the block, after next_keys has advanced.
 static bel_status *read_columns(block_reader *block)
 {
     const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
@@ -154,9 +153,9 @@ static void begin_file(block_reader *block, int file)
     block->next = block->count = 0;
 }
 
-// --- Handing out ---------------------------------------------------------------------------------
+// --- Delivery ---------------------------------------------------------------------------------
 
-// Moves the rows that are wanted to the front.
+// Moves the wanted rows to the front.
 static int64_t keep_wanted(block_reader *block, const bel_ckpt_row_sink *sink)
 {
     const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
@@ -173,7 +172,7 @@ static int64_t keep_wanted(block_reader *block, const bel_ckpt_row_sink *sink)
     return kept;
 }
 
-// File after file, block after block; the last key of a block is saved over keep_wanted, which
+// Delivers file by file, block by block. Saves the last key of a block before keep_wanted, which
 // moves keys.
 static bel_status *hand_out(block_reader *block, const bel_ckpt_row_sink *sink)
 {
@@ -188,7 +187,7 @@ static bel_status *hand_out(block_reader *block, const bel_ckpt_row_sink *sink)
             const float *columns[BEL_CKPT_MAX_COLUMNS];
             memcpy(columns, block->columns, sizeof columns);
             if (kept > 0) BEL_TRY(sink->take(sink->context, kept, block->keys, columns));
-            block->keys[block->count - 1] = last; // the next block's keys are compared with it
+            block->keys[block->count - 1] = last; // the check of the next block compares with it
         }
     }
     return NULL;
@@ -200,7 +199,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(left->table.name, right->table.name);
 }
 
-// Names ascend. The count of tables: there is none of that name.
+// Bisects the ascending names. Returns the count of tables if the name is absent.
 static int find_table(const bel_manifest *manifest, const char *name)
 {
     bel_manifest_table key = {.table = {.name = name}};
@@ -218,7 +217,7 @@ static bool same_table(const bel_ckpt_table *a, const bel_ckpt_table *b)
     return true;
 }
 
-// "width 16, columns values, adam/m"
+// Appends e.g. "width 16, columns values, adam/m".
 static void append_table(bel_str *out, const bel_ckpt_table *table)
 {
     bel_str_printf(out, "width %d, columns", table->width);
@@ -226,7 +225,7 @@ static void append_table(bel_str *out, const bel_ckpt_table *table)
         bel_str_printf(out, "%s %s", c > 0 ? "," : "", table->columns[c]);
 }
 
-// Width or columns are not those that the reader expects.
+// Fails if width or columns differ from the expected ones.
 static bel_status *refuse(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                           const bel_ckpt_table *got)
 {
@@ -272,8 +271,8 @@ bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, 
 
 // --- Verification --------------------------------------------------------------------------------
 
-// A column's hash is the sum of the hashes of its rows, each with its key, so neither the order of
-// rows nor their shards enter.
+// Sums the hashes of a column's rows, each hashed with its key, so the sum is independent of the
+// rows' order and shards.
 static bel_status *hash_columns(block_reader *block, bel_hash128 *sums)
 {
     const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
@@ -291,7 +290,7 @@ static bel_status *hash_columns(block_reader *block, bel_hash128 *sums)
     return NULL;
 }
 
-// Merges the files' keys, each of which ascend, and sees a key that two of them have.
+// Merges the files' keys, which ascend in each file, and detects a key that is in two of them.
 static bel_status *merge_keys(block_reader *blocks, int64_t *at, int file_count)
 {
     int last_file = -1;
@@ -319,7 +318,7 @@ static bel_status *merge_keys(block_reader *blocks, int64_t *at, int file_count)
     }
 }
 
-// A block of keys of each file at a time.
+// Holds one block of keys per file.
 static bel_status *check_disjoint(const bel_ckpt_reader *reader, int table)
 {
     int file_count = reader->manifest.file_count;

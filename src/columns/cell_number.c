@@ -1,7 +1,8 @@
-// A comma is brought to a point and the rest left to base/decimal.h, so that a number has the same
-// bits however it is written. Looking at columns and reading them both come here, so a cell that is
-// a number for the one is one for the other. Nothing is read as a number that may be another one:
-// "1,125" has no clear comma, and what has a sign or a percent sign is only said to look like one.
+// Cells are brought to a form with a decimal point and then parsed by base/decimal.h, so that a
+// number has the same bits however it is written. The statistics of columns and the reading of
+// cells both use these functions, so they agree on which cells are numbers. An ambiguous text is
+// not a number: "1,125" has no clear decimal comma, and a text with a currency or a percent sign is
+// only reported to look like a number.
 #include "columns/cell_number.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum { MOST_EXPONENT = 1000 };
 
-// The first that fits counts: "US$" before "$".
+// The first match counts: "US$" before "$".
 static const char *const currencies[] = {"US$", "$",   "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5",
                                          "USD", "EUR", "GBP",          "CHF",      "Rs."};
 
@@ -28,8 +29,8 @@ static const char *pass_sign(const char *at, const char *end)
     return at < end && (*at == '-' || *at == '+') ? at + 1 : at;
 }
 
-// Digits, of which `between` may stand in front of every three: "1234", "1.234.567". Behind them;
-// NULL: there are none. *out_groups: how many times it stands.
+// Skips digits, with `between` before each group of three or nowhere: "1234", "1.234.567". Returns
+// the end; NULL: no digits. *out_groups: the count of `between`.
 static const char *pass_whole(const char *at, const char *end, char between, int *out_groups)
 {
     const char *first = at;
@@ -71,8 +72,8 @@ size_t bel_cell_number_pointed(const char *text, size_t length, char out_text[BE
     return is_number(out_text, out_text + count) ? count : 0;
 }
 
-// Bytes of what stands between thousands and nowhere else: an apostrophe, straight or curved, or a
-// space that does not break, of any width; 0: it is none.
+// Length of a separator that is used only between thousands: an apostrophe, straight or curved, or
+// a no-break space of any width; 0: no separator.
 static size_t separator_at(const char *at, const char *end)
 {
     static const char *const separators[] = {"'", "\xC2\xA0", "\xE2\x80\x99", "\xE2\x80\xAF",
@@ -92,7 +93,7 @@ static int digits_at(const char *at, const char *end)
     return count;
 }
 
-// Takes out what stands between thousands; 0: nothing does, or it stands where it may not.
+// Removes the thousands separators; 0: none, or a misplaced one.
 static size_t without_separators(const char *text, size_t length, char out[BEL_CELL_NUMBER_ROOM])
 {
     const char *end = text + length, *at = pass_sign(text, end);
@@ -142,9 +143,9 @@ bool bel_cell_number_has_comma(const char *text, size_t length)
     return behind != end || groups == 0;
 }
 
-// --- With something beside it --------------------------------------------------------------------
+// --- Marks ---------------------------------------------------------------------------------------
 
-// Currencies in front of a number.
+// Length of the currency before a number.
 static size_t currency_at(const char *at, const char *end)
 {
     for (size_t i = 0; i < CURRENCIES; i++) {
@@ -154,7 +155,7 @@ static size_t currency_at(const char *at, const char *end)
     return 0;
 }
 
-// Cuts a unit off, and the spaces between it and the number; a sign may stand in front of both.
+// Cuts off a unit, and the spaces between it and the number; a sign may precede both.
 static void cut_unit(const char **text, const char **end, bool *negative, bel_cell_dressed *number)
 {
     enum { LONGEST = 16 };
@@ -183,7 +184,7 @@ static void cut_unit(const char **text, const char **end, bool *negative, bel_ce
     *end = last;
 }
 
-// Takes out commas between thousands; 0: there are none, or they stand where they may not.
+// Removes commas between thousands; 0: none, or a misplaced one.
 static size_t without_commas(const char *text, const char *end, char out[BEL_CELL_NUMBER_ROOM],
                              bool *out_clear)
 {
@@ -217,14 +218,14 @@ bool bel_cell_number_undress(char decimal, const char *text, size_t length,
     return true;
 }
 
-// --- Exactly -------------------------------------------------------------------------------------
+// --- Exact keys ----------------------------------------------------------------------------------
 
-// Reads the digits of a number and drops the point and the zeros at both ends. The number is these
-// digits as a whole number times ten to the power *out_power. Returns where they end.
+// Reads the digits of a number, without the point and the zeros at both ends. As an integer, times
+// 10^*out_power, they are the number. Returns the end of the digits.
 static const char *take_digits(const char *at, const char *end, char *out_digits, size_t *out_count,
                                int64_t *out_power)
 {
-    size_t count = 0, kept = 0; // kept: up to the last one that is no zero
+    size_t count = 0, kept = 0; // kept: up to the last nonzero digit
     int64_t power = 0;
     bool fraction = false;
     for (; at < end && (is_digit(*at) || (*at == '.' && !fraction)); at++) {
@@ -245,7 +246,7 @@ static const char *take_digits(const char *at, const char *end, char *out_digits
 size_t bel_cell_number_key(char decimal, const char *text, size_t length,
                            char out_key[BEL_CELL_NUMBER_ROOM])
 {
-    enum { EXPONENT = 24 }; // room for one
+    enum { EXPONENT = 24 }; // room for an exponent
     char pointed[BEL_CELL_NUMBER_ROOM], digits[BEL_CELL_NUMBER_ROOM];
     size_t bare = decimal == ',' ? bel_cell_number_pointed(text, length, pointed) : 0, count;
     if (bare > 0) text = pointed, length = bare;
@@ -267,7 +268,7 @@ size_t bel_cell_number_key(char decimal, const char *text, size_t length,
 
 bool bel_cell_number_is_long(const char *text, size_t length)
 {
-    enum { HELD = 15, MOST = 19 }; // digits that a double holds, and a number of 64 bits
+    enum { HELD = 15, MOST = 19 }; // digits that fit a double, and 64 bits
     const char *end = text + length, *at = pass_sign(text, end);
     uint64_t value = 0;
     if (end - at <= HELD) return false;
@@ -281,9 +282,9 @@ bool bel_cell_number_is_long(const char *text, size_t length)
     return value > (uint64_t)1 << 53;
 }
 
-// --- What is none --------------------------------------------------------------------------------
+// --- Texts that are no numbers -------------------------------------------------------------------
 
-// Takes a text off the front of another, or off its end.
+// Removes a text from the start or the end of another.
 static bool take_off(const char **text, const char **end, const char *part)
 {
     size_t length = strlen(part);
@@ -302,7 +303,7 @@ static bool take_off(const char **text, const char **end, const char *part)
     return true;
 }
 
-// A number, perhaps with commas in it.
+// Finds the mark of a number that may have commas in it.
 static bel_cell_dress dress_of_commas(const char *text, const char *end)
 {
     int groups;

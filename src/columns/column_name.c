@@ -1,6 +1,6 @@
-// A name is only a reason to look closer: guess.c asks for whole numbers, each another, as well. So
-// a test may take in a name too many, and what has no such name is never left out for one. Words
-// are told apart by what stands in front of them, as "paid" is no "id".
+// A name is only a reason to look closer: guess.c also requires distinct integers. So a test may
+// accept a name too many, and a column without such a name is never left out because of its name.
+// Words are separated by the character before them, as "paid" is no "id".
 #include "columns/column_name.h"
 
 #include <string.h>

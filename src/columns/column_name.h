@@ -1,17 +1,17 @@
-// Reads from the name of a column whether a tool has added the column, or it numbers the rows.
+// Tests of a column's name: whether a tool added the column, or it numbers the rows.
 #ifndef BELFRY_COLUMNS_COLUMN_NAME_H
 #define BELFRY_COLUMNS_COLUMN_NAME_H
 
 #include <stdbool.h>
 
-// A name that a tool gives to a column of its own: pandas writes an empty one for the index, and
-// reads it as "Unnamed: 0".
+// Whether a tool gives this name to a column that it adds: pandas writes an empty name for the
+// index, and reads it as "Unnamed: 0".
 bool bel_column_name_is_added(const char *name);
 
-// "id", or a name whose last word it is: "order_id", "PassengerId".
+// Whether the name is "id" or has it as its last word: "order_id", "PassengerId".
 bool bel_column_name_is_id(const char *name);
 
-// "index", which may also be a number that was measured.
+// Whether the name is "index", which may also be a measured number.
 bool bel_column_name_is_index(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
-// The text is cut into numbers and words; which of them is the year, the month and the day follows
-// from how many digits there are, from the word and from what stands between. Days are counted by
-// the civil calendar (Hinnant, "chrono-compatible low-level date algorithms"), without the C
-// library, whose answers depend on the time zone.
+// The text is cut into numbers and words. The counts of digits, a word and the separators decide
+// which of them is the year, the month and the day. Days are counted by the civil calendar
+// (Hinnant, "chrono-compatible low-level date algorithms"), without the C library, whose answers
+// depend on the time zone.
 #include "columns/date.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void pass_spaces(scan *s)
         s->at++;
 }
 
-// Up to four digits; their number, 0: there is none.
+// Reads up to four digits; returns their count, 0: none.
 static int take_number(scan *s, int *out_value)
 {
     int digits = 0;
@@ -29,7 +29,7 @@ static int take_number(scan *s, int *out_value)
     return digits > 4 ? 0 : digits;
 }
 
-// Exactly `count` digits; anything may follow.
+// Reads exactly `count` digits; anything may follow.
 static bool take_digits(scan *s, int count, int *out_value)
 {
     *out_value = 0;
@@ -42,7 +42,7 @@ static bool take_digits(scan *s, int count, int *out_value)
     return true;
 }
 
-// A word, whatever its case.
+// Reads a word, ignoring case.
 static bool take_word(scan *s, const char *word)
 {
     size_t length = strlen(word);
@@ -56,7 +56,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// The name of a month, whole or its first three letters; -1: it is none.
+// Reads the name of a month, complete or its first three letters; -1: none.
 static int take_month(scan *s)
 {
     static const char *const months[] = {"january",   "february", "march",    "april",
@@ -73,7 +73,7 @@ static int take_month(scan *s)
     return -1;
 }
 
-static int64_t days_before(int64_t year, int month, int day) // month from 1 on
+static int64_t days_before(int64_t year, int month, int day) // month: 1 to 12
 {
     year -= month <= 2;
     int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
@@ -88,7 +88,7 @@ static int days_of(int year, int month)
     return days[month - 1] + (month == 2 && leap);
 }
 
-// Z, UTC, GMT, or how far the clock is in front of it: +01:00, -0530, +01.
+// Reads Z, UTC, GMT, or the clock's offset from UTC: +01:00, -0530, +01.
 static bool take_offset(scan *s, int64_t *out_seconds)
 {
     *out_seconds = 0;
@@ -111,7 +111,7 @@ static bool take_offset(scan *s, int64_t *out_seconds)
     return true;
 }
 
-// AM or PM behind the hours of half a day.
+// Reads AM or PM after the hours of half a day.
 static bool take_half(scan *s, int *hour)
 {
     const char *before = s->at;
@@ -127,7 +127,7 @@ static bool take_half(scan *s, int *hour)
     return true;
 }
 
-// "05:25", "05:25:01.5" or "05:25:01,500", or without colons "0525" and "052501".
+// Reads "05:25", "05:25:01.5" or "05:25:01,500", or without colons "0525" and "052501".
 static bool take_clock(scan *s, int *hour, int *minute, int *second)
 {
     const char *begin = s->at;
@@ -157,19 +157,19 @@ static bool take_clock(scan *s, int *hour, int *minute, int *second)
     return true;
 }
 
-// *out_offset: how far the clock that it was read from is in front of UTC.
+// *out_offset: the offset of its clock from UTC.
 static bool take_time(scan *s, int64_t *out_seconds, int64_t *out_offset)
 {
     int hour, minute, second;
     if (!take_clock(s, &hour, &minute, &second) || !take_half(s, &hour)) return false;
     if (hour > 23 || minute > 59 || second > 60) return false;
-    if (second == 60) second = 59; // a leap second is in its own minute
+    if (second == 60) second = 59; // a leap second stays in its minute
     *out_seconds = ((int64_t)hour * 60 + minute) * 60 + second;
     if (s->end - s->at > 1 && *s->at == ' ') s->at++; // 12:30 +0100
     return take_offset(s, out_offset);
 }
 
-// What stands between two parts: one of "-/." or spaces, or a comma and spaces; '\0': nothing.
+// Reads the separator of two parts: one of "-/." or spaces, or a comma and spaces; '\0': none.
 static char take_between(scan *s)
 {
     if (s->at == s->end) return '\0';
@@ -184,7 +184,7 @@ static char take_between(scan *s)
     return ' ';
 }
 
-// Year, month and day of what begins with the name of a month: "Mar 4 2020".
+// Reads year, month and day if the text begins with the name of a month: "Mar 4 2020".
 static bool take_named(scan *s, int *year, int *month, int *day, int *year_digits)
 {
     *month = take_month(s) + 1;
@@ -224,7 +224,7 @@ static bool take_numbered(scan *s, bool day_first, int *year, int *month, int *d
     return between == '/' || last_digits == 4; // 10.1.11 may be a version
 }
 
-// The first month of a quarter: "1990Q2", "1990-Q2", "Q2 1990".
+// Reads a quarter as its first month: "1990Q2", "1990-Q2", "Q2 1990".
 static bool take_quarter(scan *s, int *year, int *month)
 {
     int quarter;
@@ -239,7 +239,7 @@ static bool take_quarter(scan *s, int *year, int *month)
     return quarter >= 1 && quarter <= 4 && s->at == s->end;
 }
 
-// "1990-02", of a year that is hardly a part of a name.
+// Reads "1990-02", if the year is hardly a part of a name.
 static bool take_year_and_month(scan *s, int *year, int *month)
 {
     enum { FIRST = 1800, LAST = 2199 };
@@ -249,14 +249,15 @@ static bool take_year_and_month(scan *s, int *year, int *month)
     return s->at == s->end;
 }
 
-// "20200202", with a time behind it: alone it is a number.
+// Reads "20200202" if a time follows: without one it is a number.
 static bool take_compact(scan *s, int *year, int *month, int *day)
 {
     bool all = take_digits(s, 4, year) && take_digits(s, 2, month) && take_digits(s, 2, day);
     return all && s->at < s->end && (*s->at == 'T' || *s->at == ' ');
 }
 
-// Each of the short forms begins anew; *out_digits is how many the year has.
+// Reads a day; each of the short forms starts again from the beginning. *out_digits: digits of the
+// year.
 static bool take_day(scan *s, bool day_first, int *year, int *month, int *day, int *out_digits)
 {
     const char *begin = s->at;
@@ -278,7 +279,7 @@ bool bel_date_parse(const char *text, size_t length, bool day_first, bel_date *o
     int year = 0, month = 0, day = 0, digits = 0;
     int64_t time = 0, offset = 0;
     bool log = length > 2 && text[0] == '[' && text[length - 1] == ']';
-    if (log) s = (scan){text + 1, text + length - 1}; // of a web server
+    if (log) s = (scan){text + 1, text + length - 1}; // a web server's log
     if (s.end - s.at < 6 || length > 40) return false;
     bool dated = take_day(&s, day_first, &year, &month, &day, &digits);
     if (!dated || digits == 3 || digits == 1) return false;

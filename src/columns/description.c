@@ -1,9 +1,10 @@
-// Making, laying out and asking a description. Elements of "x" stand in the order of the columns, a
-// number's indicator right behind it, so a description says by itself what element 17 is; ids and
-// lists are numbered in the same way. Checkpoints depend on that order: another one would be
-// another model.
+// Creation, layout and queries of a description. Elements of "x" are in the order of the columns,
+// with a number's indicator directly after it, so a description suffices to tell what element 17
+// is. Ids and lists are numbered in the same way. Checkpoints depend on that order: with another
+// order the model would be another one.
 #include "columns/description.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "columns/cell_number.h"
 #include "columns/statistics.h"
 
-// --- Making one ----------------------------------------------------------------------------------
+// --- Creation ------------------------------------------------------------------------------------
 
 bel_columns *bel_columns_create(void)
 {
@@ -98,8 +99,8 @@ static int find_value(const bel_column *column, const char *text, size_t length)
     return -1;
 }
 
-// The hash of a number's key, which is that of no text; false: it is no number that may be equal to
-// one that is written in another way.
+// Hashes a number's key to a value that no text's hash has. False: the text is no number that may
+// be equal to one written in another way.
 static bool number_hash(const bel_column *column, const char *text, size_t length,
                         char out_key[BEL_CELL_NUMBER_ROOM], uint64_t *out_hash)
 {
@@ -256,7 +257,8 @@ static bel_status *check_number(const bel_column *column, const char *source)
 {
     bool good = isfinite(column->mean) && isfinite(column->deviation) && column->deviation > 0;
     if (!good) return fault(column, source, "expected a mean and a deviation above 0");
-    if (!(column->clip >= 0)) return fault(column, source, "expected a clip of 0 or more");
+    if (!(column->clip >= 0 && column->clip <= FLT_MAX)) // columns/transform.c relies on it
+        return fault(column, source, "expected a clip from 0 to 3.4e38");
     if (column->kind != BEL_COLUMN_NUMBER) return NULL;
     if (!isfinite(column->fill)) return fault(column, source, "expected a fill that is a number");
     if (column->scale == BEL_SCALE_MIN_MAX && !(column->high > column->low)) {
@@ -272,7 +274,7 @@ static bel_status *check_number(const bel_column *column, const char *source)
     return NULL;
 }
 
-// A cross is of values that stand in a row as they are.
+// A cross combines columns whose cells hold one value each.
 static bel_status *find_crossed(bel_columns *columns, bel_column *cross, const char *source)
 {
     if (cross->of_count < 2 || cross->of_count > BEL_CROSS_MOST) {
@@ -326,7 +328,7 @@ static void place(bel_columns *columns, bel_column *column)
     if (list && column->most > columns->list_most) columns->list_most = column->most;
 }
 
-// Of labels there may be several, of two classes each.
+// Several labels are allowed if each has two classes.
 static bel_status *take_its_place(bel_columns *columns, bel_column *column, int i,
                                   const char *source)
 {
@@ -387,7 +389,7 @@ static void write_text(bel_columns *columns)
     columns->fingerprint = bel_hash64(columns->text, strlen(columns->text));
 }
 
-// Names the columns that are left out, and why.
+// The error names the columns that are left out, with the reasons.
 static bel_status *nothing_to_learn_from(const bel_columns *columns, const char *source)
 {
     enum { SHOWN = 5 };
@@ -443,7 +445,7 @@ void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int
     bel_missing_texts_prepare(missing, columns->arena);
 }
 
-// --- Questions -----------------------------------------------------------------------------------
+// --- Queries -------------------------------------------------------------------------------------
 
 const char *bel_columns_text(const bel_columns *columns)
 {

@@ -1,6 +1,6 @@
-// A description out of its text. A table says which keys a column of each kind may have, of what
-// type they are and where they go; what is no key, or one of another kind, is refused with the
-// nearest name, as a setting that nobody reads would be silently wrong.
+// Reader of a description from its text. A table lists the keys that a column of each kind may
+// have, their types and their destinations. An unknown key, or one of another kind, is refused with
+// the nearest name, as an ignored setting would be silently wrong.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,24 +13,24 @@
 
 typedef enum value_type {
     NUMBER,  // double
-    WHOLE,   // int, from 1 to a limit
+    WHOLE,   // int, 1 to a limit
     SWITCH,  // bool: true or false
-    CHOICE,  // int, the place of a name
+    CHOICE,  // int, the index of a name
     BYTE,    // char
     TEXT,    // const char *
     TEXTS,   // a list of texts
     NUMBERS, // bounds
-    PARTS,   // of a date
+    PARTS,   // parts of a date
     VALUE,   // `missing: value` of a category
 } value_type;
 
 typedef struct key {
     const char *name;
-    unsigned kinds; // bit set
+    unsigned kinds; // bits of the kinds that have it
     value_type type;
-    size_t offset, count_offset; // TEXTS: of the number, too
+    size_t offset, count_offset; // count_offset: TEXTS
     const char *const *names;    // CHOICE
-    int limit; // CHOICE: of how many names; WHOLE: the most it may be; NUMBERS: how many
+    int limit;                   // CHOICE: number of names; WHOLE: maximum; NUMBERS: maximum count
 } key;
 
 static const char *const ways[] = {"one_hot", "embedding"};
@@ -107,7 +107,7 @@ static bel_status *read_byte(const bel_yaml *yaml, const bel_yaml_node *node, ch
     return NULL;
 }
 
-// The place of a name in a list; a wrong one is told those there are.
+// Reads the index of a name in a list; the error for a wrong one lists all names.
 static bel_status *read_choice(const bel_yaml *yaml, const bel_yaml_node *node,
                                const char *const *names, int count, int *out)
 {
@@ -177,7 +177,7 @@ static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, i
         node->kind == BEL_YAML_SCALAR && bel_parse_i64(node->text, strlen(node->text), &value);
     if (!good || value < 1 || value > most) {
         char what[64];
-        bel_snprintf(what, sizeof what, "a whole number from 1 to %d", most);
+        bel_snprintf(what, sizeof what, "an integer from 1 to %d", most);
         return expected(yaml, node, what);
     }
     *out = (int)value;
@@ -239,7 +239,7 @@ static bel_status *unknown_key(const bel_yaml *yaml, const bel_yaml_node *node,
                           nearest < 0 ? "" : "\"?");
 }
 
-// What a missing number counts as, where `fill` does not say it.
+// Sets the replacement of a missing number if `fill` does not.
 static bel_status *set_fill(const bel_yaml *yaml, const bel_yaml_node *node, bel_column *column)
 {
     if (column->kind != BEL_COLUMN_NUMBER || bel_yaml_member(node, "fill") != NULL) return NULL;
@@ -261,8 +261,8 @@ static bel_status *need_both(const bel_yaml *yaml, const bel_yaml_node *node,
     return bel_yaml_error(yaml, at, "expected a \"%s\" and a \"%s\" beside it", one, other);
 }
 
-// Keys without which a column would silently be another one: nothing at all, or numbers that are
-// not scaled. A number of which nothing is said is taken as it is.
+// Checks for keys without which a column would silently be another one: without its values, or with
+// numbers that are not scaled. A number without any of these keys is used as it is.
 static bel_status *check_needed(const bel_yaml *yaml, const bel_yaml_node *node,
                                 const bel_column *column)
 {
@@ -374,7 +374,7 @@ static bel_status *read_yaml(bel_yaml *yaml, bel_columns **out_columns)
     return status;
 }
 
-// A thousand columns of a thousand values each are a description still, if a long one.
+// A thousand columns of a thousand values each are a valid description, if a long one.
 static const bel_yaml_limits limits = {.bytes = (size_t)1 << 30, .nodes = 20000000};
 
 bel_status *bel_columns_parse(const char *text, const char *source, bel_columns **out_columns)
@@ -396,7 +396,7 @@ bel_status *bel_columns_check_text(const bel_columns *columns, const char *sourc
         "%s: the description of its columns would not come back from its text, so no "
         "checkpoint could be read again (%s); hint: fewer columns, or --ignore for odd ones",
         source, status == NULL ? "it comes back as another one" : bel_status_message(status));
-    bel_status_ignore(status); // told
+    bel_status_ignore(status); // part of the message
     return error;
 }
 

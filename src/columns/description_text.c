@@ -1,7 +1,7 @@
-// A description as YAML. Columns stand one on a line, what matters most first, so that it can be
-// edited by hand and compared by eye; numbers have all the digits that bring the same bits back.
-// What is written here description_read.c must take back to the same text: its hash is part of
-// the data's fingerprint, and checkpoints keep it.
+// Writer of a description as YAML. Each column is one line with its most important keys first, so
+// that a description can be edited by hand and compared by eye. Numbers have all the digits that
+// bring the same bits back. description_read.c must read this text back to the same text: its hash
+// is part of the data's fingerprint, and checkpoints keep it.
 #include <string.h>
 
 #include "base/json.h"
@@ -18,7 +18,7 @@ const char *const bel_column_missing_names[BEL_MISSINGS] = {"mean", "median", "c
 const char *const bel_date_part_names[BEL_DATE_PARTS] = {"time", "season", "month", "weekday",
                                                          "hour"};
 
-// The fewest digits that bring the same bits back.
+// Writes the fewest digits that bring the same bits back.
 static void put_double(bel_str *out, const char *before, double value)
 {
     char text[32];
@@ -29,8 +29,8 @@ static void put_double(bel_str *out, const char *before, double value)
     bel_str_printf(out, "%s%s", before, text);
 }
 
-// Characters that YAML takes for line breaks, marks or nothing: as they are they would come back as
-// others, or not at all.
+// Finds characters that YAML reads as line breaks, marks or nothing: unescaped, they would come
+// back as others, or not at all.
 static bool is_escaped(const unsigned char *text, int bytes, unsigned *out_code)
 {
     if (bytes == 1) {
@@ -46,7 +46,7 @@ static bool is_escaped(const unsigned char *text, int bytes, unsigned *out_code)
     return *out_code == 0x2028 || *out_code == 0x2029 || *out_code == 0xFEFF || *out_code >= 0xFFFE;
 }
 
-// A text in quotes, which JSON and YAML read alike.
+// Writes a quoted text, which JSON and YAML read alike.
 static void put_text(bel_str *out, const char *text)
 {
     bel_str quoted = {0};
@@ -88,7 +88,7 @@ static void put_doubles(bel_str *out, const char *key, const double *numbers, in
     bel_str_puts(out, "]");
 }
 
-// What stands beside numbers.
+// Writes the unit and the thousands separator of numbers.
 static void put_dress(bel_str *out, const bel_column *column)
 {
     if (column->unit != NULL) {

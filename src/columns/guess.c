@@ -1,6 +1,6 @@
-// What a column is follows from all of its cells, so one text behind a million numbers is seen. A
-// rule that could be wrong says what it did and why (its note), and the user has the last word: by
-// flags, or in the description, which is a text.
+// All cells of a column decide its kind, so one text after a million numbers is seen. A rule that
+// could be wrong explains its choice in a note. The user has the last word: by flags, or in the
+// description, which is a text.
 #include "columns/guess.h"
 
 #include <float.h>
@@ -15,19 +15,19 @@
 #include "columns/column_name.h"
 
 enum {
-    MOST_NUMBER_CLASSES = 20, // a label of more whole numbers is a number
+    MOST_NUMBER_CLASSES = 20, // a label of more distinct integers is a number
     MOST_CLASSES = 10000,
     MOST_ONE_HOT = 128,
-    WEEKDAY_ROWS = 210, // so many rows have something to say of weekdays: 30 of each
-    MOST_MARKERS = 3,   // texts among numbers that stand for missing ones
-    NUMBER_TENTHS = 9,  // of cells that are numbers, and the others are wrong
-    TEXT_WORDS = 4,     // so many words a cell, and it is a text
-    MANY_ROWS = 1000,   // of which a value comes LEAST_OFTEN times to be told apart
+    WEEKDAY_ROWS = 210, // minimum number of rows to learn weekdays: 30 of each
+    MOST_MARKERS = 3,   // distinct texts among numbers that mean missing ones
+    NUMBER_TENTHS = 9,  // share of numbers among the cells; the others are then wrong
+    TEXT_WORDS = 4,     // mean words per cell from which it is a text
+    MANY_ROWS = 1000,   // from here on a value needs LEAST_OFTEN cells
     LEAST_OFTEN = 5,
-    HASH_LEAST = 3,   // so often come values of more than are counted, in half of the rows
-    MANY_VALUES = 32, // of fewer rows: of which each comes twice
-    CLIP = 10,        // deviations to each side
-    FEW_ROWS = 20,    // too few to say that values do not come again
+    HASH_LEAST = 3,   // repetitions of a hashed value, in half of the cells
+    MANY_VALUES = 32, // with fewer rows and more values, a value needs two cells
+    CLIP = 10,        // in deviations, to each side
+    FEW_ROWS = 20,    // with fewer rows, distinct values prove nothing
 };
 
 static bool may_number_rows(const char *name)
@@ -49,20 +49,20 @@ bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
 
 // --- A column ------------------------------------------------------------------------------------
 
-// What guessing a column works with.
+// State of guessing one column.
 typedef struct guess {
     const bel_column_statistics *s;
     const bel_columns_options *options;
     const char *source;
     bel_columns *description;
-    bel_column *column; // the one that was added
+    bel_column *column; // the added column
     bel_str note;
     int64_t rest; // cells that are not missing
 } guess;
 
 _Static_assert((int)MOST_MARKERS < (int)BEL_STATISTICS_TEXTS, "one more than markers is counted");
 
-// More values than are counted: there is a sample of them.
+// Whether there are more values than are counted: only a sample of them is kept.
 static bool are_many(const bel_column_statistics *s)
 {
     return s->values.level > 0;
@@ -98,9 +98,8 @@ static void fill_number(guess *g)
     note_missing(g);
 }
 
-// Texts among numbers, or among dates, when they are so few that they stand for missing values, in
-// this column: in another one the same text may say something. `good`: cells that are what the
-// column is of, `what`.
+// Takes the texts among numbers, or among dates, as missing values of this column if they are few;
+// in another column the same text may have a meaning. `good`: number of cells that are a `what`.
 static bool take_markers(guess *g, const bel_value_count *markers, int count, int64_t good,
                          const char *what, bel_missing_texts *out_markers)
 {
@@ -126,7 +125,7 @@ static bool take_dates(guess *g, bel_missing_texts *out_markers)
            take_markers(g, s->undated, s->undated_count, dates, "date", out_markers);
 }
 
-// A number and a letter behind it name something: 12a is the house beside 12.
+// A number with a letter after it is a name: 12a is the house next to 12.
 static bool is_number_and_letter(const bel_value_count *text)
 {
     size_t digits = 0;
@@ -138,8 +137,8 @@ static bool is_number_and_letter(const bel_value_count *text)
     return letter && digits + space + 1 == text->length;
 }
 
-// Whether nearly all cells are numbers, and the others, of which there are too many different ones
-// to stand for missing values, are no names beside them.
+// Whether nearly all cells are numbers, and the others, with too many distinct texts for missing
+// values, are no names like the numbers.
 static bool are_wrong_numbers(const guess *g)
 {
     const bel_column_statistics *s = g->s;
@@ -150,9 +149,9 @@ static bool are_wrong_numbers(const guess *g)
     return nearly_all && s->numbers < g->rest && 2 * names < s->text_count;
 }
 
-// Whether all cells are numbers that have one unit beside them, or commas between thousands, or
-// neither. A comma with three digits behind it may stand in front of decimals where no cell and no
-// option says what it is. *out_whole: the statistics of all of these numbers.
+// Whether all cells are numbers with the same unit, or with commas between thousands, or with
+// neither. A comma before three digits may be a decimal comma if no cell and no option decides it.
+// *out_whole: the statistics of all of these numbers.
 static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
 {
     const bel_column_statistics *s = g->s;
@@ -174,7 +173,7 @@ static bel_column *add(guess *g, const char *name, bel_column_kind kind)
     return g->column;
 }
 
-// A column of numbers with something beside them, which was added.
+// Fills in an added column of numbers with marks.
 static void fill_dressed(guess *g, const bel_column_statistics *whole)
 {
     const bel_column_statistics *s = g->s;
@@ -191,7 +190,7 @@ static void fill_dressed(guess *g, const bel_column_statistics *whole)
     g->s = s;
 }
 
-// Values that come often enough to be learned from, the most frequent first.
+// Keeps the values that are frequent enough to learn from, the most frequent first.
 static void fill_category(guess *g)
 {
     bel_column *c = g->column;
@@ -211,7 +210,7 @@ static void fill_category(guess *g)
     c->embedded = count > MOST_ONE_HOT;
     if (count == 0 && !c->missing_value) {
         c->kind = BEL_COLUMN_IGNORE;
-        bel_str_printf(&g->note, "none of its %zu values comes %lld times", total,
+        bel_str_printf(&g->note, "each of its %zu values comes fewer than %lld times", total,
                        (long long)least);
         return;
     }
@@ -224,14 +223,14 @@ static void fill_category(guess *g)
     note_missing(g);
 }
 
-// Parts of a date to learn from. Dates in the order of the rows count them, so no part may tell
-// where a row is: the time does, and so does a part that has hardly come round again.
+// Chooses the parts of a date to learn from. If dates are in the order of the rows, no part may
+// tell a row's position: the time does, and so does a part that hardly repeats.
 static int date_parts(const guess *g, const bel_range *range)
 {
     static const double day = 86400;
     const struct {
         int part;
-        double seconds; // until it comes round
+        double seconds; // period
         bool wanted;
     } round[] = {{BEL_DATE_SEASON, 365 * day, true},
                  {BEL_DATE_WEEKDAY, 7 * day, g->rest >= WEEKDAY_ROWS},
@@ -266,8 +265,8 @@ static void fill_date(guess *g)
     note_missing(g);
 }
 
-// Whether values come often enough to be learned from: of many, half of the cells have one that
-// does.
+// Whether values are frequent enough to learn from: half of the cells have a value that comes
+// HASH_LEAST times.
 static bool come_again(const bel_column_statistics *s)
 {
     int64_t cells = 0, often = 0;
@@ -336,15 +335,15 @@ static bool are_wholes(const guess *g)
     return s->numbers == g->rest && s->wholes == g->rest && s->missing == 0;
 }
 
-// Whole numbers, each above the one before, or each below it: gaps are those of rows that were left
-// out, as by a split of the file.
+// Whether the column holds rising or falling integers. Gaps are allowed: they are rows that were
+// left out, as by a split of the file.
 static bool count_rows(const guess *g)
 {
     const bel_range *range = &g->s->range;
     return are_wholes(g) && g->rest >= FEW_ROWS && (range->rises || range->falls);
 }
 
-// Whole numbers, each another, in any order; of an index with few gaps.
+// Whether the column holds distinct integers, in any order; an index may have few gaps.
 static bool number_rows(const guess *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
@@ -381,7 +380,7 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
         bel_str_puts(&g->note, "numbers with zeros in front; ");
         guess_texts(g, name);
     } else if (s->longs > 0) {
-        bel_str_puts(&g->note, "whole numbers of more digits than a number holds; ");
+        bel_str_puts(&g->note, "integers with more digits than a double holds; ");
         guess_texts(g, name);
     } else if (are_dressed(g, &whole)) {
         add(g, name, BEL_COLUMN_NUMBER);
@@ -406,7 +405,7 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     return NULL;
 }
 
-// --- The label -----------------------------------------------------------------------------------
+// --- Label ---------------------------------------------------------------------------------------
 
 static int compare_texts(const void *left, const void *right)
 {
@@ -417,7 +416,7 @@ static int compare_texts(const void *left, const void *right)
     return a->length < b->length ? -1 : a->length > b->length;
 }
 
-// With a point or a comma in front of decimals: a table has one of them.
+// Reads a number with a decimal point or comma: a table uses only one of them.
 static double number_of(const bel_value_count *value)
 {
     double number = 0;
@@ -433,8 +432,8 @@ static int compare_numbers(const void *left, const void *right)
     return x < y ? -1 : x > y ? 1 : compare_texts(left, right);
 }
 
-// Classes are numbered by their values, or by their bytes, so that they have the same numbers
-// whatever order the rows are in. Takes over the values.
+// Classes are numbered by their values, or by their bytes, so that their numbers do not depend on
+// the order of the rows. Takes ownership of the values.
 static void fill_classes(guess *g, bel_value_count *values, size_t count)
 {
     bool numbers = g->s->numbers == g->rest;
@@ -454,7 +453,7 @@ static void fill_classes(guess *g, bel_value_count *values, size_t count)
     bel_str_printf(&g->note, "%zu classes", count);
 }
 
-// Whether the label is one of classes, of which there are so many.
+// Whether the label is one of `count` classes.
 static bool are_classes(const guess *g, size_t count)
 {
     const bel_column_statistics *s = g->s;
@@ -465,7 +464,7 @@ static bool are_classes(const guess *g, size_t count)
     bel_column_statistics whole;
     if (are_dressed(g, &whole)) return few;
     if (numbers) return s->longs > 0 || (s->wholes == g->rest && few);
-    // Of many different numbers and a few texts, the texts are what is wrong.
+    // With many distinct numbers and a few texts, the texts are errors.
     return 10 * s->numbers < NUMBER_TENTHS * g->rest || few;
 }
 
@@ -523,7 +522,7 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
     return NULL;
 }
 
-// --- All of them ---------------------------------------------------------------------------------
+// --- All columns ---------------------------------------------------------------------------------
 
 static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
 {

@@ -1,7 +1,7 @@
-// What options say of columns, which goes before all rules. A name is that of one column even where
-// it would be a pattern of others; a column that two lists name is an error, as nobody knows which
-// of them is meant. A name with a comma in it is put together again, as lists are cut there. The
-// label comes last: without a name it is one that nothing else has taken.
+// Uses of columns that options demand, which precede all rules. A name is first that of one column,
+// even if it could be a pattern. A column in two lists is an error, as either may be meant. A name
+// with a comma in it is joined again, as lists are cut there. The label comes last: without a name
+// it is a column that no other option uses.
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
@@ -24,7 +24,7 @@ static bel_status *no_such(const bel_guess_column *columns, int count, const cha
                    hint == NULL ? "" : "\"?");
 }
 
-// A name is first looked for as it is: it may have a star in it.
+// Looks for the name as it is before it is used as a pattern: it may contain a star.
 static bel_status *set_use(const bel_guess_column *columns, int count, const char *pattern,
                            bel_guess_use use, const char *source, bel_guess_use *uses)
 {
@@ -91,7 +91,7 @@ static bel_status *set_uses(const bel_guess_column *columns, int count, const ch
     return NULL;
 }
 
-// A name that says so, else the last column that nothing else has taken.
+// Finds a column with a label's name, else the last column without a use.
 static int likely_label(const bel_guess_column *columns, int count, const bel_guess_use *uses)
 {
     static const char *const names[] = {"label", "target", "class", "y"};

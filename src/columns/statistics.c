@@ -1,8 +1,9 @@
-// Moments of a grain come from sums of differences from its first number; those of grains are put
-// together by Chan, Golub and LeVeque's formula, in order. Values are counted in an open hash table
-// whose places point into the file. When there are more than are counted, half of them, by a bit of
-// their hash, are left out from then on, and so on (Wegman's adaptive sampling; Flajolet, "On
-// adaptive sampling", 1990). What is left does not depend on the order in which they come.
+// Moments of a grain come from sums of differences from its first number; those of grains are
+// merged in order by the formula of Chan, Golub and LeVeque. Values are counted in a hash table
+// with linear probing whose texts point into the file. When it exceeds its limit, half of the
+// values, by a bit of their hash, are dropped from then on, and so on (Wegman's adaptive sampling;
+// Flajolet, "On adaptive sampling", 1990). The remaining values do not depend on the order of the
+// cells.
 #include "columns/statistics.h"
 
 #include <math.h>
@@ -95,8 +96,8 @@ static void take_in_order(bel_range *range, double value, int64_t place)
 
 // --- Values --------------------------------------------------------------------------------------
 
-// Of up to eight bytes the hash is the bytes themselves, stirred so that each hash is that of one
-// text of a length: such texts are never compared (MurmurHash3's last step, public domain).
+// The hash of up to eight bytes is a bijection of them: for one length, each hash belongs to one
+// text, so such texts are never compared (MurmurHash3's finalizer, public domain).
 static uint64_t hash_of(const char *text, size_t length)
 {
     if (length > 8) return bel_hash64(text, length);
@@ -141,7 +142,7 @@ static bool is_in_sample(uint64_t hash, int level)
     return level == 0 || hash >> (64 - level) == 0;
 }
 
-// Leaves out what is not in the sample of a level.
+// Drops the values that are not in the sample of a level.
 static void thin_out(bel_value_counts *values, int level)
 {
     bel_value_counts old = *values;
@@ -172,7 +173,7 @@ static void count_value(bel_value_counts *values, const bel_value_count *value)
         thin_out(values, values->level + 1);
 }
 
-// Counts a text that is in a list of different ones; false: it is not there.
+// Counts a text in a list of distinct ones; false: it is absent.
 static bool count_noted(bel_value_count *noted, int count, const bel_value_count *text)
 {
     for (int i = 0; i < count; i++) {
@@ -197,7 +198,8 @@ void bel_value_counts_merge(bel_value_counts *values, const bel_value_counts *mo
         if (more->places[i].text != NULL) count_value(values, &more->places[i]);
 }
 
-// A full list needs no more: that there are so many is all that is asked of it.
+// Adds a text to a list of distinct ones. A full list drops it: it already says that there are too
+// many.
 static void note(bel_value_count *noted, int *count, const bel_value_count *text)
 {
     if (*count == BEL_STATISTICS_TEXTS || count_noted(noted, *count, text)) return;
@@ -214,7 +216,7 @@ static int compare_counts(const void *left, const void *right)
     return a->length < b->length ? -1 : a->length > b->length;
 }
 
-// The text that stands for two of equal numbers.
+// Merges two equal numbers into one, with the shorter text.
 static void join(bel_value_count *value, const bel_value_count *more)
 {
     bool shorter = more->length != value->length
@@ -225,7 +227,7 @@ static void join(bel_value_count *value, const bel_value_count *more)
     value->count = count;
 }
 
-// Puts equal numbers together; how many values there are then.
+// Merges equal numbers; returns the new number of values.
 static size_t join_numbers(bel_value_count *list, size_t count, char decimal)
 {
     char(*keys)[BEL_CELL_NUMBER_ROOM] = bel_xcalloc(count + 1, sizeof *keys);
@@ -284,7 +286,7 @@ bel_cell_dress bel_value_counts_dress(const bel_value_counts *values, char decim
     return 10 * (cells - counts[BEL_DRESS_NONE]) >= 9 * cells ? likely : BEL_DRESS_NONE;
 }
 
-// --- A grain -------------------------------------------------------------------------------------
+// --- Grains --------------------------------------------------------------------------------------
 
 void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values, bool takes_logs,
                                char decimal)
@@ -293,7 +295,7 @@ void bel_column_gatherer_begin(bel_column_gatherer *gatherer, bool counts_values
     gatherer->statistics.counts_values = counts_values;
 }
 
-// Above 2^53 all are.
+// All doubles above 2^53 are integers.
 static bool is_whole(double value)
 {
     return fabs(value) >= 0x1p53 || (double)(int64_t)value == value;
@@ -321,7 +323,8 @@ static int64_t count_words(const char *text, size_t length)
     return words;
 }
 
-// A column that holds more other texts than can stand for missing dates needs no more of them.
+// A column with more other texts than missing values may have is no column of dates, so counting
+// ends.
 static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text, int64_t place)
 {
     bel_column_statistics *s = &gatherer->statistics;
@@ -374,7 +377,7 @@ static void take_dressed(bel_column_gatherer *gatherer, const char *text, size_t
              &(bel_value_count){.text = number.unit, .length = number.unit_length, .count = 1});
 }
 
-// Numbers of a table that may have decimal commas.
+// Counts numbers with a decimal comma, which are no numbers in a table with decimal points.
 static void take_comma(bel_column_statistics *s, const char *text, size_t length)
 {
     char pointed[BEL_CELL_NUMBER_ROOM];
@@ -420,7 +423,7 @@ void bel_column_gatherer_end(bel_column_gatherer *gatherer)
     s->day_seconds = moments_of(&gatherer->day_seconds);
 }
 
-// --- Grains together -----------------------------------------------------------------------------
+// --- Merging grains ------------------------------------------------------------------------------
 
 void bel_column_statistics_merge(bel_column_statistics *statistics,
                                  const bel_column_statistics *more)

@@ -1,22 +1,22 @@
-// How much neighbours differ, over how much any two rows differ, is von Neumann's ratio
-// ("Distribution of the ratio of the mean square successive difference to the variance", 1941).
-// The rows are in the order of a column: the ratio is 1 where it says nothing of the label, and 0
-// where it says all. Classes "differ" when they are others. Rows of one key come in an order by
-// chance, so that the order of the file says nothing.
+// The difference of neighbours over the difference of any two rows is von Neumann's ratio
+// ("Distribution of the ratio of the mean square successive difference to the variance", 1941). The
+// rows are sorted by a column: the ratio is 1 if the column tells nothing about the label, and 0 if
+// it tells all. Classes differ if they are not equal. Rows of one key are in random order, so that
+// the order of the file has no effect.
 #include "columns/suspect.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum {
-    LEAST = 20,      // so many values, or rows that are expected to differ
-    HUNDREDTH = 100, // a share
-    FAR = 1000,      // times the distance between nearly all
+    LEAST = 20,      // values, or rows that are expected to differ
+    HUNDREDTH = 100, // 1/100 of the values
+    FAR = 1000,      // times the range of nearly all
     LEAST_MARKS = 5,
-    LEAST_OTHERS = 5 // different numbers beside a mark
+    LEAST_OTHERS = 5 // distinct numbers besides a mark
 };
 
-static const double most_of_classes = 0.02, most_of_numbers = 0.01; // of the ratio
+static const double most_of_classes = 0.02, most_of_numbers = 0.01; // limits of the ratio
 
 static int by_key(const void *left, const void *right)
 {
@@ -31,7 +31,7 @@ static int by_label(const void *left, const void *right)
     return a->label < b->label ? -1 : a->label > b->label;
 }
 
-// Rows whose class would differ from that of another one that is drawn by chance.
+// Expected number of rows whose class differs from that of a randomly drawn row.
 static double expected_of_classes(bel_suspect_row *rows, int count)
 {
     double same = 0;
@@ -73,7 +73,7 @@ static int by_value(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
-// Sorted values, seen from the lowest on or from the highest on.
+// View of sorted values, from the lowest or from the highest one.
 typedef struct view {
     const double *values;
     int count;
@@ -85,7 +85,7 @@ static double at(const view *v, int i)
     return v->values[v->down ? v->count - 1 - i : i];
 }
 
-// How many of the values are equal to the first.
+// Number of values equal to the first.
 static int run_of(const view *v)
 {
     int run = 1;
@@ -94,10 +94,11 @@ static int run_of(const view *v)
     return run;
 }
 
-// Whether the first `run` values are a mark: the others lie closer together than it is to them.
+// Whether the first `run` values are a mark: the range of the others is smaller than their distance
+// from it.
 static bool is_mark(const view *v, int run, int trimmed)
 {
-    int last = v->count - 1 - trimmed; // one cell beyond it may be far, too
+    int last = v->count - 1 - trimmed; // one more cell may be far, too
     if (run < LEAST_MARKS || run * HUNDREDTH < v->count || run >= last) return false;
     double gap = fabs(at(v, run) - at(v, 0)), others = fabs(at(v, last) - at(v, run));
     int different = 1;

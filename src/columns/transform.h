@@ -1,46 +1,78 @@
-// A row's cells to the elements of its record: the one place that does it, in training, evaluation
-// and prediction alike.
+// Transformation of table cells to the elements of records. Training, evaluation and prediction all
+// use this code and no other. It transforms one column of a block of rows at a time, so that it
+// checks the column's kind once for all rows.
 #ifndef BELFRY_COLUMNS_TRANSFORM_H
 #define BELFRY_COLUMNS_TRANSFORM_H
 
 #include "columns/description.h"
 
-// Cells of a category that are not missing, and those among them that training did not tell apart.
+enum { BEL_COLUMNS_BLOCK = 32 }; // most rows of a block
+
+// Set of rows of a block, one bit a row.
+typedef uint32_t bel_row_bits;
+
+static inline bel_row_bits bel_row_bits_first(int count)
+{
+    return count == BEL_COLUMNS_BLOCK ? ~(bel_row_bits)0 : ((bel_row_bits)1 << count) - 1;
+}
+
+// A cell's text without spaces around it and without quotes.
+typedef struct bel_cell {
+    const char *text;
+    size_t length;
+} bel_cell;
+
+// Counts of a category's cells that are not missing, and of those outside the vocabulary.
 typedef struct bel_category_cells {
     int64_t cells, unknown;
 } bel_category_cells;
 
-// Where a row goes. Pointers that the description has no elements for are not used.
-typedef struct bel_columns_row {
-    float *x;       // [x_width]
-    int64_t *ids;   // [id_count]
-    int64_t *lists; // [list_count][list_most]
+// Destination of consecutive rows; a record is a block of one row. A pointer is unused if the
+// description has no elements for it.
+typedef struct bel_columns_block {
+    float *x;       // [rows][x_width]
+    int64_t *ids;   // [rows][id_count]
+    int64_t *lists; // [rows][list_count][list_most]
     int64_t *class_number;
-    double *number; // the label; of several, class_number is an array
+    double *number; // the label; with several labels class_number is [rows][label_count]
     float *weight;
-    uint64_t *crossed;        // [count]: hashes of the columns that are crossed
-    bel_category_cells *seen; // [count]: cells of categories are added; NULL: nobody counts
-} bel_columns_row;
+    uint64_t *crossed;        // [rows][count]: hashes of the crossed columns
+    bel_category_cells *seen; // [count]: counts of categories' cells grow; NULL: no counting
+} bel_columns_block;
 
+// The same block from row `first` on.
+bel_columns_block bel_columns_block_from(const bel_columns *columns, const bel_columns_block *rows,
+                                         int64_t first);
+
+// Call before the cells of `count` rows: clears their elements.
+void bel_columns_begin(const bel_columns *columns, const bel_columns_block *rows, int count);
+
+// Transforms a column's cells of the rows in `live`, whose highest row is the last of the block.
+// Returns the rows with an invalid cell; bel_columns_expected gives the reason.
+bel_row_bits bel_columns_put(const bel_columns *columns, const bel_column *column,
+                             const bel_cell *cells, bel_row_bits live,
+                             const bel_columns_block *rows) BEL_MUST_USE;
+
+// Reads a cell of a NUMBER column. A missing cell becomes the column's fill. False: invalid cell.
+bool bel_columns_read_number(const bel_columns *columns, const bel_column *column, bel_cell cell,
+                             double *out_value, bool *out_missing);
+
+// The same as bel_columns_put for a NUMBER column whose cells of all `count` rows are already read.
+// `missing`: rows with a missing cell, whose value is the fill.
+bel_row_bits bel_columns_put_numbers(const bel_columns *columns, const bel_column *column,
+                                     const double *values, bel_row_bits missing, int count,
+                                     const bel_columns_block *rows) BEL_MUST_USE;
+
+// Call after the last cells of `count` rows: sets the elements made of several columns.
+void bel_columns_end(const bel_columns *columns, const bel_columns_block *rows, int count);
+
+// Writes what was expected of a cell that bel_columns_put found invalid, and returns `text`.
 enum { BEL_COLUMN_EXPECTED = 256 };
+const char *bel_columns_expected(const bel_columns *columns, const bel_column *column,
+                                 bel_cell cell, char text[BEL_COLUMN_EXPECTED]);
 
-// Before a row's cells: nothing is set.
-void bel_columns_row_begin(const bel_columns *columns, const bel_columns_row *row);
-
-// Takes the cell of a column. `text` has no spaces around it and no quotes. False: it is something
-// else than `expected` then says.
-bool bel_columns_row_put(const bel_columns *columns, const bel_column *column, const char *text,
-                         size_t length, const bel_columns_row *row,
-                         char expected[BEL_COLUMN_EXPECTED]);
-
-// The same for the cell of a NUMBER that was read already.
-bool bel_columns_row_put_number(const bel_column *column, double value, const bel_columns_row *row);
-
-// The id of a category's value by its number: value_count is a missing one, -1 one that training
-// did not have.
+// The id of a category's value by the value's number. value_count: missing; -1: not in the
+// vocabulary.
 uint64_t bel_columns_category_hash(const bel_column *column, int value);
-
-// Behind the last cell: what is made of several.
-void bel_columns_row_end(const bel_columns *columns, const bel_columns_row *row);
 
 #endif

@@ -1,6 +1,6 @@
-// Belfry without cards (BELFRY_CUDA=OFF), in place of all other files of this room: there are none,
-// and whoever needs one is told why. What merely asks for cards where there are any goes on with
-// the CPU, as on a machine without them.
+// Stubs for a build without CUDA (BELFRY_CUDA=OFF), instead of all other files of this folder.
+// There are no GPUs, and a caller that needs one gets an error. If GPUs are optional, the CPU is
+// used, as on a machine without GPUs.
 #include "base/number.h"
 #include "cuda/cuda.h"
 #include "cuda/updater.h"

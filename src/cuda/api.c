@@ -1,7 +1,7 @@
-// Opening the libraries: the driver first, which says whether there is a card at all, and NVRTC
-// only where there is one; cuBLASLt and cuDNN when they are asked for. The first problem is kept,
-// as every tower asks; none that is no more than a missing card is an error of the machine. They
-// stay open until the process ends, since contexts of the driver do.
+// Opening of the libraries: first the driver, which knows whether there is a GPU, then NVRTC if
+// there is one; cuBLASLt and cuDNN on demand. The first problem is kept, as every tower asks. An
+// absent driver or GPU is NOT_FOUND; other problems are errors of the machine. The libraries stay
+// open until the process ends, since contexts of the driver do.
 #include "cuda/api.h"
 
 #include <dlfcn.h>
@@ -17,8 +17,7 @@
 
 typedef enum library { DRIVER, NVRTC, CUBLAS, CUDNN, LIBRARY_COUNT } library;
 
-// Names that a library goes by, the newest first; the last one is what a package for developers
-// has.
+// File names of the libraries, the newest first; the last one is that of a developer package.
 static const char *const names[LIBRARY_COUNT][4] = {
     [DRIVER] = {"libcuda.so.1"},
     [NVRTC] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
@@ -26,7 +25,7 @@ static const char *const names[LIBRARY_COUNT][4] = {
     [CUDNN] = {"libcudnn.so.9", "libcudnn.so"},
 };
 
-// What went wrong first.
+// The first problem.
 typedef struct opening {
     bel_code code;
     char problem[320];
@@ -36,7 +35,8 @@ static pthread_once_t open_once = PTHREAD_ONCE_INIT, fast_once = PTHREAD_ONCE_IN
 static bel_cuda_api api;
 static opening opened_all, opened_fast;
 
-// Libraries of CUDA work with drivers of their own major version and newer ones.
+// Whether a library is newer than the driver: CUDA libraries need a driver of at least their major
+// version.
 static bool is_too_new(library which, const char *name)
 {
     const char *end = strrchr(name, '.');
@@ -45,7 +45,8 @@ static bool is_too_new(library which, const char *name)
     return (which == NVRTC || which == CUBLAS) && numbered && major > api.driver / 1000;
 }
 
-// In the first `length` characters of `folder`; none: where the loader looks. NULL: not there.
+// Opens a library in a folder, the first `length` characters of `folder`; with length 0 the loader
+// searches it. NULL: not there.
 static void *open_in(library which, const char *folder, size_t length)
 {
     for (int n = 0; n < 4 && names[which][n] != NULL; n++) {
@@ -80,7 +81,8 @@ static void fail(opening *o, bel_code with, const char *text, const char *more)
     bel_snprintf(o->problem, sizeof o->problem, "%s%s", text, more);
 }
 
-// A function of a library: ISO C has no conversion from void * to it.
+// Looks up a function of a library. Copies the address, as ISO C has no conversion from void * to
+// it.
 static void find(opening *o, void *opened, const char *symbol, void *out_function)
 {
     void *address = dlsym(opened, symbol);
@@ -102,7 +104,7 @@ static void check_versions(opening *o)
 {
     int major = 0, minor = 0;
     if (api.nvrtc_version(&major, &minor) != 0) {
-        fail(o, BEL_FAILED_PRECONDITION, "NVRTC does not tell its version", "");
+        fail(o, BEL_FAILED_PRECONDITION, "NVRTC does not report its version", "");
         return;
     }
     api.nvrtc = 1000 * major + 10 * minor;
@@ -127,10 +129,10 @@ static void open_all(void)
     if (error == 0) error = api.driver_version(&api.driver);
     if (error == 0) error = api.device_count(&count);
     if (error == BEL_CUDA_NO_DEVICE || (error == 0 && count == 0)) {
-        fail(o, BEL_NOT_FOUND, "the CUDA driver finds no card", "");
+        fail(o, BEL_NOT_FOUND, "the CUDA driver finds no GPU", "");
         return;
     }
-    if (error != 0) { // one that does not fit the kernel's part after an update, say
+    if (error != 0) { // for example a driver that does not fit the kernel module after an update
         const char *name = NULL;
         api.error_name(error, &name);
         fail(o, BEL_FAILED_PRECONDITION,
@@ -139,11 +141,10 @@ static void open_all(void)
     }
     void *nvrtc = open_library(NVRTC);
     if (nvrtc == NULL) {
-        fail(
-            o, BEL_FAILED_PRECONDITION,
-            "there is a card, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
-            "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
-            BEL_CUDA_PATH_VARIABLE);
+        fail(o, BEL_FAILED_PRECONDITION,
+             "there is a GPU, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
+             "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
+             BEL_CUDA_PATH_VARIABLE);
         return;
     }
     find_all(o, NVRTC, nvrtc);
@@ -170,7 +171,7 @@ static void open_fast_library(opening *o, library which, const char *text)
     fail(o, BEL_FAILED_PRECONDITION, text, BEL_CUDA_PATH_VARIABLE);
 }
 
-// What `property` answers, as NVRTC's version; 0: it does not.
+// Version from `property`, in the form of NVRTC's; 0: unknown.
 static int version_of(int (*property)(int property, int *out_value))
 {
     int major, minor;
@@ -221,7 +222,7 @@ bel_status *bel_cuda_library_status(int error, const char *whose, const char *ac
                    action, error, full ? ", out of memory" : "");
 }
 
-// After these a process's context is of no use.
+// Errors after which a process's context is unusable.
 static bool is_end_of_context(int error)
 {
     return error == BEL_CUDA_MEMORY_ERROR || error == BEL_CUDA_LINK_ERROR ||
@@ -229,8 +230,8 @@ static bool is_end_of_context(int error)
            (error >= BEL_CUDA_FIRST_FAULT && error <= BEL_CUDA_LAST_FAULT);
 }
 
-// Of the first card that was lost, as whoever waited for it has said with its name, and as the
-// driver has said before that; NULL: nobody has. They stay until the process ends.
+// Reasons for the first loss: from a wait, with the GPU's name, and from the driver before that;
+// NULL: none. They are kept until the process ends.
 static _Atomic(const char *) why_lost_named, why_lost;
 
 void bel_cuda_note_lost(const char *card, const char *why)

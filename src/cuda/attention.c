@@ -1,15 +1,15 @@
-// Attention (ops/attention.c). With fast arithmetic a library makes its products where it can
-// (attention_library.c). Else forward is one launch, and the gradient goes through queries by keys,
-// and through keys by queries: so each sum has one thread, in the order of the processor's, whose
-// prepare function has said how keys are cut into blocks and parts. Heads that its blocks do not
-// take are plain loops, as there.
+// Attention (ops/attention.c). With fast arithmetic, a library makes its products where it can
+// (attention_library.c). Otherwise the forward pass is one launch. The gradient takes two: queries
+// by keys, and keys by queries. So one thread makes each sum, in the CPU's order: the CPU's prepare
+// function decides how keys are cut into blocks and parts. Heads that do not fit its blocks are
+// plain loops, as on the CPU.
 #include "ops/kernels/attention.h"
 #include "cuda/device.h"
 #include "cuda/kernels/attention.h"
 
 enum { ROWS = BEL_CUDA_ATTENTION_ROWS };
 
-_Static_assert(BEL_ATTENTION_QUERIES % ROWS == 0, "queries of a block go by together");
+_Static_assert(BEL_ATTENTION_QUERIES % ROWS == 0, "queries of a block are processed together");
 _Static_assert((int)BEL_ATTENTION_MOST_WIDTH == (int)BEL_CUDA_ATTENTION_MOST_WIDTH, "widths");
 
 static bel_cuda_attention read(const bel_kernel_call *call, int q)
@@ -35,7 +35,7 @@ static bool is_plain(const bel_cuda_build *build)
            !bel_attention_fits(build->call->params);
 }
 
-// Beside the shape; what the CPU decides of blocks and parts.
+// The other params; the CPU decides the blocks and parts.
 static bel_status *read_walk(const bel_kernel_call *call, bel_cuda_attention *p)
 {
     const bel_attention_walk *walk = call->params;

@@ -1,30 +1,30 @@
-// Attention with fast arithmetic: its products by cuBLASLt (library_product.h), and a kernel that
-// makes weights of scores between them (kernels/attention_scores.cu). In the gradient scores are
-// made again, and what keys and values get of all queries is summed by the products.
+// Attention with fast arithmetic: products by cuBLASLt (library_product.h), and between them a
+// kernel that turns scores into weights (kernels/attention_scores.cu). The gradient computes scores
+// again, and the products sum the gradients of keys and values over all queries.
 //
-// Scores of all queries and keys would need memory for each pair, so the call goes part by part:
-// as many matrices as there is room for, or some queries of one matrix. Scores of a part take 16
-// MiB, and as bfloat16 its weights half of that beside them, little enough to stay in the second
-// cache of most cards that have tensor cores, and more only where there would be too many parts to
-// queue. How a call is cut follows from its shape alone.
-//
-// With bf16, and where lengths hide keys, which may be anything, the products read copies of the
-// operands in the workspace.
+// Scores of all queries and keys would need memory for each pair, so the call is cut into parts: as
+// many matrices as fit, or some queries of one matrix. Scores of a part take 16 MiB, and its
+// weights half of that as bf16, which fits the second-level cache of most GPUs with tensor cores.
+// Parts are larger only if there would be too many of them to queue. The cut follows only from the
+// call's shape.
+// With bf16, and with lengths that hide keys (whose values are arbitrary), the products read copies
+// of the operands in the workspace.
 #include "cuda/kernels/attention_scores.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/library_product.h"
 #include "ops/kernels/attention.h"
 #include "runtime/plan.h"
 
-// Scores of a part: a few million, and more of a call that would have more parts than that. Its
-// matrices are fewer than a grid has blocks in its third dimension, where a library may count them.
+// Scores of a part: a few million, and more if a call would have more parts than MOST_PARTS. A part
+// has fewer matrices than a grid may have blocks in its third dimension, which a library may use
+// for them.
 #define SCORES_OF_PART ((int64_t)1 << 22)
 #define MOST_SCORES ((int64_t)1 << 25)
 #define MOST_PARTS 512
 #define MOST_MATRICES 32768
 
-// What products read and write: tensors of the call, of which y, dy and their like are one, and
-// what is made of a part in the workspace.
+// Operands of products: tensors of the call (y, dy and their like share one role), and results of a
+// part in the workspace.
 typedef enum role {
     Q,
     K,
@@ -37,8 +37,7 @@ typedef enum role {
     SLOPES,
 } role;
 
-// The products of a part, in their order; the kernel comes behind those whose y is scores and
-// weight_grads.
+// Products of a part, in order. The kernel comes after those whose y is scores or weight_grads.
 typedef struct step {
     role b, a, y;
     bool transpose_b, transpose_a;
@@ -53,21 +52,21 @@ static const step gradient[] = {{K, Q, SCORES, true, false},
 enum { MOST_STEPS = sizeof gradient / sizeof gradient[0] };
 
 typedef struct tensor { // [matrices of the call, rows, width]
-    int input;          // of the call
+    int input;          // index in the call
     bool by_queries;    // else rows are keys
     int64_t rows, width;
-    int64_t copy; // offset in the workspace; -1: it is read where it lies
+    int64_t copy; // offset in the workspace; -1: read in place
 } tensor;
 
 typedef struct library_attention {
     const step *steps;
     int step_count;
-    int64_t matrices, queries; // of a part; the last one may have less
+    int64_t matrices, queries; // in each part but the last, which may have fewer
     tensor tensors[TENSORS];
     void *kernel;                                     // between the products
     bel_cuda_attention_scores scores;                 // its params
-    bel_cuda_library_product products[MOST_STEPS][2]; // of a part, of the last one
-    size_t workspace_offset;                          // of the library's own
+    bel_cuda_library_product products[MOST_STEPS][2]; // all parts but the last; the last part
+    size_t workspace_offset;                          // the library's workspace
 } library_attention;
 
 // --- Cutting -------------------------------------------------------------------------------------
@@ -77,8 +76,8 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-// Parts of about the same size, of as many matrices, or queries, as there may be scores. False: too
-// many parts, or too few queries of one for a product.
+// Cuts the call into parts of about the same size, of as many matrices, or queries, as `room`
+// scores allow. False: too many parts, or too few queries of one for a product.
 static bool cut_to(library_attention *a, int64_t room)
 {
     enum { TOGETHER = 16 };
@@ -98,7 +97,7 @@ static bool cut_to(library_attention *a, int64_t room)
     return divide_up(shape->matrices, a->matrices) * divide_up(shape->t, a->queries) <= MOST_PARTS;
 }
 
-// False: it cannot be cut so.
+// Cuts the call with the least room that works. False: none does.
 static bool cut(library_attention *a)
 {
     for (int64_t room = SCORES_OF_PART; room <= MOST_SCORES; room *= 2)
@@ -106,7 +105,7 @@ static bool cut(library_attention *a)
     return false;
 }
 
-// Of `all`, the last part's, where others have `each`.
+// Size of the last part, if all parts have `all` together and the others `each`.
 static int64_t last_of(int64_t all, int64_t each)
 {
     return all - (divide_up(all, each) - 1) * each;
@@ -114,20 +113,19 @@ static int64_t last_of(int64_t all, int64_t each)
 
 // --- Choosing products ---------------------------------------------------------------------------
 
-// The largest power of two that divides the places at which parts of a tensor begin, as far as
-// anybody asks.
+// Largest power of two that divides the start of each part of a tensor, at most BEL_PLAN_ALIGNMENT.
 static uint32_t alignment_of(const library_attention *a, role of, bool is_read)
 {
-    if (of >= TENSORS) return BEL_PLAN_ALIGNMENT; // each part's begins at the same place
+    if (of >= TENSORS) return BEL_PLAN_ALIGNMENT; // the same for each part
     const tensor *t = &a->tensors[of];
     int64_t size = is_read && a->scores.half ? sizeof(uint16_t) : sizeof(float);
-    int64_t begins = a->matrices * t->rows * t->width * size; // the first one but 0
+    int64_t begins = a->matrices * t->rows * t->width * size; // start of the second part
     if (t->by_queries) begins |= a->queries * t->width * size;
     int64_t power = begins & -begins;
     return power < BEL_PLAN_ALIGNMENT ? (uint32_t)power : BEL_PLAN_ALIGNMENT;
 }
 
-// Rows and width of an operand of a part with so many queries.
+// Rows and width of an operand, in a part of `queries` queries.
 static void size_of(const library_attention *a, role of, int64_t queries, int64_t out[2])
 {
     bool is_tensor = of < TENSORS;
@@ -178,7 +176,7 @@ static int64_t add_room(size_t *end, int64_t elements, size_t size)
     return (int64_t)bel_cuda_add_work(end, elements, size);
 }
 
-// dy · y comes first, where kernels of attention.cu have it.
+// dy · y comes first, where the kernels of attention.cu expect it.
 static void divide_workspace(library_attention *a)
 {
     bel_cuda_attention_scores *scores = &a->scores;
@@ -203,7 +201,7 @@ static void divide_workspace(library_attention *a)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// Where a part begins.
+// Start of a part.
 typedef struct place {
     int64_t matrix, query;
 } place;
@@ -235,7 +233,8 @@ static void *write_at(const library_attention *a, const bel_cuda_operands *opera
     return begin + first_element(&a->tensors[of], at);
 }
 
-// What keys and values get of a matrix's queries is added up part by part.
+// Products of a part. The gradients of keys and values of a matrix are sums over its queries,
+// accumulated part by part.
 static bel_status *multiply(const bel_cuda_device *device, void *stream, const library_attention *a,
                             const bel_cuda_operands *operands, int number, bool last,
                             const place *at)
@@ -268,7 +267,7 @@ static bel_status *run_part(const bel_cuda_device *device, void *stream, const l
     bel_cuda_operands its = *operands;
     bel_cuda_attention_scores params = a->scores;
     const bel_cuda_attention *shape = &params.shape;
-    int64_t matrices = shape->matrices - at->matrix, queries = shape->t - at->query; // left
+    int64_t matrices = shape->matrices - at->matrix, queries = shape->t - at->query; // the rest
     bool last = a->queries < shape->t ? queries <= a->queries : matrices <= a->matrices;
     params.first_matrix = at->matrix;
     params.first_query = at->query;
@@ -294,7 +293,7 @@ static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_ope
     return NULL;
 }
 
-// --- Taking a call -------------------------------------------------------------------------------
+// --- Preparation ---------------------------------------------------------------------------------
 
 // Inputs are q, k, v, or dy, q, k, v, y, logarithms. False: the call cannot be cut.
 static bool read(const bel_cuda_build *build, const bel_cuda_attention *shape,

@@ -1,6 +1,6 @@
-// An instance on a card: its streams and events, its launches with all their arguments, the
-// segments that they are cut into (executor.c), and the memory of the process that the card copies
-// to and from.
+// Binding of an instance to a GPU: its streams and events, its launches with all their arguments,
+// the segments that they are cut into (executor.c), and the process's memory that the GPU copies to
+// and from.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@ _Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&
                "the operands of a call");
 _Static_assert(sizeof(bel_rng_key) == 2 * sizeof(uint32_t), "keys as kernels read them");
 
-enum { TOGETHER_BYTES = 1 << 20 }; // reports that leave together, at least
+enum { TOGETHER_BYTES = 1 << 20 }; // least size of reports that leave together
 
 static void set_operands(bel_cuda_executor *x)
 {
@@ -44,7 +44,7 @@ static void free_binding(bel_cuda_binding *binding)
     *binding = (bel_cuda_binding){.addresses = NULL};
 }
 
-// The binding of these addresses; else a new one, in the place of the oldest when all are used.
+// The binding of these addresses; else a new one, which replaces the oldest when all are used.
 static bel_cuda_binding *find_binding(bel_cuda_executor *x)
 {
     size_t bytes = (size_t)x->instance->program->buffer_count * sizeof(void *);
@@ -99,8 +99,8 @@ static size_t take(size_t *bytes, const bel_tensor *tensor)
     return at;
 }
 
-// Where everything lies that the card copies and the caller reads or writes: the state, results,
-// and what is exchanged.
+// Lays out the staged memory, which the GPU copies and the caller reads or writes: the state,
+// results, and exchanged values.
 static void lay_out(bel_cuda_executor *x)
 {
     const bel_program *program = x->instance->program;
@@ -121,8 +121,8 @@ static void lay_out(bel_cuda_executor *x)
         }
 }
 
-// A segment ends behind the last writer of a report that is to leave, and where a part ends.
-// Reports that stay on the card cut nothing.
+// A segment ends after the last writer of a report that leaves, and at the end of a part. Reports
+// that stay on the GPU do not end a segment.
 static void cut_segments(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
@@ -150,11 +150,11 @@ static void cut_segments(bel_cuda_executor *x)
         first = c;
     }
     if (first == 0)
-        x->segments[x->segment_count++] = (bel_cuda_segment){.first = 0}; // without any call
+        x->segments[x->segment_count++] = (bel_cuda_segment){.first = 0}; // without calls
     bel_free(ends);
 }
 
-// Where inputs lie that are brought ahead, one behind another.
+// Lays out the inputs that are copied ahead, one after another.
 static void lay_out_ahead(bel_cuda_executor *x)
 {
     const bel_program *program = x->instance->program;
@@ -201,7 +201,7 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
     x->instance = instance;
     instance->on_device = x;
     for (int c = 0; c < instance->program->call_count; c++)
-        instance->tile_outputs[c] = -1; // reports leave whole
+        instance->tile_outputs[c] = -1; // reports leave as a whole
     x->first_launches = bel_xcalloc(calls + 1, sizeof *x->first_launches);
     x->operands = bel_xcalloc(calls + 1, sizeof *x->operands);
     lay_out(x);
@@ -220,7 +220,7 @@ bel_status *bel_cuda_bind(bel_device *device, bel_instance *instance)
     return make_queues(x);
 }
 
-// What the driver has made.
+// Destroys the driver's objects.
 static void give_back(bel_cuda_executor *x)
 {
     const bel_cuda_api *api = x->api;
@@ -244,7 +244,7 @@ static void give_back(bel_cuda_executor *x)
     if (x->staged.memory != NULL) api->host_release(x->staged.memory);
 }
 
-// The driver may wait for a card that is lost, whichever is asked, so nothing is touched any more.
+// The driver may wait for a lost GPU in any call, so then nothing is freed.
 void bel_cuda_unbind(bel_instance *instance)
 {
     bel_cuda_executor *x = instance->on_device;

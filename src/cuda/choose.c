@@ -1,6 +1,6 @@
-// See choose.h. Towers take cards one after another; with shared cards they begin again from the
-// first. So which card a tower has follows from its place alone, the same after a restart. Whatever
-// would make a tower compute otherwise than it was asked to is an error here, before it begins.
+// GPUs of towers: see choose.h. Towers take GPUs in order; with shared GPUs they start again at the
+// first. So a tower's GPU follows only from its index, the same after a restart. A condition that
+// would make a tower compute differently than requested is an error here, before it starts.
 #include "cuda/choose.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include "cuda/cuda.h"
 #include "runtime/device.h"
 
-// Cards of the machine that may be used, in the order in which they are.
+// GPUs that may be used, in order.
 typedef struct card_list {
     int cards[BEL_CUDA_MOST_CARDS];
     int count;
@@ -35,7 +35,7 @@ static bel_status *read_list(const char *list, int present, card_list *out)
         if (!number || (*end != ',' && *end != '\0') || out->count == BEL_CUDA_MOST_CARDS)
             return malformed(list);
         if (card >= present)
-            return BEL_ERR(BEL_OUT_OF_RANGE, "card %ld of the list %s is not there: there are %d",
+            return BEL_ERR(BEL_OUT_OF_RANGE, "GPU %ld of the list %s is not there: there are %d",
                            card, list, present);
         for (int i = 0; i < out->count; i++)
             if (out->cards[i] == (int)card) return malformed(list);
@@ -67,7 +67,7 @@ int bel_cards_count(const char *list)
     card_list cards;
     bel_status *status = list_cards(list, &cards);
     int count = status == NULL ? cards.count : 0;
-    bel_status_ignore(status); // whoever chooses says it
+    bel_status_ignore(status); // bel_cards_choose reports it
     return count;
 }
 
@@ -81,14 +81,14 @@ static bel_status *too_few(int towers, int before, int cards)
 {
     char others[64] = "";
     if (before > 0)
-        bel_snprintf(others, sizeof others, ", behind %d of other workers on this host", before);
+        bel_snprintf(others, sizeof others, ", after %d of other workers on this host", before);
     return BEL_ERR(BEL_OUT_OF_RANGE,
-                   "too few cards: there are %d, for %d tower%s%s; hint: a smaller num_gpus, "
-                   "virtual_devices, with which towers share cards, or device cpu",
+                   "too few GPUs: there are %d, for %d tower%s%s; hint: a smaller num_gpus, "
+                   "virtual_devices, with which towers share GPUs, or device cpu",
                    cards, towers, towers == 1 ? "" : "s", others);
 }
 
-// Where it cannot round so a library would do something else, unasked.
+// On a GPU without this rounding, a library would silently use another one.
 static bel_status *check_math(int index, bel_gpu_math math)
 {
     enum { OLDEST = 8 };
@@ -97,7 +97,7 @@ static bel_status *check_math(int index, bel_gpu_math math)
     BEL_TRY(bel_cuda_card_at(index, &card));
     if (card.major >= OLDEST) return NULL;
     return BEL_ERR(BEL_FAILED_PRECONDITION,
-                   "card %d, %s, has compute capability %d.%d, and tf32 and bf16 take %d.0; hint: "
+                   "GPU %d, %s, has compute capability %d.%d, and tf32 and bf16 take %d.0; hint: "
                    "gpu_math f32 or exact",
                    index, card.name, card.major, card.minor, OLDEST);
 }
@@ -109,7 +109,7 @@ bool bel_cards_were_refused(void)
     return atomic_load(&were_refused);
 }
 
-// A choice that could not be met.
+// Notes that a choice could not be met.
 static bel_status *refuse(bel_status *status)
 {
     atomic_store(&were_refused, true);
@@ -128,18 +128,18 @@ static void say_none(bel_status *status)
 
 static void say_place(const bel_card_choice *choice, int card)
 {
-    static atomic_bool said; // of its first towers
+    static atomic_bool said; // for the first towers only
     if (!atomic_exchange(&said, true))
         bel_log_write(BEL_LOG_INFO,
                       "place %d of %d trainings side by side: its GPUs are those from cuda:%d on",
                       choice->place, choice->places, card);
 }
 
-// NOT_FOUND: there are none.
+// NOT_FOUND: there are no GPUs.
 static bel_status *choose(const bel_card_choice *choice, int towers, bel_device **out_devices)
 {
     card_list list;
-    if (bel_cuda_has_lost_card()) // memory may still be pinned for it that is not any more
+    if (bel_cuda_has_lost_card()) // memory may still be pinned that was unmapped
         return BEL_ERR(BEL_INTERNAL,
                        "a GPU of this process is lost: %s; hint: start the process anew",
                        bel_cuda_why_lost());
@@ -153,7 +153,7 @@ static bel_status *choose(const bel_card_choice *choice, int towers, bel_device 
         bool once = !atomic_exchange(&said, true);
         bel_log_write(once ? BEL_LOG_INFO : BEL_LOG_DEBUG,
                       "CUDA_VISIBLE_DEVICES leaves %d of the GPUs, which counts as a choice for "
-                      "this process alone: it begins with the first of them",
+                      "this process only: it starts with the first of them",
                       list.count);
     }
     if (first + towers > list.count && !choice->shared) return too_few(towers, first, list.count);
@@ -197,6 +197,6 @@ void bel_cards_say_whether(const bel_card_choice *choice)
     if (bel_status_code(status) == BEL_NOT_FOUND) {
         say_none(status);
     } else {
-        bel_status_ignore(status); // whoever chooses says it
+        bel_status_ignore(status); // bel_cards_choose reports it
     }
 }

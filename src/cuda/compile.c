@@ -1,10 +1,10 @@
-// Kernels from sources. A source is compiled by NVRTC for exactly this card, once: what comes of it
-// is kept in memory as a module, and on disk under a hash of all that it was made from (the source,
-// the texts it may include, the compute capability, NVRTC's version), so that the next process
-// starts at once. A file on disk that is torn or of another kind is compiled anew and replaced.
+// Compilation of kernels from sources. NVRTC compiles a source for exactly this GPU, once. The
+// result is kept in memory as a module. It is also kept on disk under a hash of all its inputs (the
+// source, the texts it may include, the compute capability, NVRTC's version), so that the next
+// process starts at once. A torn or foreign file on disk is compiled again and replaced.
 //
-// No multiplication and addition is ever fused unasked (--fmad=false), division and roots round
-// correctly and subnormal numbers stay: the CPU's bits (docs/determinism.md).
+// Multiplications and additions are never fused automatically (--fmad=false), division and roots
+// are correctly rounded and subnormal numbers are kept: the CPU's bits (docs/determinism.md).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ static const char *const flags[] = {"--fmad=false", "--prec-div=true", "--prec-s
                                     "--ftz=false", "-default-device"};
 enum { FLAG_COUNT = sizeof flags / sizeof flags[0] };
 
-// Headers of C that sources name: cuda/kernels/standard.h stands for each.
+// C headers that sources include: cuda/kernels/standard.h replaces each.
 static const char *const standard[] = {"math.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"};
 enum { STANDARD_COUNT = sizeof standard / sizeof standard[0] };
 
@@ -85,7 +85,7 @@ bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const ch
 
 // --- On disk -------------------------------------------------------------------------------------
 
-// What a file of the cache begins with.
+// Head of a file of the cache.
 typedef struct file_head {
     char magic[8];
     uint64_t bytes;
@@ -109,7 +109,7 @@ static bel_hash128 hash_of(const bel_cuda_device *device, const char *source)
     return hash;
 }
 
-// NULL: the environment has no folder for caches.
+// Path of a file of the cache; NULL: the environment has no folder for caches.
 static char *path_of(bel_hash128 hash)
 {
     char *folder = bel_cache_folder();
@@ -120,13 +120,14 @@ static char *path_of(bel_hash128 hash)
     return path;
 }
 
-// Of the code, begun with what it was made from: a file under another one's name is torn, too.
+// Checksum of the hash and the code, so a file under the wrong name counts as torn, too.
 static uint32_t checksum(bel_hash128 hash, const char *image, size_t bytes)
 {
     return bel_crc32c(bel_crc32c(0, &hash, sizeof hash), image, bytes);
 }
 
-// NULL: it is not there, or not whole. Free with bel_free; the code begins behind the head.
+// Reads a file of the cache; NULL: absent or damaged. Free with bel_free; the code starts after the
+// head.
 static char *read_image(bel_hash128 hash, const char *path)
 {
     char *data;
@@ -134,7 +135,7 @@ static char *read_image(bel_hash128 hash, const char *path)
     file_head head;
     bel_status *status = bel_file_read(path, &data, &size);
     if (status != NULL) {
-        bel_status_ignore(status); // compiled anew
+        bel_status_ignore(status); // compiled again
         return NULL;
     }
     bool whole = size >= sizeof head;
@@ -147,7 +148,7 @@ static char *read_image(bel_hash128 hash, const char *path)
     return NULL;
 }
 
-// What cannot be kept is compiled again the next time.
+// Writes a file of the cache. On failure the source is compiled again the next time.
 static void write_image(bel_hash128 hash, const char *path, const char *image, size_t bytes)
 {
     file_head head = {.bytes = bytes, .crc = checksum(hash, image, bytes)};
@@ -165,7 +166,7 @@ static void write_image(bel_hash128 hash, const char *path, const char *image, s
 
 // --- Modules -------------------------------------------------------------------------------------
 
-// One source at a time in a process: several cards of a kind then compile it once.
+// A process compiles one source at a time, so several equal GPUs compile it once.
 static pthread_mutex_t compile_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static bel_status *compile_and_load(bel_cuda_device *device, const char *name, const char *source,

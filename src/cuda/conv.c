@@ -1,12 +1,13 @@
 // Convolutions (ops/conv.c). Output and input gradient are one kernel, as on the CPU. Winograd's
-// way (ops/kernels/winograd.h), which fast_math allows there, is not taken: the direct sum has bits
-// that do not depend on it.
+// algorithm (ops/kernels/winograd.h), which fast_math allows on the CPU, is not used: the bits of
+// the direct sum do not depend on it.
 #include "cuda/kernels/conv.h"
 #include "cuda/device.h"
 #include "cuda/images.h"
 #include "ops/kernels/conv.h"
 
-// Fewer channels of a result, or weights of a row of the window, leave most of a tile empty.
+// With fewer channels of a result, or fewer weights of a row of the window, most of a tile is
+// empty.
 enum { FEW_CHANNELS = 16, FEW_SUMS = 24 };
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -17,7 +18,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 static bel_status *check_small(int64_t size)
 {
     if (size <= INT32_MAX) return NULL;
-    return BEL_ERR(BEL_UNIMPLEMENTED, "there are too many channels for a card");
+    return BEL_ERR(BEL_UNIMPLEMENTED, "there are too many channels for a GPU");
 }
 
 // --- Plain ---------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ static bel_status *prepare_plain(bel_cuda_build *build)
 
 // --- Output and input gradient -------------------------------------------------------------------
 
-// The walk's params without what tiles need.
+// The walk's params, except those that tiles need.
 static bel_status *read_walk(const bel_conv_walk *walk, bel_cuda_conv *out)
 {
     const bel_window *w = &walk->window;
@@ -78,7 +79,7 @@ static bel_status *read_walk(const bel_conv_walk *walk, bel_cuda_conv *out)
     return NULL;
 }
 
-// Kernels count in 32 bits the elements of a tile's images, and weights.
+// Kernels count the elements of a tile's images, and weights, in 32 bits.
 static bool fits_tile(const bel_cuda_conv *p, int64_t weights)
 {
     int64_t plane = 1; // positions of an image and phase, or fewer
@@ -100,7 +101,7 @@ static bel_status *prepare_walk(bel_cuda_build *build)
         int64_t blocks = bel_cuda_blocks(bel_shape_elements(&call->outputs[0].shape));
         return bel_cuda_add(build, "conv.cu", "conv_each", blocks, BEL_CUDA_BLOCK, &p, sizeof p);
     }
-    // Of all phases the first one has most positions: others leave tiles empty.
+    // The first phase has the most positions; tiles of the others may stay empty.
     int64_t positions = p.n;
     for (int d = 0; d < 2; d++)
         positions *= divide_up(p.size[d], p.gradient ? p.window[d].stride : 1);
@@ -117,14 +118,14 @@ static bel_status *prepare_walk(bel_cuda_build *build)
 
 // --- Gradient of the weights ---------------------------------------------------------------------
 
-// Kernels count in 32 bits the products of a sum and the elements of a part's images.
+// Kernels count the products of a sum, and the elements of a part's images, in 32 bits.
 static bool fits_tiles(const bel_cuda_conv_weights *p)
 {
     int64_t most = p->parts == 0 ? 0 : INT32_MAX / 2 / p->images_per_part;
     return p->x.image <= most && p->dy.image <= most;
 }
 
-// Which kernel has least of its tiles empty; `row`: taps and channels of a row of the window.
+// Adds the kernel whose tiles are least empty. `row`: taps and channels of a row of the window.
 static bel_status *add_weights(bel_cuda_build *build, int64_t row, bel_cuda_conv_weights *p)
 {
     static const struct tile {

@@ -1,5 +1,6 @@
-// CTCLoss and its gradient: see kernels/ctc_body.h. Sums over paths have the CPU's order and its
-// numbers with wide exponents (ops/kernels/wide.h).
+// CTCLoss and its gradient: see kernels/ctc_body.h. Sums over paths are in the CPU's order, with
+// its wide-exponent numbers (ops/kernels/wide.h), so the bits are the CPU's. A block computes one
+// example at a time in a slot of the workspace, so memory does not grow with the batch.
 #include "cuda/kernels/ctc.h"
 
 #include "cuda/device.h"
@@ -15,10 +16,10 @@ static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks
                         BEL_CUDA_BLOCK, p, sizeof *p);
 }
 
-// Slots have numbers of one or two times 64 bits, and shares of one.
+// Slots have numbers of 64 or 128 bits, and shares of 64.
 static bel_cuda_ctc lay_out(bel_kernel_call *call, bool gradient)
 {
-    const bel_ctc_shape *s = call->params; // or what begins with it
+    const bel_ctc_shape *s = call->params; // or a struct that starts with it
     bel_cuda_ctc p = {.n = s->n,
                       .frames = s->frames,
                       .classes = s->classes,
@@ -48,7 +49,7 @@ static bel_status *check_type(const bel_kernel_call *call)
 {
     const bel_ctc_shape *s = call->params;
     bool fits = call->inputs[0].dtype == (s->plain ? BEL_DTYPE_F64 : BEL_DTYPE_F32);
-    return fits ? NULL : BEL_ERR(BEL_UNIMPLEMENTED, "cards have f32 and f64 alone");
+    return fits ? NULL : BEL_ERR(BEL_UNIMPLEMENTED, "GPUs have only f32 and f64");
 }
 
 bel_status *bel_cuda_prepare_ctc_loss(bel_cuda_build *build)

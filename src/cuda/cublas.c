@@ -1,39 +1,39 @@
-// Products by cuBLASLt (library_product.h), where fast arithmetic is asked for: MatMul, Gemm, and
-// the gradients that they are.
+// Products by cuBLASLt (library_product.h), for fast arithmetic: MatMul, Gemm, and their gradients,
+// which are products too.
 //
-// With bf16 the factors of large products are given to it as bfloat16, and the result taken so
-// where it lies so: tensor cores read half as much then, and multiply twice as fast. A factor that
-// lies in f32 is copied to the call's workspace for that. Small products are not worth the copies;
-// their factors are rounded by the library as it reads them.
+// With bf16, the factors of large products are passed as bf16, and so is the result if it is stored
+// as bf16: tensor cores then read half as much and multiply twice as fast. A factor stored as f32
+// is copied to the call's workspace for that. Small products are not worth the copies; the library
+// rounds their factors as it reads them.
 //
-// Relu's gradient and a bias's are kernels of their own, although the library could make both with
-// a product: it needs 440 and 160 microseconds for what they do in 130 and 65 ([16384 × 4096] by
-// [4096 × 4096] on an H100, cuBLASLt 13.1), and marks of Relu's sides cost another 100.
+// Gradients of Relu and of a bias are separate kernels, although the library could make both with a
+// product. It needs 440 and 160 microseconds, and the kernels 130 and 65 ([16384 × 4096] by [4096 ×
+// 4096] on an H100, cuBLASLt 13.1). Its marks of Relu's sides cost another 100.
 #include "cuda/kernels/arrange.h"
 #include "cuda/library_product.h"
 #include "ops/matmul.h"
 
-// From so many multiplications, or elements of the result, on factors are copied to be bfloat16:
-// some 10 microseconds of multiplying or of writing, on the cards that have tensor cores. A copy of
-// an element is worth so many multiplications, or one element of the result.
+// Least multiplications, or elements of the result, for which factors are copied as bf16: some 10
+// microseconds of multiplying or writing, on GPUs with tensor cores. Copying an element is worth
+// COPY_MULTIPLICATIONS multiplications, or one element of the result.
 #define MANY_MULTIPLICATIONS 2e9
 #define MANY_RESULTS 8e6
 #define COPY_MULTIPLICATIONS 500
 
 typedef struct call_product {
     bel_cuda_library_product product;
-    bool adds_c;       // else the third operand, if there is one, is a bias
-    bool copied[2];    // b and a: read from the workspace, behind …
-    size_t offsets[2]; // … this much
-    bool bias_copied;  // the bias, too, which is of y's type
+    bool adds_c;       // else a third operand is a bias
+    bool copied[2];    // b and a: read from the workspace at …
+    size_t offsets[2]; // … these offsets
+    bool bias_copied;  // the bias, which has y's type
     size_t bias_offset;
     float beta;
-    size_t workspace_offset; // of the library's own
+    size_t workspace_offset; // the library's workspace
 } call_product;
 
 // --- Reading a call ------------------------------------------------------------------------------
 
-// False: the stack is broadcast in a way that steps do not say.
+// False: no fixed distance describes how the stack is broadcast.
 static bool read_stack(const bel_tensor *tensor, int64_t count, bel_cuda_library_matrix *matrix)
 {
     int64_t elements = bel_shape_elements(&tensor->shape), size = matrix->apart;
@@ -41,7 +41,7 @@ static bool read_stack(const bel_tensor *tensor, int64_t count, bel_cuda_library
     return elements == size || elements == size * count;
 }
 
-// False: what is added to the product is neither a bias nor a matrix.
+// False: the summand is neither a bias nor a matrix.
 static bool read_c(const bel_kernel_call *call, const bel_gemm *gemm, call_product *p)
 {
     if (!gemm->has_c || gemm->beta == 0) return true;
@@ -75,16 +75,16 @@ static bool read(const bel_cuda_build *build, const bel_gemm *gemm, call_product
     return good;
 }
 
-// Room in the workspace for a copy as bfloat16 of so many elements.
+// Room in the workspace for a bf16 copy of `elements`.
 static size_t add_copy(call_product *p, int64_t elements)
 {
     return bel_cuda_add_work(&p->workspace_offset, elements, sizeof(uint16_t));
 }
 
-// The product with factors as bfloat16, and a result that lies as it does.
+// Makes the factors bf16, and the result as it is stored.
 static void take_halves(const bel_kernel_call *call, call_product *p)
 {
-    p->product.compute = BEL_CUBLAS_COMPUTE_F32; // sums; factors are what they are
+    p->product.compute = BEL_CUBLAS_COMPUTE_F32; // for sums; factors keep their type
     for (int i = 0; i < 2; i++) {
         int input = 1 - i;
         p->product.matrices[i].type = BEL_CUBLAS_BF16;
@@ -107,7 +107,7 @@ static bool is_large(const bel_gemm *gemm)
            factors <= multiplications / COPY_MULTIPLICATIONS + results;
 }
 
-// *out_found false: the library cannot.
+// *out_found false: the library cannot compute the call.
 static bel_status *find_way(bel_cuda_build *build, call_product *out, bool *out_found)
 {
     const bel_kernel_call *call = build->call;
@@ -128,7 +128,8 @@ static bel_status *find_way(bel_cuda_build *build, call_product *out, bool *out_
     return bel_cuda_library_product_choose(build->device, &out->product, out_found);
 }
 
-// As if operands lay so: factors, and the result where nothing else is added that would have to.
+// Answers as if operands were bf16: factors, and the result if no other summand would have to be
+// bf16.
 bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out)
 {
     const bel_gemm *gemm = build->call->params;

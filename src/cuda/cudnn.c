@@ -1,14 +1,14 @@
-// Convolutions and their gradients by cuDNN, where fast arithmetic is asked for.
+// Convolutions and their gradients by cuDNN, for fast arithmetic.
 //
-// It is given what its fast kernels want: channels last throughout, images as well as weights, in
-// f32 (which it may round to tf32) or as bfloat16. An image that lies so already is taken where it
-// is (runtime/halves.h sees to it that most do); others are copied to the call's workspace, and the
-// result from there, by kernels of arrange.cu, which add the bias and Relu on the way. Of an
-// algorithm only those are taken that say they are deterministic.
+// Its fast kernels want channels-last images and weights, in f32 (which it may round to tf32) or
+// bf16. An image in that form is used in place, which is the usual case (the runtime's choice of
+// bf16 values sees to that). Others are copied to the call's workspace, and the result from there,
+// by kernels of arrange.cu, which add the bias and Relu on the way. Only algorithms that report to
+// be deterministic are used.
 //
-// Its descriptors are made when an algorithm is chosen and when work is queued, as in cublas.c. It
-// pads both sides of an image alike: where windows need others, x is copied with a margin of zeros,
-// or its gradient from inside of one.
+// Descriptors are created when an algorithm is chosen and when work is queued, as in cublas.c.
+// cuDNN pads both sides of an image alike. For windows with other pads, x is copied with a margin
+// of zeros, or its gradient from inside such a margin.
 #include <string.h>
 
 #include "cuda/device.h"
@@ -16,24 +16,24 @@
 #include "cuda/kernels/arrange.h"
 #include "ops/kernels/conv.h"
 
-enum { X, W, Y, OPERANDS }; // of the convolution: of ConvTranspose, y is its input
+enum { X, W, Y, OPERANDS }; // the convolution's; in ConvTranspose, y is its input
 #define MOST_WORKSPACE ((size_t)512 << 20)
 
-// Where x, w or y is for the library.
+// Place of x, w or y.
 typedef struct operand {
-    int input;     // of the call; -1: its output
-    bool half;     // lies as bfloat16
-    bool in_place; // else in the workspace, behind `offset`
+    int input;     // index in the call; -1: its output
+    bool half;     // stored as bf16
+    bool in_place; // else in the workspace, at `offset`
     size_t offset;
-    bel_cuda_image_steps steps; // of x and y, in place or in the workspace
+    bel_cuda_image_steps steps; // for x and y, in place or in the workspace
 } operand;
 
 typedef struct library_conv {
     bel_op op; // CONV, CONV_GRAD_INPUT, CONV_GRAD_WEIGHTS
     int type, math, algorithm;
-    int n, groups, channels[OPERANDS], rows[OPERANDS], columns[OPERANDS]; // w: of its window
+    int n, groups, channels[OPERANDS], rows[OPERANDS], columns[OPERANDS]; // w: its window
     int pad[2], stride[2], dilation[2];
-    int margin[2], margins[2]; // of x as the library has it: before it, and both together
+    int margin[2], margins[2]; // zeros around x in the library's copy: before it, and both together
     operand operands[OPERANDS];
     size_t workspace_offset, workspace_bytes;
 } library_conv;
@@ -97,7 +97,7 @@ static int ask(const bel_cuda_device *device, const library_conv *p, const descr
                                      out_choices);
 }
 
-// It cannot do what it was asked for; not that something is wrong with it.
+// Whether the library does not support the request, as opposed to a failure.
 static bool is_not_supported(int error)
 {
     bool installation =
@@ -105,8 +105,8 @@ static bool is_not_supported(int error)
     return error >= BEL_CUDNN_BAD_PARAM && error < BEL_CUDNN_NOT_SUPPORTED + 1000 && !installation;
 }
 
-// The fastest that adds in the same order each time, and does not round factors unasked;
-// *out_found false: there is none.
+// Chooses the fastest algorithm that adds in the same order each time, and does not round factors
+// on its choice; *out_found false: there is no such one.
 static bel_status *choose(bel_cuda_device *device, library_conv *p, bool *out_found)
 {
     descriptors d = {.x = NULL};
@@ -137,7 +137,7 @@ static bel_status *choose(bel_cuda_device *device, library_conv *p, bool *out_fo
 
 // --- Reading a call ------------------------------------------------------------------------------
 
-// What the plain kernel is told.
+// Shape of the plain kernel's params.
 static const bel_conv_shape *shape_of(const bel_cuda_build *build)
 {
     bel_prepare prepare = *build->prepare;
@@ -147,14 +147,14 @@ static const bel_conv_shape *shape_of(const bel_cuda_build *build)
     return call.params;
 }
 
-// Whether an image that is so long altogether has as many windows as there are.
+// Whether a padded length of `length` has exactly the windows there are.
 static bool fits(const bel_window *window, int d, int64_t length)
 {
     int64_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
     return length >= reach && (length - reach) / window->stride[d] + 1 == window->out[d];
 }
 
-// After read_sizes. Pads of the library's where they do, else a margin; false: neither does.
+// Sets pads, or else a margin; call it after read_sizes. False: neither gives the windows.
 static bool read_window(const bel_window *window, library_conv *p)
 {
     bool pads = true, margins = true;
@@ -184,7 +184,7 @@ static bool read_sizes(const bel_conv_shape *shape, library_conv *p)
     int64_t sizes[] = {shape->n * shape->groups * shape->in * w->in[0] * w->in[1],
                        shape->n * shape->groups * shape->out * w->out[0] * w->out[1],
                        shape->groups * shape->out * shape->in * w->kernel[0] * w->kernel[1]};
-    for (int i = 0; i < 3; i++) // steps and places count in 32 bits
+    for (int i = 0; i < 3; i++) // steps and positions are 32 bits
         if (sizes[i] <= 0 || sizes[i] > INT32_MAX) return false;
     p->n = (int)shape->n;
     p->groups = (int)shape->groups;
@@ -199,7 +199,7 @@ static bool read_sizes(const bel_conv_shape *shape, library_conv *p)
     return true;
 }
 
-// How x, w or y lies as the library has it: channels last, densely.
+// Form of x, w or y for the library: channels last, dense.
 static bel_cuda_arrange form_of(const library_conv *p, int which)
 {
     bool weights = which == W, x = which == X;
@@ -214,7 +214,7 @@ static bel_cuda_arrange form_of(const library_conv *p, int which)
                               .bf16 = p->type == BEL_CUDNN_BF16};
 }
 
-// Where a dimension has one place its step does not matter.
+// The step of a dimension of size 1 does not matter.
 static bool is_step(int64_t step, int64_t dense, int64_t size)
 {
     return step == dense || size == 1;
@@ -230,7 +230,7 @@ static bool is_form(const bel_cuda_arrange *form, const bel_cuda_image_steps *st
            is_step(steps->image, row * form->rows, form->images);
 }
 
-// Places x, w and y: in the tensor, if it lies as the library wants it, else in the workspace.
+// Places x, w and y: in the tensor, if it has the library's form, else in the workspace.
 static void place_operands(const bel_kernel_call *call, library_conv *p,
                            bel_cuda_image_steps steps[OPERANDS])
 {
@@ -302,9 +302,10 @@ static bel_status *convolve(bel_cuda_device *device, void *stream,
     return bel_cuda_library_status(error, "cuDNN", "convolve");
 }
 
-// --- Making it -----------------------------------------------------------------------------------
+// --- Preparation ---------------------------------------------------------------------------------
 
-// Whether pixels of a tensor are neighbours, few, and not alone: arrange_planes_in and _out.
+// Whether pixels of a tensor are neighbours, more than one, and few: for arrange_planes_in and
+// _out.
 static bool has_planes(const bel_cuda_arrange *a)
 {
     enum { LEAST_CHANNELS = 16 };
@@ -340,7 +341,7 @@ static bel_status *add_arrange(bel_cuda_build *build, bool in, bel_cuda_arrange 
                         sizeof *a);
 }
 
-// Copies of what is not in place, the library's part, and what is done with the result.
+// Adds copies of operands that are not in place, the library's part, and the copy of the result.
 static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
                            const bel_cuda_image_steps steps[OPERANDS], bool has_bias, bool relu)
 {
@@ -368,7 +369,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
     return add_arrange(build, false, &arrange);
 }
 
-// The call as the library would compute it; *out_found false: it cannot. `steps` are those of the
+// Reads the call for the library; *out_found false: it cannot compute it. `steps` are those of the
 // tensors.
 static bel_status *find_way(bel_cuda_build *build, library_conv *p,
                             bel_cuda_image_steps steps[OPERANDS], bool *out_found)
@@ -407,7 +408,7 @@ bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)
                    bel_attr_flag(build->prepare->attrs, BEL_ATTR_RELU));
 }
 
-// Images, but no weights.
+// Images may be bf16, weights not.
 bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out)
 {
     library_conv p;

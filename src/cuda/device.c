@@ -1,6 +1,6 @@
-// Cards as devices. A device is made when it is first asked for and stays, with the card's primary
-// context: contexts cost a second and some hundred MB to make, and a process that ends gives them
-// back anyhow.
+// GPUs as devices. A device is created on first use and kept, with the GPU's primary context: a
+// context takes a second and some hundred MB to create, and the end of the process releases it.
+// The table of devices is under one mutex.
 #include "cuda/device.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static bel_cuda_device *of(bel_device *device)
     return (bel_cuda_device *)device;
 }
 
-// Addresses of a card are numbers to the process; they are kept as pointers that nobody follows.
+// Addresses on a GPU, stored as pointers that the process never dereferences.
 static void *as_pointer(uint64_t address)
 {
     void *pointer;
@@ -29,8 +29,8 @@ static void *as_pointer(uint64_t address)
     return pointer;
 }
 
-// Counts the bytes as taken, unless they go beyond the limit: a request that is refused must not be
-// in the way of another tower's, which asks at the same time.
+// Counts the bytes as taken, unless they exceed the limit. A refused request must not block another
+// tower's concurrent one.
 static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
 {
     size_t limit = atomic_load(&d->device.memory_limit), before = atomic_load(&d->taken);
@@ -65,8 +65,8 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     return NULL;
 }
 
-// A card that hangs may still copy from and to the process's memory, and another card's: the driver
-// would wait for it, for ever. So once one is lost nothing is given back or unpinned.
+// A hanging GPU may still copy from and to the memory of the process and of other GPUs, and the
+// driver would wait for it for ever. So after the first loss nothing is freed or unpinned.
 static void release(bel_device *device, bel_device_memory *memory)
 {
     bel_cuda_device *d = of(device);
@@ -89,7 +89,7 @@ static bool look(bel_device *device, bel_device_use *out_use)
     return true;
 }
 
-// The driver's functions take what they only register as what they write.
+// The driver's functions declare memory that they only register as mutable.
 static void *as_mutable(const void *memory)
 {
     union {
@@ -99,8 +99,9 @@ static void *as_mutable(const void *memory)
     return address.write;
 }
 
-// Memory that cannot be registered, or is so already, is copied through the driver's own. What
-// this process may only read, as another one's parameters, can be registered as that alone.
+// Memory that cannot be registered, or is registered already, is copied through the driver's
+// buffers. Memory that is read-only to this process, as another process's parameters, can be
+// registered only as such.
 static void pin(bel_device *device, const void *memory, size_t bytes)
 {
     static const unsigned ways[] = {BEL_CUDA_HOST_PORTABLE,
@@ -119,7 +120,7 @@ static void unpin(bel_device *device, const void *memory)
     if (memory == NULL || bel_cuda_has_lost_card()) return;
     d->api->context_set(d->context);
     d->api->host_unregister(
-        as_mutable(memory)); // what was not registered is an error that changes nothing
+        as_mutable(memory)); // unregistered memory gives an error that changes nothing
 }
 
 static const bel_device_ops ops = {.allocate = allocate,
@@ -136,7 +137,7 @@ static const bel_device_ops ops = {.allocate = allocate,
                                    .pin = pin,
                                    .unpin = unpin};
 
-// --- Finding cards -------------------------------------------------------------------------------
+// --- Discovery -----------------------------------------------------------------------------------
 
 bool bel_cuda_is_built(void)
 {
@@ -148,7 +149,7 @@ bel_status *bel_cuda_count(int *out_count)
     const bel_cuda_api *api;
     *out_count = 0;
     BEL_TRY(bel_cuda_open_api(&api));
-    return bel_cuda_status(api->device_count(out_count), "count cards");
+    return bel_cuda_status(api->device_count(out_count), "count GPUs");
 }
 
 static bel_status *read_card(const bel_cuda_api *api, int number, bel_cuda_card *card)
@@ -159,21 +160,21 @@ static bel_status *read_card(const bel_cuda_api *api, int number, bel_cuda_card 
     if (error == 0) error = api->device_memory(&card->memory_bytes, number);
     if (error == 0) error = api->device_attribute(&card->major, BEL_CUDA_ATTRIBUTE_MAJOR, number);
     if (error == 0) error = api->device_attribute(&card->minor, BEL_CUDA_ATTRIBUTE_MINOR, number);
-    return bel_cuda_status(error, "describe a card");
+    return bel_cuda_status(error, "describe a GPU");
 }
 
-// The driver's number of a card: by their places on the PCI bus, whatever the driver's order is.
+// The driver's number of a GPU, counted by place on the PCI bus in any order of the driver's.
 static bel_status *find_card(const bel_cuda_api *api, int index, int *out_number,
                              bel_cuda_card *out_card)
 {
     bel_cuda_card cards[BEL_CUDA_MOST_CARDS];
     int count = 0, order[BEL_CUDA_MOST_CARDS], numbers[BEL_CUDA_MOST_CARDS];
-    BEL_TRY(bel_cuda_status(api->device_count(&count), "count cards"));
+    BEL_TRY(bel_cuda_status(api->device_count(&count), "count GPUs"));
     if (count > BEL_CUDA_MOST_CARDS) count = BEL_CUDA_MOST_CARDS;
     if (index < 0 || index >= count)
-        return BEL_ERR(BEL_OUT_OF_RANGE, "there is no card %d: this machine has %d", index, count);
+        return BEL_ERR(BEL_OUT_OF_RANGE, "there is no GPU %d: this machine has %d", index, count);
     for (int i = 0; i < count; i++) {
-        BEL_TRY(bel_cuda_status(api->device(&numbers[i], i), "open a card"));
+        BEL_TRY(bel_cuda_status(api->device(&numbers[i], i), "open a GPU"));
         BEL_TRY(read_card(api, numbers[i], &cards[i]));
         int at = i;
         for (; at > 0 && strcmp(cards[order[at - 1]].pci, cards[i].pci) > 0; at--)
@@ -201,9 +202,9 @@ static bel_status *make(int index, bel_cuda_device **out_device)
     BEL_TRY(
         bel_cuda_status(made.api->device_attribute(&made.multiprocessors,
                                                    BEL_CUDA_ATTRIBUTE_MULTIPROCESSORS, made.number),
-                        "describe a card"));
+                        "describe a GPU"));
     BEL_TRY(bel_cuda_status(made.api->context_retain(&made.context, made.number),
-                            "open a card's context"));
+                            "open a GPU's context"));
     bel_snprintf(made.device.name, sizeof made.device.name, "cuda:%d", index);
     bel_cuda_device *kept = bel_xcalloc(1, sizeof *kept);
     *kept = made;
@@ -240,7 +241,7 @@ const char *bel_cuda_version_text(char text[BEL_CUDA_TEXT])
                      api->driver % 1000 / 10, api->nvrtc / 1000, api->nvrtc % 1000 / 10);
     } else {
         bel_snprintf(text, BEL_CUDA_TEXT, "%s", bel_status_message(status));
-        bel_status_ignore(status); // is the text
+        bel_status_ignore(status); // now in `text`
     }
     return text;
 }

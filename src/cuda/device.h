@@ -1,5 +1,5 @@
-// A card, and what the files of this room share. Everything here is for threads that have called
-// bel_cuda_enter, which makes the card's context theirs.
+// GPU device, and declarations shared by the files of this folder. The calling thread must have
+// called bel_cuda_enter, which makes the GPU's context current.
 #ifndef BELFRY_CUDA_DEVICE_H
 #define BELFRY_CUDA_DEVICE_H
 
@@ -23,28 +23,28 @@ typedef struct bel_cuda_device {
     bel_device device; // first: a bel_device is cast to this
     const bel_cuda_api *api;
     bel_cuda_card card;
-    int number; // the driver's
+    int number; // the driver's number
     int multiprocessors;
     void *context;
-    atomic_size_t taken;   // bytes of memory that programs have
-    pthread_mutex_t mutex; // of the list
+    atomic_size_t taken;   // bytes of memory that programs use
+    pthread_mutex_t mutex; // for the list
     bel_cuda_module *modules;
-    // Handles of cuBLASLt, for any thread, and of cuDNN, for whoever holds the mutex, which is
-    // recursive; NULL: not yet (bel_cuda_libraries).
+    // Handles of cuBLASLt, for any thread, and of cuDNN, for the holder of the mutex, which is
+    // recursive; NULL: not yet created (bel_cuda_libraries).
     pthread_mutex_t libraries_mutex;
     void *cublas, *cudnn;
-    void *cudnn_stream; // the one that cuDNN's handle was given last; NULL: none
+    void *cudnn_stream; // last stream that cuDNN's handle got; NULL: none
 } bel_cuda_device;
 
-// `status` is what has shown that the card is lost.
+// Marks the GPU as lost. `status` is the error that showed it.
 static inline void bel_cuda_lose(bel_cuda_device *device, const bel_status *status)
 {
-    // First: who sees that it is lost may ask why.
+    // First, as a thread that sees `lost` may ask for the reason.
     bel_cuda_note_lost(device->device.name, bel_status_message(status));
     atomic_store(&device->device.lost, true);
 }
 
-// Another wait has found that the card is lost, or one with which it is.
+// Error of a wait on a GPU when it, or another one, is lost already.
 static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
 {
     return BEL_ERR(BEL_INTERNAL, "%s is not used any more since a GPU is lost: %s",
@@ -54,17 +54,18 @@ static inline bel_status *bel_cuda_lost(const bel_cuda_device *device)
 static inline bel_status *bel_cuda_enter(const bel_cuda_device *device)
 {
     if (bel_device_is_lost(&device->device)) return bel_cuda_lost(device);
-    return bel_cuda_status(device->api->context_set(device->context), "use a card's context");
+    return bel_cuda_status(device->api->context_set(device->context), "use a GPU's context");
 }
 
 // --- Kernels (compile.c) -------------------------------------------------------------------------
 
-// Function `kernel` of a source, which is compiled on first sight and kept, in memory and on disk.
-// `name` says in messages which source it is. INTERNAL: it cannot be compiled; has NVRTC's log.
+// Function `kernel` of a source, which is compiled on first use and cached in memory and on disk.
+// `name` is the source's name in messages. INTERNAL: it cannot be compiled; has NVRTC's log.
 bel_status *bel_cuda_kernel(bel_cuda_device *device, const char *name, const char *source,
                             const char *kernel, void **out_function) BEL_MUST_USE;
 
-// NVRTC alone, for a compute capability such as 90: what a test without a card can look at.
+// Only the NVRTC step, for a compute capability such as 90, so that tests without a GPU can check
+// it.
 bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const char *source,
                              int capability, char **out_image,
                              size_t *out_bytes) BEL_MUST_USE; // free with bel_free
@@ -73,28 +74,27 @@ bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const ch
 
 enum { BEL_CUDA_MAX_LAUNCHES = 8, BEL_CUDA_BLOCK = 256 };
 
-// Queues what a library does of a call. The params are those that it was added with.
+// Queues a library's part of a call, with the params that it was added with.
 typedef bel_status *bel_cuda_library_fn(bel_cuda_device *device, void *stream,
                                         const bel_cuda_operands *operands, const void *params);
 
 typedef struct bel_cuda_launch {
     void *function;
     unsigned blocks, threads;
-    bel_cuda_library_fn *library; // in place of a kernel
+    bel_cuda_library_fn *library; // instead of a kernel
     const void *params;           // second argument of the kernel
 } bel_cuda_launch;
 
-// What bel_kernel_call.params is on a card: launches, one after another. (Collectives, which have
-// none, keep their own.)
+// bel_kernel_call.params on a GPU: launches that run in order. (Collectives have no launches and
+// keep the CPU's params.)
 typedef struct bel_cuda_call {
     int count;
     bel_cuda_launch launches[BEL_CUDA_MAX_LAUNCHES];
     const char *random; // purpose of the key of random numbers (base/rng.h); NULL: it draws none
 } bel_cuda_call;
 
-// What a family of operations is given to fill in a call. `call->params` is what the CPU's prepare
-// function has made, so that attributes are read in one place; its workspace_bytes is 0 and the
-// family's to set.
+// Input of a family that fills in a call. `call->params` is the result of the CPU's prepare
+// function, so attributes are read in one place. Its workspace_bytes is 0; the family sets it.
 typedef struct bel_cuda_build {
     bel_cuda_device *device;
     const bel_prepare *prepare;
@@ -108,34 +108,34 @@ bel_status *bel_cuda_add(bel_cuda_build *build, const char *source, const char *
                          int64_t blocks, int threads, const void *params,
                          size_t params_bytes) BEL_MUST_USE;
 
-// The kernel alone, for a library_fn that launches it.
+// Only looks the kernel up, for a library_fn that launches it.
 bel_status *bel_cuda_kernel_of(const bel_cuda_build *build, const char *source, const char *kernel,
                                void **out_function) BEL_MUST_USE;
 
-// The same of a source that was generated, for `elements` of which each thread takes some.
+// The same for a generated source, in blocks of BEL_CUDA_BLOCK threads.
 bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const char *text,
                               const char *kernel, int64_t blocks, const void *params,
                               size_t params_bytes) BEL_MUST_USE;
 
-// Adds what a library does.
+// Adds a library's part of a call.
 void bel_cuda_add_library(bel_cuda_build *build, bel_cuda_library_fn *library, const void *params,
                           size_t params_bytes);
 
-// Blocks for so many elements, one for each thread up to a number that fills any card; kernels go
-// on from THREAD by THREADS.
+// Number of blocks for `elements`: one thread each, up to a number that fills any GPU. Kernels step
+// from THREAD by THREADS.
 int64_t bel_cuda_blocks(int64_t elements);
 
 bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
 
-// Families, each in a file of its own.
+// Families, each in a separate file.
 #define FAMILY(id, family) bel_cuda_prepare_fn bel_cuda_prepare_##family;
 #include "cuda/families.def"
 #undef FAMILY
 
 // --- Fast arithmetic (fast.c, cublas.c, cudnn.c, attention_library.c) ----------------------------
 
-// Where a library's workspace begins behind `offset` bytes of the call's, which begins at a
-// multiple of BEL_PLAN_ALIGNMENT. NULL: the call has none.
+// Start of a library's workspace, `offset` bytes into the call's, which is aligned to
+// BEL_PLAN_ALIGNMENT. NULL: the call has none.
 enum { BEL_CUDA_WORK_ALIGNMENT = 256 };
 static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t offset)
 {
@@ -145,8 +145,8 @@ static inline char *bel_cuda_work_at(const bel_cuda_operands *operands, size_t o
     return (char *)operands->work + offset + (rest == 0 ? 0 : BEL_CUDA_WORK_ALIGNMENT - rest);
 }
 
-// Room in a call's workspace behind *end, of so many elements; returns where it begins, and *end
-// moves to the next multiple of the alignment.
+// Reserves room for `elements` in a call's workspace at *end. Returns its offset and moves *end to
+// the next multiple of the alignment.
 static inline size_t bel_cuda_add_work(size_t *end, int64_t elements, size_t size)
 {
     size_t at = *end, all = at + (size_t)elements * size;
@@ -154,24 +154,23 @@ static inline size_t bel_cuda_add_work(size_t *end, int64_t elements, size_t siz
     return at;
 }
 
-// Whether the call may be computed otherwise than the CPU does it: in f32, where fast arithmetic
-// was asked for.
+// Whether the call may differ from the CPU's bits: it is f32, and fast arithmetic was asked for.
 bool bel_cuda_is_fast(const bel_cuda_build *build);
 
-// Opens the libraries and makes the device's handles. Errors: those of bel_cuda_open_fast; what the
-// libraries say.
+// Opens the libraries and creates the device's handles. Errors: those of bel_cuda_open_fast; the
+// libraries'.
 bel_status *bel_cuda_libraries(bel_cuda_device *device) BEL_MUST_USE;
 
-// Before a stream is destroyed: cuDNN's handle looks at the stream that it has when it is given
-// another one.
+// Call it before a stream is destroyed: cuDNN's handle uses its current stream when it gets another
+// one.
 void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream);
 
-// These take a call over where the library can compute it, and say so; else nothing was added. The
-// same card with the same library chooses the same algorithm, none of which adds in an order of
-// chance.
+// Take a call if the library can compute it, and set *out_taken; else nothing was added. The same
+// GPU with the same library chooses the same algorithm, and no chosen algorithm adds in a random
+// order.
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
-struct bel_cuda_attention; // kernels/attention.h: as attention.c has read the call
+struct bel_cuda_attention; // kernels/attention.h: as read by attention.c
 bel_status *bel_cuda_try_attention(bel_cuda_build *build, const struct bel_cuda_attention *shape,
                                    bool *out_taken) BEL_MUST_USE;
 
@@ -180,11 +179,11 @@ bel_status *bel_cuda_try_attention(bel_cuda_build *build, const struct bel_cuda_
 bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
                                   bel_kernel_call *call, bel_half_operands *out_operands);
 
-// An error where an operand lies as bfloat16: for kernels that read f32, which a library that had
-// said that it would take the call is in front of.
+// Error if an operand is stored as bf16. For kernels that read f32, when a library does not take
+// the call although it said that it accepts bf16.
 bel_status *bel_cuda_refuse_halves(const bel_kernel_call *call) BEL_MUST_USE;
 
-// What families say of a call that was built as for preparing it.
+// The families' answers, for a call that was built as for preparing it.
 bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
 bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
 bool bel_cuda_reduces_columns(const bel_kernel_call *call); // the first dimensions of two
@@ -192,13 +191,13 @@ void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands 
 
 // --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------
 
-// Until the card has come to the event, or for as long as the device's patience lasts: a card that
-// hangs does not say so. DEADLINE_EXCEEDED; the driver's errors, `action` is what they are of.
+// Waits until the GPU reaches the event, at most for the device's patience, since a hanging GPU
+// does not report it. DEADLINE_EXCEEDED; the driver's errors, for `action`.
 bel_status *bel_cuda_await(const bel_cuda_device *device, void *event,
                            const char *action) BEL_MUST_USE;
 
-// The same for all that is queued on a stream, with an event of the caller's. Where that has not
-// ended well the card is lost (bel_device_is_lost).
+// The same for all work queued on a stream, with the caller's event. On any error the GPU counts as
+// lost (bel_device_is_lost).
 bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
                                   const char *action) BEL_MUST_USE;
 

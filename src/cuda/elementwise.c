@@ -1,12 +1,12 @@
-// Element-wise operations, alone or as a chain (ops/fused.h): one kernel, whose source is written
-// here for the operations, types and operands at hand, so that what lies between two steps stays in
-// a register and a card's compiler sees constants where it can. The functions of the steps are the
-// CPU's own (ops/kernels/elementwise.def), by the same choice: floats in float where an operation
-// has a form for it, what else is no integer in double, integers in int64_t. Element i of the
-// result depends on elements i alone and is written by the thread that reads them, so the result
-// may lie over an operand of its size. Where all operands are floats of one shape, a thread takes
-// four at a time. Operands of the result's shape, and the result, may lie as bfloat16 (halves.c);
-// then one lies over another only where both do.
+// Element-wise operations, single or as a chain (ops/fused.h). The source of the one kernel is
+// generated here for the operations, types and operands of the call. So values between two steps
+// stay in registers, and the compiler sees constants where possible. The functions of the steps are
+// the CPU's (ops/kernels/elementwise.def), chosen in the same way: floats in float if an operation
+// has a form for it, other non-integers in double, integers in int64_t. Element i of the result
+// depends only on elements i and is written by the thread that reads them. So the result may
+// overwrite an operand of its size. If all operands are floats of one shape, a thread processes
+// four elements at a time. Operands of the result's shape, and the result, may be stored as bf16;
+// then one overwrites another only if both are bf16.
 #include <string.h>
 
 #include "base/check.h"
@@ -18,7 +18,7 @@
 #include "ops/kernels/elements.h"
 #include "ops/kernels/vector.h"
 
-enum { WIDE = 4 }; // as of kernels/elements.h
+enum { WIDE = 4 }; // as in kernels/elements.h
 
 _Static_assert((int)BEL_CUDA_STEPS == (int)BEL_FUSED_STEPS, "the steps of a chain");
 
@@ -47,7 +47,7 @@ static const char *type_of(bel_dtype dtype)
     }
 }
 
-// As bel_element_get and bel_element_set_whole …: %s is the element, or the value.
+// Forms of bel_element_get and bel_element_set_whole …: %s is the element, or the value.
 static const char *read_form(bel_dtype dtype)
 {
     if (dtype == BEL_DTYPE_F16) return "bel_half_get(%s)";
@@ -81,15 +81,15 @@ static void put_form(bel_str *text, const char *form, const char *inner)
 
 typedef struct writer {
     const bel_kernel_call *call;
-    bel_str steps; // the text of the steps, from values v0 … to the last r
+    bel_str steps; // text of the steps, from values v0 … to the last r
     int last_step;
     bel_cuda_elements params;
-    const char *kind;  // of functions: f32, f64 or whole
-    const char *value; // type that steps compute in
-    const char *index; // of 32 bits where that does: they are divided in a third of the time
+    const char *kind;  // kind of the functions: f32, f64 or whole
+    const char *value; // type in which steps compute
+    const char *index; // int32_t if that suffices: its division takes a third of the time
 } writer;
 
-// As it lies, of operand `i`, or of the result, -1.
+// Storage type of operand `i`, or of the result, -1.
 static const char *stored_type(const writer *w, int i)
 {
     if (i < 0 ? w->call->outputs_half[0] : w->call->inputs_half[i]) return "uint16_t";
@@ -101,7 +101,7 @@ static bel_operand operand_of(const writer *w, int i)
     return bel_operand_of(&w->call->inputs[i].shape, &w->call->outputs[0].shape);
 }
 
-// Element i of operand `k`; of several at once its j-th.
+// Element i of operand `k`, or of several at a time the j-th.
 static void put_element(const writer *w, bel_str *text, int k, bool wide)
 {
     const bel_operand operand = operand_of(w, k);
@@ -113,12 +113,12 @@ static void put_element(const writer *w, bel_str *text, int k, bool wide)
         bel_str_printf(text, "x%d[0]", k);
     } else if (operand == BEL_OPERAND_ROW) {
         bel_str_printf(text, "x%d[i %% (%s)p.rows[%d]]", k, w->index, k);
-    } else { // bel_fused_can has none of these
+    } else { // bel_fused_can excludes these
         bel_str_printf(text, "x%d[walk_place(&p.walk, %d, i)]", k, k);
     }
 }
 
-// Reads, steps, and the write of element i.
+// Reads the operands, computes the steps, and writes element i.
 static void put_body(const writer *w, bel_str *text, bool wide)
 {
     const bel_kernel_call *call = w->call;
@@ -142,8 +142,8 @@ static void put_body(const writer *w, bel_str *text, bool wide)
     bel_str_puts(text, ";\n");
 }
 
-// Whether several elements can be taken at once, where they are aligned: floats of the result's
-// shape, in either form, or one for all.
+// Whether several aligned elements can be processed at a time: floats of the result's shape, in
+// either storage, or one for all.
 static bool can_be_wide(const writer *w)
 {
     bool wide = strcmp(w->kind, "f32") == 0;
@@ -153,7 +153,7 @@ static bool can_be_wide(const writer *w)
     return wide;
 }
 
-// WIDE elements for each turn of a thread; what is left over, or all, is the other loop's.
+// Loop over WIDE elements a thread; the other loop does the rest, or all.
 static void put_wide(const writer *w, bel_str *text)
 {
     const bel_kernel_call *call = w->call;
@@ -172,7 +172,7 @@ static void put_wide(const writer *w, bel_str *text)
     bel_str_printf(text, "    }\n    ((wide_%s *)y)[at_w] = wy;\n    }\n", stored_type(w, -1));
 }
 
-// The whole source.
+// Writes the whole source.
 static void put_source(writer *w, bel_str *text)
 {
     const bel_kernel_call *call = w->call;
@@ -201,7 +201,7 @@ static void put_source(writer *w, bel_str *text)
     bel_str_puts(text, "    }\n}\n");
 }
 
-// Result r`step` of two operands, which are names of values.
+// Step r`step` = the operation on two operands, given as names of values.
 static void put_step(writer *w, int step, bel_op op, const char *a, const char *b)
 {
     bel_str_printf(&w->steps, "        %s r%d = %s_%s(%s, %s, (%s)p.s[%d], (%s)p.t[%d]);\n",
@@ -265,7 +265,7 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
 {
     const bel_fused *fused = bel_attr_fused(build->prepare->attrs);
     writer w = writer_of(build->call);
-    int made_by[BEL_FUSED_REGISTERS] = {0}; // the step whose result a register has
+    int made_by[BEL_FUSED_REGISTERS] = {0}; // the step whose result is in a register
     for (int s = 0; s < fused->step_count; s++) {
         const bel_fused_step *step = &fused->steps[s];
         char names[2][24] = {"0", "0"};

@@ -1,25 +1,25 @@
-// Running a program on a card.
+// Executor: runs a program on a GPU.
 //
-// All that a run does is queued at once, on three streams: `work` takes copies in and kernels,
-// `out` takes copies of reports out, and a third one what the next run is to read, where that is
-// known (bel_cuda_ahead). Behind the kernel that is the last to write a report `out` waits for
-// an event of `work`, copies, and records an event of its own; the thread that runs then waits for
-// these events in order and publishes, so reports leave while kernels behind them still run. Small
-// reports that follow each other go together. At the end `work` copies results (the loss, a data
-// error), and is waited for.
+// All work of a run is queued at once, on three streams. `work` has copies in and kernels, and
+// `out` copies of reports out. A third one has the inputs of the next run, if they are known
+// (bel_cuda_ahead). After the last kernel that writes a report, `out` waits for an event of `work`,
+// copies the report, and records another event. The running thread waits for these events in order
+// and publishes, so reports leave while later kernels still run. Small consecutive reports are
+// copied together. At the end `work` copies results (the loss, a data error), and the thread waits
+// for it.
 //
-// The kernels between two such places are a *segment*. Their arguments never change, since all
-// memory of an instance stays where it is and what differs from run to run is in the card's memory
-// (bel_cuda_state), so from its second run on a segment is a graph of the driver that one call
-// replays. Of a program that is bound on the card no report leaves, nor does the end of one cut a
-// segment; where other memory is bound its arguments change, and each binding has graphs of its
-// own.
+// The kernels between two such points are a *segment*. Its arguments never change: memory of an
+// instance does not move, and values that differ from run to run are in GPU memory
+// (bel_cuda_state). So from its second run on a segment is a CUDA graph that one call replays. In a
+// program that is bound on the GPU no report leaves, and reports do not end segments. Binding other
+// memory changes its arguments, so each binding has separate graphs.
 //
-// Memory that streams read or write belongs to them until they are waited for. A run therefore
-// never returns, not even with an error, before all streams are finished, or the card has been
-// silent for so long that it counts as lost: then the process is about to end.
+// Memory that streams read or write belongs to them until they have finished. So a run never
+// returns, not even with an error, before all streams have finished, or before the GPU has been
+// silent for so long that it counts as lost. In that case the process is about to end.
 //
-// While a trace is recorded marks between the parts of a run say when the card did them (marks.h).
+// While a trace is recorded, marks between the parts of a run give the times of the GPU's work
+// (marks.h).
 #include <string.h>
 #include <time.h>
 
@@ -57,11 +57,11 @@ bel_status *bel_cuda_send_state(bel_cuda_executor *x)
     memcpy(x->staged.memory, &state, sizeof state);
     return bel_cuda_status(x->api->copy_in(bel_cuda_address(x->state.address), x->staged.memory,
                                            x->state_bytes, x->work),
-                           "copy to the card");
+                           "copy to the GPU");
 }
 
-// What was brought ahead comes from there: then the run that brought it has read what was there
-// before, so its copies may be waited for.
+// Copies a buffer to the GPU. Data that was copied ahead comes from there. The run that copied it
+// had finished reading the old data, so waiting for its copies is safe.
 static bel_status *send(bel_cuda_executor *x, int buffer, const void *data)
 {
     const bel_program_buffer *its = &x->instance->program->buffers[buffer];
@@ -72,9 +72,9 @@ static bel_status *send(bel_cuda_executor *x, int buffer, const void *data)
         BEL_TRY(
             bel_cuda_status(x->api->stream_wait(x->work, x->ahead.there, 0), "wait for an event"));
         return bel_cuda_status(x->api->copy_within(to, from, its->size_bytes, x->work),
-                               "copy on the card");
+                               "copy on the GPU");
     }
-    return bel_cuda_status(x->api->copy_in(to, data, its->size_bytes, x->work), "copy to the card");
+    return bel_cuda_status(x->api->copy_in(to, data, its->size_bytes, x->work), "copy to the GPU");
 }
 
 bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
@@ -83,7 +83,7 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
     const bel_program *program = instance->program;
     for (int b = 0; b < program->buffer_count; b++) {
         const bel_program_buffer *its = &program->buffers[b];
-        if (fresh) x->ahead.brought[b] = NULL; // another run came between
+        if (fresh) x->ahead.brought[b] = NULL; // another run used the memory
         bool used = its->first >= 0 || its->last == INT32_MAX;
         bool due = its->kind == BEL_LOCATION_INPUT || its->kind == BEL_LOCATION_VARIABLE;
         if (its->kind == BEL_LOCATION_VARIABLE && program->fixed_variables)
@@ -96,8 +96,8 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
     return NULL;
 }
 
-// Whether the next run's inputs have room beside. Each program of a tower may come to have some, so
-// it is a small part of what is free.
+// Whether there is room for the next run's inputs. Each program of a tower may need some, so it may
+// be only a small part of the free memory.
 static bool has_room_ahead(bel_cuda_executor *x)
 {
     enum { PART_AHEAD = 256 };
@@ -113,11 +113,11 @@ static bool has_room_ahead(bel_cuda_executor *x)
     if (ahead->bytes > use.free / PART_AHEAD) return false;
     bel_status *status = device->ops->allocate(device, ahead->bytes, "inputs", &ahead->memory);
     ahead->refused = status != NULL;
-    bel_status_ignore(status); // they are copied when their run begins
+    bel_status_ignore(status); // they are copied at the start of their run
     return !ahead->refused;
 }
 
-// Behind what this run has taken of it.
+// Copies the announced inputs, after this run has read the previous ones.
 static bel_status *bring_ahead(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
@@ -134,7 +134,7 @@ static bel_status *bring_ahead(bel_cuda_executor *x)
         }
         uint64_t to = bel_cuda_address(ahead->memory.address) + ahead->places[b];
         BEL_TRY(bel_cuda_status(x->api->copy_in(to, data, its->size_bytes, ahead->stream),
-                                "copy to the card"));
+                                "copy to the GPU"));
         ahead->brought[b] = data;
     }
     if (!ahead->queued) return NULL;
@@ -167,9 +167,9 @@ bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end)
     return NULL;
 }
 
-// The launches of a segment as a graph. Whatever happens, capturing ends. cuDNN's handle, which the
-// towers of a card share, stays with this stream until then: work of another one that the library
-// has to order behind it would become part of the graph.
+// Captures the launches of a segment as a graph. Capturing ends in every case. Until then cuDNN's
+// handle, which the towers of a GPU share, keeps this stream: work of another stream that the
+// library orders after this one would become part of the graph.
 static bel_status *capture(bel_cuda_executor *x, int s)
 {
     void *graph = NULL;
@@ -191,7 +191,7 @@ static bel_status *capture(bel_cuda_executor *x, int s)
     return status;
 }
 
-// The first time one by one: a program that runs once is not worth a graph.
+// The first run launches one by one: a program that runs once is not worth a graph.
 bel_status *bel_cuda_run_segment(bel_cuda_executor *x, int s)
 {
     const bel_cuda_segment *its = &x->segments[s];
@@ -207,7 +207,7 @@ bel_status *bel_cuda_run_segment(bel_cuda_executor *x, int s)
 
 // --- Copies out ----------------------------------------------------------------------------------
 
-// The reports that the segment is the last to write: copied on `out` behind it.
+// Copies the reports whose last writer is in the segment, on `out`, after the segment.
 static bel_status *fetch_reports(bel_cuda_executor *x, int s, int next, int end)
 {
     const bel_instance *instance = x->instance;
@@ -224,14 +224,14 @@ static bel_status *fetch_reports(bel_cuda_executor *x, int s, int next, int end)
         BEL_TRY(bel_cuda_status(
             x->api->copy_out(instance->bound_outputs[output],
                              bel_cuda_address(instance->addresses[result->buffer]), bytes, x->out),
-            "copy from the card"));
+            "copy from the GPU"));
     }
     BEL_TRY(bel_cuda_mark(&x->marks, x->out, BEL_TRACE_COPY_REPORTS, s));
     return bel_cuda_status(x->api->event_record(x->gone[s], x->out), "record an event");
 }
 
-// Of a program whose outputs are bound on the card: those that no kernel writes where they are
-// bound, as they are a leaf or the same as another one.
+// Copies the outputs of a program bound on the GPU that no kernel writes in place: an output that
+// is a leaf, or that equals another one.
 static bel_status *copy_outputs(bel_cuda_executor *x)
 {
     const bel_instance *instance = x->instance;
@@ -257,7 +257,7 @@ bel_status *bel_cuda_fetch(bel_cuda_executor *x, size_t place, const void *from,
     if (bytes == 0) return NULL;
     return bel_cuda_status(
         x->api->copy_out(x->staged.memory + place, bel_cuda_address(from), bytes, x->work),
-        "copy from the card");
+        "copy from the GPU");
 }
 
 static bel_status *fetch_results(bel_cuda_executor *x, int end)
@@ -281,7 +281,7 @@ static bel_status *fetch_results(bel_cuda_executor *x, int end)
     return bel_cuda_mark(&x->marks, x->work, BEL_TRACE_COPY_RESULTS, 0);
 }
 
-// What the other replicas have made of the exchange before the part that begins.
+// Copies the results of the exchange before the starting part, from the other replicas.
 static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 {
     const bel_program *program = x->instance->program;
@@ -294,15 +294,15 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
         BEL_TRY(bel_cuda_status(x->api->copy_in(bel_cuda_address(output->data),
                                                 x->staged.memory + x->staged.exchanged_out[c],
                                                 bytes, x->work),
-                                "copy to the card"));
+                                "copy to the GPU"));
     }
     return NULL;
 }
 
 // --- Waiting -------------------------------------------------------------------------------------
 
-// At first the driver is asked again at once, since a short run's end is noticed soonest so; then
-// in between naps of a sixteenth of the time waited, which leaves the core to shards and the input.
+// Polls the driver without pause at first, which notices a short run's end soonest. Then it naps
+// between polls for a sixteenth of the time waited, which leaves the core to shards and the input.
 bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const char *action)
 {
     enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };
@@ -320,8 +320,8 @@ bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const cha
     }
 }
 
-// What could not be queued is an error; that the card does not end what was, or has failed, is the
-// end of its context.
+// A failure to queue is an error. If the GPU does not finish the work, or fails, its context is
+// lost.
 bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
                                   const char *action)
 {
@@ -331,14 +331,13 @@ bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *e
     return status;
 }
 
-// A card that hangs is waited for once: a job has to replace this process before it counts as
-// stalled itself.
+// A hanging GPU is waited for once: a job must replace this process before it counts as stalled
+// itself.
 bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
 {
     void *const streams[] = {x->work, x->out, x->ahead.stream};
     const bool queued[] = {true, x->reports, x->ahead.queued};
-    static const char *const actions[] = {"run a program", "copy from the card",
-                                          "copy to the card"};
+    static const char *const actions[] = {"run a program", "copy from the GPU", "copy to the GPU"};
     x->reports = x->ahead.queued = false;
     if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) bel_cuda_lose(x->device, status);
     for (int i = 0; i < 3 && !bel_device_is_lost(&x->device->device); i++) {
@@ -352,13 +351,13 @@ bel_status *bel_cuda_finish(bel_cuda_executor *x, bel_status *status)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// What is queued of a run, and what is published of it when it is there.
+// Queued segments of a run, and the first publication among them.
 typedef struct queued {
     int first_segment, end_segment;
     int next; // publication
 } queued;
 
-// Publications whose calls come before `end`.
+// Index of the first publication whose call is not before `end`.
 static int publications_before(const bel_instance *instance, int next, int end)
 {
     while (next < instance->publication_count && instance->publications[next].call < end)
@@ -383,12 +382,12 @@ static bel_status *queue_all(bel_cuda_executor *x, int end, const queued *q, int
     return fetch_results(x, end);
 }
 
-// In the order in which they were queued.
+// Publishes in the order of queueing.
 static bel_status *publish_all(bel_cuda_executor *x, const queued *q, int end_call,
                                const bel_instance_run_args *args)
 {
     int next = q->next;
-    if (x->instance->program->on_device) return NULL; // at the end
+    if (x->instance->program->on_device) return NULL; // published at the end
     for (int s = q->first_segment; s < q->end_segment; s++) {
         int end = x->segments[s].end < end_call ? x->segments[s].end : end_call;
         if (publications_before(x->instance, next, end) == next) continue;
@@ -410,8 +409,8 @@ void bel_cuda_take_error(const bel_cuda_executor *x)
     atomic_store(&context->error, state.error);
 }
 
-// Outputs that are inputs, variables or constants themselves lie with the process already. They
-// come first among the publications.
+// Publishes outputs that are leaves, whose data is in the process's memory. They come first among
+// the publications.
 static int hand_over_leaves(bel_cuda_executor *x, const bel_instance_run_args *args)
 {
     const bel_instance *instance = x->instance;
@@ -442,7 +441,7 @@ bel_status *bel_cuda_run(bel_instance *instance, int first, int end, int next, b
     if (args->part == 0) {
         if (!program->on_device) next = hand_over_leaves(x, args);
         bool fresh = instance->memory->user != instance;
-        if (fresh) first = 0; // what the prologue has made is gone
+        if (fresh) first = 0; // the results of the prologue are gone
         if (status == NULL) status = bel_cuda_send_state(x);
         if (status == NULL) status = bel_cuda_send_all(x, fresh);
         if (status == NULL)

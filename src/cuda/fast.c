@@ -1,13 +1,13 @@
-// What the two libraries of fast arithmetic share: when they are asked, and their handles. A handle
-// of cuDNN takes some hundred milliseconds to make and belongs to one thread at a time, so towers
-// of a card share one, under a mutex; it is held while work is queued, not while the card works.
+// Shared parts of the two libraries of fast arithmetic: their use, and their handles. A handle of
+// cuDNN takes some hundred milliseconds to create and belongs to one thread at a time, so towers of
+// a GPU share one, under a mutex. It is held while work is queued, not while the GPU works.
 #include "cuda/device.h"
 
 bool bel_cuda_is_fast(const bel_cuda_build *build)
 {
     const bel_kernel_call *call = build->call;
     if (build->prepare->gpu_math == BEL_GPU_MATH_EXACT || build->prepare->reference) return false;
-    return call->inputs[0].dtype == BEL_DTYPE_F32; // and so are other operands but lengths
+    return call->inputs[0].dtype == BEL_DTYPE_F32; // as are the other operands except lengths
 }
 
 static bel_status *make_handles(bel_cuda_device *device)
@@ -36,7 +36,7 @@ void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream)
     pthread_mutex_lock(&device->libraries_mutex);
     if (device->cudnn_stream == stream && device->cudnn != NULL) {
         device->cudnn_stream = NULL;
-        device->api->cudnn_stream(device->cudnn, NULL); // whoever is next says if it is broken
+        device->api->cudnn_stream(device->cudnn, NULL); // its next user reports an error
     }
     pthread_mutex_unlock(&device->libraries_mutex);
 }

@@ -1,12 +1,14 @@
-// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu. The CPU folds
-// the elements of a result one after another in double, so a result belongs to one thread.
+// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and ReduceProdGrad: see kernels/fold.cu.
+//
+// The CPU folds the elements of a result in order, in double. One thread makes each result, so the
+// bits are the CPU's.
 #include "cuda/kernels/fold.h"
 
 #include "cuda/device.h"
 #include "cuda/walk.h"
 #include "ops/reduce.h"
 
-// Over the dimensions of x that are reduced, or over the others, in elements of x.
+// Walk over the reduced dimensions of x, or over the others, in elements of x.
 static bel_cuda_walk part(const bel_shape *x, const bel_reduce_box *box, bool reduced)
 {
     bel_shape shape = {.rank = 0};

@@ -1,6 +1,6 @@
-// Gather, GatherElements and their gradients: see kernels/gather.cu. Gradients add what has the
-// same index in the order of positions, so indices are sorted first, and stably; nothing is added
-// atomically.
+// Gather, GatherElements and their gradients: see kernels/gather.cu. Gradients add elements with
+// the same index in the order of positions, so indices are first sorted, with a stable sort; there
+// are no atomic additions.
 #include "cuda/kernels/gather.h"
 
 #include "cuda/device.h"
@@ -40,12 +40,12 @@ bel_status *bel_cuda_prepare_gather_elements_grad(bel_cuda_build *build)
     return add(build, "gather_elements_grad", &build->call->outputs[0], &p);
 }
 
-// Sorts by the digits that a row's number has; p.rows stands for what is out of range.
+// Radix sort by the digits of row numbers; p.rows replaces an index out of range.
 bel_status *bel_cuda_prepare_gather_grad(bel_cuda_build *build)
 {
     bel_cuda_gather p = read(build->call, &build->call->outputs[0]);
     if (p.rows >= INT32_MAX || p.count >= INT32_MAX)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "the shapes are too large for a card");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "the shapes are too large for a GPU");
     for (int64_t left = p.rows; left > 0; left >>= BEL_CUDA_SORT_BITS)
         p.passes++;
     build->call->workspace_bytes = (size_t)BEL_CUDA_SORT_BYTES(p.count);

@@ -1,6 +1,6 @@
-// Which operands of a call kernels of a card take as bfloat16, where that is what is multiplied
-// (runtime/halves.h): images and matrices of the libraries' calls, and of what lies between them.
-// Parameters and their gradients, vectors by channel and losses are f32.
+// Operands of a call that GPU kernels accept as bf16, if products are bf16 (runtime): images and
+// matrices of the libraries' calls, and of the operations between them. Parameters and their
+// gradients, vectors by channel and losses are f32.
 #include "cuda/device.h"
 #include "ops/norm.h"
 
@@ -32,7 +32,7 @@ static bel_status *ask_family(bel_cuda_build *build, bel_half_operands *out)
     case BEL_OP_MOMENTS_NORM:
     case BEL_OP_MOMENTS_NORM_SUMS:
     case BEL_OP_MOMENTS_NORM_GRAD: norm_halves(call, out); return NULL;
-    case BEL_OP_MAX_POOL: // its gradient looks for elements that equal the result
+    case BEL_OP_MAX_POOL: // its gradient searches elements that equal the result
         *out = (bel_half_operands){.inputs = 1, .outputs = 1, .follows = true};
         break;
     case BEL_OP_AVERAGE_POOL:
@@ -55,7 +55,7 @@ bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare
 {
     *out_operands = (bel_half_operands){0};
     if (prepare->gpu_math != BEL_GPU_MATH_BF16) return NULL;
-    for (int i = 0; i < call->output_count; i++) // what computes in doubles does not
+    for (int i = 0; i < call->output_count; i++) // kernels in double accept no bf16
         if (call->outputs[i].dtype != BEL_DTYPE_F32) return NULL;
     if (call->input_count == 0 || call->inputs[0].dtype != BEL_DTYPE_F32) return NULL;
     bel_op_get(call->op)->prepare(prepare, call);
@@ -70,6 +70,5 @@ bel_status *bel_cuda_refuse_halves(const bel_kernel_call *call)
         any = any || call->inputs_half[i];
     for (int i = 0; i < call->output_count; i++)
         any = any || call->outputs_half[i];
-    return any ? BEL_ERR(BEL_INTERNAL, "a library does not take operands that it has said it takes")
-               : NULL;
+    return any ? BEL_ERR(BEL_INTERNAL, "a library refuses operands that it said it accepts") : NULL;
 }

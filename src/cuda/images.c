@@ -1,5 +1,6 @@
-// See images.h. What a kernel indexes within an image fits 32 bits, where divisions are cheap;
-// images of a tensor lie further apart.
+// Images and windows for kernels: see images.h. Indices within an image are 32 bits, where division
+// is cheap; distances between images of a tensor may be larger. Images that do not fit are refused
+// here, before anything runs.
 #include "cuda/images.h"
 
 bel_cuda_image_steps bel_cuda_steps_of(const bel_image_steps *steps)
@@ -27,7 +28,7 @@ bel_status *bel_cuda_windows_of(const bel_window *window, bel_cuda_window out_wi
         int64_t extent = (window->kernel[d] - 1) * window->dilation[d] + 1;
         bool fits = reach <= most && extent <= most && window->stride[d] <= most &&
                     window->out[d] <= most / window->stride[d] && window->dilation[d] <= most;
-        if (!fits) return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a card");
+        if (!fits) return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a GPU");
         made[d] = (bel_cuda_window){.in = (int32_t)window->in[d],
                                     .out = (int32_t)window->out[d],
                                     .kernel = (int32_t)window->kernel[d],

@@ -1,5 +1,4 @@
-// Images and windows as kernels take them: what the families of this room that work on images
-// share.
+// Images and windows in the form that kernels read, shared by the families that work on images.
 #ifndef BELFRY_CUDA_IMAGES_H
 #define BELFRY_CUDA_IMAGES_H
 
@@ -8,11 +7,12 @@
 
 bel_cuda_image_steps bel_cuda_steps_of(const bel_image_steps *steps);
 
-// Kernels count places of a dimension in 32 bits. UNIMPLEMENTED: that is not enough.
+// Kernels count the positions of a dimension in 32 bits. UNIMPLEMENTED: that is not enough.
 bel_status *bel_cuda_windows_of(const bel_window *window,
                                 bel_cuda_window out_windows[2]) BEL_MUST_USE;
 
-// True where the channels of a pixel are neighbours: then threads side by side take those.
+// True if the channels of a pixel are neighbours; then neighbouring threads take neighbouring
+// channels.
 bool bel_cuda_is_last(const bel_image_steps *steps);
 
 #endif

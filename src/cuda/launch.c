@@ -1,6 +1,6 @@
-// The launches that families add to a call: a kernel, looked up now so that what cannot be compiled
-// is found before anything runs, how many threads, and a copy of the params that lives as long as
-// the program. A launch without blocks is left out.
+// Launches that families add to a call: a kernel, the number of threads, and a copy of the params
+// that lives as long as the program. The kernel is looked up now, so that compile errors appear
+// before anything runs. A launch without blocks is left out.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
@@ -14,7 +14,7 @@ int64_t bel_cuda_blocks(int64_t elements)
     return blocks < MOST ? blocks : MOST;
 }
 
-// *out_launch NULL: it has no elements, and is left out.
+// *out_launch NULL: the launch has no elements, and is left out.
 static bel_status *add(bel_cuda_build *build, int64_t blocks, int threads, const void *params,
                        size_t params_bytes, bel_cuda_launch **out_launch)
 {
@@ -23,8 +23,7 @@ static bel_status *add(bel_cuda_build *build, int64_t blocks, int threads, const
     if (blocks == 0) return NULL;
     BEL_CHECK(made->count < BEL_CUDA_MAX_LAUNCHES &&
               params_bytes + sizeof(bel_cuda_operands) <= 4096);
-    if (blocks > INT32_MAX)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "the shapes are too large for a card");
+    if (blocks > INT32_MAX) return BEL_ERR(BEL_UNIMPLEMENTED, "the shapes are too large for a GPU");
     bel_cuda_launch *launch = *out_launch = &made->launches[made->count++];
     launch->blocks = (unsigned)blocks;
     launch->threads = (unsigned)threads;

@@ -1,7 +1,6 @@
-// See library_product.h. An algorithm is the first one that the library's rules name, for a
-// workspace and alignments that the program gives it in each run: nothing is timed, so a process
-// that is started again chooses the same. Descriptors live as long as one call; handles are the
-// device's, for any thread.
+// Products by cuBLASLt: see library_product.h. The algorithm is the library's first choice, for the
+// workspace and the alignments of every run. No algorithm is timed, so a restarted process chooses
+// the same. Descriptors live for one call; handles are the device's, for any thread.
 #include "cuda/library_product.h"
 
 #include <string.h>
@@ -10,13 +9,13 @@
 
 enum { MOST_WORKSPACE = 32 << 20 };
 
-typedef bel_cuda_library_product product; // of this file
+typedef bel_cuda_library_product product; // short name in this file
 
 typedef struct descriptors {
     void *product, *layouts[3], *preference;
 } descriptors;
 
-// Row by row is the other way round.
+// Swaps rows and columns: row-major is the transpose of column-major.
 static bel_cuda_library_matrix matrix_of(int64_t rows, int64_t columns, int type)
 {
     return (bel_cuda_library_matrix){.rows = (uint64_t)columns,
@@ -66,7 +65,7 @@ static int make_layout(const bel_cuda_api *api, const bel_cuda_library_matrix *m
     return error;
 }
 
-// `bias`: where it lies, of which choosing looks at the alignment alone.
+// `bias`: its address, of which the choice uses only the alignment.
 static int make_product(const bel_cuda_api *api, const product *p, const void *bias,
                         void **out_product)
 {
@@ -101,7 +100,7 @@ static int make_preference(const bel_cuda_api *api, const product *p, void **out
     if (error == 0)
         error = api->cublas_preference_set(*out_preference, BEL_CUBLAS_MOST_WORKSPACE, &most,
                                            sizeof most);
-    for (int i = 0; i < 4 && error == 0; i++) { // of a, b, c, d
+    for (int i = 0; i < 4 && error == 0; i++) { // a, b, c, d
         uint32_t bytes = p->matrices[i < 2 ? i : 2].bytes;
         error = api->cublas_preference_set(*out_preference, BEL_CUBLAS_ALIGNMENT_A + i, &bytes,
                                            sizeof bytes);
@@ -113,7 +112,7 @@ bel_status *bel_cuda_library_product_choose(const bel_cuda_device *device, produ
                                             bool *out_found)
 {
     const bel_cuda_api *api = device->api;
-    _Alignas(BEL_PLAN_ALIGNMENT) static const char aligned[1]; // nobody reads there
+    _Alignas(BEL_PLAN_ALIGNMENT) static const char aligned[1]; // never read
     descriptors d = {.product = NULL};
     bel_cublas_choice choice = {.status = -1};
     int count = 0, error = make(api, p, aligned, &d);

@@ -1,9 +1,9 @@
-// See marks.h. The card's clock and the process's are put together anew in each run. Before the
-// first mark was queued the process took its own time: the card had surely not come to it. When all
-// is done it takes it again: the card has surely passed the last one. Spans are put as early as the
-// first allows. In truth all of them may have been later, by as much as is left between the end of
-// the last one and the end of the run, and by no more. (As the streams were idle the card reaches
-// the first mark within microseconds of its being queued.)
+// Marks: see marks.h. Each run relates the GPU's clock to the process's again. The process takes
+// the time before it queues the first mark, when the GPU cannot have reached it. It takes it again
+// when all work is done, when the GPU has passed the last mark. Spans are placed at the earliest
+// times that this allows. The true times may all be later, at most by the time between the end of
+// the last span and the end of the run. (As the streams were idle, the GPU reaches the first mark
+// within microseconds of its queueing.)
 #include "cuda/marks.h"
 
 #include "base/alloc.h"
@@ -52,7 +52,7 @@ static const bel_cuda_mark_row *before_on_stream(const bel_cuda_marks *marks, in
     return NULL;
 }
 
-// Nanoseconds from the first mark on; -1: the driver does not say.
+// Nanoseconds since the first mark; -1: the driver does not report it.
 static int64_t time_of(const bel_cuda_marks *marks, const bel_cuda_mark_row *row)
 {
     float ms = 0;
@@ -61,7 +61,7 @@ static int64_t time_of(const bel_cuda_marks *marks, const bel_cuda_mark_row *row
     return error == 0 && ms >= 0 ? (int64_t)((double)ms * 1e6) : -1;
 }
 
-// Events have half a microsecond, so ends are kept within the run.
+// Events are accurate to half a microsecond, so ends are kept within the run.
 void bel_cuda_marks_end(const bel_cuda_marks *marks, const bel_run_context *context, int card)
 {
     if (marks->begun_ns == 0 || context->traced_as == 0) return;

@@ -1,6 +1,6 @@
-// MaskedSoftmax: see kernels/masked_softmax.cu. What hides elements (a mask, lengths, later keys)
-// is read by the CPU's prepare function; here a mask that is broadcast becomes a walk. A length out
-// of range is reported by the kernel.
+// MaskedSoftmax: see kernels/masked_softmax.cu. The CPU's prepare function reads which elements are
+// hidden (by a mask, lengths, later keys); here a broadcast mask becomes a walk. The kernel reports
+// a length out of range.
 #include "cuda/kernels/masked_softmax.h"
 
 #include "cuda/device.h"

@@ -1,6 +1,6 @@
-// Operations that only move elements, and gradients of what picks: see kernels/move.cu. Elements
-// move as bits of their size, so one kernel serves every type; a gradient adds, for each element of
-// x, what was taken from it, in order.
+// Operations that only move elements, and gradients of those that pick some: see kernels/move.cu.
+// Elements move as bits of their size, so one kernel serves every type. A gradient adds, in order,
+// for each element of x, the elements that were picked from it.
 #include "cuda/kernels/move.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ bel_status *bel_cuda_prepare_where(bel_cuda_build *build)
 
 // --- Transpose -----------------------------------------------------------------------------------
 
-// Where matrices begin: over the dimensions but the two that are turned.
+// Walk over the starts of matrices: all dimensions except the two transposed ones.
 static bel_cuda_walk starts_of(const bel_transpose_params *t)
 {
     bel_cuda_walk starts = {.tensors = 2};

@@ -1,6 +1,7 @@
 // Normalisation by channel (ops/norm.c) in up to three launches: sums of each channel by chains of
-// pixels, what they become, and the images. Sums that nobody reads are left out. How the images lie
-// decides which kernels read them; the sums and their order are always the same.
+// pixels, the results of the sums, and the images. Sums that no kernel reads are left out. The
+// layout of the images decides which kernels read them; the sums and their order are always the
+// same.
 #include "cuda/kernels/norm.h"
 #include "cuda/device.h"
 #include "cuda/images.h"
@@ -58,12 +59,12 @@ static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
 {
     if (p->plain)
         return add(build, "norm_plain_sums", bel_cuda_blocks(p->channels), BEL_CUDA_BLOCK, p);
-    // Kernels count a part's pixels, the channels of all chains, and those of a few pixels, in 32
-    // bits.
+    // Kernels count in 32 bits: a part's pixels, the channels of all chains, and the channels of a
+    // few pixels.
     int64_t chains = p->parts * p->chains_per_part;
     if (p->images_per_part * p->pixels > INT32_MAX / 2 || p->channels > INT32_MAX / 2 / chains ||
         p->channels > INT32_MAX / 64)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a card");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a GPU");
     if (p->u_last && p->v_last)
         return add(build, "norm_lanes", blocks_of(chains * p->channels, BEL_CUDA_NORM_LANES),
                    BEL_CUDA_NORM_LANES, p);
@@ -71,11 +72,11 @@ static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
                BEL_CUDA_NORM_TILE, p);
 }
 
-// Four elements at a time where they lie together in all three images, which begin at multiples of
-// BEL_PLAN_ALIGNMENT; else one.
+// Processes four elements at a time if they are neighbours in all three images, which start at
+// multiples of BEL_PLAN_ALIGNMENT; else one.
 static bel_status *add_apply(bel_cuda_build *build, const bel_cuda_norm *p)
 {
-    enum { MOST_CHANNELS = 1 << 24 }; // no more than there are threads
+    enum { MOST_CHANNELS = 1 << 24 }; // at most the number of threads
     int64_t elements = p->n * p->channels * p->pixels, threads = elements;
     const char *kernel = p->plain ? "norm_plain_apply" : "norm_apply";
     bool last = p->u_last && p->v_last && p->y_last;

@@ -1,6 +1,6 @@
-// Pools and their gradients (ops/pool.c): one launch, a thread for each element of the result.
-// Which kernel it is follows from the windows: where they lie inside of the image and do not
-// overlap an element of a gradient has one window at most, and few questions are left.
+// Pools and their gradients (ops/pool.c): one launch, with a thread for each element of the result.
+// The kernel depends on the windows. If they are inside of the image and do not overlap, an element
+// of a gradient has at most one window, and needs few tests.
 #include "cuda/kernels/pool.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "cuda/images.h"
 #include "ops/pool.h"
 
-// Whether windows lie inside and do not overlap …
+// Whether windows are inside and do not overlap …
 static bool are_apart(const bel_cuda_window windows[2])
 {
     for (int d = 0; d < 2; d++) {
@@ -20,7 +20,7 @@ static bool are_apart(const bel_cuda_window windows[2])
     return true;
 }
 
-// … and, being so, leave nothing out.
+// … and, if so, leave no element out.
 static bool are_tiles(const bel_cuda_window windows[2])
 {
     for (int d = 0; d < 2; d++)
@@ -44,7 +44,7 @@ static const char *kernel_of(bel_op op, bool plain, const bel_cuda_pool *p)
     }
 }
 
-// What a thread is for: a pixel of windows' results, or of the image.
+// Sets the pixels that threads count: those of the windows' results, or of the image.
 static void count_by(bel_cuda_pool *p, bool windows)
 {
     uint32_t rows = (uint32_t)(windows ? p->window[0].out : p->window[0].in);

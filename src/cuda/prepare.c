@@ -1,11 +1,10 @@
-// Which family of operations runs what. The CPU's prepare function comes first: it reads the
-// attributes and decides what enters the bits (how a sum is cut, when a product rounds twice), and
-// a family turns what it has made into launches. So a card and the CPU cannot come to differ in
-// either.
+// Dispatch of operations to families. The CPU's prepare function comes first: it reads the
+// attributes and decides everything that affects the bits (the cut of a sum, when a product rounds
+// twice). A family turns its result into launches. So a GPU and the CPU cannot differ in either.
 #include "cuda/device.h"
 #include "ops/collective.h"
 
-// What an operation without a family is: an error that names it, before anything runs.
+// An operation without a family gives an error with its name, before anything runs.
 static bel_cuda_prepare_fn *const families[BEL_OP_COUNT] = {
 #define FAMILY(id, family) [BEL_OP_##id] = bel_cuda_prepare_##family,
 #include "cuda/families.def"
@@ -15,9 +14,9 @@ static bel_cuda_prepare_fn *const families[BEL_OP_COUNT] = {
 bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_cuda_prepare_fn *family = families[call->op];
-    if (bel_op_is_collective(call->op)) { // whoever runs the replicas computes it, by these params
+    if (bel_op_is_collective(call->op)) { // the runner of the replicas computes it
         bel_op_get(call->op)->prepare(prepare, call);
-        call->tile_elements = 0; // a report leaves whole
+        call->tile_elements = 0; // a report leaves as a whole
         return NULL;
     }
     if (family == NULL)

@@ -1,12 +1,12 @@
-// Matrix products: see kernels/product.cu. How large a block's tile is follows from the shape and
-// the card's number of multiprocessors; it does not enter the bits, as a chain is never divided. A
-// library is asked first where fast arithmetic is wanted (cublas.c).
+// Matrix products: see kernels/product.cu. The size of a block's tile follows from the shape and
+// the GPU's number of multiprocessors. It does not affect the bits, as a chain is never divided.
+// With fast arithmetic, a library is tried first (cublas.c).
 #include "cuda/kernels/product.h"
 #include "cuda/device.h"
 #include "cuda/walk.h"
 #include "ops/matmul.h"
 
-// The matrices of y, of a and of b, where there are several: they may be broadcast.
+// Walk over the matrices of y, a and b, if there are several: they may be broadcast.
 static bel_cuda_walk walk_stack(const bel_kernel_call *call, const bel_gemm *gemm)
 {
     bel_cuda_walk none = {.rank = 0};
@@ -38,7 +38,7 @@ static bel_cuda_product read(const bel_kernel_call *call, const bel_gemm *gemm)
     return p;
 }
 
-// The largest tile with which all multiprocessors have one.
+// Chooses the largest tile that still gives every multiprocessor one.
 static bel_status *add_chains(bel_cuda_build *build, bel_cuda_product *p)
 {
     static const struct {
@@ -64,7 +64,7 @@ bel_status *bel_cuda_prepare_product(bel_cuda_build *build)
     const bel_gemm *gemm = build->call->params;
     bel_cuda_product p = read(build->call, gemm);
     if (build->prepare->openblas)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "OpenBLAS multiplies on the CPU alone");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "OpenBLAS multiplies only on the CPU");
     bool taken;
     BEL_TRY(bel_cuda_try_cublas(build, &taken));
     if (taken) return NULL;

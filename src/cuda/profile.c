@@ -1,13 +1,13 @@
-// How long calls take on a card, by its own clock: what graph --cost shows. Events between calls
-// that are queued one by one say it of each, and the shortest of some runs counts; of all together
-// it is the time of a run as runs are, since replayed graphs have no gaps. Nothing is published.
+// Times of calls on a GPU, by its clock, for graph --cost. Each call is timed by events around it,
+// with calls queued one by one; the shortest of some runs counts. The total is the time of a
+// replayed run, since replayed graphs have no gaps. Nothing is published.
 #include "base/alloc.h"
 #include "cuda/executor.h"
 
-// One run as runs are, then all calls one by one, each between two of `events`, call after call.
-// What is copied in may have been overwritten by then. While the card does the first the second is
-// queued behind it, so that a call's time is the card's and not that of queueing it; but of
-// programs that are through sooner than that.
+// Queues one replayed run, then all calls one by one, each between two of `events`, call after
+// call. Inputs are copied again in between, as the run may have overwritten them. The calls are
+// queued while the GPU executes the run, so their times do not include queueing, unless the run
+// finishes sooner.
 static bel_status *queue_profile(bel_cuda_executor *x, void **events)
 {
     int calls = x->instance->program->call_count;
@@ -27,14 +27,14 @@ static bel_status *queue_profile(bel_cuda_executor *x, void **events)
 static bel_status *keep_shortest(const bel_cuda_executor *x, void *from, void *to, int64_t *out_ns)
 {
     float ms;
-    BEL_TRY(bel_cuda_status(x->api->event_elapsed(&ms, from, to), "read a card's clock"));
+    BEL_TRY(bel_cuda_status(x->api->event_elapsed(&ms, from, to), "read a GPU's clock"));
     int64_t ns = (int64_t)((double)ms * 1e6);
     if (ns < *out_ns) *out_ns = ns;
     return NULL;
 }
 
-// What nothing here writes, as the answers of exchanges, is zeros. The first run is none of those
-// that count: graphs are made after it.
+// Memory that nothing here writes, such as results of exchanges, is zero. The first run does not
+// count: graphs are made after it.
 static bel_status *run_profile(bel_cuda_executor *x, void **events, int runs, int64_t *out_ns,
                                int64_t *out_all_ns)
 {
@@ -61,7 +61,7 @@ static bel_status *run_profile(bel_cuda_executor *x, void **events, int runs, in
 bel_status *bel_cuda_profile(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns)
 {
     bel_cuda_executor *x = instance->on_device;
-    int count = instance->program->call_count + 3; // around calls, and around all of them
+    int count = instance->program->call_count + 3; // around each call, and around the run
     BEL_TRY(bel_cuda_enter(x->device));
     if (instance->rebound) bel_cuda_follow_binding(x);
     instance->rebound = false;

@@ -1,4 +1,4 @@
-// Random numbers, Dropout, and single numbers: see kernels/random.cu.
+// Random numbers, Dropout, and scalars: see kernels/random.cu.
 #include "ops/random.h"
 
 #include "cuda/device.h"
@@ -31,7 +31,7 @@ bel_status *bel_cuda_prepare_dropout(bel_cuda_build *build)
     return add(build, gradient ? "dropout_grad" : "dropout", gradient ? 1 : 4, &p);
 }
 
-// --- Single numbers ------------------------------------------------------------------------------
+// --- Scalars -------------------------------------------------------------------------------------
 
 static bel_status *add_single(bel_cuda_build *build, const char *kernel, bel_cuda_single p)
 {

@@ -10,7 +10,7 @@ enum { SIDE = BEL_CUDA_RECURRENT_SIDE, ROWS = BEL_CUDA_RECURRENT_ROWS };
 
 static bel_cuda_recurrent read(const bel_kernel_call *call)
 {
-    const bel_recurrent_plain *plain = call->params; // or what begins like it
+    const bel_recurrent_plain *plain = call->params; // or a struct that starts like it
     bel_cuda_recurrent p = {.s = plain->shape, .o = plain->operands};
     p.units = p.s.gates * p.s.hidden;
     p.kept = p.units + (p.s.reset_last ? p.s.hidden : 0);
@@ -48,7 +48,7 @@ static int64_t tiles(int64_t count)
 static bel_status *check_type(const bel_kernel_call *call, const bel_cuda_recurrent *p)
 {
     bool fits = call->inputs[0].dtype == (p->s.plain ? BEL_DTYPE_F64 : BEL_DTYPE_F32);
-    return fits ? NULL : BEL_ERR(BEL_UNIMPLEMENTED, "cards have f32 and f64 alone");
+    return fits ? NULL : BEL_ERR(BEL_UNIMPLEMENTED, "GPUs have only f32 and f64");
 }
 
 static int64_t row_blocks(const bel_cuda_recurrent *p)
@@ -81,7 +81,7 @@ bel_status *bel_cuda_prepare_recurrent_grad(bel_cuda_build *build)
     int64_t rows = p.s.directions * p.s.n, steps = p.s.n * p.s.t, end = 0;
     int64_t size = (int64_t)bel_dtype_size(build->call->inputs[0].dtype);
     BEL_TRY(check_type(build->call, &p));
-    take(&end, p.s.n); // lengths
+    take(&end, p.s.n); // for lengths
     p.ranks = take(&end, p.s.n);
     p.order = take(&end, p.s.n);
     p.total = take(&end, 1);
@@ -93,7 +93,7 @@ bel_status *bel_cuda_prepare_recurrent_grad(bel_cuda_build *build)
     p.reset_h = take(&end, rows * p.s.t * p.s.hidden);
     p.gates = take(&end, rows * p.s.t * p.kept);
     build->call->workspace_bytes = (size_t)(end * size);
-    int64_t columns = (p.s.in + SIDE) / SIDE + (p.s.hidden + SIDE) / SIDE; // a bias with each
+    int64_t columns = (p.s.in + SIDE) / SIDE + (p.s.hidden + SIDE) / SIDE; // each with a bias
     BEL_TRY(add(build, "recurrent_ranks", bel_cuda_blocks(p.s.n), &p));
     BEL_TRY(add(build, "recurrent_places", bel_cuda_blocks(steps), &p));
     BEL_TRY(add(build, "recurrent_back", row_blocks(&p), &p));

@@ -1,6 +1,6 @@
-// Reductions: see kernels/reduce.cu. Which way the CPU adds (rows in lanes, rows of a column, runs
-// of a slice) is in what its prepare function has made; here that becomes dimensions that stay and
-// dimensions that go, each with its steps.
+// Reductions: see kernels/reduce.cu. The CPU's prepare function decides the order of addition (rows
+// in lanes, rows of a column, runs of a slice). Here that becomes dimensions that are kept and
+// dimensions that are reduced, each with its steps.
 #include "cuda/kernels/reduce.h"
 #include "cuda/device.h"
 #include "cuda/kernels/rows.h"
@@ -12,7 +12,7 @@ static int32_t kind_of(bel_op op)
     return op == BEL_OP_REDUCE_SUM_SQUARE ? BEL_CUDA_REDUCE_SUM_SQUARE : BEL_CUDA_REDUCE_SUM;
 }
 
-// A dimension of x that stays: its results are `place` apart.
+// Adds a kept dimension of x: its results are `place` apart.
 static void keep(bel_cuda_reduce *p, int64_t size, int64_t step, int64_t place)
 {
     int d = p->kept_rank++;
@@ -34,7 +34,7 @@ static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks
     return bel_cuda_add(build, "reduce.cu", kernel, blocks, BEL_CUDA_BLOCK, p, sizeof *p);
 }
 
-// Runs long enough for 16 lanes, or of few results, are added up side by side first.
+// Runs long enough for 16 lanes, or of few results, are first added side by side.
 static bel_status *launch_slices(bel_cuda_build *build, bel_cuda_reduce *p)
 {
     enum { LONG_RUN = 16, FEW_RESULTS = 1 << 12 };
@@ -71,7 +71,7 @@ static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *sl
         if (gone && last) p.run = walk->dims[d];
         if (gone && !last) lose(&p, walk->dims[d], steps[d]);
     }
-    if (p.elements == 0) lose(&p, 0, 0); // results are what they start with
+    if (p.elements == 0) lose(&p, 0, 0); // results are the initial values
     return launch_slices(build, &p);
 }
 
@@ -81,7 +81,7 @@ static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
     bel_cuda_reduce p = {.op = kind_of(build->call->op), .results = 1, .scale = box->scale};
     int64_t steps[BEL_MAX_RANK], places[BEL_MAX_RANK], step = 1;
     if (build->call->outputs[0].dtype != BEL_DTYPE_F64)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "cards reduce f32 and f64 alone");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "GPUs reduce only f32 and f64");
     for (int32_t d = x->rank - 1; d >= 0; d--) {
         steps[d] = step;
         places[d] = p.results;
@@ -98,9 +98,9 @@ static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
     return add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
 }
 
-// A column is one chain, which for many rows takes long while most of a card has nothing to do: so
-// where the order is free they are cut into parts. There are as many threads, of four columns each,
-// as fill a card; no part is so short that its sum is not worth keeping.
+// A column is one chain, which takes long for many rows while most of a GPU is idle. So if the
+// order is free, columns are cut into parts. There are enough threads, of four columns each, to
+// fill a GPU; no part is so short that its sum is not worth storing.
 static bel_status *add_columns(bel_cuda_build *build, bel_cuda_reduce *p)
 {
     enum { MANY_ROWS = 256, LEAST_ROWS = 32, ALL_THREADS = 1 << 16, THREADS = 128, SMALL = 32 };
@@ -127,8 +127,8 @@ bool bel_cuda_reduces_columns(const bel_kernel_call *call)
     return ((const bel_reduce_box *)call->params)->way == BEL_REDUCE_COLUMNS;
 }
 
-// Rows of one block each, or so many that going through their blocks one by one keeps a card busy,
-// take one launch.
+// Rows of one block each take one launch. So do rows in such number that they keep a GPU busy while
+// their blocks are processed one by one.
 static bel_status *add_rows(bel_cuda_build *build, bel_cuda_reduce *p)
 {
     enum { MANY_ROWS = 4096 };
@@ -145,7 +145,7 @@ static bel_status *add_rows(bel_cuda_build *build, bel_cuda_reduce *p)
 
 bel_status *bel_cuda_prepare_reduce(bel_cuda_build *build)
 {
-    const bel_reduce_box *box = build->call->params; // or slices: the way is first in both
+    const bel_reduce_box *box = build->call->params; // or slices: `way` is first in both
     if (box->way == BEL_REDUCE_SLICES) return add_slices(build, build->call->params);
     if (box->way == BEL_REDUCE_PLAIN) return add_plain(build, box);
     bel_cuda_reduce p = {.op = kind_of(build->call->op),

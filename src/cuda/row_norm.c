@@ -18,7 +18,7 @@ static bel_status *add_plain(bel_cuda_build *build, const char *kernel, int64_t 
                         p, sizeof *p);
 }
 
-// A team for each run, or a block where runs are long.
+// One team for each run, or one block if runs are long.
 static int64_t blocks_of(int64_t runs, int64_t elements)
 {
     if (elements > BEL_CUDA_ROW_ELEMENTS) return runs;
@@ -30,7 +30,7 @@ static bel_status *read(const bel_cuda_build *build, bool plain, bel_cuda_row_no
     const bel_kernel_call *call = build->call;
     const bel_row_norm *n = call->params;
     if (n->columns > INT32_MAX)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "the rows are too long for a card");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "the rows are too long for a GPU");
     *out = (bel_cuda_row_norm){.rows = n->rows,
                                .columns = n->columns,
                                .scales = n->scales,
@@ -54,7 +54,7 @@ bel_status *bel_cuda_prepare_row_norm(bel_cuda_build *build)
     return add(build, "row_norm_forward", blocks_of(p.rows, p.columns), &p);
 }
 
-// The workspace has the sums of runs, and behind them two floats of each row.
+// The workspace has the sums of runs, then two floats for each row.
 static bel_status *prepare_runs(bel_cuda_build *build, bel_cuda_row_norm *p)
 {
     int64_t runs = p->rows * p->scales;

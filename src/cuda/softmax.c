@@ -1,5 +1,5 @@
 // Softmax and cross-entropy: see kernels/softmax.cu. In f32 a row has 16 threads, as the CPU's row
-// has 16 lanes, so its sum is in the CPU's order; in f64 it has one.
+// has 16 lanes, so its sum is in the CPU's order; in f64 it has one thread.
 #include "cuda/device.h"
 #include "cuda/kernels/rows.h"
 

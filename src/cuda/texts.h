@@ -1,5 +1,5 @@
-// The sources that kernels are compiled from, as they were when Belfry was built (cmake/texts.cmake
-// writes texts.c): those of cuda/kernels/, and those of the CPU that kernels share.
+// Sources of kernels as of Belfry's build (cmake/texts.cmake writes texts.c): those of
+// cuda/kernels/, and the CPU's sources that kernels share.
 #ifndef BELFRY_CUDA_TEXTS_H
 #define BELFRY_CUDA_TEXTS_H
 
@@ -11,7 +11,7 @@ typedef struct bel_cuda_text {
 extern const bel_cuda_text bel_cuda_texts[];
 extern const int bel_cuda_text_count;
 
-// NULL: there is none of this name.
+// The text of this name; NULL: absent.
 const char *bel_cuda_text_of(const char *name);
 
 #endif

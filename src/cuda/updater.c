@@ -1,9 +1,9 @@
-// Parameters on cards: their memory, the plan that says which card updates which range, and copies
-// from and to the process for checkpoints. updater_step.c makes the steps. Each card has a stream
-// for all of it.
+// GPU updater: memory of the parameters, the plan of the ranges that GPUs update, and copies from
+// and to the process for checkpoints. updater_step.c makes the steps. Each GPU has one stream for
+// all of it.
 //
-// Events of the driver order streams of different cards, but none is needed: programs and updates
-// take turns, and who queues either has waited for the other (bel_cuda_await_stream).
+// Streams of different GPUs need no events between them: programs and updates take turns, and a
+// thread that queues either has waited for the other (bel_cuda_await_stream).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 _Static_assert((int)BEL_CUDA_UPDATE_REPLICAS == (int)BEL_UPDATER_REPLICAS &&
                    (int)BEL_CUDA_UPDATE_SLOTS == (int)BEL_RULE_MAX_SLOTS &&
                    (int)BEL_CUDA_UPDATE_GRAIN == (int)BEL_GRAIN,
-               "what kernels are told");
+               "arguments of kernels");
 _Static_assert(sizeof(bel_cuda_piece) == sizeof(bel_update_piece), "pieces are copied as they are");
 
 static float *floats_of(const bel_device_memory *memory)
@@ -25,7 +25,8 @@ static float *floats_of(const bel_device_memory *memory)
 
 // --- Memory --------------------------------------------------------------------------------------
 
-// With zeros, as padding between variables is read as well. The stream is waited for by who calls.
+// Allocates zeroed memory, as padding between variables is read as well. The caller waits for the
+// stream.
 static bel_status *make(const bel_cuda_place *p, size_t bytes, const char *what,
                         bel_device_memory *memory)
 {
@@ -42,9 +43,9 @@ static void drop(const bel_cuda_place *p, bel_device_memory *memory)
     p->device->device.ops->release(&p->device->device, memory);
 }
 
-// --- Life ----------------------------------------------------------------------------------------
+// --- Creation ------------------------------------------------------------------------------------
 
-// The place of a device, made if it is the first tower's there.
+// The place of a device, which is created for its first tower.
 static bel_status *place_for(bel_cuda_updater *u, bel_device *device, int *out_place)
 {
     for (int i = 0; i < u->place_count; i++) {
@@ -63,7 +64,7 @@ static bel_status *place_for(bel_cuda_updater *u, bel_device *device, int *out_p
     return make(p, bel_cuda_float_bytes(u->elements), "parameters", &p->values);
 }
 
-// Where the driver can, cards copy from each other without a way around through the process.
+// If the driver can, GPUs copy from each other directly, not through the process.
 static void open_ways(const bel_cuda_updater *u)
 {
     for (int i = 0; i < u->place_count; i++) {
@@ -107,7 +108,7 @@ static float *gradients(const bel_updater *updater, int r)
 
 // --- Planning ------------------------------------------------------------------------------------
 
-// Cuts the pieces into as many runs as there are cards, of about as many elements.
+// Cuts the pieces into one run for each GPU, of about the same number of elements.
 static void cut(bel_cuda_updater *u, const bel_update_plan *plan)
 {
     int64_t all = 0, before = 0;
@@ -149,7 +150,7 @@ static bel_status *make_kernels(const bel_cuda_updater *u, bel_cuda_place *p)
     return status;
 }
 
-// What a card has of its own range.
+// Allocates a GPU's memory for its range.
 static bel_status *make_range(const bel_cuda_updater *u, bel_cuda_place *p)
 {
     const bel_update_plan *plan = &u->plan;
@@ -170,7 +171,7 @@ static bel_status *make_range(const bel_cuda_updater *u, bel_cuda_place *p)
                 "gradients of other GPUs", &p->gathered);
 }
 
-// The arguments of all launches of a card, which never change.
+// Sets the arguments of all launches of a GPU, which never change.
 static void set_arguments(const bel_cuda_updater *u, bel_cuda_place *p)
 {
     size_t groups = sizeof(bel_cuda_update_step),
@@ -205,10 +206,10 @@ static bel_status *plan_place(const bel_cuda_updater *u, bel_cuda_place *p,
     if (bytes == 0) return NULL;
     return bel_cuda_status(u->api->copy_in(bel_cuda_address_of(&p->pieces, 0),
                                            pieces + p->first_piece, bytes, p->stream),
-                           "copy to the card");
+                           "copy to the GPU");
 }
 
-// Checkpoints are copied from and to the host arrays: fastest where they are pinned.
+// Checkpoints are copied from and to the host arrays, fastest if they are pinned.
 static void pin_host(const bel_cuda_updater *u, bool pins)
 {
     const bel_update_plan *plan = &u->plan;
@@ -303,10 +304,10 @@ static bel_status *copy_array(const bel_cuda_updater *u, const bel_cuda_place *p
     size_t bytes = bel_cuda_float_bytes(elements);
     return bel_cuda_status(in ? u->api->copy_in(there, here, bytes, p->stream)
                               : u->api->copy_out(here, there, bytes, p->stream),
-                           in ? "copy to the card" : "copy from the card");
+                           in ? "copy to the GPU" : "copy from the GPU");
 }
 
-// Slots and averages of a card's range; with them its values, or coming in all of them.
+// Copies slots and averages of a GPU's range. Out: also the range's values; in: all values.
 static bel_status *copy_place(const bel_cuda_updater *u, const bel_cuda_place *p, bool in)
 {
     const bel_update_plan *plan = &u->plan;
@@ -336,7 +337,7 @@ static bel_status *load(bel_updater *updater)
     return copy_all(bel_cuda_updater_of(updater), true);
 }
 
-// What is in no piece never changes, so it is in the host's arrays as it was loaded.
+// Elements in no piece never change, so the host's arrays have them as loaded.
 static bel_status *save(bel_updater *updater)
 {
     return copy_all(bel_cuda_updater_of(updater), false);

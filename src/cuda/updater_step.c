@@ -1,12 +1,12 @@
-// Steps of parameters on cards. A step goes card by card, and nothing is waited for before all is
-// queued: the numbers of the step are copied in, the gradients that other cards have of the range
-// that this one updates are copied here, one launch makes the pass, and the new values are copied
-// to the other cards. With a replica on each card these copies carry what a reduce-scatter and an
-// all-gather do, without NCCL: how that adds up depends on the cards and how they are linked, and
-// here it is the tree of replicas, on any cards.
+// Steps of parameters on GPUs. A step queues all work of one GPU after another before it waits. For
+// each GPU it copies in the numbers of the step and the other GPUs' gradients of the range that
+// this one updates. One launch updates the range, and the new values are copied to the other GPUs.
+// With one replica on each GPU, these copies do the work of a reduce-scatter and an all-gather,
+// without NCCL. NCCL's order of addition depends on the GPUs and their links; here it is the tree
+// of replicas, on any GPUs.
 //
-// Comparing is a hash of all values by each card, which differs where one bit does (but for chance,
-// 1 in 2^64): cards have the same bits, as they are copied.
+// Each GPU hashes all values for comparison. GPUs have the same bits, as these are copied; a
+// different bit gives a different hash, except by chance (1 in 2^64).
 #include <string.h>
 
 #include "base/number.h"
@@ -16,7 +16,7 @@ bel_status *bel_cuda_updater_finish(bel_cuda_updater *u, bel_status *status)
 {
     for (int i = 0; i < u->place_count; i++) {
         const bel_cuda_place *p = &u->places[i];
-        if (p->done == NULL) continue;                          // it could not be made
+        if (p->done == NULL) continue;                          // it was not created
         if (bel_status_code(status) == BEL_DEADLINE_EXCEEDED) { // all have had that time
             bel_cuda_lose(p->device, status);
             continue;
@@ -56,11 +56,11 @@ static bel_status *send_numbers(const bel_cuda_updater *u, const bel_cuda_place 
 {
     return bel_cuda_status(
         u->api->copy_in(bel_cuda_address_of(&p->numbers, 0), u->staged, u->staged_bytes, p->stream),
-        "copy to the card");
+        "copy to the GPU");
 }
 
-// From one card to another, `elements` at the same place of an array each; on `to`'s stream, or
-// `from`'s.
+// Copies `elements` from one GPU to another, at the same offset of an array each; on `to`'s stream,
+// or `from`'s.
 static bel_status *copy_between(const bel_cuda_updater *u, const bel_cuda_place *to, uint64_t there,
                                 const bel_cuda_place *from, uint64_t here, int64_t elements,
                                 void *stream)
@@ -71,7 +71,7 @@ static bel_status *copy_between(const bel_cuda_updater *u, const bel_cuda_place 
                            "copy from GPU to GPU");
 }
 
-// Gradients of the range that other cards have, of the replicas that count.
+// Copies the other GPUs' gradients of the range, for the replicas that count.
 static bel_status *gather(const bel_cuda_updater *u, const bel_cuda_place *p, uint64_t counts)
 {
     int64_t others = 0;
@@ -106,7 +106,7 @@ static bel_status *scatter(const bel_cuda_updater *u, const bel_cuda_place *p)
     return NULL;
 }
 
-// One card's part of a step.
+// Part of a step for one GPU.
 typedef bel_status *part_fn(const bel_cuda_updater *u, bel_cuda_place *p,
                             const bel_update_step *step);
 
@@ -119,7 +119,7 @@ static bel_status *update_part(const bel_cuda_updater *u, bel_cuda_place *p,
     return scatter(u, p);
 }
 
-// Grains have numbers in the order of pieces, so those of a card's range follow each other.
+// Grains are numbered in the order of pieces, so those of a GPU's range are consecutive.
 static bel_status *fetch_squares(const bel_cuda_updater *u, const bel_cuda_place *p)
 {
     size_t bytes = (size_t)p->grain_count * sizeof(double), all = bel_cuda_square_count(&u->plan);
@@ -128,7 +128,7 @@ static bel_status *fetch_squares(const bel_cuda_updater *u, const bel_cuda_place
             u->api->copy_out(u->squares + first,
                              bel_cuda_address_of(&p->squares, 0) + first * sizeof(double), bytes,
                              p->stream),
-            "copy from the card"));
+            "copy from the GPU"));
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static bel_status *follow_part(const bel_cuda_updater *u, bel_cuda_place *p,
                                const bel_update_step *step)
 {
     (void)step;
-    BEL_TRY(send_numbers(u, p)); // the factors are among them
+    BEL_TRY(send_numbers(u, p)); // has the factors
     BEL_TRY(launch(u, p, p->kernel_follow));
     return scatter(u, p);
 }
@@ -201,7 +201,7 @@ static bel_status *hash_place(const bel_cuda_updater *u, int number)
     size_t bytes = BEL_CUDA_HASH_BLOCKS * sizeof(uint64_t);
     return bel_cuda_status(u->api->copy_out(u->hashes + (size_t)number * BEL_CUDA_HASH_BLOCKS,
                                             bel_cuda_address_of(&p->hashes, 0), bytes, p->stream),
-                           "copy from the card");
+                           "copy from the GPU");
 }
 
 static uint64_t hash_of(const bel_cuda_updater *u, int number)
@@ -220,7 +220,7 @@ static int count_like(const bel_cuda_updater *u, uint64_t hash)
     return count;
 }
 
-// What most cards have is taken to be right; of two the first one's.
+// The value of the majority of GPUs counts as right; of two GPUs, the first one's.
 bel_status *bel_cuda_updater_compare(bel_updater *updater)
 {
     bel_cuda_updater *u = bel_cuda_updater_of(updater);

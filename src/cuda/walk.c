@@ -1,5 +1,5 @@
-// See walk.h. Kernels divide for each element, where the CPU's go from run to run: on a card
-// neighbours are computed side by side, and memory is what takes the time.
+// Walks for kernels: see walk.h. Kernels divide for each element, while the CPU's go from run to
+// run. On a GPU, neighbours are computed side by side, and memory is the bottleneck.
 #include "cuda/walk.h"
 
 #include <string.h>

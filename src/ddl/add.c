@@ -1,6 +1,6 @@
-// Block by block, so that partial sums stay in the first-level cache and each array is read once.
-// The tree is that of bel_assignment: neighbours are added, the last one goes on alone, and no zero
-// is added for ranks that are not there.
+// Works block by block, so that partial sums stay in the L1 cache and each array is read once. The
+// tree is that of bel_assignment: neighbours are added, an odd last one moves up unchanged, and no
+// zero is added for absent ranks.
 #include "ddl/add.h"
 
 #include "base/check.h"
@@ -20,7 +20,7 @@ static bel_ddl_add_pair *choose(bel_dtype dtype)
     }
 }
 
-// BELFRY_FAULT=sum_sequential: one after another.
+// BELFRY_FAULT=sum_sequential: adds one after another.
 static void add_in_turn(bel_ddl_add_pair *pair, size_t size, const void *const *arrays, int count,
                         size_t bytes, double divisor, char *out, char *also, void *scratch)
 {

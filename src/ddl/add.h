@@ -5,17 +5,17 @@
 #include "base/isa_levels.h"
 #include "belfry/tensor.h"
 
-enum { BEL_DDL_ADD_BLOCK = 2048 }; // bytes of each rank that are added at a time
+enum { BEL_DDL_ADD_BLOCK = 2048 }; // bytes of each rank added at a time
 
-// Adds `count` arrays of `bytes` bytes along the tree over ranks: at each level the neighbours, and
-// the last one goes on alone where their number is odd. The sum, divided by `divisor`, goes to
-// `out` and, unless NULL, to `also`, each of which may be one of the arrays. Types: F32, F64, I32,
-// I64, which wrap around and are not divided. `scratch` has BEL_DDL_ADD_BLOCK bytes for every two
-// arrays. All levels give the same bits.
+// Adds `count` arrays of `bytes` bytes along the tree over ranks. Each level adds neighbours, and
+// an odd last array moves to the next level unchanged. The sum, divided by `divisor`, goes to `out`
+// and, unless NULL, to `also`; each may be one of the arrays. Types: F32, F64, I32, I64. Integers
+// wrap around and are not divided. `scratch` has BEL_DDL_ADD_BLOCK bytes for every two arrays. All
+// levels of instructions give the same bits.
 void bel_ddl_add(bel_dtype dtype, const void *const *arrays, int count, size_t bytes,
                  double divisor, void *out, void *also, void *scratch);
 
-// Two arrays of n elements; of one level.
+// Adds two arrays of n elements; one function per level.
 typedef void bel_ddl_add_pair(const void *a, const void *b, int64_t n, double divisor, void *out,
                               void *also);
 

@@ -1,4 +1,4 @@
-// The loops of one level. Out and also may be one of the operands: an element depends on no other.
+// The loops of one level. `out` and `also` may be operands, because elements are independent.
 #include "ddl/add.h"
 
 #define JOIN2(a, b) a##b
@@ -10,7 +10,7 @@
 #define EACH_ALONE _Pragma("GCC ivdep")
 #endif
 
-// A second result is written in the same go, as the operands are in registers then.
+// Writes both results in one pass, while the operands are in registers.
 #define ADD(type, expression)                                                                      \
     if (also == NULL) {                                                                            \
         EACH_ALONE                                                                                 \

@@ -1,28 +1,29 @@
-// Along a dimension of d ranks, of the bytes [from, to) of a round:
+// Algorithms along a dimension of d ranks, for the bytes [from, to) of a round:
 //
-//   all at once   each rank gives all others what it has, and each adds everything: one way there.
-//                 For little, and for two ranks, which give as many bytes in the other ways.
-//   by parts      the bytes are cut into d parts of whole lines; rank i is given what others have
-//                 of part i, and adds it. Then come the dimensions behind this one, for that part
-//                 alone. At last each rank gives its part to all others.
-//   as a ring     the same parts go around: in each of d - 1 steps a rank gives a part to the next
-//                 one and adds to another what the one before it gives. The parts come to be whole
-//                 one rank further; they are given around in the same way.
+//   at once   (all-to-all) Each rank sends all its bytes to all others, and each adds everything:
+//             one message delay. For few bytes, and for two ranks, where the other ways move the
+//             same number of bytes.
+//   by parts  (reduce-scatter, all-gather) The bytes are cut into d parts of whole lines. Rank i
+//             receives the others' part i and adds it. Then the later dimensions follow, only for
+//             that part. Finally each rank sends its part to all others.
+//   as a ring (ring all-reduce) In each of d - 1 steps a rank sends a part to the next rank,
+//             receives another from the previous rank and adds it. The complete parts then go
+//             around in the same way.
 //
-// All but the ring add along the tree over ranks: ranks along a dimension are nodes side by side.
-// The divisor goes with the last addition.
+// All but the ring add along the tree over ranks: ranks along a dimension are sibling nodes. The
+// last addition also divides.
 #include "ddl/between.h"
 
-enum { AT_ONCE_BYTES = 64 << 10 }; // that a rank is given by all others
+enum { AT_ONCE_BYTES = 64 << 10 }; // received by a rank from all others
 
 typedef struct stage {
     bel_ddl_call *call;
     const bel_ddl_round *round;
-    int dim, own, count; // of its ranks
-    size_t from, to;     // of the round
-    char *share;         // where `from` is
+    int dim, own, count; // own: this rank's coordinate; count: ranks along dim
+    size_t from, to;     // within the round
+    char *share;         // the bytes starting at `from`
     double divisor;
-    int late_secs; // of waits, the more the further on in a round
+    int late_secs; // later waits of a round end later
 } stage;
 
 static int rank_at(const stage *s, int i)
@@ -48,7 +49,7 @@ static stage begin_stage(bel_ddl_call *call, int dim)
                    .late_secs = dim};
 }
 
-// Where part i begins; the next one begins where it ends.
+// Returns the beginning of part i, which is the end of part i - 1.
 static size_t part(const stage *s, int i)
 {
     size_t lines = (s->to - s->from) / BEL_DDL_LINE;
@@ -60,7 +61,7 @@ static size_t part_bytes(const stage *s, int i)
     return part(s, i + 1) - part(s, i);
 }
 
-// What ranks call is compared when they first exchange along the dimension.
+// Ranks compare their calls in their first exchange along the dimension.
 static bel_status *exchange(const stage *s, const bel_ddl_transfer *transfers, int count)
 {
     bel_ddl_call *c = s->call;
@@ -70,7 +71,7 @@ static bel_status *exchange(const stage *s, const bel_ddl_transfer *transfers, i
                                 s->late_secs);
 }
 
-// Transfers with all others of the dimension, of nothing as yet.
+// Initializes transfers with all others of the dimension, still empty.
 static int all_others(const stage *s, bel_ddl_transfer out[BEL_DDL_MAX_RANKS])
 {
     int count = 0;
@@ -79,13 +80,13 @@ static int all_others(const stage *s, bel_ddl_transfer out[BEL_DDL_MAX_RANKS])
     return count;
 }
 
-// The i-th of all others, among all.
+// Returns the coordinate of the i-th other rank.
 static int other(const stage *s, int i)
 {
     return i < s->own ? i : i + 1;
 }
 
-// Adds arrays of the bytes [from, to) of the round into the first place, divided.
+// Adds arrays of the bytes [from, to) of the round into the first one, divided.
 static void add(const stage *s, size_t from, size_t to, const char *const *arrays, int count)
 {
     bel_ddl_walk walk = bel_ddl_walk_begin(s->call, s->round, from, to);
@@ -154,7 +155,7 @@ static bel_status *gather(const stage *s)
     return exchange(&late, transfers, count);
 }
 
-// Gives part `out` to the next rank, and is given part `in` by the one before.
+// Sends part `out` to the next rank, and receives part `in` from the previous one.
 static bel_status *turn(const stage *s, int out, int in, char *to)
 {
     int next = (s->own + 1) % s->count, before = (s->own + s->count - 1) % s->count;
@@ -171,7 +172,8 @@ static int around(const stage *s, int i)
     return (i % s->count + s->count) % s->count;
 }
 
-// At the end part own + 1 is whole here. More than two ranks: of two, `turn` would name one twice.
+// At the end part own + 1 is complete here. Needs more than two ranks: with two, `turn` would name
+// one rank twice.
 static bel_status *ring_scatter(const stage *s)
 {
     double divisor = s->divisor;
@@ -229,7 +231,7 @@ static bel_status *sum_from(bel_ddl_call *call, const bel_ddl_round *round, int 
         return sum_from(call, round, dim + 1, from, to, share);
     }
     bool ring = call->mode.letter == 'r';
-    // Neighbours alone would not see who else is missing.
+    // An exchange with neighbours would not detect another missing rank.
     if (ring && !call->told[dim]) BEL_TRY(meet(&s));
     BEL_TRY(ring ? ring_scatter(&s) : scatter(&s));
     int own = ring ? around(&s, s.own + 1) : s.own;
@@ -262,8 +264,8 @@ bel_status *bel_ddl_between_meet(bel_ddl_call *call)
     return NULL;
 }
 
-// Along the last dimension first, where the root is; then from all who have it there along the one
-// before.
+// Broadcasts from the root along the last dimension, then from each rank that has it along the
+// previous dimension, and so on.
 bel_status *bel_ddl_between_spread(bel_ddl_call *call, char *share, size_t bytes)
 {
     for (int dim = BEL_DDL_DIMS - 1; dim >= BEL_DDL_NEAR; dim--) {

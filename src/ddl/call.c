@@ -1,6 +1,6 @@
-// Nothing is stored about pieces: whoever needs them walks the tensors again, which costs less than
-// a list that has to be kept, and is the same walk on all ranks. A tensor's place in shared memory
-// is part of what is compared, as others will read it there.
+// Pieces are not stored: each user iterates over the tensors again, which costs less than keeping a
+// list and gives the same result on all ranks. A tensor's place in shared memory is part of the
+// compared description, because others read it there.
 #include "ddl/call.h"
 
 #include "base/hash.h"
@@ -20,7 +20,7 @@ bool bel_ddl_call_leaves_memory(const bel_ddl *ddl, const bel_tensor *tensor)
     return false;
 }
 
-// The memory that this rank's tensor lies in; NULL: in none.
+// Returns the memory with this rank's tensor; NULL: not in any.
 static const bel_ddl_memory *memory_of(const bel_ddl *ddl, const bel_tensor *tensor)
 {
     size_t bytes = bel_tensor_bytes(tensor), member = (size_t)(ddl->place.rank - ddl->group.first);
@@ -47,8 +47,8 @@ size_t bel_ddl_call_bytes(const bel_ddl_call *call)
     return bytes;
 }
 
-// The next piece of a round whose slots are filled up to *place. False: the round is full, or no
-// tensors are left.
+// Finds the next piece of a round whose slots are filled up to *place. False: the round is full, or
+// no tensors remain.
 static bool next_piece(const bel_ddl_call *c, bel_ddl_cursor *at, size_t *place, bel_ddl_piece *out)
 {
     for (; at->tensor < c->count; at->tensor++, at->offset = 0) {

@@ -1,6 +1,6 @@
-// Block by block of each tensor: every rank's values are spread, which moves bytes and adds
-// nothing, and all ranks add them in the order of ranks. An error is measured by the sum of the
-// values' magnitudes, so that terms that cancel raise no alarm.
+// Goes block by block through each tensor. Every rank's values are broadcast, which moves bytes and
+// adds nothing, and all ranks add them in the order of ranks. The error is relative to the sum of
+// the values' magnitudes, so that cancellation raises no alarm.
 #include "ddl/check.h"
 
 #include <float.h>
@@ -13,7 +13,7 @@
 enum { BLOCK = 16384 }; // elements
 
 struct bel_ddl_copy {
-    char *data; // tensor after tensor, whole lines each
+    char *data; // one tensor after another, each a multiple of BEL_DDL_LINE
     size_t bytes;
 };
 
@@ -40,7 +40,7 @@ void bel_ddl_copy_destroy(bel_ddl_copy *copy)
     bel_free(copy);
 }
 
-// The worst element so far; error: a share of the sum of magnitudes.
+// The worst element so far; error: relative to the sum of magnitudes.
 typedef struct worst {
     double error, got, expected;
     int tensor;
@@ -53,7 +53,7 @@ typedef struct block {
     int64_t first, count; // elements
     char values[BLOCK * sizeof(double)];
     double sums[BLOCK], magnitudes[BLOCK];
-    uint64_t whole[BLOCK]; // of integers, which wrap around
+    uint64_t whole[BLOCK]; // integer sums, which wrap around
 } block;
 
 static double number_of(bel_dtype dtype, const char *data, int64_t i)
@@ -77,7 +77,7 @@ static bool is_whole(bel_dtype dtype)
     return dtype == BEL_DTYPE_I32 || dtype == BEL_DTYPE_I64;
 }
 
-// Adds rank `rank`'s values, which are at `own` where this is it.
+// Adds the values of rank `rank`; if it is this rank, they are at `own`.
 static bel_status *add_rank(block *b, int rank, const char *own)
 {
     const bel_ddl_call *of = b->call;
@@ -103,8 +103,8 @@ static bel_status *add_rank(block *b, int rank, const char *own)
     return NULL;
 }
 
-// How far a sum is off, beyond what its type cannot say: numbers between its smallest ones, and
-// those above its largest. Infinite where one of them is no number.
+// Returns the error of a sum beyond its type's resolution: below the smallest numbers and above the
+// largest. Infinite for NaN.
 static double distance(bel_dtype dtype, double got, double expected)
 {
     bool narrow = dtype == BEL_DTYPE_F32;

@@ -1,6 +1,6 @@
-// The calls of belfry/ddl.h: what they check, which way they go, and the life of a rank. Each ends
-// in bel_ddl_call_end, so an error of any kind is told to the others and kept for later calls. A
-// rank that is alone does nothing but the checks.
+// The calls of belfry/ddl.h: argument checks, choice of the way, and the life of a rank. Each call
+// ends in bel_ddl_call_end, so any error is sent to the others and kept for later calls. A single
+// rank only makes the checks.
 #include "belfry/ddl.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 // --- Tensors -------------------------------------------------------------------------------------
 
-typedef enum kinds { ALL, NUMBERS, FLOATS } kinds; // of tensors that a call takes
+typedef enum kinds { ALL, NUMBERS, FLOATS } kinds; // tensors that a call accepts
 
 static bel_status *check_tensors(const bel_ddl_call *c, kinds takes)
 {
@@ -121,7 +121,7 @@ static bel_status *sum(bel_ddl_call *call)
     return call->mode.letter == 'm' ? sum_by_mpi(call) : bel_ddl_rounds_sum(call);
 }
 
-// Ranks whose sums are right learn of one whose are not before they go on.
+// Ranks with correct sums learn of a rank with wrong ones before they continue.
 static bel_status *sum_checked(bel_ddl_call *call, double tolerance)
 {
     bel_ddl_copy *copy;
@@ -163,7 +163,7 @@ bel_status *bel_ddl_barrier(bel_ddl *ddl)
 
 // --- Memory --------------------------------------------------------------------------------------
 
-// All have said how much; the group's first rank has made it by then.
+// All ranks have agreed on the size; the group's first rank has created the memory by then.
 static bel_status *share_memory(bel_ddl *ddl, const char *name, size_t bytes, bel_ddl_memory *out)
 {
     bel_ddl_region *region = ddl->region;
@@ -172,13 +172,13 @@ static bel_status *share_memory(bel_ddl *ddl, const char *name, size_t bytes, be
     if (first) BEL_TRY(bel_ddl_region_make_memory(region, number, bytes, out));
     bel_status *status = meet(ddl, name);
     if (status == NULL && !first) status = bel_ddl_region_open_memory(region, number, bytes, out);
-    if (status == NULL) status = meet(ddl, name); // nobody opens it any more
+    if (status == NULL) status = meet(ddl, name); // all have opened it
     if (first) bel_ddl_region_forget_name(region, number, out);
     if (status != NULL) bel_ddl_region_unmap(region, out);
     return status;
 }
 
-// Nobody else reads it where it lies.
+// No other rank reads it in place.
 static bel_status *own_memory(bel_ddl *ddl, const char *name, size_t bytes, bel_ddl_memory *out)
 {
     void *base;
@@ -239,8 +239,8 @@ void bel_ddl_free(bel_ddl *ddl, void *memory)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// `belfry local ranks` that is killed takes its ranks along; not the program that one of them has
-// started.
+// When `belfry local ranks` is killed, its ranks are killed too; a program that one of them has
+// started is not.
 static void end_with_starter(void)
 {
     const char *text = getenv("BELFRY_DDL_STARTER");
@@ -249,13 +249,13 @@ static void end_with_starter(void)
         bel_linux_signal_at_parents_end(starter, SIGKILL);
 }
 
-// Before anything of CUDA's is called, which reads it once.
+// Call it before any CUDA function, because CUDA reads the variable once.
 static void order_devices(bool pci)
 {
     if (pci) (void)setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
 }
 
-// Whether ranks reach some others by connections alone.
+// True if this rank reaches some others only over connections.
 static bool needs_net(const bel_ddl *ddl)
 {
     int together = ddl->mode.dims[0] == 0 ? ddl->place.size : ddl->mode.dims[0];
@@ -272,7 +272,7 @@ static bel_status *join_group(bel_ddl *ddl, const bel_launch *launch)
                                ddl->net == NULL ? NULL : bel_ddl_net_look, ddl->net, &ddl->region);
 }
 
-// Room for what other groups have of a chunk: of all at once, and of the others in parts.
+// Allocates room for other groups' values of a chunk: of all groups at once, or in parts.
 static bel_status *make_room(bel_ddl *ddl)
 {
     void *share, *parts;
@@ -303,13 +303,13 @@ static bel_status *join_others(bel_ddl *ddl, const bel_launch *launch)
     return make_room(ddl);
 }
 
-// For mode p, Open MPI is one of the ways where all ranks have begun it.
+// In mode p, Open MPI is one of the ways if all ranks have initialized it.
 static bel_status *try_mpi(bel_ddl *ddl)
 {
     bel_status *status = bel_ddl_mpi_open(&ddl->place, false, &ddl->mpi);
     int32_t with = status == NULL;
     bel_tensor count = {BEL_DTYPE_I32, bel_shape_scalar(), &with};
-    bel_status_ignore(status); // it is no way then
+    bel_status_ignore(status); // then it is not a way
     bel_ddl_call call = make_call(ddl, "init", &count, 1);
     call.mode.letter = 's';
     BEL_TRY(bel_ddl_call_begin(&call));
@@ -320,7 +320,7 @@ static bel_status *try_mpi(bel_ddl *ddl)
     return NULL;
 }
 
-// As a call whose name they are part of.
+// Compares the settings like a call that has them in its name.
 static bel_status *compare_settings(bel_ddl *ddl)
 {
     char settings[BEL_DDL_SETTINGS_TEXT], name[BEL_DDL_SETTINGS_TEXT + 16];
@@ -370,7 +370,7 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
     bel_ddl *ddl = bel_xcalloc(1, sizeof *ddl);
     ddl->settings = settings;
     ddl->mode = settings.mode;
-    ddl->calls = UINT64_MAX; // that of init has the number 0
+    ddl->calls = UINT64_MAX; // the call of init has the number 0
     ddl->place =
         (bel_ddl_place){launch.rank, launch.size, launch.local_rank, launch.local_size,
                         settings.options.device < 0 ? launch.local_rank : settings.options.device};
@@ -389,7 +389,7 @@ void bel_ddl_abort(bel_ddl *ddl, const char *why)
     if (ddl == NULL) return;
     bel_status *status = BEL_ERR(BEL_ABORTED, "rank %d of %d has given up: %s", ddl->place.rank,
                                  ddl->place.size, why);
-    bel_status_ignore(bel_ddl_call_end(ddl, status)); // it is for the others
+    bel_status_ignore(bel_ddl_call_end(ddl, status)); // only the others need it
     destroy(ddl);
 }
 

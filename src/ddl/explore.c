@@ -1,6 +1,7 @@
-// Rank 0 decides by its own clock and spreads the number of the way, so all ranks keep the same one
-// whatever their clocks say. It alone reads and writes the file, whose name follows from all that a
-// choice depends on: with other hosts, another processor or version there is another file.
+// Rank 0 decides by its clock and broadcasts the number of the way, so all ranks keep the same one,
+// whatever their clocks say. Only rank 0 reads and writes the file. Its name is derived from
+// everything that a choice depends on, so other hosts, another processor or another version have
+// another file.
 #include "ddl/explore.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "ddl/rounds.h"
 
 enum {
-    CLASSES = 11, // up to 4^k bytes, k from LEAST on: 64 B to 64 MiB, and all that is larger
+    CLASSES = 11, // sizes up to 4^k bytes from k = LEAST: 64 B to 64 MiB, then all larger ones
     LEAST = 3,
     MOST_ONCE_BYTES = 256 << 10,
     MOST_WAYS = 64,
@@ -30,7 +31,7 @@ enum {
 struct bel_ddl_choices {
     bool known[CLASSES];
     bel_ddl_mode ways[CLASSES];
-    char *path, *key; // at rank 0; path NULL: it is not kept
+    char *path, *key; // at rank 0; path NULL: not stored
 };
 
 static int class_of(size_t bytes)
@@ -57,7 +58,7 @@ static void add_way(const bel_ddl *ddl, char letter, int x, int y, int z, bel_dd
     ways[(*count)++] = way;
 }
 
-// Groups of x ranks: near each other, and in each way near and far.
+// Adds groups of x ranks: near each other, and for each way near and far.
 static void add_groups(const bel_ddl *ddl, int x, size_t bytes, bel_ddl_mode *ways, int *count)
 {
     int groups = ddl->place.size / x;
@@ -70,7 +71,7 @@ static void add_groups(const bel_ddl *ddl, int x, size_t bytes, bel_ddl_mode *wa
     if (bytes <= MOST_ONCE_BYTES) add_way(ddl, 'o', x, groups, 1, ways, count);
 }
 
-// The same on all ranks; the first one is always allowed.
+// Lists the same ways on all ranks; the first one is always allowed.
 static int list_ways(const bel_ddl *ddl, size_t bytes, bel_ddl_mode ways[MOST_WAYS])
 {
     int count = 0;
@@ -105,7 +106,7 @@ static bel_status *spread(bel_ddl *ddl, bel_dtype dtype, void *data, int64_t n, 
     return bel_ddl_rounds_spread(&call);
 }
 
-// The line "model name" of the kernel's list of processors; "" where it has none.
+// Reads the line "model name" of /proc/cpuinfo; "" if absent.
 static void find_model(char out[HOST_TEXT])
 {
     char *text = NULL;
@@ -129,7 +130,7 @@ static void describe_host(char out[HOST_TEXT])
                  bel_isa_title(bel_isa_get()), (int)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// All that a choice depends on, a line for each rank.
+// Writes everything that a choice depends on, a line for each rank.
 static bel_status *make_key(bel_ddl *ddl, bel_str *out)
 {
     char settings[BEL_DDL_SETTINGS_TEXT], host[HOST_TEXT];
@@ -147,11 +148,11 @@ static bel_status *make_key(bel_ddl *ddl, bel_str *out)
 
 static bool is_same(const bel_ddl_mode *a, const bel_ddl_mode *b)
 {
-    bool mpi = a->letter == 'm'; // it has no dimensions of its own
+    bool mpi = a->letter == 'm'; // it has no dimensions
     return a->letter == b->letter && (mpi || memcmp(a->dims, b->dims, sizeof a->dims) == 0);
 }
 
-// What is no way any more is measured again.
+// A stored choice that is no longer a way is measured again.
 static void take_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k,
                         const bel_ddl_mode *way)
 {
@@ -170,7 +171,7 @@ static void read_choice(const bel_ddl *ddl, bel_ddl_choices *choices, int k, con
     bel_ddl_mode way;
     bel_status *status = bel_ddl_mode_parse(text, &way);
     if (status == NULL) take_choice(ddl, choices, k, &way);
-    bel_status_ignore(status); // it is none
+    bel_status_ignore(status); // no choice is stored
 }
 
 static bel_status *read_choices(const bel_ddl *ddl, bel_ddl_choices *choices)
@@ -213,7 +214,7 @@ static bel_status *write_choices(const bel_ddl_choices *choices)
     return status;
 }
 
-// Rank 0's are everybody's.
+// Broadcasts rank 0's choices.
 static bel_status *share_choices(bel_ddl *ddl, bel_ddl_choices *choices)
 {
     int32_t numbers[CLASSES * (2 + BEL_DDL_DIMS)], *at = numbers;
@@ -245,7 +246,7 @@ static void find_file(const bel_ddl *ddl, bel_ddl_choices *choices)
     if (status == NULL && bel_file_exists(choices->path)) status = read_choices(ddl, choices);
     if (status != NULL)
         bel_log_write(BEL_LOG_WARN, "mode p: %s; all is measured", bel_status_message(status));
-    bel_status_ignore(status); // it was said
+    bel_status_ignore(status); // logged
     bel_free(folder);
 }
 
@@ -284,7 +285,7 @@ static bel_status *run(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mod
     return bel_ddl_mpi_sum(ddl->mpi, tensor, 1);
 }
 
-// Nanoseconds of the fastest of some runs, which all ranks begin together.
+// Measures the fastest of several runs in nanoseconds; all ranks begin each run together.
 static bel_status *measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mode *way,
                            int64_t *out_ns)
 {
@@ -297,7 +298,7 @@ static bel_status *measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl
         int64_t begun = bel_clock_ns();
         BEL_TRY(run(ddl, tensor, way));
         int64_t ns = bel_clock_ns() - begun;
-        if (i > 0 && ns < *out_ns) *out_ns = ns; // the first one touches memory
+        if (i > 0 && ns < *out_ns) *out_ns = ns; // the first run touches memory
     }
     return NULL;
 }
@@ -331,7 +332,7 @@ static bel_status *measure_all(bel_ddl *ddl, int k, bel_ddl_mode *out)
     return status;
 }
 
-// Ranks that call different things say so before anything is measured for them.
+// Compares the ranks' calls before anything is measured for them.
 static bel_status *meet_for(const bel_ddl_call *call)
 {
     bel_ddl_call meeting = *call;
@@ -350,7 +351,7 @@ bel_status *bel_ddl_choose(const bel_ddl_call *call, bel_ddl_mode *out)
         bel_status *kept = choices->path != NULL ? write_choices(choices) : NULL;
         if (kept != NULL)
             bel_log_write(BEL_LOG_WARN, "mode p: not kept: %s", bel_status_message(kept));
-        bel_status_ignore(kept); // it was said
+        bel_status_ignore(kept); // logged
     }
     *out = choices->ways[k];
     return NULL;

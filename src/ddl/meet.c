@@ -1,7 +1,7 @@
-// Everybody says the same first on each connection, and whoever listens judges it in one place
-// (consider): a stranger is turned away and the meeting goes on; a rank of this job that cannot be
-// with it ends the meeting for all. Nobody waits for a single connection: those that have come and
-// said nothing are looked at in turns, and forgotten after five seconds.
+// Each connection begins with the same hello, and the listening side judges it in one place
+// (consider). A stranger is rejected and the meeting continues. A rank of this job that cannot take
+// part ends the meeting for all. No wait is for a single connection: silent ones are polled in
+// turns and closed after five seconds.
 #include "ddl/meet.h"
 
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include "ddl/settings.h"
 #include "ddl/socket.h"
 
-#define HELLO_NS INT64_C(5000000000) // that somebody who has connected has to say who it is
+#define HELLO_NS INT64_C(5000000000) // for a new connection to send its hello
 enum {
     SECRET_BYTES = BEL_SECRET_MOST_BYTES + 4,
     ANSWER_TEXT = 512,
@@ -31,29 +31,29 @@ enum {
 
 static const char KIND[16] = "belfry ddl 1";
 
-// What a rank says first on each of its connections. Hosts of one job have one order of bytes.
+// A rank's first message on each of its connections. All hosts of a job have the same byte order.
 typedef struct hello {
     char kind[16];
     int32_t rank, size, local_rank, local_size;
-    int32_t port; // at which it listens
-    uint64_t job; // hash of the word that names it
+    int32_t port; // its listening port
+    uint64_t job; // hash of the job's name
     char settings[BEL_DDL_SETTINGS_TEXT];
     char secret[SECRET_BYTES];
 } hello;
 
-// What rank 0 says when all have come, or when that will not be.
+// Rank 0's message when all ranks have connected, or when they will not.
 typedef struct answer {
     char kind[16];
-    int32_t code; // BEL_OK: go on
+    int32_t code; // BEL_OK: continue
     int32_t together;
     char text[ANSWER_TEXT];
     struct {
-        char host[BEL_DDL_ADDRESS_TEXT]; // "": that of rank 0, as the job's address names it
+        char host[BEL_DDL_ADDRESS_TEXT]; // "": rank 0's, as in the job's address
         int32_t port;
     } ranks[BEL_DDL_MAX_RANKS];
 } answer;
 
-// Who has connected and has not said all of its hello yet.
+// A connection whose hello is incomplete.
 typedef struct pending {
     int file;
     int64_t deadline;
@@ -64,10 +64,10 @@ typedef struct pending {
 typedef struct meeting {
     const bel_launch *launch;
     hello own;
-    int listener; // -1: none
+    int listener; // -1: closed
     int64_t timeout_ns;
     int files[BEL_DDL_MAX_RANKS];
-    hello said[BEL_DDL_MAX_RANKS]; // by those that have come here
+    hello said[BEL_DDL_MAX_RANKS]; // from the ranks that connected here
     pending waiting[MOST_PENDING];
     int waiting_count;
 } meeting;
@@ -77,16 +77,16 @@ static double seconds(const meeting *m)
     return (double)m->timeout_ns * 1e-9;
 }
 
-// A rank may take nothing for as long as others may wait for it.
+// A rank may be unresponsive for as long as others may wait for it.
 static double patience(const meeting *m)
 {
     enum { LEAST_SECS = 30 };
     return seconds(m) > LEAST_SECS ? seconds(m) : LEAST_SECS;
 }
 
-// --- Who comes -----------------------------------------------------------------------------------
+// --- Incoming connections ------------------------------------------------------------------------
 
-// As long for a wrong secret as for the right one.
+// Takes constant time, so that timing does not reveal the secret.
 static bool knows_secret(const meeting *m, const hello *said)
 {
     unsigned differs = 0;
@@ -101,13 +101,13 @@ static void turn_away(int file, bel_code code, const char *text)
     const char *why;
     memcpy(no.kind, KIND, sizeof KIND);
     bel_snprintf(no.text, sizeof no.text, "%s", text);
-    // One that does not take it learns nothing, and its connection ends all the same.
+    // A peer that does not read it gets no reason, and its connection is closed anyway.
     (void)bel_ddl_socket_send(file, &no, sizeof no, &why);
     (void)close(file);
 }
 
-// A hello is complete. The job fails where one of its own ranks cannot be with it; a stranger is
-// turned away.
+// Judges a complete hello. The job fails if one of its ranks cannot take part; a stranger is
+// rejected.
 static bel_status *consider(meeting *m, int file, const hello *said)
 {
     int size = m->own.size, rank = said->rank;
@@ -119,7 +119,7 @@ static bel_status *consider(meeting *m, int file, const hello *said)
         return NULL;
     }
     if (memcmp(said->kind, KIND, sizeof KIND) != 0 || !knows_secret(m, said)) {
-        bel_log_write(BEL_LOG_WARN, "somebody who does not know the job's secret has connected");
+        bel_log_write(BEL_LOG_WARN, "a process without the job's secret has connected");
         turn_away(file, BEL_UNAUTHENTICATED,
                   "rank 0 has another secret: BELFRY_SECRET must be the same for all ranks");
         return NULL;
@@ -130,7 +130,7 @@ static bel_status *consider(meeting *m, int file, const hello *said)
                        m->own.rank, size, rank, said->size);
     }
     if (rank <= m->own.rank || rank >= size || m->files[rank] >= 0) {
-        turn_away(file, BEL_ALREADY_EXISTS, "this rank is there already, or is none of the job's");
+        turn_away(file, BEL_ALREADY_EXISTS, "this rank has joined already, or is not of this job");
         return NULL;
     }
     m->files[rank] = file;
@@ -140,7 +140,7 @@ static bel_status *consider(meeting *m, int file, const hello *said)
                    m->own.settings, rank, (int)sizeof said->settings - 1, said->settings);
 }
 
-// Reads what has come of hellos; those that have ended are forgotten.
+// Reads available bytes of hellos; forgets closed connections.
 static bel_status *take_hellos(meeting *m)
 {
     bel_status *status = NULL;
@@ -166,7 +166,7 @@ static bel_status *take_hellos(meeting *m)
     return status;
 }
 
-// Those that wait longest go where there is no room.
+// Without room the oldest pending connection is closed.
 static void take_newcomers(meeting *m)
 {
     for (int file; (file = bel_ddl_socket_accept(m->listener, patience(m))) >= 0;) {
@@ -203,7 +203,7 @@ static int first_lost(const meeting *m)
     return -1;
 }
 
-// Until all ranks above this one have come here.
+// Waits until all ranks above this one have connected here.
 static bel_status *collect(meeting *m)
 {
     int64_t deadline = bel_clock_ns() + m->timeout_ns;
@@ -213,7 +213,7 @@ static bel_status *collect(meeting *m)
         BEL_TRY(take_hellos(m));
         int lost = first_lost(m);
         if (lost >= 0) {
-            return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come", lost,
+            return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited before all had come", lost,
                            m->own.size);
         }
         if (bel_clock_ns() > deadline) {
@@ -226,7 +226,7 @@ static bel_status *collect(meeting *m)
 
 // --- Rank 0 --------------------------------------------------------------------------------------
 
-// Ranks that follow each other on every host, as many on each: those of a host can share memory.
+// Finds consecutive ranks on each host, the same number on all: those of a host can share memory.
 static int find_together(const meeting *m)
 {
     int together = m->own.local_size;
@@ -242,7 +242,7 @@ static void answer_all(const meeting *m, const answer *text)
     int64_t deadline = bel_clock_ns() + SECOND_NS;
     const char *why;
     for (int r = 1; r < m->own.size; r++)
-        if (m->files[r] >= 0) // who cannot be told finds the connection closed
+        if (m->files[r] >= 0) // a rank that cannot be reached finds the connection closed
             (void)bel_ddl_socket_send_all(m->files[r], text, sizeof *text, deadline, &why);
 }
 
@@ -271,7 +271,8 @@ static bel_status *be_met(meeting *m, int *out_together)
 
 static bel_status *lost_zero(const meeting *m, const char *why)
 {
-    return BEL_ERR(BEL_ABORTED, "rank 0 of %d has ended before all had come: %s", m->own.size, why);
+    return BEL_ERR(BEL_ABORTED, "rank 0 of %d has exited before all had come: %s", m->own.size,
+                   why);
 }
 
 static bel_status *find_zero(meeting *m)
@@ -288,13 +289,14 @@ static bel_status *find_zero(meeting *m)
             bel_status_destroy(status);
             return late;
         }
-        bel_status_ignore(status); // it may come yet
+        bel_status_ignore(status); // it may appear later
         (void)poll(NULL, 0, LOOK_MS);
     }
 }
 
-// Listens where this rank's own side of the connection to rank 0 is: others reach it there. Beside
-// rank 0 that may be a local address, at which ranks of other hosts do not: then at all.
+// Listens at the local address of the connection to rank 0, because others can reach this rank
+// there. On rank 0's host that may be a loopback address, which other hosts cannot reach; then it
+// listens at all addresses.
 static bel_status *greet_zero(meeting *m)
 {
     char host[BEL_DDL_ADDRESS_TEXT];
@@ -312,7 +314,7 @@ static bel_status *greet_zero(meeting *m)
 
 static bel_status *hear_zero(const meeting *m, answer *out)
 {
-    // Rank 0 may have begun to wait as late as this rank now does; it knows who is missing.
+    // Rank 0 may have started its wait just now; it knows which rank is missing.
     int64_t deadline = bel_clock_ns() + m->timeout_ns + SECOND_NS;
     const char *why;
     if (!bel_ddl_socket_receive_all(m->files[0], out, sizeof *out, deadline, &why))
@@ -335,7 +337,7 @@ static bel_status *greet_lower(meeting *m, answer *where)
             bel_ddl_socket_connect(host, where->ranks[r].port, deadline, patience(m), &m->files[r]),
             "rank %d of %d cannot be reached", r, m->own.size);
         if (!bel_ddl_socket_send_all(m->files[r], &m->own, sizeof m->own, deadline, &why)) {
-            return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come: %s", r,
+            return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited before all had come: %s", r,
                            m->own.size, why);
         }
     }

@@ -1,10 +1,10 @@
-// How ranks that do not share memory find each other. Rank 0 listens at the job's address; the
-// others tell it who they are and where they listen themselves, and when all have come it tells
-// everybody where everybody is. Then each of two ranks has a connection to the other: the one with
-// the larger number makes it.
+// Rendezvous of ranks that do not share memory. Rank 0 listens at the job's address. Each other
+// rank sends its identity and its listening address; when all have connected, rank 0 sends all
+// addresses to every rank. Then each pair of ranks connects: the rank with the larger number
+// initiates.
 //
-// Who does not know the job's secret (BELFRY_SECRET) is turned away; it goes over the network in
-// clear. Whoever connects and says nothing holds nobody up.
+// A process without the job's secret (BELFRY_SECRET) is rejected; the secret is sent unencrypted. A
+// silent connection delays no other.
 #ifndef BELFRY_DDL_MEET_H
 #define BELFRY_DDL_MEET_H
 
@@ -12,13 +12,13 @@
 #include "belfry/ddl.h"
 
 typedef struct bel_ddl_meeting {
-    int files[BEL_DDL_MAX_RANKS]; // connections by rank, the caller's; -1: none, as to itself
-    int together; // ranks of each host that can share memory: they follow each other, and are as
-                  // many on all hosts; 1: none can
+    int files[BEL_DDL_MAX_RANKS]; // connections by rank, the caller's; -1: none, also for itself
+    int together; // number of consecutive ranks that can share memory, the same on all hosts; 1: no
+                  // sharing
 } bel_ddl_meeting;
 
-// `settings`: what all ranks must have alike, in words. Errors as of bel_ddl_init; then no
-// connection is left.
+// `settings`: text that must be equal on all ranks. Errors as of bel_ddl_init; all connections are
+// closed then.
 bel_status *bel_ddl_meet(const bel_launch *launch, const char *settings, double timeout_secs,
                          bel_ddl_meeting *out_meeting) BEL_MUST_USE;
 

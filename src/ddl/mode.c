@@ -1,6 +1,6 @@
-// Open dimensions are filled in when it is known which ranks can share memory. With order fixed a
-// group is then the largest power of two of them, as a smaller group adds along the tree and one of
-// three would not; what a user has written is never changed, only refused.
+// Undetermined dimensions are filled in once it is known which ranks can share memory. With order
+// fixed a group is then their largest power of two, because such a group adds along the tree and
+// one of three would not. A user's dimensions are never changed, only refused.
 #include "ddl/mode.h"
 
 #include <stdint.h>
@@ -31,7 +31,7 @@ bel_status *bel_ddl_mode_parse(const char *text, bel_ddl_mode *out)
     }
     if (!good) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "mode \"%s\": expected s, o, r or p, alone or with up to three dimensions "
+                       "mode \"%s\": expected s, o, r or p, with at most three dimensions "
                        "from 1 to %d as in s:4x2, or m",
                        text, BEL_DDL_MAX_RANKS);
     }
@@ -85,7 +85,7 @@ bel_status *bel_ddl_mode_complete(bel_ddl_mode *mode, int size, int together, be
     if (order == BEL_DDL_FAST) return NULL;
     if (mode->letter == 'r' || mode->letter == 'm') {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "mode %s adds in an order of its own: expected order fast with it",
+                       "mode %s adds in a different order: expected order fast with it",
                        bel_ddl_mode_text(mode, text));
     }
     if (!bel_ddl_mode_keeps_tree(mode)) {
@@ -106,7 +106,7 @@ const char *bel_ddl_mode_text(const bel_ddl_mode *mode, char out[BEL_DDL_MODE_TE
     return out;
 }
 
-// Ranks from one coordinate to the next.
+// Distance between ranks with successive coordinates.
 static int stride_of(const bel_ddl_mode *mode, int dim)
 {
     int stride = 1;

@@ -1,6 +1,6 @@
-// Open MPI's types and operations are objects of its library with these names, so no header of its
-// is needed; MPI_IN_PLACE is an address that it defines as 1. The library stays loaded: MPI cannot
-// begin twice in a process.
+// Open MPI's types and operations are library objects with these names, so its header is not
+// needed; MPI_IN_PLACE is the address 1. The library stays loaded, because MPI cannot be
+// initialized twice in a process.
 #include "ddl/mpi.h"
 
 #include <dlfcn.h>
@@ -21,10 +21,10 @@ struct bel_ddl_mpi {
     end_fn *end;
     void *world, *add;
     void *f32, *f64, *i32, *i64;
-    bool begun; // here
+    bool begun; // initialized here
 };
 
-// A function of the library: ISO C has no conversion from void * to it.
+// Finds a library function: ISO C has no conversion from void * to a function pointer.
 static void find(void *library, const char *name, void *out_function, const char **missing)
 {
     void *address = dlsym(library, name);
@@ -47,7 +47,7 @@ static bel_status *check_place(bel_ddl_mpi *mpi, number_fn *rank_of, number_fn *
 
 bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bool begins, bel_ddl_mpi **out_mpi)
 {
-    // Its own modules look for its functions among those of the process.
+    // Open MPI's modules look up its functions in the process's global scope.
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL | (begins ? 0 : RTLD_NOLOAD));
     const char *missing = NULL;
     if (library == NULL) {
@@ -99,7 +99,7 @@ bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bool begins, bel_ddl_mp
 void bel_ddl_mpi_close(bel_ddl_mpi *mpi, bool meet)
 {
     if (mpi == NULL) return;
-    if (mpi->begun && meet) (void)mpi->end(); // which its library reports by itself
+    if (mpi->begun && meet) (void)mpi->end(); // Open MPI reports its errors
     bel_free(mpi);
 }
 

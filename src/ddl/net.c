@@ -1,6 +1,6 @@
-// An exchange looks at all its connections in turns, and waits for any of them when none has moved.
-// A frame that has begun is written to its end, also by a rank that fails meanwhile: behind it the
-// other side can read the reason.
+// An exchange polls all its connections in turns, and waits for any of them when none has moved
+// bytes. A frame that has begun is completed, also by a rank that fails meanwhile, so that the
+// other side can read the reason after it.
 #include "ddl/net.h"
 
 #include <poll.h>
@@ -20,7 +20,7 @@ typedef enum kind { DATA = 1, FIRST, FAILURE } kind; // FIRST: a bel_ddl_said, t
 typedef struct head {
     uint32_t kind;
     uint32_t unused;
-    uint64_t bytes; // of data
+    uint64_t bytes; // length of the data
 } head;
 
 typedef struct failure {
@@ -28,7 +28,7 @@ typedef struct failure {
     char text[FAILURE_TEXT];
 } failure;
 
-// The parts of a frame, one after another: how much of each is done follows from `done`.
+// The parts of a frame, one after another; `done` determines the progress of each.
 typedef struct way {
     head head;
     bel_ddl_said said;
@@ -40,16 +40,16 @@ typedef struct way {
 typedef struct lane {
     int rank, file;
     way out, in;
-    uint64_t in_bytes; // that the other side wants to give, where they are not those expected
+    uint64_t in_bytes; // length announced by the other side, if unexpected
 } lane;
 
 struct bel_ddl_net {
-    bool ends;                    // others may have left: they are through with their last call
-    int files[BEL_DDL_MAX_RANKS]; // -1: none, or in the middle of a frame that will not end
+    bool ends;                    // others may have left after their last call
+    int files[BEL_DDL_MAX_RANKS]; // -1: closed, or inside a frame that will not end
     int rank, size;
     const bel_ddl_region *region;
     int64_t timeout_ns;
-    lane lanes[BEL_DDL_MAX_RANKS]; // of the exchange that is under way
+    lane lanes[BEL_DDL_MAX_RANKS]; // the current exchange's
 };
 
 typedef struct exchange {
@@ -58,7 +58,7 @@ typedef struct exchange {
     const char *doing;
     lane *lanes;
     int count;
-    int64_t region_failed; // since when this rank's group has; 0: it has not
+    int64_t region_failed; // time of the failure of this rank's group; 0: no failure
 } exchange;
 
 bel_ddl_net *bel_ddl_net_create(const bel_ddl_meeting *meeting, const bel_ddl_place *place,
@@ -92,7 +92,7 @@ static size_t whole(const way *w)
     return sizeof w->head + (w->has_said ? sizeof w->said : 0) + (size_t)w->head.bytes;
 }
 
-// The part of a frame in which its next byte lies, from that byte on.
+// Returns the part of a frame with its next byte, starting at that byte.
 static char *next_part(way *w, size_t *out_bytes)
 {
     size_t at = w->done;
@@ -112,11 +112,11 @@ static char *next_part(way *w, size_t *out_bytes)
 
 static bel_status *lost(const bel_ddl_net *net, const char *doing, int rank, const char *why)
 {
-    return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s (%s)", rank,
+    return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited; it was waited for in %s (%s)", rank,
                    net->size, doing, why);
 }
 
-// The head of a frame of failure has come.
+// Handles the head of a failure frame.
 static bel_status *hear_failure(const bel_ddl_net *net, const char *doing, int rank)
 {
     failure heard;
@@ -136,7 +136,7 @@ static bel_status *other_size(const exchange *e, const lane *l, size_t expected)
                    (unsigned long long)l->in_bytes, e->doing, expected);
 }
 
-// The head of a frame has come; `expected` is how many bytes of data should follow.
+// Checks a received head; `expected` is the length of the data.
 static bel_status *check_head(const exchange *e, lane *l, size_t expected)
 {
     const head *came = &l->in.head;
@@ -144,7 +144,7 @@ static bel_status *check_head(const exchange *e, lane *l, size_t expected)
     if (came->kind == (uint32_t)(e->said != NULL ? FIRST : DATA) && came->bytes == expected)
         return NULL;
     l->in_bytes = came->bytes;
-    l->in.head.bytes = 0; // what follows cannot be read; a call that begins says first what it is
+    l->in.head.bytes = 0; // skips the data; the first frame of a call begins with its description
     return came->kind == FIRST && e->said != NULL ? NULL : other_size(e, l, expected);
 }
 
@@ -159,7 +159,7 @@ void bel_ddl_net_expect_end(bel_ddl_net *net)
     net->ends = true;
 }
 
-// Whatever else has come is of the next exchange, and stays where it is.
+// Other bytes received belong to the next exchange, and stay in the socket.
 bel_status *bel_ddl_net_look(void *context, const char *doing)
 {
     bel_ddl_net *net = context;
@@ -172,7 +172,7 @@ bel_status *bel_ddl_net_look(void *context, const char *doing)
         if (ended) return lost(net, doing, r, why);
         if (!bel_ddl_socket_peek(net->files[r], &next, sizeof next) || next.kind != FAILURE)
             continue;
-        (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // as it has come
+        (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // it has arrived
         return hear_failure(net, doing, r);
     }
     return NULL;
@@ -186,7 +186,7 @@ static bel_status *push(const exchange *e, lane *l, bool *moved_any)
         size_t bytes;
         const char *why, *from = next_part(&l->out, &bytes);
         ssize_t sent = bel_ddl_socket_send(l->file, from, bytes, &why);
-        // The other side may have said why before it ended.
+        // The other side may have sent the reason before it closed.
         if (sent < 0) l->out.done = whole(&l->out);
         if (sent < 0 && l->in.done == whole(&l->in)) return lost(e->net, e->doing, l->rank, why);
         if (sent <= 0) return NULL;
@@ -196,7 +196,7 @@ static bel_status *push(const exchange *e, lane *l, bool *moved_any)
     return NULL;
 }
 
-// `expected`: bytes of data; the head that comes says how many there are.
+// `expected`: length of the data; the received head has the actual length.
 static bel_status *pull(const exchange *e, lane *l, size_t expected, bool *moved_any)
 {
     size_t said_end = sizeof l->in.head + (l->in.has_said ? sizeof l->in.said : 0);
@@ -246,7 +246,7 @@ static void look(const exchange *e)
     (void)poll(entries, count, LOOK_MS);
 }
 
-// A rank of the own group may have failed in a later call already: this exchange can still end.
+// This rank's group may already have failed in a later call: this exchange can still complete.
 static bel_status *look_at_group(exchange *e)
 {
     bel_status *failed = e->net->region == NULL ? NULL : bel_ddl_region_check(e->net->region);
@@ -254,7 +254,7 @@ static bel_status *look_at_group(exchange *e)
     if (failed == NULL) return NULL;
     if (e->region_failed == 0) e->region_failed = now;
     if (now - e->region_failed > INT64_C(1000000) * END_MS) return failed;
-    bel_status_ignore(failed); // for the time being
+    bel_status_ignore(failed); // for now
     return NULL;
 }
 
@@ -287,8 +287,7 @@ static bel_status *run(exchange *e, const bel_ddl_transfer *transfers, int64_t d
     }
 }
 
-// Frames that have begun are written to their end, if the others read them; else that connection
-// is of no more use.
+// Completes frames that have begun, if the others read them; otherwise that connection is unusable.
 static void end_frames(exchange *e)
 {
     int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
@@ -315,15 +314,15 @@ bel_status *bel_ddl_net_exchange(bel_ddl_net *net, const bel_ddl_transfer *trans
     for (int i = 0; i < count; i++) {
         e.lanes[i] = begin_lane(&e, &transfers[i]);
         if (e.lanes[i].file >= 0) continue;
-        return BEL_ERR(BEL_ABORTED, "rank %d of %d has ended", transfers[i].rank, net->size);
+        return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited", transfers[i].rank, net->size);
     }
     bel_status *status = run(&e, transfers, deadline);
     if (status != NULL) end_frames(&e);
     return status;
 }
 
-// Until what was sent has come there: a connection that is closed while something that has come has
-// not been read would take it along. What comes meanwhile is read and dropped.
+// Waits until the sent bytes have arrived: closing a connection with unread received bytes would
+// discard them. Bytes received meanwhile are dropped.
 static void see_off(const bel_ddl_net *net)
 {
     int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
@@ -349,7 +348,7 @@ void bel_ddl_net_fail(bel_ddl_net *net, const bel_status *status)
     for (int r = 0; r < net->size; r++) {
         const char *why;
         if (net->files[r] < 0) continue;
-        // Who has ended, or does not read, cannot be told.
+        // A rank that has exited, or does not read, cannot be informed.
         (void)bel_ddl_socket_send(net->files[r], &frame, sizeof frame.head + sizeof frame.why,
                                   &why);
     }

@@ -1,9 +1,9 @@
-// The region gets its name when it is whole and locked. A name whose maker has ended is of a job
-// that died while it began: the next job of this user removes it.
+// The region gets its name once it is complete and locked. A name whose creator has exited belongs
+// to a job that died while it started; this user's next job removes it.
 //
-// Waits look at memory first and leave the processor to others, where there are enough; then they
-// sleep, until the last one that they wait for wakes all. In sleep it is asked now and then whether
-// a process has ended: a system call for each.
+// Waits first poll memory and yield the processor if there are fewer processors than ranks. Then
+// they sleep until the last awaited rank wakes all. Sleepers check periodically whether a process
+// has exited, with one system call per process.
 #include "ddl/region.h"
 
 #include <errno.h>
@@ -33,12 +33,12 @@ enum { GOOD, FAILING, FAILED }; // stages of a failure
 
 typedef struct header {
     char kind[16];            // KIND
-    uint64_t bytes;           // of the file
+    uint64_t bytes;           // the file's
     uint32_t size;            // ranks
     _Atomic uint32_t failure; // its stage
-    // Of those who wait: how many sleep, and a word that changes when they are woken.
+    // Number of sleeping ranks, and a word that changes at a wake-up.
     _Atomic uint32_t sleepers, rung;
-    int32_t code; // of the failure, with its text, once it is FAILED
+    int32_t code; // the failure's, with its text, once it is FAILED
     char text[FAILURE_TEXT];
 } header;
 
@@ -49,16 +49,16 @@ struct bel_ddl_region {
     size_t bytes;
     int file;
     int rank, size; // within the group
-    int first, all; // the group's first rank, and how many there are in all
+    int first, all; // the group's first rank, and the number of all ranks
     size_t chunk;   // bytes of a slot
-    bool crowded;   // there are fewer processors than ranks
+    bool crowded;   // fewer processors than ranks
     int64_t timeout_ns;
-    bel_ddl_look *look; // NULL: there are no other groups
-    void *context;      // of look
+    bel_ddl_look *look; // NULL: no other groups
+    void *context;      // argument of look
     char path[PATH_TEXT], job[BEL_LAUNCH_JOB_TEXT + 16];
 };
 
-// --- Where things lie ----------------------------------------------------------------------------
+// --- Addresses -----------------------------------------------------------------------------------
 
 static size_t lines_at(void)
 {
@@ -109,7 +109,7 @@ static void nap(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-// Whoever failed is about to say why, unless it is killed just then.
+// The failed rank is about to write the reason, unless it is killed at that moment.
 bel_status *bel_ddl_region_check(const bel_ddl_region *region)
 {
     enum { NAPS = 1000 };
@@ -123,20 +123,20 @@ bel_status *bel_ddl_region_check(const bel_ddl_region *region)
     return BEL_ERR((bel_code)region->head->code, "%s", region->head->text);
 }
 
-// The first failure is the story.
+// The first failure is the reason.
 bel_status *bel_ddl_region_fail(bel_ddl_region *region, bel_status *status)
 {
     header *head = region->head;
     uint32_t expected = GOOD;
     if (!atomic_compare_exchange_strong(&head->failure, &expected, FAILING)) {
         bel_status *first = bel_ddl_region_check(region);
-        bel_status_ignore(status); // the first one is told
+        bel_status_ignore(status); // the first one is reported
         return first;
     }
     head->code = (int32_t)bel_status_code(status);
     bel_snprintf(head->text, sizeof head->text, "%s", bel_status_message(status));
     atomic_store_explicit(&head->failure, FAILED, memory_order_release);
-    return status; // the others look at it before long
+    return status; // the others will notice soon
 }
 
 // --- Waits ---------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ static uint64_t read_count(const bel_ddl_line *line, bel_ddl_count count)
                                 memory_order_acquire);
 }
 
-// The first other rank that has not come to the round; -1: all have.
+// Returns the first other rank that has not arrived at the round; -1: all have.
 static int first_missing(const bel_ddl_region *region, bel_ddl_count count, uint64_t round)
 {
     for (int r = 0; r < region->size; r++)
@@ -162,8 +162,9 @@ static void wake(bel_ddl_region *region)
     bel_linux_shared_futex_wake_all(&region->head->rung);
 }
 
-// Nobody can go on before the last one has come, so it alone wakes the others. Of two that come at
-// once at least one sees the other's count, as each writes its own before it reads.
+// No rank can continue before the last one has arrived, so only that one wakes the others. If two
+// arrive at once, at least one sees the other's counter, because each writes its counter before it
+// reads.
 void bel_ddl_region_tell(bel_ddl_region *region, bel_ddl_count count, uint64_t round)
 {
     bel_ddl_line *own = bel_ddl_region_line(region, region->rank);
@@ -179,14 +180,15 @@ static bel_status *look_at_others(const bel_ddl_region *region, const char *doin
     return region->look == NULL ? NULL : region->look(region->context, doing);
 }
 
-// In sleep: the failure of another rank, any process that has ended, the deadline. A rank that has
-// told its count before it ended is no loss to this wait, so the count is read behind the lock.
+// Checks while sleeping: another rank's failure, an exited process, the deadline. A rank that
+// published its counter before it exited does not affect this wait, so the counter is read after
+// the lock.
 static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                                const char *doing, int64_t deadline)
 {
     bel_status *failed = bel_ddl_region_check(region);
     if (failed != NULL && first_missing(region, count, round) < 0) {
-        bel_status_ignore(failed); // it is of a later call; this wait is over
+        bel_status_ignore(failed); // from a later call; this wait is complete
         return NULL;
     }
     if (failed != NULL) return failed;
@@ -195,7 +197,7 @@ static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint
         bool gone = r != region->rank && !bel_linux_byte_is_locked(region->file, r);
         if (!gone || read_count(bel_ddl_region_line(region, r), count) >= round) continue;
         return bel_ddl_region_fail(
-            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has ended; it was waited for in %s",
+            region, BEL_ERR(BEL_ABORTED, "rank %d of %d has exited; it was waited for in %s",
                             region->first + r, region->all, doing));
     }
     int missing = first_missing(region, count, round);
@@ -206,8 +208,8 @@ static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint
                                                (double)region->timeout_ns * 1e-9));
 }
 
-// With fewer processors than ranks the one that is waited for may need this one's: then others get
-// it at once, and this rank sleeps before long.
+// With fewer processors than ranks the awaited rank may need this one's processor: it is yielded at
+// once, and this rank sleeps soon.
 static bool look_for_a_while(const bel_ddl_region *region, bel_ddl_count count, uint64_t round,
                              int64_t begun)
 {
@@ -250,7 +252,7 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
 
 // --- Joining -------------------------------------------------------------------------------------
 
-// With the user's number in front.
+// The name begins with the user's ID.
 static void name_region(const char *job, char out[NAME_TEXT])
 {
     bel_snprintf(out, NAME_TEXT, "belfry-ddl-%u-", (unsigned)geteuid());
@@ -290,22 +292,22 @@ static bel_status *make(bel_ddl_region *region)
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, FOLDER ": %s", strerror(errno));
 }
 
-// Regions whose maker has ended.
+// Removes regions whose creator has exited.
 static void remove_left_behind(void)
 {
     char **names = NULL, own[NAME_TEXT], path[PATH_TEXT];
     size_t count = 0, length;
     name_region("", own);
     length = (size_t)(strrchr(own, '-') - own) + 1;
-    bel_status_ignore(bel_dir_list(FOLDER, &names, &count)); // what stays is tried again
+    bel_status_ignore(bel_dir_list(FOLDER, &names, &count)); // a later job tries again
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], own, length) != 0 || strlen(names[i]) != strlen(own)) continue;
         path_of(names[i], path);
         int file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0) continue;
-        bool same = false; // another job of the name may have begun meanwhile
+        bool same = false; // another job of that name may have started meanwhile
         if (!bel_linux_byte_is_locked(file, 0))
-            bel_status_ignore(bel_linux_is_open_on(file, path, &same)); // it is not then
+            bel_status_ignore(bel_linux_is_open_on(file, path, &same)); // then it is not
         if (same) (void)unlink(path);
         (void)close(file);
     }
@@ -328,7 +330,7 @@ static bel_status *publish(bel_ddl_region *region, int64_t deadline)
     return NULL;
 }
 
-// One attempt; *out_found is false where nothing that can be joined is there yet.
+// Makes one attempt; *out_found is false if no complete region exists yet.
 static bel_status *find(bel_ddl_region *region, bool *out_found)
 {
     *out_found = false;
@@ -377,7 +379,8 @@ static bool has_joined(const bel_ddl_region *region, int rank)
     return atomic_load(&bel_ddl_region_line(region, rank)->joined) != 0;
 }
 
-// Those that have come must not end before the last one has. Lost: the first that has.
+// Ranks that have joined must not exit before the last one has joined. Returns the first that has
+// exited; -1: none.
 static int find_lost(const bel_ddl_region *region)
 {
     for (int r = 0; r < region->size; r++)
@@ -387,7 +390,7 @@ static int find_lost(const bel_ddl_region *region)
     return -1;
 }
 
-// Until all are there no call can be made; then round 1 is the first.
+// Waits until all have joined, because no call is possible earlier; round 1 is the first.
 static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
 {
     atomic_store(&bel_ddl_region_line(region, region->rank)->joined, 1);
@@ -397,9 +400,9 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
             int lost = find_lost(region);
             bel_status *status = look_at_others(region, "init");
             if (status != NULL) {
-                // which is the story
+                // the reason
             } else if (lost >= 0) {
-                status = BEL_ERR(BEL_ABORTED, "rank %d of %d has ended before all had come",
+                status = BEL_ERR(BEL_ABORTED, "rank %d of %d has exited before all had come",
                                  region->first + lost, region->all);
             } else if (bel_clock_ns() > deadline) {
                 status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
@@ -412,7 +415,7 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
     return NULL;
 }
 
-// Where a job has several groups each has a name of its own: hosts may share the folder.
+// Each group of a job has a separate name, because hosts may share the folder.
 static void name_job(const bel_launch *launch, bel_ddl_region *region)
 {
     bool alone = region->size == region->all;
@@ -487,8 +490,8 @@ static bel_status *map_memory(const bel_ddl_region *region, int file, size_t byt
     return NULL;
 }
 
-// Its pages are taken now: later a write to one that is not to be had would end the process. As
-// long as it has a name, byte 0 is locked, else others would take it for one that was left behind.
+// Allocates the pages now: otherwise a later write without a free page would kill the process. Byte
+// 0 is locked as long as the name exists, so that other jobs do not take it for a leftover.
 bel_status *bel_ddl_region_make_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
                                        bel_ddl_memory *out)
 {
@@ -508,7 +511,7 @@ bel_status *bel_ddl_region_make_memory(const bel_ddl_region *region, uint64_t nu
     return status;
 }
 
-// The mapping keeps the file.
+// The mapping keeps the file alive.
 bel_status *bel_ddl_region_open_memory(const bel_ddl_region *region, uint64_t number, size_t bytes,
                                        bel_ddl_memory *out)
 {

@@ -1,33 +1,34 @@
-// A sum by shares. A round takes as much of the tensors as fits into a rank's slot. Each member of
-// a group adds one share of the round's lines, of which it reads its own part where it is: tensors
-// move through the slots once, and none of their parts that a rank adds itself. Sums lie in a slot,
-// from where the others take them. While one round's shares are added the next one is packed:
+// All-reduce by shares (reduce-scatter and all-gather in shared memory). A round has as many bytes
+// of the tensors as fit into a rank's slot. Each member of a group adds one share of the round's
+// lines. Its values for that share are read in place, so tensor data goes through the slots at most
+// once. Sums are stored in a slot, from which the others copy them. While one round's shares are
+// added, the next one is packed:
 //
-//   pack(k), come to k      the others may read what this rank has packed
+//   pack(k), arrive at k    the others may read this rank's slot
 //   await all at k
-//   add own share of k; among groups: add what their members have of it
+//   add own share of k; with several groups: add their members' sums
 //   done with k
-//   pack(k + 1), come to k + 1
+//   pack(k + 1), arrive at k + 1
 //   await all done with k
-//   take the other shares of k
+//   copy the other shares of k
 //
-// A sum at once, for little: every rank packs all it has, waits for all, and adds everything
+// Small sums are done at once: every rank packs all its values, waits for all, and adds everything
 // itself, so one wait is enough.
 //
-// Tensors that all have mapped (bel_ddl_alloc) go through the same rounds without being packed:
+// Tensors that all ranks have mapped (bel_ddl_alloc) go through the same rounds without packing:
 // their place in the slots stays empty.
 //
-// Slots are used again three rounds later. pack(k + 3) follows the wait for all at k + 2; who has
-// come there has taken its shares of k.
+// Slots are reused three rounds later. pack(k + 3) follows the wait for all at k + 2; a rank that
+// has arrived there has copied its shares of k.
 #include "ddl/rounds.h"
 
 #include "ddl/between.h"
 
-enum { AT_ONCE_BYTES = 8 << 10 }; // of all members, up to which every one adds them itself
+enum { AT_ONCE_BYTES = 8 << 10 }; // all members' bytes: at most this much is added by all
 
-// --- Where things are ----------------------------------------------------------------------------
+// --- Addresses -----------------------------------------------------------------------------------
 
-// Where a member's share of `used` bytes begins; that of the next one is where it ends.
+// Returns the beginning of a member's share of `used` bytes; it is the end of the previous one.
 static size_t share_begin(const bel_ddl_call *c, size_t used, int member)
 {
     size_t lines = used / BEL_DDL_LINE;
@@ -39,13 +40,13 @@ static char *slot_of(const bel_ddl_call *c, const bel_ddl_round *r, int member)
     return bel_ddl_region_slot(c->region, member, r->number);
 }
 
-// Where a member has the piece in memory that all have mapped.
+// Returns a member's piece in memory that all have mapped.
 static char *part_of(const bel_ddl_call *c, const bel_ddl_piece *p, int member)
 {
     return p->data + ((ptrdiff_t)member - c->member) * (ptrdiff_t)p->memory->stride;
 }
 
-// Where a member's values of the piece are read.
+// Returns a member's values of the piece, to read.
 static char *values_of(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
                        int member)
 {
@@ -53,9 +54,9 @@ static char *values_of(const bel_ddl_call *c, const bel_ddl_round *r, const bel_
     return p->memory != NULL ? part_of(c, p, member) : slot_of(c, r, member) + p->place;
 }
 
-// Where the sums of a member's share are: in its tensor where all see it; else in the slot of the
-// next one, over what that has packed there. So lines go to and fro between processors with what is
-// written in them, and a rank that packs finds its own.
+// Returns the place of the sums of a member's share: its tensor if all have mapped it, otherwise
+// the slot of the next member, over that member's packed values. So a cache line moves between two
+// processors and back with content both ways, and a packing rank has its lines in its cache.
 static char *sums_of(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
                      int member)
 {
@@ -84,7 +85,7 @@ static bel_status *await(const bel_ddl_call *c, bel_ddl_count count, const bel_d
 
 // --- The parts of a round ------------------------------------------------------------------------
 
-// Packs what lies in [from, to) of the round.
+// Packs [from, to) of the round.
 static void pack(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to)
 {
     if (c->region == NULL) return;
@@ -99,14 +100,14 @@ static void give_all(const bel_ddl_call *c, const bel_ddl_round *r)
     pack(c, r, 0, r->used);
 }
 
-// What other members add of the round.
+// Packs the parts that other members add.
 static void give_others(const bel_ddl_call *c, const bel_ddl_round *r)
 {
     pack(c, r, 0, share_begin(c, r->used, c->member));
     pack(c, r, share_begin(c, r->used, c->member + 1), r->used);
 }
 
-// The members' values of a piece; `packed`: this one's, too, are read from its slot.
+// Collects the members' values of a piece; `packed`: this one's are also read from its slot.
 static void gather_values(const bel_ddl_call *c, const bel_ddl_round *r, const bel_ddl_piece *p,
                           bool packed, const void *out[BEL_DDL_MAX_RANKS])
 {
@@ -114,7 +115,7 @@ static void gather_values(const bel_ddl_call *c, const bel_ddl_round *r, const b
         out[i] = packed && c->region != NULL ? slot_of(c, r, i) + p->place : values_of(c, r, p, i);
 }
 
-// What the group has of [from, to), added up into the share that goes to other groups.
+// Adds the group's values of [from, to) into the share that goes to other groups.
 static void add_group(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to,
                       bool packed)
 {
@@ -131,8 +132,8 @@ static void add_group(const bel_ddl_call *c, const bel_ddl_round *r, size_t from
     }
 }
 
-// The share as other groups' members have it, too: to this rank's tensors, and where its own group
-// takes it from.
+// Copies the share, complete after the exchange with other groups, to this rank's tensors and to
+// the place that its group reads.
 static void put_share(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to,
                       bool for_group)
 {
@@ -154,7 +155,7 @@ static bel_status *add_between(bel_ddl_call *c, const bel_ddl_round *r, size_t f
     return NULL;
 }
 
-// This rank's share; its own values are those of its tensors, where the sums go as well.
+// Adds this rank's share; its values come from its tensors, where the sums are also written.
 static bel_status *add_share(bel_ddl_call *c, const bel_ddl_round *r)
 {
     size_t from = share_begin(c, r->used, c->member), to = share_begin(c, r->used, c->member + 1);
@@ -170,7 +171,7 @@ static bel_status *add_share(bel_ddl_call *c, const bel_ddl_round *r)
     return NULL;
 }
 
-// All of the round, from the slots: nobody writes there.
+// Adds the whole round from the slots, which no rank writes meanwhile.
 static bel_status *add_everything(bel_ddl_call *c, const bel_ddl_round *r)
 {
     if (is_among_groups(c)) return add_between(c, r, 0, r->used, true);
@@ -200,7 +201,7 @@ static void take_others(const bel_ddl_call *c, const bel_ddl_round *r)
 
 // --- Calls ---------------------------------------------------------------------------------------
 
-// All members have come to the call's first round.
+// Compares the calls, after all members have arrived at the call's first round.
 static bel_status *compare_calls(const bel_ddl_call *c)
 {
     int first = c->ddl->group.first;
@@ -214,8 +215,8 @@ static bel_status *compare_calls(const bel_ddl_call *c)
     return NULL;
 }
 
-// A call begins with a round that all members come to, having given what others read of it; NULL:
-// nothing.
+// Begins a call with a round at which all members arrive, after they have packed its values; NULL:
+// no values.
 static bel_status *begin_rounds(const bel_ddl_call *c,
                                 void (*give)(const bel_ddl_call *, const bel_ddl_round *),
                                 bel_ddl_round *now, bel_ddl_cursor *next)
@@ -229,7 +230,7 @@ static bel_status *begin_rounds(const bel_ddl_call *c,
     return compare_calls(c);
 }
 
-// Where others have read this rank's tensors, they must have done so before it writes there again.
+// If others have read this rank's tensors, they must finish before this rank writes there again.
 static bel_status *end_rounds(const bel_ddl_call *c)
 {
     if (!c->direct) return NULL;
@@ -291,13 +292,13 @@ bel_status *bel_ddl_rounds_meet(bel_ddl_call *c)
     return bel_ddl_between_meet(c);
 }
 
-// The member of this group that has the root's values first.
+// True for the member of this group that gets the root's values first.
 static bool is_first_of_group(const bel_ddl_call *c)
 {
     return c->member == c->root % c->members;
 }
 
-// The root's values of a round come to this group, and are packed for its other members.
+// Receives the root's values of a round in this group, and packs them for the other members.
 static bel_status *bring(bel_ddl_call *c, const bel_ddl_round *r)
 {
     if (is_among_groups(c)) {

@@ -1,6 +1,6 @@
-// One struct holds what the program says and what the variable's words say over it; ranges are
-// checked once, behind both. What all ranks must have alike is told in one text, which is compared
-// when they meet and in their first call.
+// One struct has the program's options, overwritten by the variable's words; ranges are checked
+// once, after both. A text has the settings that must be equal on all ranks, which compare it when
+// they meet and in their first call.
 #include "ddl/settings.h"
 
 #include <limits.h>
@@ -19,8 +19,8 @@ bel_ddl_options bel_ddl_options_default(void)
         .timeout_secs = 600, .device = -1, .pci = true, .order = BEL_DDL_FIXED};
 }
 
-// One word of the variable, in place of what the program says. False: it is none, or its value is
-// none of its kind; ranges are checked with the program's.
+// Reads one word of the variable over the program's option. False: unknown word, or a value of
+// another type; ranges are checked with the program's options.
 static bool read_word(const char *name, const char *value, bel_ddl_options *out)
 {
     static const char names[] = "mode|order|check|timeout|device|pci";
@@ -45,7 +45,7 @@ static bool read_word(const char *name, const char *value, bel_ddl_options *out)
     }
 }
 
-// `text` is the variable's, and is cut into its words.
+// `text` is the variable's, and is split into words in place.
 static bel_status *read_words(char *text, bel_ddl_options *out)
 {
     char *rest = NULL;
@@ -96,7 +96,7 @@ bel_status *bel_ddl_settings_read(const bel_ddl_options *options, bel_ddl_settin
     }
     BEL_TRY(check_ranges(&out->options));
     const char *mode = out->options.mode;
-    out->options.mode = NULL; // of the variable's words
+    out->options.mode = NULL; // points into the variable's words
     return bel_ddl_mode_parse(mode == NULL ? "s" : mode, &out->mode);
 }
 

@@ -1,7 +1,7 @@
-// Sockets never block: a call moves what there is to move and says so, and waiting is poll's, with
-// a deadline. Addresses go as text in numbers, so both families of IP take the same way. A host's
-// own name may stand for its loopback address there and for another one elsewhere; then it listens
-// everywhere.
+// Sockets never block: a call transfers the available bytes and returns their number; waiting is
+// done by poll, with a deadline. Addresses are numeric text, so IPv4 and IPv6 use the same code. A
+// host's name may resolve to its loopback address locally and to another one elsewhere; then it
+// listens at all addresses.
 #include "ddl/socket.h"
 
 #include <errno.h>
@@ -90,8 +90,8 @@ bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file, int
     return NULL;
 }
 
-// A port of this host that nobody listens at, and that the system has chosen for this very
-// connection: it has connected to itself.
+// True if a connection is to itself: the system chose a port of this host without a listener as the
+// connection's local port.
 static bool is_own(int file)
 {
     struct sockaddr_storage own, other;
@@ -101,7 +101,7 @@ static bool is_own(int file)
            own_length == other_length && memcmp(&own, &other, own_length) == 0;
 }
 
-// 0, or the error for which it failed.
+// Returns 0, or the error of the attempt.
 static int finish_connecting(int file, int64_t deadline)
 {
     struct pollfd entry = {.fd = file, .events = POLLOUT};
@@ -162,7 +162,7 @@ void bel_ddl_socket_address(int file, bool peer, char out[BEL_DDL_ADDRESS_TEXT])
         out[0] = '\0';
 }
 
-// What a call of the system that moves bytes has said.
+// Interprets the result of a send or receive system call.
 static ssize_t moved(ssize_t result, const char **out_why)
 {
     if (result > 0) return result;

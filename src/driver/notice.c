@@ -1,6 +1,6 @@
-// A mutex guards only whether the thread is to end; whoever ends it waits no longer than it takes
-// to kill a command. A notice is given once: what follows is the job's business. It is looked for
-// by each process, and not by a supervisor, so that it works below any launcher.
+// The mutex guards only the request to end the thread; ending it takes no longer than killing a
+// command. A notice is given once; the job handles the rest. Each process polls, instead of a
+// supervisor, so that notices work under any launcher.
 #include "driver/notice.h"
 
 #include <pthread.h>
@@ -21,16 +21,16 @@ extern char **environ;
 enum { SECOND_NS = 1000000000, COMMAND_SECS = BEL_NOTICE_COMMAND_SECS };
 
 struct bel_notice {
-    const char *file, *command; // NULL: none
+    const char *file, *command; // NULL: unset
     void (*tell)(void);
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     bool over;         // guarded by the mutex
-    bool told_command; // that it cannot be run
+    bool told_command; // an unusable command was reported
 };
 
-// True when the thread is to end; waits for that up to `secs`.
+// True if the thread must end; waits for that up to `secs`.
 static bool is_over(bel_notice *n, int secs)
 {
     int64_t deadline = bel_clock_ns() + secs * (int64_t)SECOND_NS;
@@ -42,8 +42,7 @@ static bool is_over(bel_notice *n, int secs)
     return over;
 }
 
-// What keeps the command from being run is said once, and it is tried again: the shell says it by
-// these codes.
+// Reports an unusable command once, by the shell's exit codes for it; the command is tried again.
 static void check_command(bel_notice *n, int code)
 {
     enum { NOT_RUN = 126, NOT_FOUND = 127 };
@@ -53,8 +52,8 @@ static void check_command(bel_notice *n, int code)
                   code == NOT_FOUND ? "was not found" : "cannot be run");
 }
 
-// This process's environment but for what would let the command take part in the job. The texts
-// stay the environment's; free the list with bel_free.
+// Returns this process's environment without the variables that would let the command take part in
+// the job. The environment owns the texts; free the list with bel_free.
 static char **without_secrets(void)
 {
     static const char *const secret[] = {"BELFRY_SECRET=", "BELFRY_SECRET_FILE=", "BELFRY_TASK="};
@@ -71,7 +70,7 @@ static char **without_secrets(void)
     return list;
 }
 
-// True when the command has succeeded in time.
+// True if the command succeeded in time.
 static bool run_command(bel_notice *n)
 {
     enum { NAP_MS = 50 };
@@ -88,7 +87,7 @@ static bool run_command(bel_notice *n)
     bel_free(text);
     bel_free(environment);
     if (status != NULL) {
-        bel_status_ignore(status); // no processes or memory at this moment: it is tried again
+        bel_status_ignore(status); // no processes or memory at the moment: it is tried again
         return false;
     }
     int64_t deadline = bel_clock_ns() + COMMAND_SECS * (int64_t)SECOND_NS;
@@ -105,7 +104,7 @@ static bool run_command(bel_notice *n)
     return end.code == 0;
 }
 
-// True when there is a notice, of which the process is told.
+// True if there is a notice; reports it to the process.
 static bool look(bel_notice *n, bool at_command)
 {
     const char *from = NULL;

@@ -1,21 +1,25 @@
-// bel_run_job: what a program's main does around bel_train_and_evaluate. The command is such a
-// program, so that one of a user's own ends, saves and reports as it does.
+// bel_run_job: the code of a program's main around bel_train_and_evaluate. The belfry command uses
+// it too, so that a user's program ends, saves and reports in the same way.
 //
-// A request to stop (SIGINT) is no error: it ends with 128 plus the signal's number and a
-// checkpoint that the same command goes on from. Neither is one to leave (SIGTERM, or a notice that
-// the machine is to go): then the job goes on without this process. Where there was nothing to save
-// yet, the status that says so becomes a line of the log and the same code. In a cluster only the
-// master speaks for the job; of a member the exit code counts, and its error is logged.
+// A request to stop (SIGINT) is not an error: the process exits with 128 plus the signal's number,
+// after a checkpoint from which the same command continues. A request to leave (SIGTERM, or a
+// notice about the machine) is not an error either: the job continues without this process. If
+// there was nothing to save yet, the status that says so becomes a log line with the same exit
+// code. In a cluster only the master reports for the job; a member has its exit code, and its error
+// is logged.
 //
-// The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are safe
-// there; the rest happens in the training loop. A process that waits for its data
-// (base/long_wait.h) has no step to save, and ends at once. A second signal ends the process with
-// _exit, without saving, and so without waiting for any thread; it is ignored under a supervisor,
-// which may pass on a signal that all have got, and which ends with SIGKILL. Where that supervisor
-// is gone a timer ends a process that has not learned of the request. SIGHUP counts as SIGTERM, and
-// stays ignored under nohup. SIGUSR1 and SIGUSR2 are a notice that the time is nearly up, before
-// the signal that ends the process. SIGPIPE is ignored, so that a reader who goes away is an error
-// of writing and does not end a training.
+// The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are
+// async-signal-safe; the rest happens in the training loop. A process that waits for its data
+// (base/long_wait.h) has no step to save, and exits at once.
+//
+// A second signal ends the process with _exit, without saving and without waiting for any thread.
+// Under a supervisor it is ignored, because the supervisor may forward a signal that all have
+// received, and ends processes with SIGKILL. If that supervisor is gone, a timer ends a process
+// that has not noticed the request.
+//
+// SIGHUP counts as SIGTERM, and stays ignored under nohup. SIGUSR1 and SIGUSR2 are a notice that
+// the time is nearly up, before the signal that ends the process. SIGPIPE is ignored, so that a
+// closed reader is a write error and does not end a training.
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -31,11 +35,11 @@
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
 
-enum { ANSWER_SECS = 600 }; // for a process without its supervisor to learn of a request
+enum { ANSWER_SECS = 600 }; // for a process without its supervisor to notice a request
 
 static volatile sig_atomic_t caught, repeats_count, noticed;
-static timer_t answer_timer;          // where repeats do not count
-static struct sigaction before_timer; // the handler of SIGALRM, until the job ends
+static timer_t answer_timer;          // armed where repeated signals are ignored
+static struct sigaction before_timer; // SIGALRM's handler, restored when the job ends
 static volatile sig_atomic_t has_timer;
 static pid_t supervisor;
 
@@ -57,14 +61,14 @@ static void on_signal(int number)
     if ((caught != 0 && repeats_count) || bel_long_wait_is_on()) _exit(code_of(number));
     if (caught == 0 && has_timer) timer_settime(answer_timer, 0, &patience, NULL);
     if (number == SIGINT) {
-        bel_request_stop(); // also of who was told to leave
+        bel_request_stop(); // also in a process that was asked to leave
     } else {
         bel_request_leave();
     }
     if (caught == 0) caught = number == SIGHUP ? SIGTERM : number;
 }
 
-// Not the first of two signals: the one that ends the machine's processes is still to come.
+// A notice is not the first of two signals: the one that ends the machine's processes follows.
 static void on_notice(void)
 {
     noticed = 1;
@@ -80,13 +84,13 @@ static void on_warning(int number)
     on_notice();
 }
 
-// What this process was asked to end by; 0: nothing.
+// Returns the signal that asked this process to end; 0: none.
 static int end_signal(void)
 {
     return caught != 0 ? caught : noticed ? SIGTERM : 0;
 }
 
-// Without a timer, of which a user can have too many, repeats count.
+// Without a timer, of which a user can have too many, repeated signals count.
 static bool make_timer(void)
 {
     struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
@@ -98,7 +102,7 @@ static bool make_timer(void)
     return true;
 }
 
-// The program goes on as long as it likes, with the handler that it had.
+// The program may run on as long as it likes, with its previous handler.
 static void delete_timer(void)
 {
     if (!has_timer) return;
@@ -116,28 +120,28 @@ static void take_signals(bool has_supervisor)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     bool is_ignored =
-        sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN; // nohup
+        sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN; // set by nohup
     if (!is_ignored) sigaction(SIGHUP, &action, NULL);
     action.sa_handler = on_warning;
     for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++) {
         bool used = sigaction(warnings[i], NULL, &before) == 0 && before.sa_handler != SIG_DFL;
-        if (!used) sigaction(warnings[i], &action, NULL); // else the program has its own use
+        if (!used) sigaction(warnings[i], &action, NULL); // otherwise the program uses it
     }
     signal(SIGPIPE, SIG_IGN);
 }
 
 static const char *caught_name(void)
 {
-    if (caught == 0 || !repeats_count) return "a request"; // a supervisor passes on what it gets
+    if (caught == 0 || !repeats_count) return "a request"; // may be a forwarded signal
     return caught == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
-// What the environment makes of this process: false without a task.
+// This process's place in the environment: false without a task.
 typedef struct place {
     bool member, has_supervisor;
 } place;
 
-// An evaluator that follows by itself has no master that would speak for it.
+// An evaluator that only follows checkpoints has no master that reports for it.
 static bel_status *find_place(const bel_estimator *estimator, place *out_place)
 {
     bel_task *task;
@@ -151,14 +155,14 @@ static bel_status *find_place(const bel_estimator *estimator, place *out_place)
     return NULL;
 }
 
-// Ended on request with nothing to save, because members had not joined yet, or because the master
-// said so; then it has said why. Other errors are reported.
+// Ends on request with nothing to save, because members had not joined yet, or because the master
+// said so; the reason has been logged then. Other errors are reported.
 static int end_with(bel_status *status, bool member)
 {
     bel_code code = bel_status_code(status);
     int asked = end_signal();
     bool cancelled = code == BEL_CANCELLED && (member || asked > 0);
-    bool alone = code == BEL_UNAVAILABLE && member && asked > 0; // the master has ended before
+    bool alone = code == BEL_UNAVAILABLE && member && asked > 0; // the master ended first
     if (!cancelled && !alone) return bel_status_report(status);
     bel_log_write(member ? BEL_LOG_INFO : BEL_LOG_WARN, "%s", bel_status_message(status));
     int exit_code = asked > 0 ? 128 + asked : bel_status_exit_code(status);
@@ -199,8 +203,8 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     if (!result.interrupted) return 0;
     bel_log_write(BEL_LOG_WARN,
                   "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
-                  "to go on",
+                  "to continue",
                   caught_name(), (long long)result.global_step, estimator->config.model_dir);
-    return 128 + (end_signal() > 0 ? end_signal()
-                                   : SIGTERM); // without a signal of its own a member was asked
+    // A member may have got a request but no signal.
+    return 128 + (end_signal() > 0 ? end_signal() : SIGTERM);
 }

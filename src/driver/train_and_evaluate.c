@@ -1,7 +1,7 @@
-// bel_train_and_evaluate: finds out which part of a job this process plays and hands it what it
-// needs. Without a task in the environment (launch/task.h) it is the whole job in one process;
-// otherwise a master, or a member: a worker, a parameter server or an evaluator. A master that
-// trains has one worker beside it, a member in a thread of the same process.
+// bel_train_and_evaluate: finds this process's role in the job and passes on its inputs. Without a
+// task in the environment (launch/task.h) the process is the whole job. Otherwise it is a master,
+// or a member: a worker, a parameter server or an evaluator. A master that trains also has a
+// worker, which is a member on a separate thread of its process.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -27,16 +27,16 @@
 #include "master/master.h"
 #include "member/member.h"
 
-typedef struct trainer { // the worker of a master that trains: another member in this process
+typedef struct trainer { // the worker of a master that trains: a member in the same process
     bel_task task;
     bel_member_program program;
     pthread_t thread;
-    bel_status *status; // of the master, once it is over
+    bel_status *status; // the master's, once it has finished
     atomic_bool master_over;
 } trainer;
 
-// A step of that worker does not end. Nothing that it uses can be taken away, not even by the
-// caller, so the process ends here, with the master's word.
+// Called if a step of that worker does not end. Nothing that it uses can be freed, not even by the
+// caller, so the process exits here with the master's message.
 static void leave_without_step(void *context)
 {
     const trainer *t = context;
@@ -48,11 +48,11 @@ static void *trainer_main(void *argument)
 {
     trainer *t = argument;
     bel_result result;
-    bel_status_ignore(bel_member_run(&t->task, &t->program, &result)); // the master is told
+    bel_status_ignore(bel_member_run(&t->task, &t->program, &result)); // the master receives it
     return NULL;
 }
 
-// Where the shard of that worker listens, beside the master's address.
+// Returns the listening address of that worker's shard, beside the master's address.
 static char *trainer_address(const bel_task *task)
 {
     const char *address = task->listen_address, *colon = strrchr(address, ':');
@@ -89,7 +89,7 @@ static bel_master_config master_of(const bel_member_program *program, const bel_
                                .task = task};
 }
 
-// Other launchers do not say which incarnation of a role this is.
+// Counts starts, because other launchers do not provide a role's incarnation.
 static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
 {
     if (!task->foreign || task->follows) return NULL;
@@ -97,9 +97,9 @@ static bel_status *count_start(bel_task *task, const bel_estimator *estimator)
                            &task->incarnation);
 }
 
-// A name may be known later than the process that has it is started, as a pod's in Kubernetes. One
-// that nobody knows in the end fails where it is used. The master's own is waited for where it is
-// called. CANCELLED: the process was told to end.
+// Waits until the name in the address resolves. It may be known only after its process has started,
+// as with a pod's name in Kubernetes. A name that stays unknown fails where it is used. The
+// master's name is awaited where it is called. CANCELLED: the process was asked to end.
 static bel_status *await_name(const bel_task *task)
 {
     enum { PAUSE_NS = 200000000 };
@@ -125,8 +125,7 @@ static bel_status *await_name(const bel_task *task)
     return NULL;
 }
 
-// What others are told of where this process listens; its own host's name may be none that they
-// know.
+// Finds the listening address that others receive; they may not know this host's name.
 static bel_status *find_address(bel_task *task)
 {
     if (task->listen_address[0] != '*') return NULL;
@@ -144,7 +143,8 @@ static bel_status *find_address(bel_task *task)
     return NULL;
 }
 
-// Strangers are kept out, and a secret keeps out those that cannot see the wire.
+// Requires a secret or TLS beyond the loopback; without TLS it is no protection against readers of
+// the network.
 static bel_status *check_secret(const bel_task *task)
 {
     bool secret = task->secret[0] != '\0', tls = task->tls_ca != NULL;
@@ -153,7 +153,7 @@ static bel_status *check_secret(const bel_task *task)
     if (bel_linux_address_is_loopback(address)) {
         if (!secret && task->socket_folder == NULL) {
             bel_log_write(BEL_LOG_WARN,
-                          "BELFRY_SECRET is not set: whoever is on this host can take part in the "
+                          "BELFRY_SECRET is not set: any process on this host can take part in the "
                           "job, at %s",
                           address);
         }
@@ -186,7 +186,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
         bel_log_write(BEL_LOG_INFO, "%s", task->note);
     if (task->follows) return bel_member_follow(program, task->join_timeout_secs, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
-    if (task->evaluator_count > 0) { // it does it
+    if (task->evaluator_count > 0) { // then an evaluator evaluates
         if (program->eval_count > 0 && program->evals[0].every_steps > 0) {
             bel_log_write(BEL_LOG_WARN,
                           "with an evaluator, checkpoints are evaluated as they come: "
@@ -203,7 +203,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
     return bel_master_run(&config, out_result);
 }
 
-// Ranks share a folder of sockets; the master has it locked, which keeps it from being tidied up.
+// Ranks share a folder of sockets; the master locks it, so that no cleanup removes it.
 static bel_status *enter_folder(const bel_task *task, int *out_lock)
 {
     *out_lock = -1;
@@ -213,7 +213,7 @@ static bel_status *enter_folder(const bel_task *task, int *out_lock)
     return bel_linux_lock_folder(task->socket_folder, out_lock);
 }
 
-// The supervisor removes the folder of the sockets; when there is none, the last process does.
+// The supervisor removes the folder of the sockets; without one, the last process does.
 static void leave_folder(const bel_task *task, int lock)
 {
     static const char prefix[] = "unix:";
@@ -224,7 +224,7 @@ static void leave_folder(const bel_task *task, int lock)
     bel_linux_unlock(lock);
     if (!orphan || slash == NULL || strncmp(address, prefix, skip) != 0) return;
     char *folder = bel_xstrndup(address + skip, (size_t)(slash - address) - skip);
-    (void)rmdir(folder); // while others' sockets are in it, it stays
+    (void)rmdir(folder); // it stays while it contains others' sockets
     bel_free(folder);
 }
 
@@ -276,7 +276,7 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
         const bel_master_config alone = master_of(&program, NULL);
         status = bel_master_run(&alone, out_result);
     }
-    bel_requests_end(); // a request ends one job, also one that came before it ran
+    bel_requests_end(); // a request ends one job, even if it came before the start
     if (task != NULL) leave_folder(task, lock);
     bel_task_destroy(task);
     return status;

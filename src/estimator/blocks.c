@@ -1,7 +1,7 @@
 // Each tower has a program, a batch and a thread of the dispatch team, and runs one block at a
-// time; a call ends when all of its towers have. Which blocks run is the caller's choice, so that
-// those who deal them to others share this with those who do not. A batch without examples, which a
-// map may leave, runs nothing, and has no instance then.
+// time. A call returns when all of its towers have finished. The caller chooses the blocks, so that
+// evaluations with and without helpers share this code. A batch may be empty because of a map; it
+// runs nothing, and its instance is NULL.
 #include "estimator/blocks.h"
 
 #include "base/alloc.h"
@@ -12,9 +12,9 @@
 
 typedef struct block_tower {
     const bel_evaluation_config *config;
-    int64_t block; // to run, or -1
+    int64_t block; // block to run, or -1
     bel_forward *forward;
-    bel_forward_config program; // of it, on the tower's device
+    bel_forward_config program; // its program on the tower's device
     const bel_program_output *outputs;
     int output_count;
     bel_batch *batch;
@@ -33,8 +33,8 @@ struct bel_blocks {
     int64_t count;
 };
 
-// INVALID_ARGUMENT: an output of PREDICT does not have a row for each of so many examples, whatever
-// the symbols of the graph's shapes have promised.
+// INVALID_ARGUMENT: an output of PREDICT does not have one row per example, whatever the symbols of
+// the graph's shapes promise.
 static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance *instance,
                               int64_t examples)
 {
@@ -51,19 +51,20 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
     return NULL;
 }
 
-// On a card whose memory training has, a batch may find no room: then the tower goes on as a share
-// of the CPU, with the same bits. With fast arithmetic it would have others, and which towers find
-// room is chance.
+// Binds a tower's program to its batch. On a GPU whose memory training uses, a batch may not fit.
+// The tower then continues on the CPU, with the same bits. With fast arithmetic the bits would
+// differ, and which towers fit would be chance.
 static bel_status *bind(block_tower *tower)
 {
     bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);
     bool full = status != NULL && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
     if (!full || tower->program.program.device == NULL) return status;
-    if (tower->program.program.gpu_math != BEL_GPU_MATH_EXACT) // others would have found room
-        return bel_status_wrap(status, __FILE__, __LINE__,
-                               "with fast arithmetic an evaluation cannot go on on the processor");
+    if (tower->program.program.gpu_math != BEL_GPU_MATH_EXACT) // other towers may have fit
+        return bel_status_wrap(
+            status, __FILE__, __LINE__,
+            "with fast arithmetic an evaluation cannot continue on the processor");
     bel_log_write(BEL_LOG_WARN, "%s: this evaluates on the processor", bel_status_message(status));
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // reported
     bel_forward_destroy(tower->forward);
     tower->forward = NULL;
     tower->program.program.device = NULL;
@@ -72,7 +73,7 @@ static bel_status *bind(block_tower *tower)
     return bel_forward_bind(tower->forward, tower->batch->fields);
 }
 
-// One batch on one tower.
+// Runs one batch on one tower.
 static bel_status *run_block(block_tower *tower)
 {
     const bel_evaluation_config *config = tower->config;
@@ -85,7 +86,7 @@ static bel_status *run_block(block_tower *tower)
     return check_rows(&config->built->spec, tower->instance, tower->batch->example_count);
 }
 
-// On a thread of the dispatch team.
+// Runs on a thread of the dispatch team.
 static void run_tower(void *argument, int64_t tile)
 {
     bel_blocks *b = argument;

@@ -1,7 +1,7 @@
-// What the towers of an estimator run on: the options of their programs, which cards they ask for,
-// and how a process ends whose card is lost. Workers of a host take cards one after another, so
-// that each process finds its own without asking the others; evaluations share them, as they run
-// beside training. What is asked for follows from the settings and the place in the job alone.
+// Devices of an estimator's towers: the options of their programs, the GPUs that they request, and
+// the exit of a process whose GPU is lost. Workers of a host take GPUs one after another, so that
+// each process finds its GPUs without communication. Evaluations share them, as they run beside
+// training. The request follows only from the settings and the place in the job.
 #include <unistd.h>
 
 #include "base/log.h"
@@ -52,8 +52,8 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
                                  .memory_bytes = (size_t)config->activation_memory};
 }
 
-// Towers of this host that take their cards before those of worker `worker` do. In a job of several
-// hosts, whose workers are not known by host here, they have as many each.
+// Counts the towers of this host that take their GPUs before those of worker `worker`. In a job of
+// several hosts, whose workers per host are unknown here, all have the same number.
 static int towers_before(const bel_estimator *estimator, int worker)
 {
     int towers = 0, rank = estimator->local_rank;
@@ -68,7 +68,7 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 {
     const bel_run_config *config = &estimator->config;
     bool evaluates = worker < 0;
-    bool optional = evaluates && estimator->in_job; // a master's host may have none
+    bool optional = evaluates && estimator->in_job; // a master's host may lack GPUs
     if (optional) worker = estimator->rank;
     int place, places;
     bel_trials_place(&place, &places);
@@ -79,9 +79,10 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
                              .shared = config->virtual_devices || evaluates,
                              .list = config->gpus,
                              .memory_limit = (size_t)config->memory_limit,
-                             // A job can start another process before it counts as stalled itself.
+                             // A job can start another process before the process itself counts as
+                             // stalled.
                              .patience_secs = config->stall_timeout_secs / 4,
-                             .own = estimator->has_launcher, // which may give each process cards
+                             .own = estimator->has_launcher, // may have given each process GPUs
                              .before = worker < 0 ? 0 : towers_before(estimator, worker),
                              .place = place,
                              .places = places};
@@ -92,7 +93,7 @@ void bel_estimator_say_cards(const bel_estimator *estimator)
     const bel_run_config *config = &estimator->config;
     bool all_here = estimator->in_job && estimator->local_size == config->worker_count;
     if (!all_here || bel_estimator_needs_cards(config))
-        return; // workers say that they find none, or others know
+        return; // workers or other hosts report missing GPUs
     const bel_card_choice choice = bel_estimator_cards(estimator, -1);
     bel_cards_say_whether(&choice);
 }
@@ -104,7 +105,7 @@ bool bel_estimator_shares_evaluations(const bel_estimator *estimator)
     bel_device *device;
     bel_status *status = bel_cards_choose(&choice, 1, &device);
     if (status == NULL) return device != NULL;
-    bel_status_ignore(status); // the evaluation says it
+    bel_status_ignore(status); // the evaluation reports it
     return false;
 }
 
@@ -113,12 +114,12 @@ void bel_estimator_leave_if_lost(const bel_status *failure, bool refused_cards)
     enum { AS_ABORTED = 128 + 6 };
     bool lost = bel_cuda_has_lost_card() || (refused_cards && bel_cards_were_refused());
     if (failure == NULL || !lost) return;
-    bel_log_failure(failure); // the supervisor says it when it starts another, or ends the job
+    bel_log_failure(failure); // the supervisor reports its restart, or the job's end
     _exit(AS_ABORTED);
 }
 
-// The memory of a training step is not that of an evaluation, which keeps nothing for a backward
-// pass.
+// The memory limit of a training step does not apply to an evaluation, which keeps nothing for a
+// backward pass.
 int bel_estimator_evaluation_towers(const bel_estimator *estimator)
 {
     int towers = estimator->towers_of[0];

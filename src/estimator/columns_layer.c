@@ -1,6 +1,6 @@
-// The layer that makes numbers of a table's record, so that a model needs to know nothing of kinds.
-// All ids of a model are in one table: their hashes know their columns, so rows do not meet. The
-// order of the parts, x, ids, lists, is that of the weights in checkpoints.
+// Layer that makes numbers of a table's record, so that a model need not know the kinds of columns.
+// All ids of a model are in one table: their hashes include their columns, so rows do not collide.
+// The order of the parts, x, ids, lists, is that of the weights in checkpoints.
 #include "belfry/columns.h"
 
 static bel_value *flat(bel_graph *g, bel_value *rows, int64_t width)
@@ -26,6 +26,6 @@ bel_value *bel_columns_layer(bel_model_context *context, int64_t width)
             bel_embedding_bag(g, "columns", ids, NULL, width, small, BEL_COMBINE_MEAN);
         parts[count++] = flat(g, rows, width);
     }
-    if (count == 0) return bel_context_feature(context, "x"); // says that there is none
+    if (count == 0) return bel_context_feature(context, "x"); // reports the missing feature
     return count == 1 ? parts[0] : bel_concat(g, parts, count, 1);
 }

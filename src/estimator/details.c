@@ -1,6 +1,6 @@
-// Details as tables of numbers in an event file. Tags begin with "belfry/", which no metric's need
-// do. A file may hold anything: counts must be finite and at least 0, shares from 0 to 1, since
-// the page draws them as they are.
+// Details as tables of numbers in an event file. Their tags begin with "belfry/", which no metric's
+// should do. A file may hold anything: counts must be finite and at least 0, shares from 0 to 1,
+// since the page draws them unchecked.
 #include "estimator/details.h"
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "base/number.h"
 
 #define CONFUSION "belfry/confusion"
-#define ROC "belfry/roc/" // and the metric's name
+#define ROC "belfry/roc/" // before the metric's name
 
 void bel_details_deinit(bel_details *details)
 {
@@ -19,7 +19,8 @@ void bel_details_deinit(bel_details *details)
     *details = (bel_details){.classes = 0};
 }
 
-// A curve has three rows: of what is no, of what is yes, and precision.
+// Writes the details. A curve has three rows: false positive rate, true positive rate, and
+// precision.
 void bel_details_write(const bel_details *details, bel_event_file *events)
 {
     double now = bel_clock_wall();
@@ -49,7 +50,7 @@ static bool all_within(const bel_event *event, double most)
 
 static void take_confusion(bel_details *details, const bel_event *event)
 {
-    static const double most = 9007199254740992.0; // 2^53: whole numbers up to there
+    static const double most = 9007199254740992.0; // 2^53: largest exact integers
     int classes = event->columns;
     if (event->rows != classes || classes > BEL_MOST_CONFUSED || !all_within(event, most)) return;
     size_t bytes = (size_t)classes * (size_t)classes * sizeof(double);
@@ -58,7 +59,7 @@ static void take_confusion(bel_details *details, const bel_event *event)
     details->classes = classes;
 }
 
-// A curve of a name that is there takes its place.
+// Adds a curve, or replaces the one of the same name.
 static void take_roc(bel_details *details, const bel_event *event, const char *name)
 {
     bool fits = event->rows == 3 && event->columns <= BEL_ROC_POINTS && all_within(event, 1);
@@ -83,7 +84,7 @@ void bel_details_take(bel_details *details, const bel_event *event)
     bool confusion = strcmp(event->tag, CONFUSION) == 0;
     bool roc = strncmp(event->tag, ROC, strlen(ROC)) == 0;
     if (!confusion && !roc) return;
-    if (event->step > details->step) bel_details_deinit(details); // of an evaluation before
+    if (event->step > details->step) bel_details_deinit(details); // an earlier evaluation's
     details->step = event->step;
     if (confusion) take_confusion(details, event);
     if (roc) take_roc(details, event, event->tag + strlen(ROC));

@@ -1,6 +1,6 @@
-// What an evaluation finds besides numbers, for the report: a confusion matrix, and the receiver
-// operating characteristic (ROC) of each area under a curve, with precision. They lie in the
-// evaluation's event file as tables of numbers, so that a report finds them whichever process has
+// Results of an evaluation besides numbers, for the report: a confusion matrix, and for each area
+// under a curve the receiver operating characteristic (ROC) with precision. They are in the
+// evaluation's event file as tables of numbers, so that a report finds them whichever process
 // evaluated, and after a resume.
 #ifndef BELFRY_ESTIMATOR_DETAILS_H
 #define BELFRY_ESTIMATOR_DETAILS_H
@@ -12,14 +12,14 @@
 enum { BEL_ROC_POINTS = 200, BEL_MOST_ROCS = 4, BEL_MOST_CONFUSED = 50 };
 
 typedef struct bel_roc {
-    char name[64];                    // of the metric
-    double no[BEL_ROC_POINTS];        // share of what is no that is said to be yes, ascending
-    double yes[BEL_ROC_POINTS];       // share of what is yes: recall
-    double precision[BEL_ROC_POINTS]; // share of what is said to be yes that is; 1 of nothing
+    char name[64];                    // the metric's name
+    double no[BEL_ROC_POINTS];        // false positive rate, ascending
+    double yes[BEL_ROC_POINTS];       // true positive rate: recall
+    double precision[BEL_ROC_POINTS]; // precision; 1 if nothing is predicted positive
     int count;
 } bel_roc;
 
-// All zeroes: nothing was found.
+// All zeroes: empty.
 typedef struct bel_details {
     int64_t step;
     int classes;       // 0: no matrix
@@ -28,12 +28,12 @@ typedef struct bel_details {
     int roc_count;
 } bel_details;
 
-void bel_details_deinit(bel_details *details); // leaves it all zeroes
+void bel_details_deinit(bel_details *details); // sets all fields to zero
 
 void bel_details_write(const bel_details *details, bel_event_file *events);
 
-// An event of an evaluation's file. Those of the newest step stay; what a START voids is forgotten;
-// events of other things, and tables that no evaluation writes, are passed over.
+// Adds an event of an evaluation's file. Only details of the newest step are kept, and a START
+// removes those that it voids. Ignores other events, and tables that no evaluation writes.
 void bel_details_take(bel_details *details, const bel_event *event);
 
 #endif

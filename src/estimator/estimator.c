@@ -1,11 +1,11 @@
-// Making an estimator: defaults and checks. Limits stand in one table, so that the message is
-// always the same; a NaN fails every comparison and is refused with the rest.
+// Creation of an estimator: defaults and checks. Limits are in one table, so that messages are
+// uniform; a NaN fails every comparison and is refused with the rest.
 //
-// In a cluster the job's task, not the program, says how many workers and shards there are, how
-// many towers each worker has, and how many threads a tower: bel_estimator_place puts its numbers
-// over those of the settings. Replicas follow from towers and from --replicas_to_aggregate above
-// the number of workers; they are the only one of these numbers that the bits depend on. Texts of
-// the settings are copied, as the caller's may be freed.
+// In a cluster the job's task, not the program, determines the number of workers and shards, the
+// towers of each worker, and the threads of a tower: bel_estimator_place replaces the settings by
+// its numbers. Replicas follow from towers and from --replicas_to_aggregate above the number of
+// workers; of all these numbers, only they change the bits. Texts of the settings are copied, as
+// the caller may free them.
 #include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ typedef struct limit {
     double value, low, high;
 } limit;
 
-// The number of replicas is counted once: in the rate, or in the gradient.
+// The number of replicas may scale either the rate or the gradient.
 static bel_status *check_rates(const bel_run_config *c)
 {
     if (c->elastic_rescale && c->average == BEL_AVERAGE_SUM) {
@@ -73,7 +73,7 @@ static bel_status *check_rates(const bel_run_config *c)
     return NULL;
 }
 
-// The table, then what one setting asks of another.
+// Checks the table of limits, then settings against each other.
 static bel_status *check_limits(const bel_run_config *c)
 {
     const double steps = 9e15;
@@ -148,7 +148,7 @@ static bel_status *check_limits(const bel_run_config *c)
                                         : "an empty text");
 }
 
-// sync stands for backups here: bel_counting_of makes it "all" where all workers are wanted.
+// sync means backups here: bel_counting_of turns it into "all" if all workers are wanted.
 static bel_counting counting_of(const bel_run_config *config)
 {
     static const bel_counting_kind kinds[] = {[BEL_AGGREGATE_SYNC] = BEL_COUNTING_BACKUPS,
@@ -158,7 +158,7 @@ static bel_counting counting_of(const bel_run_config *config)
                            config->accumulate_steps, config->worker_count, config->max_staleness);
 }
 
-// What needs all workers in every step, where a ledger says who counts.
+// Refuses settings that need all workers in every step, if a ledger decides who counts.
 static bel_status *check_counted(const bel_run_config *c, const bel_counting *counting)
 {
     if (c->audit_input) {
@@ -211,8 +211,8 @@ static void assign_towers(bel_estimator *estimator, const int *towers_of)
     estimator->thread_count = share > 0 ? share : 1;
 }
 
-// With a ledger all workers have equally many towers, as a lease taken back from one may go to any
-// other.
+// With a ledger all workers must have the same number of towers, as a lease taken back from one may
+// go to any other.
 bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting *out_counting)
 {
     const bel_run_config *c = &estimator->config;
@@ -230,7 +230,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
         if (estimator->towers_of[w] == estimator->towers_of[0]) continue;
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,
-            "worker %d has %d towers and worker 0 has %d: all must have as many when not "
+            "worker %d has %d towers and worker 0 has %d: all must have the same number if not "
             "every worker counts in a step",
             w, estimator->towers_of[w], estimator->towers_of[0]);
     }
@@ -242,7 +242,7 @@ int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_coun
     return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.worker_count);
 }
 
-// Limits are checked again, since the cluster's numbers are new.
+// Checks the limits again, with the cluster's numbers.
 bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, const int *towers,
                                 int shard_count, int thread_count)
 {
@@ -261,8 +261,8 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     return check_limits(config);
 }
 
-// Threads of a tower where the task leaves that open. Workers of one host share its cores, unless
-// their launcher has given each some of its own.
+// Threads of a tower if the task leaves that open. Workers of one host share its cores, unless
+// their launcher has given each separate cores.
 static int share_of_host(const bel_estimator *estimator, const bel_task *task)
 {
     int towers = estimator->config.tower_count > 1 ? estimator->config.tower_count : 1;
@@ -274,8 +274,8 @@ static int share_of_host(const bel_estimator *estimator, const bel_task *task)
     return share > towers ? share / towers : 1;
 }
 
-// What the task says of this process and of the job. Its limit for stalls is a cluster file's, or
-// that of flags behind it.
+// Applies the task's description of this process and of the job. Its limit for stalls comes from a
+// cluster file, or from flags after it.
 static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
 {
     bool is_master = task->role == BEL_ROLE_MASTER;
@@ -293,7 +293,7 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     return bel_estimator_place(estimator, task->worker_count, task->towers, shards, threads);
 }
 
-// By name, as on a host that does not share it neither may be there yet, or by what is there.
+// Compares names, as on another host neither folder may exist yet, then the existing folders.
 static bool is_same_folder(const char *named, const char *own)
 {
     struct stat x, y;
@@ -309,8 +309,8 @@ static bool is_same_folder(const char *named, const char *own)
            x.st_ino == y.st_ino;
 }
 
-// A supervisor locks the folder that it names, and looks there for wishes: training elsewhere would
-// be out of its sight.
+// A supervisor locks the folder that it names, and looks there for scale requests. It could not
+// observe training in another folder.
 static bel_status *check_folder(const bel_estimator *estimator, const bel_task *task)
 {
     const char *named = getenv(BEL_MODEL_DIR_VARIABLE), *own = estimator->config.model_dir;
@@ -321,7 +321,7 @@ static bel_status *check_folder(const bel_estimator *estimator, const bel_task *
                    named, own, own);
 }
 
-// A program may say how many it has in one process; a job says it itself. Before place_in_job.
+// Logs counts of the program that have no effect in a job. Called before place_in_job.
 static void say_counts(const bel_estimator *estimator, const bel_task *task)
 {
     const bel_run_config *config = &estimator->config;
@@ -364,7 +364,8 @@ static bel_status *take_task(bel_estimator *estimator)
     return status;
 }
 
-// GPUs of a worker are its towers, and the folder may follow from the environment.
+// Resolves defaults: GPUs of a worker are its towers, and the folder may follow from the
+// environment.
 static bel_status *resolve(const bel_run_config *config, bel_run_config *out_config)
 {
     bel_run_config resolved = *config;
@@ -438,7 +439,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     return status;
 }
 
-// Texts that the estimator owns are const in the public structs.
+// Frees a text that the estimator owns; such texts are const in the public structs.
 static void free_text(const char *text)
 {
     union {
@@ -473,7 +474,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator);
 }
 
-// --- What functions of the program ask --------------------------------------------------------
+// --- Queries of the program's functions --------------------------------------------------------
 
 const bel_run_config *bel_estimator_config(const bel_estimator *estimator)
 {
@@ -578,7 +579,7 @@ bel_status *bel_estimator_param_int(const bel_estimator *estimator, const char *
     const char *text = bel_estimator_param(estimator, name, NULL);
     int64_t value = otherwise;
     if (text != NULL && !bel_parse_i64(text, strlen(text), &value)) {
-        return bad_param(name, "a whole number", text);
+        return bad_param(name, "an integer", text);
     }
     *out_value = value;
     return NULL;

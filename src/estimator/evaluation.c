@@ -1,13 +1,13 @@
-// Evaluation and prediction. Batches run in groups of `tower_count` side by side (blocks.h), and
-// in evaluation others may run some, too. What batches add is kept until all before them are there:
-// so the sums, which are added in double, do not depend on how many towers and helpers there are or
-// which of them was first, and neither does the order in which examples are handed out.
+// Evaluation and prediction. Batches run in groups of `tower_count` side by side (blocks.h), and in
+// an evaluation helpers may run some, too. A batch's sums are kept until all batches before it have
+// arrived. So the totals, which are added in double, do not depend on the number and speed of
+// towers and helpers, and prediction delivers examples in order.
 //
-// Blocks are given out in order and stay within a window behind the first that is missing, so
-// memory is bounded. When there is none left to give out, towers run those that helpers still have,
-// from the first on: an evaluation never waits for a helper, whatever has become of it.
+// Blocks are assigned in order and stay within a window after the first missing one, so memory is
+// bounded. When all are assigned, towers run those that helpers still have, from the first on: an
+// evaluation never waits for a helper.
 //
-// A group waits for its slowest tower. Prediction does not ask `between`.
+// A group waits for its slowest tower. Prediction does not call `between`.
 #include "estimator/evaluation.h"
 
 #include <math.h>
@@ -18,9 +18,9 @@
 #include "estimator/blocks.h"
 #include "estimator/metrics.h"
 
-// --- What a batch adds ---------------------------------------------------------------------------
+// --- Sums of a batch ---------------------------------------------------------------------------
 
-// Lists and numbers lie in one piece of memory, which begins with the list.
+// List and numbers in one allocation, which begins with the list.
 typedef struct sums_memory {
     bel_batch_sums sums;
     int64_t *memory; // OWN
@@ -38,7 +38,7 @@ static sums_memory make_sums(int64_t block, int64_t examples, int output_count, 
                          .memory = memory};
 }
 
-// The outputs of a run, one behind the other; none where the batch had no example.
+// Copies the concatenated outputs of a run; no outputs if the batch had no example.
 static sums_memory take_run(const bel_block_run *run, int output_count)
 {
     int64_t all = 0;
@@ -81,14 +81,14 @@ typedef struct totals {
     bel_details *details; // NULL: not wanted
 } totals;
 
-// Reads a batch's outputs one after the other.
+// Cursor that reads a batch's outputs in order.
 typedef struct cursor {
     const bel_batch_sums *sums;
     int output;
     const float *at;
 } cursor;
 
-// The next output, which is `value` of the graph; of two dimensions the second may be open.
+// The next output, which is `value` of the graph. If it has two dimensions, the second may be open.
 static bel_tensor next_output(cursor *c, const bel_value *value)
 {
     union {
@@ -109,7 +109,7 @@ static double next_scalar(cursor *c, const bel_value *value)
     return (double)*(const float *)tensor.data;
 }
 
-// The batch counts by its weight where the model gives one, else by its examples.
+// Adds a batch by its weight if the model gives one, else by its number of examples.
 static void add_batch(totals *t, const bel_batch_sums *sums, const bel_estimator_spec *spec)
 {
     cursor c = {sums, 0, sums->values};
@@ -117,7 +117,7 @@ static void add_batch(totals *t, const bel_batch_sums *sums, const bel_estimator
     double loss = next_scalar(&c, spec->loss), share = (double)sums->examples;
     if (spec->loss_weight != NULL) share = next_scalar(&c, spec->loss_weight);
     t->examples += sums->examples;
-    if (share != 0) { // else the mean is over nothing
+    if (share != 0) { // otherwise the mean is undefined
         t->loss_sum += loss * share;
         t->loss_weight += share;
         t->batch_loss_sum += loss;
@@ -144,11 +144,11 @@ typedef struct dealing {
     const bel_evaluation_config *config;
     bel_blocks *blocks;
     int64_t *wanted;            // by tower
-    int64_t added, next, end;   // blocks: all before are added; the next to begin; behind the last
-    sums_memory window[WINDOW]; // by block modulo WINDOW: from `added` on; no memory: not there
+    int64_t added, next, end;   // blocks: first not added; next to begin; end
+    sums_memory window[WINDOW]; // by block modulo WINDOW; NULL memory: not received
 } dealing;
 
-// The first to come counts; they are all the same.
+// Keeps the first result of a block; all are the same.
 static void keep(dealing *d, sums_memory made)
 {
     int64_t block = made.sums.block;
@@ -160,7 +160,7 @@ static void keep(dealing *d, sums_memory made)
     }
 }
 
-// Whether outputs are what the model's are: a helper may be of another mind.
+// Whether outputs have the model's shapes: a helper may run another model.
 static bool fits(const dealing *d, const bel_batch_sums *sums)
 {
     if (sums->block < d->added || sums->block >= d->next || sums->examples < 0) return false;
@@ -175,7 +175,7 @@ static bool fits(const dealing *d, const bel_batch_sums *sums)
     return true;
 }
 
-// So many at once that a helper has something to do, and that few are left to it at the end.
+// Gives helpers large shares of blocks, but few at a time near the end.
 static void give_to_helpers(dealing *d)
 {
     const bel_evaluation_helpers *helpers = d->config->helpers;
@@ -198,7 +198,7 @@ static void take_from_helpers(dealing *d)
         if (fits(d, &sums)) keep(d, copy_sums(&sums));
 }
 
-// Blocks that nobody has begun, then those that helpers still have.
+// Chooses unassigned blocks, then those that helpers still have.
 static void choose(dealing *d)
 {
     int64_t late = d->added, begun = d->next;
@@ -250,7 +250,7 @@ static bel_status *add_batches(dealing *d, totals *t)
 
 // --- Results -------------------------------------------------------------------------------------
 
-// Means over nothing are NaN.
+// Means without examples are NaN.
 static void fill_result(totals *t, const bel_estimator_spec *spec, bel_result *out_result)
 {
     out_result->loss = t->loss_weight != 0 ? t->loss_sum / t->loss_weight : NAN;
@@ -343,7 +343,7 @@ bel_status *bel_evaluation_run_blocks(bel_blocks *blocks, int tower_count, int64
 
 // --- Prediction ----------------------------------------------------------------------------------
 
-// Hands out one batch: row i of an output is of example i.
+// Delivers one batch: row i of an output belongs to example i.
 static bel_status *deliver(const bel_estimator_spec *spec, const bel_block_run *run,
                            int64_t *example, bel_predict_fn *each, void *user)
 {
@@ -368,7 +368,7 @@ static bel_status *deliver(const bel_estimator_spec *spec, const bel_block_run *
     return NULL;
 }
 
-// Parts differ by one block at most.
+// Sizes of parts differ by one block at most.
 static int64_t part_start(int64_t blocks, int part, int parts)
 {
     int64_t more = blocks % parts;

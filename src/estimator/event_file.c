@@ -1,6 +1,6 @@
 // Event files: TFRecord framing around protocol-buffer messages (proto/events.proto). The file has
-// its own descriptor (base/file.h would replace a file of the same name, and reports errors only at
-// the end).
+// a separate descriptor (base/file.h would replace a file of the same name, and reports errors only
+// at the end).
 #include "estimator/event_file.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
 enum { FLUSH_BYTES = 64 * 1024, MOST_PENDING_BYTES = 4 << 20, SESSION_STATUS_START = 1 };
-enum { DT_DOUBLE = 2, DT_STRING = 7 }; // of tensors
-enum { MOST_ROWS = 1 << 12 };          // and columns, of a table of numbers that is read
+enum { DT_DOUBLE = 2, DT_STRING = 7 }; // tensor types
+enum { MOST_ROWS = 1 << 12 };          // maximum when reading a table, also of columns
 
 struct bel_event_file {
     char *path;
     int descriptor;
-    int error;       // errno of the last write, 0: it was well
-    bel_str pending; // not yet written: records, the first of which may be half written
+    int error;       // errno of the last write, 0: success
+    bel_str pending; // unwritten records; the first may be partly written
 };
 
 // --- Records ------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ static void put_raw(bel_str *out, const void *data, size_t size)
     bel_str_append(out, data, size);
 }
 
-// length, checksum of the length, data, checksum of the data
+// Appends length, checksum of the length, data, checksum of the data.
 static void put_record(bel_str *out, const uint8_t *data, uint64_t length)
 {
     uint32_t length_crc = bel_crc32c_masked(&length, sizeof length);
@@ -49,7 +49,7 @@ static void put_record(bel_str *out, const uint8_t *data, uint64_t length)
     put_raw(out, &data_crc, sizeof data_crc);
 }
 
-// Bytes that are not written stay, in their order, so that the file has no gap.
+// Unwritten bytes stay in order, so that the file has no gap.
 static void write_pending(bel_event_file *file)
 {
     size_t written = 0, length = file->pending.length;
@@ -71,7 +71,7 @@ static bel_status *last_error(const bel_event_file *file)
     return file->error == 0 ? NULL : bel_file_error(file->error, "write", file->path);
 }
 
-// An event at a step, whose content the caller adds; then put_event.
+// Makes an event at a step. The caller adds its content and calls put_event.
 static Events__Event event_at(double wall_time, int64_t step)
 {
     Events__Event event;
@@ -93,7 +93,7 @@ static void put_event(bel_event_file *file, const Events__Event *event)
     if (file->pending.length >= FLUSH_BYTES) write_pending(file);
 }
 
-// A summary of one value; its tag and content are the caller's.
+// Puts a summary of one value; its tag and content are the caller's.
 static void put_value(bel_event_file *file, double wall_time, int64_t step, Events__Value *value)
 {
     Events__Event event = event_at(wall_time, step);
@@ -108,10 +108,10 @@ static void put_value(bel_event_file *file, double wall_time, int64_t step, Even
 
 // --- The file -----------------------------------------------------------------------------------
 
-// Names of one folder sort by this, which is the order in which their files were made.
+// Sort key of the names in a folder, which is the order of the files' creation.
 typedef struct place {
     long long seconds;
-    int count; // of the files of that second before it
+    int count; // earlier files of that second
 } place;
 
 enum { MOST_OF_SECOND = 9999 };
@@ -121,8 +121,8 @@ static bool is_before(place a, place b)
     return a.seconds != b.seconds ? a.seconds < b.seconds : a.count < b.count;
 }
 
-// The place of a name; false: of no event file. Without a count, as older versions made them, a
-// name is behind all of its second.
+// Reads the place of a name; false: it is no event file. A name without a count, from an older
+// version, sorts after all of its second.
 static bool read_place(const char *name, place *out)
 {
     size_t prefix = strlen(BEL_EVENT_FILE_PREFIX);
@@ -138,8 +138,8 @@ static bool read_place(const char *name, place *out)
     return true;
 }
 
-// The place of a new file: the time, or after the last file if that has the same second or a later
-// one.
+// Finds the place of a new file: the time, or after the last file if that has the same second or a
+// later one.
 static bel_status *next_place(const char *dir, double wall_time, place *out)
 {
     char **names = NULL;
@@ -158,14 +158,14 @@ static bel_status *next_place(const char *dir, double wall_time, place *out)
     return NULL;
 }
 
-// Creates a file that was not there before, behind all others. Another process may make one of the
-// same name at that moment: then it looks again.
+// Creates a new file after all others. If another process creates the same name at that moment, it
+// tries again.
 static bel_status *create_new(const char *dir, double wall_time, char **out_path,
                               int *out_descriptor)
 {
     char host[256], *path = NULL;
     if (gethostname(host, sizeof host) != 0) bel_snprintf(host, sizeof host, "localhost");
-    host[sizeof host - 1] = '\0'; // a name that was cut has no end of its own
+    host[sizeof host - 1] = '\0'; // a truncated name has no terminator
     int descriptor, error;
     do {
         place at;
@@ -216,7 +216,7 @@ bel_status *bel_event_file_open(const char *dir, bel_event_file **out_file)
     return bel_event_file_open_at(dir, bel_clock_wall(), out_file);
 }
 
-// protobuf-c's texts are not const; nothing writes to them.
+// Casts the tag: protobuf-c's texts are not const, and are never written to.
 static Events__Value value_of(const char *tag)
 {
     Events__Value value;
@@ -273,7 +273,7 @@ void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, 
     put_value(file, wall_time, step, &said);
 }
 
-// A tensor of up to two dimensions, its content the caller's, marked for a plugin.
+// Puts a tensor of up to two dimensions, with the caller's content, marked for a plugin.
 static void put_tensor(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                        Events__Tensor *tensor, const int *dims, size_t rank, const char *plugin)
 {
@@ -302,7 +302,7 @@ static void put_tensor(bel_event_file *file, double wall_time, int64_t step, con
     put_value(file, wall_time, step, &said);
 }
 
-// A vector of one string, which the text plugin shows.
+// Writes a vector of one string, which the text plugin shows.
 void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                          const char *text)
 {
@@ -315,7 +315,7 @@ void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, c
     put_tensor(file, wall_time, step, tag, &tensor, (const int[]){1}, 1, "text");
 }
 
-// "belfry" is no plugin of TensorBoard's.
+// "belfry" is not a plugin of TensorBoard.
 void bel_event_file_numbers(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                             const double *numbers, int rows, int columns)
 {
@@ -351,7 +351,7 @@ bel_status *bel_event_file_sync(bel_event_file *file)
     write_pending(file);
     if (file->error == 0 && fsync(file->descriptor) != 0) file->error = errno;
     bel_status *status = last_error(file);
-    if (file->pending.length == 0) file->error = 0; // all is written, if not to disk
+    if (file->pending.length == 0) file->error = 0; // all is written, if not synced
     return status;
 }
 
@@ -383,8 +383,8 @@ static bool take_raw(const char **at, const char *end, void *out, size_t size)
     return true;
 }
 
-// The numbers of a table, aligned; NULL: the tensor is none, or too short or long for its shape.
-// Free with bel_free.
+// Reads the numbers of a table, aligned. NULL: the tensor is no table, or its size does not match
+// its shape. Free with bel_free.
 static double *read_numbers(const Events__Tensor *tensor, bel_event *said)
 {
     const Events__Shape *shape = tensor->tensor_shape;
@@ -417,8 +417,7 @@ static void read_value(const Events__Value *value, bel_event said,
     bel_free(numbers);
 }
 
-// A START, scalars and tables of numbers. Bytes that are no event, and other events, are passed
-// over.
+// Reads a START, scalars and tables of numbers. Ignores bytes that are no event, and other events.
 static void read_event(const char *data, size_t length,
                        void (*each)(void *context, const bel_event *event), void *context)
 {

@@ -8,22 +8,22 @@
 //     ...
 //     return bel_event_file_close(events);
 //
-// One folder is one run in TensorBoard: training writes into model_dir, its evaluations into
-// model_dir/eval or model_dir/eval_<name>, one that is made by hand into model_dir/evaluate or
+// One folder is one run in TensorBoard. Training writes into model_dir, its evaluations into
+// model_dir/eval or model_dir/eval_<name>, an evaluation by hand into model_dir/evaluate or
 // model_dir/evaluate_<name>, summaries of replica 0 into model_dir/replica_0. Every process that
-// opens a folder gets a file of its own; TensorBoard reads all files of a folder and merges them.
+// opens a folder gets a separate file; TensorBoard reads all files of a folder and merges them.
 //
-// Every session begins with bel_event_file_session_start, the very first one too. TensorBoard takes
-// the first mark of a folder as the beginning; at each later one (a restart, a rollback) it forgets
-// what it has read about that step and later ones, so that curves do not run over each other.
+// Every session begins with bel_event_file_session_start, including the first. TensorBoard takes
+// the first mark of a folder as the beginning. At each later one (a restart, a rollback) it
+// discards its values of that step and later ones, so that curves do not overlap.
 //
-// Bytes that could not be written (the disk is full) are kept and tried again by the next flush, up
-// to 4 MiB; events beyond are dropped. Calls in the training loop need no check: a flush, a sync
-// and the close report that something is not written yet.
+// Bytes that cannot be written (the disk is full) are kept and tried again by the next flush, up to
+// 4 MiB; later events are dropped. Calls in the training loop need no check: a flush, a sync and
+// the close report unwritten data.
 //
 // Thread rule: thread-compatible; one thread at a time uses a file.
 //
-// The format is described in docs/formats/events.md.
+// docs/formats/events.md defines the format.
 #ifndef BELFRY_ESTIMATOR_EVENT_FILE_H
 #define BELFRY_ESTIMATOR_EVENT_FILE_H
 
@@ -36,11 +36,11 @@
 typedef struct bel_event_file bel_event_file;
 
 // Creates `<dir>/events.out.tfevents.<10-digit seconds>.<4-digit count>.<hostname>`, whose name
-// sorts behind those of all event files in the folder, and writes the version record. The folder is
-// created when it is missing. Errors: those of files. Close with bel_event_file_close.
+// sorts after those of all event files in the folder, and writes the version record. Creates the
+// folder if it is missing. Errors: those of files. Close with bel_event_file_close.
 bel_status *bel_event_file_open(const char *dir, bel_event_file **out_file) BEL_MUST_USE;
 
-// The same at a given time (seconds since 1970) in place of the clock's.
+// The same at a given time (seconds since 1970) instead of the clock's.
 bel_status *bel_event_file_open_at(const char *dir, double wall_time,
                                    bel_event_file **out_file) BEL_MUST_USE;
 
@@ -49,11 +49,11 @@ bel_status *bel_event_file_open_at(const char *dir, double wall_time,
 void bel_event_file_scalar(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                            float value);
 
-// Numbers and how often each range of them came. Everything is borrowed.
+// Counts of numbers in ranges. Everything is borrowed.
 typedef struct bel_histogram {
     double min, max, count, sum, sum_squares;
-    const double *limits; // upper ends of the buckets, ascending; the lower one is the limit before
-    const double *buckets; // how many fell into each
+    const double *limits;  // upper ends of the buckets, ascending
+    const double *buckets; // count in each
     int bucket_count;
 } bel_histogram;
 void bel_event_file_histogram(bel_event_file *file, double wall_time, int64_t step, const char *tag,
@@ -71,22 +71,22 @@ void bel_event_file_image(bel_event_file *file, double wall_time, int64_t step, 
 void bel_event_file_text(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                          const char *text);
 
-// A table of numbers [rows, columns], which TensorBoard keeps and does not draw.
+// Adds a table of numbers [rows, columns], which TensorBoard keeps and does not draw.
 void bel_event_file_numbers(bel_event_file *file, double wall_time, int64_t step, const char *tag,
                             const double *numbers, int rows, int columns);
 
-// Marks that a session starts at `step`: what earlier sessions wrote about it and later steps is
-// void. Comes before the session's scalars.
+// Marks that a session starts at `step`: values of earlier sessions for it and later steps are
+// void. Must come before the session's scalars.
 void bel_event_file_session_start(bel_event_file *file, int64_t step);
 
-// Writes everything so far, where TensorBoard sees it. Events are kept in memory until then, or
-// until 64 KiB of them have come together. An error is that of the last write.
+// Writes all events so far, so that TensorBoard sees them. Events are kept in memory until then, or
+// until they reach 64 KiB. Returns the error of the last write.
 bel_status *bel_event_file_flush(bel_event_file *file) BEL_MUST_USE;
 
-// The same, and to disk: what is decided from it outlives a crash of the machine.
+// The same, and to disk: decisions based on the events survive a crash of the machine.
 bel_status *bel_event_file_sync(bel_event_file *file) BEL_MUST_USE;
 
-// Flushes, syncs and frees, also when it reports an error. NULL is fine.
+// Flushes, syncs and frees, also after an error. Accepts NULL.
 bel_status *bel_event_file_close(bel_event_file *file) BEL_MUST_USE;
 
 const char *bel_event_file_path(const bel_event_file *file);
@@ -95,19 +95,19 @@ const char *bel_event_file_path(const bel_event_file *file);
 
 #define BEL_EVENT_FILE_PREFIX "events.out.tfevents."
 
-// What it points at is valid during the call.
+// An event; its pointers are valid during the call.
 typedef struct bel_event {
     int64_t step;
     bool starts;     // a session starts at `step`
-    const char *tag; // of a scalar or a table of numbers; NULL: neither
+    const char *tag; // tag of a scalar or a table of numbers; NULL: neither
     float value;
     const double *numbers; // [rows, columns]; NULL: a scalar
     int rows, columns;
 } bel_event;
 
-// Calls `each` for every START, scalar and table of numbers in the bytes of a file, in order, up to
-// its end or to the first record that is not whole or not as its checksums say. Other events are
-// passed over.
+// Calls `each` for every START, scalar and table of numbers in the bytes of a file, in order. Stops
+// at its end or at the first record that is incomplete or does not match its checksums. Skips other
+// events.
 void bel_event_file_parse(const char *data, size_t size,
                           void (*each)(void *context, const bel_event *event), void *context);
 

@@ -1,7 +1,7 @@
 // An export: the graph of predictions with a checkpoint's values, as files for other programs. The
-// graph is the model function's in PREDICT, built anew from what the checkpoint says of its
-// features, so nothing that training adds can be in it; the writer refuses what cannot leave
-// (src/onnx/write.h).
+// graph is the model function's in PREDICT, built anew from the checkpoint's description of its
+// features, so it contains nothing from training. The writer refuses operations that cannot be
+// exported (src/onnx/write.h).
 #include "estimator/export.h"
 
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #include "estimator/settings.h"
 #include "onnx/write.h"
 
-// Elements of more than this stand in weights.safetensors alone: a file of protobuf has at most
-// twice as much.
+// Variables larger than this are only in weights.safetensors: a protobuf file has at most twice as
+// much.
 enum { MOST_BYTES_INSIDE = 1 << 30 };
 
 typedef struct export
@@ -33,7 +33,7 @@ typedef struct export
     bel_export_tables tables;
     bel_arena *arena;
     bel_feature_list features;
-    bel_columns *columns; // NULL: there is no description
+    bel_columns *columns; // NULL: no description
     bel_export_graph graph;
     bel_output outputs[BEL_MAX_OUTPUTS + 1];
     int output_count;
@@ -45,9 +45,9 @@ static char *path_of(const export *x, const char *name)
     return bel_path_join(x->folder, name);
 }
 
-// --- What is exported ----------------------------------------------------------------------------
+// --- The model ----------------------------------------------------------------------------
 
-// The folder of the checkpoint is opened twice: what is in it says how to build the model.
+// Opens the checkpoint's folder twice: its contents determine how to build the model.
 static bel_status *read_features(export *x, const char *checkpoint)
 {
     bel_ckpt_reader *reader = NULL;
@@ -85,7 +85,7 @@ static bool is_input(const export *x, const char *name)
     return false;
 }
 
-// An output that has the name of an input, such as a column "predictions", gives way.
+// Renames an output that has the name of an input, such as a column "predictions".
 static void name_outputs(export *x)
 {
     for (int o = 0; o < x->output_count; o++) {
@@ -114,7 +114,7 @@ static bel_status *open_model(export *x, const char *checkpoint)
 
 // --- weights.safetensors -------------------------------------------------------------------------
 
-// Variables, among them the rows of tables, and the keys of these.
+// Writes the variables, including the rows of tables, and the keys of these.
 static bel_status *write_weights(const export *x)
 {
     const bel_graph *graph = x->graph.graph;
@@ -135,7 +135,7 @@ static bel_status *write_weights(const export *x)
                                                    .shape = BEL_SHAPE(list->count),
                                                    .data = list->keys};
     }
-    const bel_safetensors_text format = {"format", "pt"}; // the order of elements, as readers ask
+    const bel_safetensors_text format = {"format", "pt"}; // order that readers expect
     char *path = path_of(x, BEL_EXPORT_WEIGHTS);
     bel_status *status = bel_safetensors_write(path, &format, 1, tensors, count, NULL, NULL);
     bel_free(path);
@@ -143,7 +143,7 @@ static bel_status *write_weights(const export *x)
     return status;
 }
 
-// Where the elements of variables begin in it.
+// Finds the start of each variable's elements in the file.
 static bel_status *find_weights(const export *x, int64_t *out_variables)
 {
     const bel_graph *graph = x->graph.graph;
@@ -219,7 +219,7 @@ static bel_status *write_model(const export *x)
 
 // --- signature.json ------------------------------------------------------------------------------
 
-// ,"kind":"category","values":["a","b"],"missing":true
+// Appends ,"kind":"category","values":["a","b"],"missing":true
 static void write_column(bel_str *out, const bel_column *column)
 {
     static const char *const kinds[BEL_COLUMN_KINDS] = {[BEL_COLUMN_NUMBER] = "number",
@@ -275,8 +275,8 @@ static void write_outputs(const export *x, bel_str *out)
     bel_str_puts(out, "]");
 }
 
-// What the label's classes are called, in the order of the predictions, and the description of all
-// columns, which is what makes features of cells.
+// Writes the names of the label's classes, in the order of the predictions, and the description of
+// all columns, which converts cells to features.
 static void write_columns(const export *x, bel_str *out)
 {
     const char *names = bel_ckpt_setting(x->saved.reader, BEL_SETTING_COLUMNS);
@@ -304,7 +304,7 @@ static void write_columns(const export *x, bel_str *out)
     bel_json_write_string(out, bel_columns_text(x->columns));
 }
 
-// A parameter of the model that says how outputs are meant, where it was given.
+// Writes a parameter of the model that defines the meaning of outputs, if it is set.
 static void write_param(const export *x, const char *name, bel_str *out)
 {
     char setting[64];
@@ -362,7 +362,7 @@ static void remove_files(const export *x)
     static const char *const names[] = {BEL_EXPORT_MODEL, BEL_EXPORT_WEIGHTS, BEL_EXPORT_SIGNATURE};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *path = path_of(x, names[i]);
-        (void)remove(path); // it may not be there
+        (void)remove(path); // it may be absent
         bel_free(path);
     }
 }

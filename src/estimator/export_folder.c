@@ -1,6 +1,6 @@
-// A folder of an export is filled under another name and renamed, so that whoever looks there sees
-// whole exports alone. One process at a time fills it: it holds a lock on the folder, which a
-// rename takes along.
+// A folder of an export is filled under a temporary name and renamed, so that readers see only
+// complete exports. One process at a time fills it: it holds a lock on the folder, which a rename
+// carries along.
 #define _XOPEN_SOURCE 700 // realpath
 #include "estimator/export_folder.h"
 
@@ -19,7 +19,7 @@
 #include "estimator/export.h"
 #include "learner/training_file.h"
 
-// A signature of an exported model, and not a file of that name.
+// Whether it is a signature of an exported model, and not another file of that name.
 static bool is_signature(const char *path)
 {
     char *text = NULL;
@@ -30,7 +30,7 @@ static bool is_signature(const char *path)
     if (status == NULL) status = bel_json_parse(text, size, path, &json);
     bool is = status == NULL && bel_json_string(bel_json_root(json), "format", &format) &&
               strcmp(format, "belfry-export") == 0;
-    bel_status_ignore(status); // then it is none
+    bel_status_ignore(status); // then it is no signature
     bel_json_destroy(json);
     bel_free(text);
     return is;
@@ -42,8 +42,8 @@ static bool is_of_model(const char *name)
            strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
 }
 
-// What one that was killed may have left: a signature that was being written, or a part of a
-// training, whose graph comes first.
+// Whether a name is a possible leftover of a killed export: a signature that was being written, or
+// a part of a training, whose graph comes first.
 static bool is_half(const char *name, bool training)
 {
     static const char *const halves[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
@@ -57,11 +57,11 @@ static bool is_half(const char *name, bool training)
 
 typedef enum folder_kind {
     FOLDER_WHOLE,   // an exported model with its signature
-    FOLDER_ASIDE,   // one that has stepped aside, or what is left of it
-    FOLDER_WRITING, // a half of a model or training
+    FOLDER_ASIDE,   // an export that stepped aside, or its remains
+    FOLDER_WRITING, // an incomplete model or training
 } folder_kind;
 
-// Whether a folder may go: there is nothing in it but files of such an export.
+// Whether a folder may be removed: it contains only files of such an export.
 static bool may_go(const char *folder, folder_kind kind)
 {
     char **names = NULL;
@@ -77,7 +77,7 @@ static bool may_go(const char *folder, folder_kind kind)
     bel_free(signature);
     bel_free(graph);
     if (status == NULL) bel_dir_names_free(names, count);
-    bel_status_ignore(status); // what cannot be looked at stays
+    bel_status_ignore(status); // an unreadable folder stays
     return may;
 }
 
@@ -96,8 +96,8 @@ static bel_status *check_place(const char *folder, bool replaces)
     return may_go(folder, FOLDER_WHOLE) ? NULL : refuse_folder(folder);
 }
 
-// The earlier export steps aside and goes when the new one is in its place. Who has come there
-// meanwhile is looked at once more.
+// Lets the earlier export step aside, and removes it when the new one is in place. Checks once more
+// what appeared there meanwhile.
 static bel_status *put_in_place(const char *temporary, const char *folder, const char *aside,
                                 bool replaces)
 {
@@ -109,8 +109,8 @@ static bel_status *put_in_place(const char *temporary, const char *folder, const
     return is_there ? bel_dir_remove(aside) : NULL;
 }
 
-// Makes the folder that is renamed in the end, and locks it. A rename takes the lock along, so one
-// that locks behind it has a folder that is not at the path any more.
+// Makes the folder that is renamed in the end, and locks it. A rename carries the lock along, so a
+// process that locks after it has a folder that is no longer at the path.
 static bel_status *begin_folder(const char *folder, const char *temporary, int *out_lock)
 {
     bool is_it = true;
@@ -121,11 +121,11 @@ static bel_status *begin_folder(const char *folder, const char *temporary, int *
         status = bel_linux_is_open_on(*out_lock, temporary, &is_it);
     bel_code code = bel_status_code(status);
     if (is_it && code != BEL_FAILED_PRECONDITION && code != BEL_NOT_FOUND) return status;
-    bel_status_ignore(status); // the other one has it, or has just renamed it
+    bel_status_ignore(status); // the other process has it, or has just renamed it
     return BEL_ERR(BEL_FAILED_PRECONDITION, "another process exports to %s", folder);
 }
 
-// What one that was killed has left.
+// Removes the leftovers of a killed export.
 static bel_status *clear(const char *temporary, const char *aside)
 {
     if (!may_go(temporary, FOLDER_WRITING)) return refuse_folder(temporary);
@@ -141,7 +141,7 @@ static bel_status *clear(const char *temporary, const char *aside)
     bel_dir_names_free(names, count);
     BEL_TRY(status);
     if (!bel_file_exists(aside) || may_go(aside, FOLDER_ASIDE)) return bel_dir_remove(aside);
-    bool stays = bel_file_exists(aside); // or an export that ends now has just removed it
+    bool stays = bel_file_exists(aside); // or an export that is ending has just removed it
     return stays ? refuse_folder(aside) : NULL;
 }
 
@@ -153,13 +153,13 @@ static bel_status *export_locked(const char *folder, bool replaces, const char *
     bel_status *status = check_place(folder, replaces);
     if (status == NULL) status = clear(temporary, aside);
     if (status != NULL) {
-        (void)rmdir(temporary); // unless there is something in it
+        (void)rmdir(temporary); // fails if it is not empty
         return status;
     }
     status = fill(context, temporary);
     if (status == NULL) status = put_in_place(temporary, folder, aside, replaces);
     if (status == NULL) return NULL;
-    bel_status_ignore(bel_dir_remove(temporary)); // the error counts
+    bel_status_ignore(bel_dir_remove(temporary)); // the first error counts
     return status;
 }
 
@@ -170,7 +170,7 @@ bel_status *bel_export_to_folder(const char *folder, bool replaces,
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
         length--;
-    char resolved[PATH_MAX]; // of ".", links
+    char resolved[PATH_MAX]; // resolves ".", links
     bool is_there = realpath(folder, resolved) != NULL;
     char *place = is_there ? bel_xstrdup(resolved) : bel_xstrndup(folder, length);
     char *temporary = bel_strf("%s.writing", place), *aside = bel_strf("%s.replaced", place);

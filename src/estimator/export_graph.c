@@ -1,7 +1,7 @@
-// A new graph: variables and the rows of tables first, then inputs with what makes the model's
-// features of them, then the model's own operations, copied one by one. Numbers are computed in
-// double and rounded once, as files are read (src/columns/transform.c, src/input/source_csv.c), so
-// that the same cells give the same bits. The sticky error of the graph is looked at once, at the
+// Builds a new graph: variables and the rows of tables first, then inputs with their conversion to
+// the model's features, then the model's operations, copied one by one. Numbers are computed in
+// double and rounded once, as when reading files (src/columns/transform.c, src/input/source_csv.c),
+// so that the same cells give the same bits. The sticky error of the graph is checked once, at the
 // end.
 #include "estimator/export_graph.h"
 
@@ -20,8 +20,8 @@ typedef struct maker {
     const bel_columns *columns;
     bel_export_graph *out;
     bel_value **values; // by value of the model's graph
-    bel_value **rows;   // by table of it
-    bel_value **places; // by input of it: what look-ups take; NULL: its value
+    bel_value **rows;   // by table of the model's graph
+    bel_value **places; // by input of the model's graph, for look-ups; NULL: its value
     bool inline_tables;
 } maker;
 
@@ -70,7 +70,7 @@ static bel_value *add_input(maker *m, const char *name, bel_dtype dtype, const b
 
 // --- Ids -----------------------------------------------------------------------------------------
 
-// Places of ids of any shape: each id is compared with all keys, of which at most one is it.
+// Places of ids of any shape: compares each id with all keys, of which at most one matches.
 static bel_value *place_of(bel_graph *g, bel_value *ids, const bel_key_list *list)
 {
     int32_t rank = bel_value_shape(ids).rank;
@@ -110,7 +110,7 @@ static bel_value *f64(bel_graph *g, double value)
     return bel_scalar(g, BEL_DTYPE_F64, value);
 }
 
-// [0, 1, … count - 1] as I64 [count], from `first` on.
+// [first, first + 1, …] as I64 [count].
 static bel_value *counted(bel_graph *g, int64_t first, int64_t count)
 {
     int64_t *numbers = bel_xcalloc((size_t)count, sizeof *numbers);
@@ -122,18 +122,18 @@ static bel_value *counted(bel_graph *g, int64_t first, int64_t count)
     return value;
 }
 
-// F32 [N, count]: 1 at the number, nowhere where it is another.
+// F32 [N, count]: 1 at the number, 0 elsewhere.
 static bel_value *one_of(bel_graph *g, bel_value *numbers, int64_t count)
 {
     bel_value *is = bel_equal(g, as_column(g, numbers), counted(g, 0, count));
     return bel_cast(g, is, BEL_DTYPE_F32);
 }
 
-// How many bounds are at most the value, as I64 [N].
+// Number of bounds that are at most the value, as I64 [N].
 static bel_value *bucket(bel_graph *g, const bel_column *column, bel_value *value)
 {
     bel_tensor bounds = {BEL_DTYPE_F64, BEL_SHAPE(column->bound_count),
-                         (void *)(uintptr_t)column->bounds}; // it is copied
+                         (void *)(uintptr_t)column->bounds}; // copied
     bel_value *reached = bel_greater_or_equal(g, as_column(g, value), bel_constant(g, &bounds));
     bel_value *ones = bel_cast(g, reached, BEL_DTYPE_F32); // at most BEL_COLUMN_MOST_BOUNDS
     return bel_cast(g, bel_reduce_sum(g, ones, last_axis, 1, false), BEL_DTYPE_I64);
@@ -154,7 +154,7 @@ static bel_value *scaled(bel_graph *g, const bel_column *column, bel_value *valu
     return bel_div(g, bel_sub(g, value, f64(g, from)), f64(g, width));
 }
 
-// F32 [N, x_width] of a number [N].
+// Converts a number [N] to F32 [N, x_width].
 static bel_value *number_part(bel_graph *g, const bel_column *column, bel_value *cells)
 {
     bel_value *missing = bel_is_nan(g, cells), *parts[2];
@@ -171,7 +171,7 @@ static bel_value *number_part(bel_graph *g, const bel_column *column, bel_value 
     return bel_concat(g, parts, 2, 1);
 }
 
-// Places [N] of the ids that an embedded category's values have; -1 is the first of them.
+// Places [N] of an embedded category's ids; its first value is -1.
 static bel_value *category_place(bel_graph *g, const bel_column *column, bel_value *numbers,
                                  const bel_key_list *keys)
 {
@@ -188,11 +188,11 @@ static bel_value *category_place(bel_graph *g, const bel_column *column, bel_val
     return bel_gather(g, all, bel_add(g, numbers, one));
 }
 
-// The input of a column; [N, width] for one whose elements are given, [N] for others.
+// The input of a column: [N, width] for dates, [N] for others.
 static bel_value *column_input(maker *m, const bel_column *column, const bel_key_list *keys)
 {
     bel_export_input meaning = {.scale = 1, .column = column};
-    char name[BEL_GRAPH_MAX_NAME]; // of a column without one: by its place
+    char name[BEL_GRAPH_MAX_NAME]; // an unnamed column has its place
     bel_snprintf(name, sizeof name, "%s", column->name);
     if (name[0] == '\0')
         bel_snprintf(name, sizeof name, "column_%d", (int)(column - m->columns->items) + 1);
@@ -201,7 +201,7 @@ static bel_value *column_input(maker *m, const bel_column *column, const bel_key
     case BEL_COLUMN_NUMBER: return add_input(m, name, BEL_DTYPE_F64, &row, &meaning);
     case BEL_COLUMN_DATE: return add_input(m, name, BEL_DTYPE_F32, &wide, &meaning);
     case BEL_COLUMN_CATEGORY: return add_input(m, name, BEL_DTYPE_I64, &row, &meaning);
-    default: // a hash or a cross
+    default: // hash or cross
         meaning.keys = m->inline_tables ? NULL : keys;
         return add_input(m, name, BEL_DTYPE_I64, &row, &meaning);
     }
@@ -223,13 +223,13 @@ static bel_value *id_part(bel_graph *g, const bel_column *column, bel_value *inp
     return as_column(g, place);
 }
 
-// Parts side by side, in the order of their places, which is that of the columns.
+// Concatenates parts in the order of their places, which is that of the columns.
 static bel_value *joined(bel_graph *g, bel_value **parts, int count)
 {
     return count == 1 ? parts[0] : bel_concat(g, parts, count, 1);
 }
 
-// The features "x" and "ids" of a table; NULL where it has none of them.
+// Adds the features "x" and "ids" of a table; NULL: absent.
 static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, bel_value **out_ids)
 {
     bel_graph *g = m->out->graph;
@@ -251,7 +251,7 @@ static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, b
     bel_free(ids);
 }
 
-// --- Ids that are read otherwise -----------------------------------------------------------------
+// --- Other uses of ids -----------------------------------------------------------------
 
 static bool is_no_id(const bel_value *value)
 {
@@ -260,7 +260,7 @@ static bool is_no_id(const bel_value *value)
            bel_shape_elements(&tensor->shape) == 1 && *(const int64_t *)tensor->data == BEL_NO_ID;
 }
 
-// Places keep what is no id apart from what is one, and nothing else of ids.
+// Places preserve only whether a value is an id.
 static bool may_read_places(const bel_node *node)
 {
     return node->op == BEL_OP_EQUAL && (is_no_id(node->inputs[0]) || is_no_id(node->inputs[1]));
@@ -300,8 +300,8 @@ static bel_value *feature_input(maker *m, const bel_graph_input *from, int index
     return bel_cast(g, product, spec->dtype);
 }
 
-// Rows are inputs of the model's graph, and are gathered here. A place of BEL_NO_ID is -1, the last
-// row, which is zeros.
+// Rows are inputs of the model's graph, and are gathered here. The place of BEL_NO_ID is -1, the
+// last row, which is zeros.
 static void add_features(maker *m)
 {
     const bel_graph *from = m->saved->built->graph;
@@ -367,7 +367,7 @@ static void mark_read(bel_export_graph *out, int output_count)
     bel_free(needed);
 }
 
-// --- Whole ---------------------------------------------------------------------------------------
+// --- Entry point --------------------------------------------------------------------------------
 
 bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list *features,
                                   const bel_export_tables *tables, const bel_columns *columns,

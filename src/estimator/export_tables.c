@@ -1,6 +1,6 @@
-// Keys are read from the checkpoint, rows are those of the opened model: a key that another table
-// of the same list has brought begins there as in training. Behind the rows stands one of zeros,
-// for keys that are not in the list.
+// Keys come from the checkpoint, rows from the opened model: a key that another table of the same
+// list has added starts there as in training. After the rows there is one of zeros, for keys that
+// are not in the list.
 #include "estimator/export_tables.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "checkpoint/table.h"
 
-// --- Which list a table has ----------------------------------------------------------------------
+// --- Groups of tables ----------------------------------------------------------------------
 
-// Tables that share ids get the number of the first of them, until nothing changes.
+// Gives tables that share ids the number of the first of them, until nothing changes.
 static void group_tables(const bel_graph *graph, int *group)
 {
     bool changed = true;
@@ -65,7 +65,7 @@ static void sort_keys(growing *g)
     g->count = kept;
 }
 
-// The keys of all tables of a group.
+// Loads the keys of all tables of a group.
 static bel_status *load_list(const bel_saved *saved, const int *group, int first, bel_key_list *out)
 {
     const bel_graph *graph = saved->built->graph;

@@ -1,8 +1,7 @@
-// The step that is exported is that of a job with one replica: a trainable is made as a worker
-// makes it, by the estimator's model function and parameters, for fields as the checkpoint
-// describes them and with the settings that it was trained with. That it is the same model the
-// settings say, which are compared as a resume compares them. Where a source multiplies a feature,
-// the graph does it.
+// The exported step is that of a job with one replica. A trainable is made as in a worker, by the
+// estimator's model function and parameters, for the checkpoint's fields and with its training
+// settings. The settings are compared as on resume, to check that it is the same model. If a source
+// scales a feature, the graph does.
 #include "estimator/export_training.h"
 
 #include <stdlib.h>
@@ -32,9 +31,9 @@ typedef struct training {
     bel_ckpt_reader *reader;
     bel_arena *arena;
     bel_feature_list fields;
-    bel_estimator estimator; // the given one's, as a job of one replica
-    int one;                 // tower, replica
-    void *zeros;             // a record
+    bel_estimator estimator; // copy of the given one, as a job of one replica
+    int one;                 // number of towers and replicas
+    void *zeros;             // memory of a record
     size_t zero_bytes;
     bel_trainable trainable;
     bel_input *predict_input;
@@ -67,7 +66,7 @@ static bel_status *read_fields(training *t)
         folder, text == NULL ? "features" : "labels");
 }
 
-// The bits of a step with one replica depend on these settings.
+// Sets the place that determines the bits of a step with one replica.
 static void place(training *t, const bel_estimator *given)
 {
     t->estimator = *given;
@@ -81,7 +80,7 @@ static void place(training *t, const bel_estimator *given)
     config->replicas_to_aggregate = 0;
     config->worker_count = config->shard_count = 1;
     config->save_summary_steps = 0;
-    config->model_dir = (char *)(uintptr_t)t->folder; // which has no columns that would bind
+    config->model_dir = (char *)(uintptr_t)t->folder; // has no columns that would bind
     t->one = 1;
     t->estimator.towers_of = t->estimator.replicas_of = &t->one;
     t->estimator.replica_count = 1;
@@ -102,8 +101,8 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
                                &t->zeros, &t->zero_bytes, out_dataset);
 }
 
-// Of what a step depends on. (Fields are those of the checkpoint in any case, and have
-// no scale here.)
+// Compares the settings that a step depends on. (Fields are the checkpoint's in any case, and
+// unscaled here.)
 static bel_status *compare(const training *t)
 {
     bel_str list = {0};
@@ -166,7 +165,7 @@ static bel_status *write_graph(training *t, const char *name, const bel_graph_fi
     return NULL;
 }
 
-// By input of a graph whose first inputs are the fields.
+// Scales by input of a graph whose first inputs are the fields.
 static double *scales_of(const training *t, const bel_graph *graph, const double *fields, int count)
 {
     double *scales = bel_arena_alloc(t->arena, (graph->input_count + 1) * sizeof *scales);
@@ -262,19 +261,19 @@ static void write_pair(void *context, const char *name, const char *text)
     bel_str_puts(p->out, "]");
 }
 
-// A schedule that has come to its end, as one of a whole training has, would change nothing.
+// A schedule at its end, as after a complete training, would change nothing.
 static void warn_of_rate(const training *t, const bel_optimizers *optimizers)
 {
     int64_t step = bel_ckpt_reader_info(t->reader)->step;
     if (bel_optimizer_rate(&optimizers->main, step) > 0) return;
     bel_log_write(
         BEL_LOG_WARN,
-        "at step %lld the learning rate is 0, as the schedule has ended: a learner changes "
+        "at step %lld the learning rate is 0, as the schedule is at its end: a learner changes "
         "nothing, unless its program gives it a rate (bel_learner_options.learning_rate)",
         (long long)step);
 }
 
-// As the rate was in the job, for one replica: src/master/save.c has the two rules.
+// Restores the job's rate for one replica: src/master/save.c has the two rules.
 static void write_optimizers(training *t, bel_str *out)
 {
     bel_optimizers optimizers = *t->trainable.built->optimizers;
@@ -289,8 +288,8 @@ static void write_optimizers(training *t, bel_str *out)
     warn_of_rate(t, &optimizers);
 }
 
-// What a learner compares with those of a checkpoint, so that it learns nothing by settings of
-// another training.
+// Writes the settings that a learner compares with those of a checkpoint, so that it does not learn
+// with another training's settings.
 static void write_settings(const training *t, bel_str *out)
 {
     const bel_settings *settings = &t->trainable.settings;
@@ -336,7 +335,7 @@ static bel_status *write_signature(training *t)
     return status;
 }
 
-// The checkpoint, and the copy of the ONNX file that its model is of.
+// Shares the checkpoint, and the copy of the ONNX file that its model is based on.
 static bel_status *share_checkpoint(const training *t, const bel_estimator *given)
 {
     const char *from = bel_ckpt_folder(t->reader);
@@ -347,7 +346,7 @@ static bel_status *share_checkpoint(const training *t, const bel_estimator *give
     return bel_export_share_source(given, t->folder);
 }
 
-// --- All of it -----------------------------------------------------------------------------------
+// --- Entry point --------------------------------------------------------------------------------
 
 static bel_status *open_reader(training *t, const bel_estimator *given, const char *checkpoint)
 {

@@ -1,10 +1,10 @@
 // Exporters: an export is the folder of a checkpoint under another name (checkpoint/share.h), with
 // the evaluation's result and the model for other programs (export.h) beside its files.
 //
-// A folder is made under a temporary name and renamed, so readers see complete exports only. The
-// result file also has the export's place in the order of time. That order, not the number of the
-// step, says which export is the newest: a training that went back makes exports of smaller steps
-// later. BEST compares with the newest export, also one of an earlier run.
+// A folder is made under a temporary name and renamed, so readers see only complete exports. The
+// result file also has the export's position in time. This order, not the number of the step,
+// determines the newest export: a training that went back makes exports of smaller steps later.
+// BEST compares with the newest export, even of an earlier run.
 #include "estimator/exporters.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static const char *metric_of(const bel_exporter *exporter)
     return exporter->metric != NULL ? exporter->metric : "loss";
 }
 
-// Its goal is known after that.
+// Checks an exporter and resolves its goal.
 static bel_status *check_exporter(const char *eval, const bel_estimator_spec *spec,
                                   bel_exporter *exporter)
 {
@@ -119,7 +119,7 @@ bel_status *bel_exporters_check_names(const bel_eval_spec *evals, int count)
     return NULL;
 }
 
-// --- What is there -------------------------------------------------------------------------------
+// --- Existing exports ---------------------------------------------------------------------------
 
 static void write_result(const bel_result *result, int64_t order, bel_str *out)
 {
@@ -158,11 +158,11 @@ static bel_status *take_metric(void *context, const char *name, const bel_json_v
     return NULL;
 }
 
-// An export that is there, with its result: figures that were not finite are null in the file, and
-// NaN again.
+// An existing export, with its result. Values that were not finite are null in the file, and read
+// back as NaN.
 typedef struct found {
-    int64_t step, order; // order 0: an earlier version of Belfry has written none
-    bool read;           // false: the result cannot be read
+    int64_t step, order; // order 0: written by an earlier version of Belfry
+    bool read;           // false: the result is unreadable
     bel_result result;
 } found;
 
@@ -199,7 +199,7 @@ static int compare_found(const void *a, const void *b)
     return x->step < y->step ? -1 : x->step > y->step;
 }
 
-// The exports of a folder, the newest last; free with bel_free. A result that cannot be read is a
+// Lists the exports of a folder, the newest last; free with bel_free. An unreadable result is a
 // warning.
 static bel_status *list_exports(const char *folder, found **out_exports, size_t *out_count)
 {
@@ -225,7 +225,7 @@ static bel_status *list_exports(const char *folder, found **out_exports, size_t 
     return NULL;
 }
 
-// --- Better --------------------------------------------------------------------------------------
+// --- Comparison ---------------------------------------------------------------------------------
 
 static bool is_better(const bel_exporter *exporter, const bel_result *best, const bel_result *now)
 {
@@ -268,8 +268,8 @@ unsigned bel_exporters_choose(const bel_exporters *exporters, const bel_result *
 
 // --- Exporting -----------------------------------------------------------------------------------
 
-// The model as files for other programs, beside the checkpoint. A model without a form in ONNX is
-// warned of once.
+// Writes the model as files for other programs, beside the checkpoint. For a model without an ONNX
+// form it warns once.
 static void write_model(bel_exporters *exporters, const char *checkpoint, const char *folder)
 {
     if (exporters->lacks_model) return;
@@ -277,7 +277,7 @@ static void write_model(bel_exporters *exporters, const char *checkpoint, const 
     if (status == NULL) return;
     bel_code code = bel_status_code(status);
     exporters->lacks_model = code == BEL_UNIMPLEMENTED || code == BEL_INVALID_ARGUMENT;
-    bel_log_write(BEL_LOG_WARN, "an exporter keeps the checkpoint alone, without model.onnx: %s",
+    bel_log_write(BEL_LOG_WARN, "an exporter keeps only the checkpoint, without model.onnx: %s",
                   bel_status_message(status));
     bel_status_destroy(status);
 }
@@ -285,7 +285,7 @@ static void write_model(bel_exporters *exporters, const char *checkpoint, const 
 static bel_status *fill(bel_exporters *exporters, const char *checkpoint, const bel_result *result,
                         int64_t order, const char *folder)
 {
-    BEL_TRY(bel_dir_remove(folder)); // of a run that was killed
+    BEL_TRY(bel_dir_remove(folder)); // leftover of a killed run
     BEL_TRY(bel_ckpt_share_folder(checkpoint, folder));
     BEL_TRY(bel_export_share_source(exporters->estimator, folder));
     write_model(exporters, checkpoint, folder);
@@ -298,7 +298,7 @@ static bel_status *fill(bel_exporters *exporters, const char *checkpoint, const 
     return status;
 }
 
-// Removes the oldest exports, up to the last `keep`. One that cannot be removed stays.
+// Removes the oldest exports, except the last `keep`. One that cannot be removed stays.
 static void retain(const char *folder, const found *exports, size_t count, size_t keep)
 {
     for (size_t i = 0; i + keep < count; i++) {
@@ -312,7 +312,8 @@ static void retain(const char *folder, const found *exports, size_t count, size_
     }
 }
 
-// An export of the same step is replaced: a training that went back makes that step again.
+// Exports; replaces an export of the same step, since a training that went back makes that step
+// again.
 static bel_status *export_to(bel_exporters *exporters, int e, const char *folder,
                              const bel_result *result)
 {

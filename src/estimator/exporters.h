@@ -1,5 +1,5 @@
-// Exporters of an evaluation: checkpoints that are kept apart with their result
-// (belfry/estimator.h, bel_exporter). The process that evaluates runs them: the master, or an
+// Exporters of an evaluation: checkpoints that are kept separately with their result
+// (belfry/estimator.h, bel_exporter). The evaluating process runs them: the master, or an
 // evaluator.
 #ifndef BELFRY_ESTIMATOR_EXPORTERS_H
 #define BELFRY_ESTIMATOR_EXPORTERS_H
@@ -9,13 +9,13 @@
 // Zero-initialise to begin. Bound to one thread; owns nothing.
 typedef struct bel_exporters {
     const bel_estimator *estimator;
-    bel_exporter items[BEL_MAX_EXPORTERS]; // copied, as one of an older program is shorter
+    bel_exporter items[BEL_MAX_EXPORTERS]; // copied, as an older program's is shorter
     int count;
-    bool lacks_model; // model.onnx cannot be written, and a warning has said so
+    bool lacks_model; // model.onnx cannot be written, and a warning was logged
 } bel_exporters;
 
 // Copies and checks the exporters of `eval`, called `name`. `spec` is the model's, in EVAL; NULL:
-// it is unknown, and metrics are not checked. INVALID_ARGUMENT: an exporter that cannot be.
+// it is unknown, and metrics are not checked. INVALID_ARGUMENT: an exporter is invalid.
 bel_status *bel_exporters_init(bel_exporters *exporters, const bel_estimator *estimator,
                                const bel_eval_spec *eval, const char *name,
                                const bel_estimator_spec *spec) BEL_MUST_USE;
@@ -24,11 +24,11 @@ bel_status *bel_exporters_init(bel_exporters *exporters, const bel_estimator *es
 bel_status *bel_exporters_check_names(const bel_eval_spec *evals, int count) BEL_MUST_USE;
 
 // The exporters that keep the checkpoint of `result`, bit e for items[e]: at the end of the
-// training (`over`) those of FINAL, before it the others. 0: no exporter does.
+// training (`over`) those of FINAL, before it the others. 0: no exporter keeps it.
 unsigned bel_exporters_choose(const bel_exporters *exporters, const bel_result *result, bool over);
 
 // Keeps the checkpoint of result->global_step, which must be in the model folder, for the exporters
-// of `chosen`. A failure is a warning: the training does not depend on exports.
+// in `chosen`. A failure is a warning: the training does not depend on exports.
 void bel_exporters_keep(bel_exporters *exporters, unsigned chosen, const bel_result *result);
 
 #endif

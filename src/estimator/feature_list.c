@@ -1,6 +1,6 @@
-// Fields as JSON. What is read is checked whole: a checkpoint may come from anywhere. The text must
-// say all that a model function can ask of a field, as an export builds graphs from it alone: what
-// is new in a field's description must be in the text, too.
+// Fields as JSON. The parser checks the whole text: a checkpoint may come from anywhere. The text
+// must contain all that a model function can query of a field, as an export builds graphs only from
+// it: an addition to a field's description must be added here, too.
 #include "estimator/feature_list.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static void write_one(const bel_input *input, int field, bel_str *out)
     bel_str_puts(out, "{\"name\":");
     bel_json_write_string(out, bel_input_field_name(input, field));
     bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(dtype));
-    for (int32_t d = 1; d < shape.rank; d++) // behind the batch
+    for (int32_t d = 1; d < shape.rank; d++) // after the batch
         bel_str_printf(out, "%s%lld", d > 1 ? "," : "", (long long)shape.dims[d]);
     bel_str_puts(out, "]");
     if (scale != 1) {
@@ -95,7 +95,7 @@ static bool read_one(const bel_json_value *from, bel_arena *arena, bel_feature *
     return bel_json_f64(from, "scale", scale) && isfinite(*scale);
 }
 
-// Features are those fields that are no labels.
+// Lists as features the fields that are no labels.
 static void take_features(bel_feature_list *list)
 {
     for (int f = 0; f < list->field_count; f++) {
@@ -138,7 +138,7 @@ bel_status *bel_feature_list_read(const char *text, const char *source, bel_aren
 
 // --- Datasets ------------------------------------------------------------------------------------
 
-// A record's field. False: it has too many dimensions.
+// Describes a record's field. False: it has too many dimensions.
 static bool describe(const bel_feature *feature, bel_memory_field *out_field, bool *out_open)
 {
     bel_tensor data = {.dtype = feature->dtype, .shape = {.rank = 1, .dims = {1}}};

@@ -1,7 +1,7 @@
 // Directions of metrics by their names: one table for early stopping, exporters and the best
-// checkpoint, so that they cannot differ. The names are those that Belfry's models give, those of
-// the functions that make metrics (belfry/model.h), and what other libraries call the same; a name
-// that is not here has no direction, and is asked for.
+// checkpoint, so that they cannot differ. It has the names in Belfry's models, those of the
+// functions that make metrics (belfry/model.h), and other libraries' names for them. A name that is
+// absent has no direction, and the user must set it.
 #include "estimator/goal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ bel_goal bel_goal_of(const char *metric)
 {
     static const char top[] = "top_";
     size_t skip = sizeof top - 1;
-    if (strncmp(metric, top, skip) == 0) { // top_5
+    if (strncmp(metric, top, skip) == 0) { // e.g. top_5
         size_t digits = strspn(metric + skip, "0123456789");
         if (digits > 0 && metric[skip + digits] == '\0') return BEL_GOAL_MAX;
     }

@@ -1,26 +1,26 @@
-// Which of two values of a metric is better, and whether an evaluation has that metric: the same
-// for early stopping, the best checkpoint that is kept, and the exporter of the best.
+// Comparison of two values of a metric, and the check that an evaluation has that metric. Early
+// stopping, the best checkpoint that is kept and the exporter of the best share it.
 #ifndef BELFRY_ESTIMATOR_GOAL_H
 #define BELFRY_ESTIMATOR_GOAL_H
 
 #include "belfry/estimator.h"
 
-// AUTO: nothing is known of this name.
+// The direction for a metric's name. AUTO: the name is unknown.
 bel_goal bel_goal_of(const char *metric);
 
-// MIN or MAX: as wanted, or with AUTO as the name says. INVALID_ARGUMENT: it does not; `user` names
-// who asks, in front of the message.
+// MIN or MAX: `wanted`, or with AUTO the direction for the name. INVALID_ARGUMENT: the name is
+// unknown; the message begins with `user`, the requester.
 bel_status *bel_goal_resolve(bel_goal wanted, const char *metric, const char *user,
                              bel_goal *out_goal) BEL_MUST_USE;
 
-// A value that is no number is never better, and any other is better than none (NaN).
+// Whether a value is better. NaN is never better, and any other value is better than NaN.
 bool bel_goal_is_better(bel_goal goal, double value, double best);
 
-// INVALID_ARGUMENT: the evaluation of that name has no such metric; says which there are.
+// INVALID_ARGUMENT: the evaluation of that name has no such metric; the message lists its metrics.
 bel_status *bel_goal_check_metric(const bel_estimator_spec *spec, const char *metric,
                                   const char *user, const char *evaluation) BEL_MUST_USE;
 
-// The value in a result, "loss" among them; NaN: it has none of this name.
+// The value in a result, including "loss"; NaN: absent.
 double bel_goal_value(const bel_result *result, const char *metric);
 
 #endif

@@ -1,8 +1,8 @@
-// The program of one replica, as the worker would run it, but with memory of its own: no shard
-// and no lane is needed to look at it. It is compiled for one thread and for the shapes of the
-// first batch, with the same outputs as a worker's (bel_worker_list_outputs), since the outputs
-// that are asked for decide what is left out. Parameters have their initial values and rows of
-// tables are zeros. Where flags ask for a card it is the program of the first tower's.
+// The program of one replica, as in a worker, but in separate memory: the dump needs no shard and
+// no lane. It is compiled for one thread and for the shapes of the first batch, with a worker's
+// outputs (bel_worker_list_outputs), since the outputs determine what is eliminated. Parameters
+// have their initial values and rows of tables are zeros. If flags request a GPU, the program is
+// the first tower's.
 #include "estimator/graph_dump.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 
 enum { RUNS = 20 };
 
-// Memory that the program is bound to.
+// Memory bound to the program.
 typedef struct bench {
     bel_trainable trainable;
     bel_batch *batch;
@@ -22,15 +22,15 @@ typedef struct bench {
     bel_program_output *outputs;
     int report_count, output_count;
     bel_program *program;
-    float *values;      // of variables, laid out as the space
-    void **results;     // by output: those that are external
+    float *values;      // values of variables, in the layout of the space
+    void **results;     // by output, for external ones
     float **rows;       // by lookup
     bel_device *device; // NULL: the CPU
     bel_device_memory arena;
     bel_instance *instance;
 } bench;
 
-// Copies from there to a card are then queued like kernels.
+// Pins host memory, so that copies from it to a GPU are queued like kernels.
 static void pin(const bench *b, bool pins)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -66,7 +66,7 @@ static void bench_deinit(bench *b)
 
 // --- Compiling -----------------------------------------------------------------------------------
 
-// Rows get the shape of their ids and the table's width behind.
+// Rows have the shape of their ids followed by the table's width.
 static void find_shapes(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -101,7 +101,7 @@ static bel_status *compile(bench *b, unsigned passes_off)
     BEL_TRY(bel_cards_choose(&cards, 1, &b->device));
     options.device = b->device;
     options.passes_off = passes_off;
-    options.asynchronous = false; // instructions are timed one after another
+    options.asynchronous = false; // to time instructions one by one
     options.threads = 1;
     return bel_program_compile(b->trainable.built->graph, b->shapes, b->outputs, b->output_count,
                                &options, &b->program);
@@ -109,7 +109,7 @@ static bel_status *compile(bench *b, unsigned passes_off)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// Memory for everything that a worker's program would find in its space and ranges.
+// Allocates all that a worker's program would find in its space and ranges.
 static bel_status *bind(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -147,13 +147,13 @@ static bel_status *bind(bench *b)
 
 // --- Writing -------------------------------------------------------------------------------------
 
-// How far `expected` is from `measured`, in percent.
+// Error of `expected` against `measured`, in percent.
 static double error_of(int64_t expected, int64_t measured)
 {
     return measured > 0 ? 100.0 * (double)(expected - measured) / (double)measured : 0;
 }
 
-// `sum_ns` of all lines; 0: not measured. Of a card nothing is expected.
+// `sum_ns` is the sum over all lines; 0: not measured. GPUs have no prediction.
 static void write_line(const bench *b, const bel_program_line *line, int64_t ns, int64_t sum_ns,
                        bel_str *out)
 {
@@ -183,8 +183,8 @@ static void write_heading(const bench *b, bool measured, bel_str *out)
     bel_str_puts(out, "  name\n");
 }
 
-// Times of all instructions, and how far they are from what was expected of them, each counted by
-// its time.
+// Writes the time of all instructions, and its error against the prediction, each instruction
+// weighted by its time.
 static void write_times(const bench *b, const int64_t *ns, int64_t all_ns, bel_str *out)
 {
     if (b->device != NULL) {
@@ -207,7 +207,7 @@ static void write_times(const bench *b, const int64_t *ns, int64_t all_ns, bel_s
                    all_ns > 0 ? 100.0 * (double)off / (double)all_ns : 0);
 }
 
-// A card's has parameters, inputs and results in it.
+// Writes the memory. A GPU's includes parameters, inputs and results.
 static void write_memory(const bench *b, int64_t launches, bel_str *out)
 {
     char arena[32], live[32];
@@ -227,7 +227,7 @@ static void write_memory(const bench *b, int64_t launches, bel_str *out)
     }
 }
 
-// `ns` by instruction, NULL: not measured; and of all of them together.
+// `ns` is by instruction, NULL: not measured; `all_ns` is the total.
 static void write_program(const bench *b, const int64_t *ns, int64_t all_ns, bel_str *out)
 {
     int count = bel_program_instruction_count(b->program);
@@ -251,12 +251,12 @@ static void write_program(const bench *b, const int64_t *ns, int64_t all_ns, bel
 static void write_counts(const int *counts, int before, int after, bel_str *out)
 {
     bel_str_printf(out, "%d operations before, %d after;", before, after);
-    for (int p = 0; p < BEL_PASS_JOIN; p++) // and what follows is for evaluation
+    for (int p = 0; p < BEL_PASS_JOIN; p++) // later passes are for evaluation
         bel_str_printf(out, "%s %s %d", p > 0 ? "," : "", bel_pass_name((bel_pass)p), counts[p]);
     bel_str_puts(out, "\n");
 }
 
-// Both graphs from the same outputs, which are followed through the passes.
+// Dumps both graphs from the same outputs, followed through the passes.
 static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
 {
     const bel_graph *graph = b->trainable.built->graph;
@@ -285,7 +285,7 @@ static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
     return status;
 }
 
-// The graph, or its program, measured or not.
+// Writes the graph, or its program, measured or not.
 static bel_status *explain(bench *b, const bel_graph_dump_options *options, bel_str *out)
 {
     if (options->dump) return dump(b, options->passes_off, out);

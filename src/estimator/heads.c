@@ -1,6 +1,6 @@
-// Models of several heads: losses that add up, predictions with names. Labels of several names are
-// fields of the batch (model.c). There is one loss to differentiate all the same, and what a head
-// shows goes the way of summaries and metrics, so workers and evaluations know nothing of heads.
+// Models with several heads: losses that add up, predictions with names. Labels with several names
+// are fields of the batch (model.c). There is still one loss to differentiate. A head's values are
+// summaries and metrics, so workers and evaluations know nothing of heads.
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool is_scalar(const bel_value *value)
            bel_value_dtype(value) == BEL_DTYPE_F32;
 }
 
-// A metric without a weight is a mean over the batch's examples, as a summary is.
+// A metric without a weight is a mean over the batch's examples, like a summary.
 void bel_loss_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                   bel_value *loss, double factor)
 {

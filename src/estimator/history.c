@@ -1,10 +1,10 @@
-// Curves from event files. Each curve has its steps and values as two arrays, sorted by step
-// while they are read: points nearly always come at the end, so inserting costs nothing. The
-// files of a folder must be read in the order of their names: a START voids what earlier files
-// have said of its step and later ones.
+// Curves from event files. Each curve has its steps and values as two arrays, sorted by step while
+// they are read: points nearly always come at the end, so insertion is cheap. The files of a folder
+// must be read in the order of their names: a START voids earlier files' values of its step and
+// later ones.
 //
-// The page borrows the curves' arrays: a history must live until the report is written. A file
-// that cannot be read costs the report and nothing else: the caller makes a warning of it.
+// The page borrows the curves' arrays: a history must live until the report is written. A file that
+// cannot be read costs only the report: the caller logs a warning.
 #include "estimator/history.h"
 
 #include <math.h>
@@ -20,18 +20,18 @@ typedef struct curve {
     int64_t *steps;
     double *values;
     size_t count, step_capacity, value_capacity;
-    bel_report_series series; // of the above, once all is read
+    bel_report_series series; // borrows the above, set after reading
 } curve;
 
 typedef struct folder {
     char *name; // "": the model folder itself
     curve *curves;
     size_t count, capacity;
-    bel_details details; // of its newest evaluation
+    bel_details details; // details of its newest evaluation
 } folder;
 
 struct bel_history {
-    folder *folders; // training first, evaluations by name
+    folder *folders; // training first, then evaluations by name
     size_t count, capacity;
 };
 
@@ -49,7 +49,8 @@ static curve *find_curve(folder *f, const char *tag)
     return c;
 }
 
-// Steps ascend, except where an older checkpoint is evaluated; the later word about a step counts.
+// Inserts a point. Steps ascend, unless an older checkpoint is evaluated; the later value of a step
+// counts.
 static void add_point(curve *c, int64_t step, double value)
 {
     size_t place = c->count;
@@ -97,7 +98,7 @@ static bel_status *read_file(const char *dir, const char *name, folder *f)
     return status;
 }
 
-// The folder's files by name, and so by time; afterwards its curves do not change any more.
+// Reads the folder's files by name, and so by time. Its curves are final afterwards.
 static bel_status *read_folder(bel_history *history, const char *dir, const char *name)
 {
     char **names;
@@ -124,8 +125,8 @@ static bool is_evaluation(const char *name)
     return strcmp(name, "eval") == 0 || strncmp(name, "eval_", 5) == 0;
 }
 
-// Training's folder first, then those of evaluations, by name; a plain file of such a name is
-// somebody else's.
+// Reads training's folder first, then those of evaluations, by name. A plain file with such a name
+// is not Belfry's.
 static bel_status *read_all(bel_history *history, const char *model_dir)
 {
     char **names;
@@ -228,7 +229,7 @@ typedef struct page {
     size_t count, chart_capacity, series_capacity;
 } page;
 
-// Curves of the same title share a chart: an evaluation's loss stands beside training's.
+// Adds a curve. Curves of the same title share a chart: an evaluation's loss is beside training's.
 static void add_series(page *p, const char *title, const char *name, const curve *c)
 {
     if (c->count == 0) return;

@@ -1,7 +1,6 @@
-// Hooks are the program's code in the middle of ours: what they return is an error of theirs, with
-// their name in front, and they see structs of ours that live during the call alone. A hook is
-// copied by the size that it was compiled with, so that one of an older program has no later
-// fields.
+// Hooks are a program's functions that Belfry calls. An error that one returns is wrapped with the
+// hook's name. Structs passed to it live only during the call. A hook is copied by the size that it
+// was compiled with, so later fields of an older program's hook are zero.
 #include "estimator/hooks.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@ void bel_hook_request_stop(bel_hook_context *context)
     if (context->stop != NULL) *context->stop = true;
 }
 
-// It names a file.
+// The name becomes a file name.
 static bool is_plain_name(const char *name)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

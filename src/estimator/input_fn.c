@@ -1,6 +1,6 @@
-// A dataset belongs to the input from the moment that it is opened, also where that fails: an input
-// function keeps nothing that other code would have to free. The names of a checkpoint's columns
-// live only as long as the opening takes; the input keeps its own copy of what it bound.
+// A dataset belongs to the input as soon as it is opened, even if that fails: an input function
+// keeps nothing that other code would have to free. The names of a checkpoint's columns live only
+// during the opening; the input copies those that it binds.
 #include "estimator/input_fn.h"
 
 #include "base/arena.h"

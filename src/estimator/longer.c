@@ -1,6 +1,6 @@
-// Which differences a longer training has. Records keep their places with more epochs, so only the
-// count in the fingerprint differs. A schedule ends with the training where no flag says its steps:
-// then "decay_over" is among the parameters, and a longer training has a longer schedule.
+// Differences of a longer training. Records keep their places with more epochs, so only the count
+// in the fingerprint differs. A schedule ends with the training unless a flag sets its steps: then
+// "decay_over" is among the parameters, and a longer training has a longer schedule.
 #include "estimator/longer.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ const char *bel_longer_value(const bel_settings *settings, int i, const bel_inpu
         note(list, "the end of the schedule", was, is);
         return was;
     }
-    // Its text has the steps in it; what else could differ is a parameter.
+    // Its text includes the steps; any other difference is in a parameter.
     if (strcmp(name, "schedule") == 0 && has_longer_schedule(settings, reader)) return was;
     return is;
 }

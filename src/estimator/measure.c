@@ -1,7 +1,7 @@
-// Layout and program of a job, for their sizes alone: the model is built as for training and its
-// program compiled for a full batch, and nothing is run. The number of workers is set in the
-// estimator itself, so it should not be trained with afterwards. Shards are measured by the real
-// layout, because one large variable makes them uneven.
+// Layout and program of a job, only for their sizes: the model is built as for training, its
+// program is compiled for a full batch, and nothing runs. The number of workers is set in the
+// estimator itself, so do not train with it afterwards. Shards are measured by the real layout,
+// because one large variable makes them uneven.
 #include "estimator/measure.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include "ps/layout/row_buffer.h"
 #include "runtime/program.h"
 
-// The plan's sizes from the real layout; of rows those of worker 0.
+// Fills in the plan's sizes from the real layout; row sizes are worker 0's.
 static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
 {
     const bel_layout *layout = t->layout;

@@ -1,13 +1,12 @@
-// The sizes of a job's model, before any of its processes is started.
+// Sizes of a job's model, before any of its processes is started.
 #ifndef BELFRY_ESTIMATOR_MEASURE_H
 #define BELFRY_ESTIMATOR_MEASURE_H
 
 #include "belfry/estimator.h"
 #include "launch/plan.h"
 
-// Builds the model, without training it, for `shard_count` shards. out_sizes->shard_bytes is
-// replaced by *out_shard_bytes, which is to be freed with bel_free. Errors: those of input and
-// model function.
+// Builds the model for `shard_count` shards, without training. Sets *out_shard_bytes instead of
+// out_sizes->shard_bytes; free it with bel_free. Errors: those of input and model function.
 bel_status *bel_estimator_measure(bel_estimator *estimator, const bel_train_spec *train,
                                   int worker_count, int shard_count, bel_plan_sizes *out_sizes,
                                   int64_t **out_shard_bytes) BEL_MUST_USE;

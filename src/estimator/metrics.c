@@ -1,10 +1,10 @@
-// Metrics: what a batch says of each is built into the graph; batches are added here, in double,
-// in their order. Every metric but the area is one sum over another, or the root of that, so
-// batches of any size can be joined exactly; an empty denominator gives NaN.
+// Metrics: a batch's share of each is computed in the graph. Batches are added here, in double, in
+// their order. Every metric except the area is a quotient of two sums, or its root, so batches of
+// any size can be merged exactly; an empty denominator gives NaN.
 //
-// The area under the curve needs all scores: a graph gives them as rows (score, weight of no,
-// weight of yes), which are sorted and put together when there are twice BEL_METRIC_SCORES of
-// them, so memory is bounded. It is exact up to that many different scores.
+// The area under the curve needs all scores. A graph gives them as rows (score, weight of no,
+// weight of yes), which are sorted and merged when there are twice BEL_METRIC_SCORES, so memory is
+// bounded. It is exact up to that number of distinct scores.
 #include "estimator/metrics.h"
 
 #include <math.h>
@@ -16,8 +16,7 @@
 
 // --- Building ------------------------------------------------------------------------------------
 
-// Metrics and summaries share their names with the result's own numbers, and with those of event
-// files.
+// Metrics and summaries share their names with the result's numbers, and with those of event files.
 bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name)
 {
     static const char *const own[] = {"loss", "global_step", "learning_rate", "examples_per_second",
@@ -48,7 +47,7 @@ static bel_value *total(bel_graph *g, bel_value *values)
     return bel_reduce_sum(g, values, NULL, 0, false);
 }
 
-// Other shapes would be broadcast, and the metric be another number.
+// Refuses other shapes, which would be broadcast and change the metric.
 static void check_shapes(bel_graph *g, const char *name, const char *what, const bel_value *a,
                          const bel_value *b)
 {
@@ -60,8 +59,8 @@ static void check_shapes(bel_graph *g, const char *name, const char *what, const
                    bel_shape_text(&right, right_text));
 }
 
-// What values come to by their weights (NULL: ones): 0 where the weight is, whatever the value, as
-// 0 times NaN would be NaN.
+// Values times weights (NULL: ones): 0 where the weight is, for any value, as 0 times NaN would be
+// NaN.
 static bel_value *weigh(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
 {
     if (weights == NULL) return values;
@@ -71,17 +70,17 @@ static bel_value *weigh(bel_graph *g, const char *name, bel_value *values, bel_v
     return bel_mul(g, values, weights);
 }
 
-// The sum of values · weights over the sum of weights.
+// The sum of values · weights divided by the sum of weights.
 static bel_metric mean(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
 {
     bel_value *sum = total(g, weigh(g, name, values, weights));
-    if (weights == NULL) { // where there is a value: x == x
+    if (weights == NULL) { // weight 1 for each value: x == x
         weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
     }
     return (bel_metric){.name = name, .sum = sum, .weight = total(g, weights)};
 }
 
-// 1 for yes and 0 for no.
+// Converts to 1 for yes and 0 for no.
 static bel_value *truth(bel_graph *g, bel_value *x)
 {
     return bel_cast(g, bel_cast(g, x, BEL_DTYPE_BOOL), BEL_DTYPE_F32);
@@ -102,14 +101,14 @@ void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec *spec, c
     bel_metric_mean(context, spec, name, right, weights);
 }
 
-// A hit: the label's score is at least that of classes − k + 1 classes, itself included, so at most
-// k − 1 are higher.
+// Counts a hit if the label's score is at least that of classes − k + 1 classes, including the
+// label's, so at most k − 1 are higher.
 void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                       bel_value *labels, bel_value *scores, int64_t k, bel_value *weights)
 {
     bel_graph *g = bel_context_graph(context);
     const int64_t column = 1;
-    if (weights != NULL) { // a label that does not count may be out of range: 0 stands for it
+    if (weights != NULL) { // a label with weight 0 may be out of range: 0 replaces it
         check_shapes(g, name, "weights and labels", weights, labels);
         bel_value *counts = bel_cast(g, bel_cast(g, weights, BEL_DTYPE_BOOL), BEL_DTYPE_I64);
         labels = bel_mul(g, labels, counts);
@@ -130,7 +129,7 @@ void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec, cons
     bel_metric_mean(context, spec, name, bel_cast(g, hit, BEL_DTYPE_F32), weights);
 }
 
-// Of those that were said to be yes, how many are.
+// Share of true positives among predicted positives.
 void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                           bel_value *labels, bel_value *predicted, bel_value *weights)
 {
@@ -140,14 +139,14 @@ void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, 
     bel_metric_add(context, spec, mean(g, name, truth(g, labels), said));
 }
 
-// Precision with the two sides changed over: of those that are yes, how many were said.
+// Precision with both sides swapped: share of true positives among actual positives.
 void bel_metric_recall(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                        bel_value *labels, bel_value *predicted, bel_value *weights)
 {
     bel_metric_precision(context, spec, name, predicted, labels, weights);
 }
 
-// 2 · precision · recall / (precision + recall) = 2 · both / (said + there).
+// 2 · precision · recall / (precision + recall) = 2 · both / (predicted + actual).
 void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                    bel_value *labels, bel_value *predicted, bel_value *weights)
 {
@@ -173,7 +172,7 @@ void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimato
     bel_metric_add(context, spec, metric);
 }
 
-// A score whose weights are both 0 is left out when batches are added.
+// Scores with both weights 0 are dropped when batches are added.
 void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *labels, bel_value *probabilities, bel_value *weights)
 {
@@ -208,7 +207,7 @@ static int compare_scores(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Sorts the scores and puts equal ones together; while more than `most` are left, neighbours too.
+// Sorts the scores and merges equal ones; while more than `most` are left, merges neighbours too.
 static void merge_scores(bel_metric_sums *sums, size_t most)
 {
     bel_metric_score *list = sums->scores;
@@ -236,7 +235,7 @@ static void merge_scores(bel_metric_sums *sums, size_t most)
     sums->count = kept;
 }
 
-// Rows [3, examples] of a batch: scores, weights of no, weights of yes.
+// Adds rows [3, examples] of a batch: scores, weights of no, weights of yes.
 static void add_scores(bel_metric_sums *sums, const float *rows, int64_t examples)
 {
     for (int64_t i = 0; i < examples; i++) {
@@ -250,7 +249,7 @@ static void add_scores(bel_metric_sums *sums, const float *rows, int64_t example
     }
 }
 
-// Pairs of a no and a yes whose yes has the higher score, equal ones as half, over all.
+// Share of pairs of a no and a yes in which the yes has the higher score; equal scores count half.
 static double area(bel_metric_sums *sums)
 {
     double below = 0, all = 0, pairs = 0;
@@ -265,8 +264,8 @@ static double area(bel_metric_sums *sums)
     return below * all > 0 ? pairs / (below * all) : NAN;
 }
 
-// From the highest score down: whoever is above it is said to be yes. Of many points as many are
-// taken as there is room for, evenly; the first is (0, 0), the last (1, 1).
+// Goes down from the highest score; examples above a point are predicted positive. It thins
+// out points evenly to fit. The first is (0, 0), the last (1, 1).
 void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out)
 {
     double no = 0, yes = 0, all_no = 0, all_yes = 0;

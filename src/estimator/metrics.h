@@ -1,4 +1,4 @@
-// Sums of metrics over an evaluation, and the values that follow.
+// Sums of metrics over an evaluation, and the resulting values.
 #ifndef BELFRY_ESTIMATOR_METRICS_H
 #define BELFRY_ESTIMATOR_METRICS_H
 
@@ -9,17 +9,17 @@
 // The name of spec.predictions among predictions.
 #define BEL_PREDICTIONS "predictions"
 
-// Scalars among the summaries of a model: what its metrics leave of the series.
+// Maximum of scalars among the summaries of a model: the series left by metrics.
 enum { BEL_MAX_SCALARS = BEL_MAX_SERIES - BEL_MAX_METRICS };
 
-// False: a summary, a metric or the library itself has this name.
+// Whether a name is free: not used by a summary, a metric or the library.
 bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name);
 
-// Adds a metric to a spec; the context's graph fails where its name is taken or there are too many.
+// Adds a metric to a spec. The context's graph fails if its name is taken or there are too many.
 void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric);
 
-// Up to this many different scores an area under the curve is exact. Where there are more,
-// neighbours count as equal.
+// An area under a curve is exact for up to this number of distinct scores. With more, neighbours
+// count as equal.
 enum { BEL_METRIC_SCORES = 1 << 18 };
 
 typedef struct bel_metric_score {
@@ -34,19 +34,19 @@ typedef struct bel_metric_sums {
     int64_t state_count;
     bel_metric_score *scores; // AUC
     size_t count, capacity;
-    bool undefined; // a score is NaN, so the area is
+    bool undefined; // a score is NaN, so the area is too
 } bel_metric_sums;
 
 void bel_metric_sums_init(bel_metric_sums *sums, const bel_metric *metric);
 void bel_metric_sums_deinit(bel_metric_sums *sums);
 
-// Adds a batch's values of bel_metric.sum and .weight (NULL where the metric has none).
+// Adds a batch's values of bel_metric.sum and .weight (NULL if the metric lacks one).
 void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel_tensor *weight,
                          int64_t examples);
 
 double bel_metric_sums_value(bel_metric_sums *sums);
 
-// Of an AUC; no points where the area is 0 or undefined for want of both sides.
+// Computes the curve of an AUC; no points if the area is 0 or undefined because a side is missing.
 void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out_roc);
 
 #endif

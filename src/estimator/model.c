@@ -1,12 +1,11 @@
-// The model context and the checks of a spec. Mistakes of a model function stick to the graph,
-// so that it may be written without a check at each call; they are reported when it has returned,
-// before the spec is checked. What the spec promises is checked by shape here, since the code that
-// runs it later reads scalars and rows unchecked.
+// The model context and the checks of a spec. Mistakes of a model function stick to the graph, so
+// that it need not check each call. They are reported after it has returned, before the spec is
+// checked. Shapes of the spec are checked here, since the code that runs it later reads scalars and
+// rows unchecked.
 //
-// Labels are no feature: a model cannot ask for them by name, and in PREDICT they are not there. A
-// parameter that was asked for is marked, so that training can warn of those that are never read.
-// The graph's first inputs are the batch's fields in order; those added by the function are rows of
-// tables.
+// Labels are no features: a model cannot request them by name, and PREDICT has none. A requested
+// parameter is marked, so that training can warn of unread ones. The graph's first inputs are the
+// batch's fields in order; those added by the function are rows of tables.
 #include "estimator/model.h"
 
 #include <fnmatch.h>
@@ -48,14 +47,14 @@ int64_t bel_context_batch_size(const bel_model_context *context)
     return bel_input_batch_size(context->input);
 }
 
-// Rows of tables are inputs of the graph that are no field.
+// Rows of tables are inputs of the graph, but no fields.
 static bool is_label(const bel_model_context *context, const char *name)
 {
     int field = bel_input_find_field(context->input, name);
     return field >= 0 && bel_input_field_is_label(context->input, field);
 }
 
-// The error names the features, or the labels, that there are; rows of tables are neither.
+// Fails with a list of the features, or the labels; rows of tables are neither.
 static void fail_with_fields(bel_model_context *context, bool labels, const char *what)
 {
     bel_str names = {0};
@@ -69,7 +68,7 @@ static void fail_with_fields(bel_model_context *context, bool labels, const char
     bel_str_deinit(&names);
 }
 
-// In PREDICT labels are no inputs of the graph.
+// NULL in PREDICT, where labels are no inputs of the graph.
 bel_value *bel_context_labels(bel_model_context *context)
 {
     return bel_graph_find_input(context->graph, BEL_LABEL_FIELD);
@@ -140,7 +139,7 @@ int bel_context_param_list(bel_model_context *context, const char *name, const c
         size_t length = strcspn(rest, ",");
         if (count == capacity || !bel_parse_i64(rest, length, &out_numbers[count])) {
             bel_graph_fail(context->graph, BEL_INVALID_ARGUMENT,
-                           "parameter %s must be a list of at most %d whole numbers such as "
+                           "parameter %s must be a list of at most %d integers such as "
                            "512,256, got \"%s\"",
                            name, capacity, text);
             return 0;
@@ -186,7 +185,7 @@ bel_optimizer bel_context_optimizer(bel_model_context *context)
 
 // --- Building ------------------------------------------------------------------------------------
 
-// An input of the graph for each field, in their order; returns how many.
+// Adds an input of the graph for each field, in order; returns their number.
 static size_t add_inputs(bel_model_context *context, const bel_input *input, int *fields)
 {
     size_t used = 0;
@@ -203,8 +202,8 @@ static size_t add_inputs(bel_model_context *context, const bel_input *input, int
     return used;
 }
 
-// Inputs that the model function has added, behind those of the batch, must be rows of tables:
-// nothing would feed others.
+// Inputs that the model function added, after those of the batch, must be rows of tables: others
+// would have no source.
 static bel_status *add_lookups(bel_built *built, size_t batch_inputs)
 {
     const bel_graph *graph = built->graph;
@@ -229,7 +228,7 @@ static bel_status *check_scalar(const bel_value *value, const char *what)
                    what, value == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
-// A row for each example: the batch must be the first dimension.
+// Checks that the first dimension is the batch, with a row for each example.
 static bel_status *check_rows(const bel_output *output)
 {
     bel_shape shape = bel_value_shape(output->value);
@@ -272,8 +271,8 @@ static bel_status *check_own_metric(const bel_metric *metric, const bel_shape *s
                    metric->result == NULL ? " and no function" : "");
 }
 
-// An evaluation reads sums and weights unchecked, as the floats that the functions for metrics
-// make; they are checked here, as they may be made by hand.
+// Checks sums and weights, which an evaluation reads unchecked as the floats of Belfry's metric
+// functions; a program may make them by hand.
 static bel_status *check_metric(const bel_metric *metric)
 {
     bel_shape shape = bel_value_shape(metric->sum);
@@ -291,7 +290,7 @@ static bel_status *check_metric(const bel_metric *metric)
                    metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
 }
 
-// `images`: with how many of them; "": it has none.
+// `images` describes the number of images; "": no images.
 static bel_status *misfit(const bel_summary *summary, const char *expected, const char *images)
 {
     bel_shape shape = bel_value_shape(summary->value);
@@ -333,8 +332,8 @@ bel_status *bel_summary_check(const bel_summary *summary)
     return scalar ? NULL : misfit(summary, "a scalar f32", "");
 }
 
-// Statistics have room for so many scalars, and no code behind this asks again. Those of TRAIN are
-// looked at one by one, as they may be made by hand; others have no effect.
+// Checks the room for scalars in the statistics, which no later code checks. Summaries of TRAIN are
+// checked one by one, as a program may make them by hand; others have no effect.
 static bel_status *check_summaries(const bel_estimator_spec *spec, bel_mode mode)
 {
     int scalars = 0, count = spec->summary_count;
@@ -355,7 +354,7 @@ static bel_status *check_summaries(const bel_estimator_spec *spec, bel_mode mode
     return NULL;
 }
 
-// What each mode must have, and nothing of the others.
+// Checks the required parts of each mode, and ignores others.
 static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
 {
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec);
@@ -417,8 +416,8 @@ static bel_status *check_returns(const bel_estimator_spec *spec, bool in_loop)
     return NULL;
 }
 
-// Replicas of a step that can exchange values within it (belfry/collective.h): all there are, or
-// where reports on older versions count, those whose gradients are averaged before.
+// Replicas of a step that can exchange values within it (belfry/collective.h): all replicas, or, if
+// reports on older versions count, those whose gradients are averaged first.
 static int exchanging_replicas(const bel_estimator *estimator, bel_mode mode,
                                const bel_counting *counting)
 {
@@ -427,8 +426,8 @@ static int exchanging_replicas(const bel_estimator *estimator, bel_mode mode,
                                               : estimator->replica_count;
 }
 
-// What the function that was just called has assigned to state variables becomes its own, so that
-// the next one can assign them, too.
+// Moves the assignments of the last called function from the graph to the function, so that the
+// next one can assign the same state variables.
 static void take_assigned(bel_graph *graph, bel_built_function *function)
 {
     function->assigned_count = graph->variable_count;
@@ -439,7 +438,8 @@ static void take_assigned(bel_graph *graph, bel_built_function *function)
     }
 }
 
-// The function's own error first, then what stuck to the graph, then what the spec lacks.
+// Reports the function's error first, then the graph's sticky error, then missing parts of the
+// spec.
 static bel_status *call_function(bel_model_context *context, bel_model_fn *fn,
                                  bel_estimator_spec *spec)
 {
@@ -481,14 +481,14 @@ static bel_status *check_loop(const bel_loop *loop)
             good = strcmp(name, loop->functions[other].name) != 0;
         if (good) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "step function %d must have a function, and a name of its own of letters, "
+                       "step function %d must have a function, and a unique name of letters, "
                        "digits, _ and -, got \"%s\"",
                        f, name != NULL ? name : "");
     }
     return NULL;
 }
 
-// The model function, or the step functions one after the other into the same graph.
+// Calls the model function, or the step functions one after another into the same graph.
 static bel_status *build_steps(bel_model_context *context, bel_built *built, const bel_loop *loop)
 {
     const bel_step_function only = {.fn = context->estimator->model_fn};
@@ -531,7 +531,7 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
     return NULL;
 }
 
-// As fnmatch has it; spaces around a pattern are its own.
+// Matches with fnmatch; spaces around a pattern belong to it.
 bool bel_step_function_names(const char *patterns, const char *name)
 {
     for (const char *rest = patterns; rest != NULL;) {

@@ -1,6 +1,5 @@
-// Buckets are those of TensorFlow's histograms: from 1e-12 on each is a tenth wider than the one
-// before, the same below 0, and a limit at 0. Runs of empty buckets are joined when they are
-// written down.
+// Buckets are those of TensorFlow's histograms: from 1e-12 on each is a tenth wider than the
+// previous one, mirrored below 0, with a limit at 0. Runs of empty buckets are joined when writing.
 #include "estimator/observer.h"
 
 #include <float.h>
@@ -18,10 +17,10 @@ struct bel_observer {
     char *folder;
     const bel_summary **summaries;
     int count;
-    bel_event_file *events; // NULL: not opened yet, or given up
+    bel_event_file *events; // NULL: not opened yet, or disabled
     bool given_up;
-    int64_t step; // of the last values; -1: there were none
-    double *list; // of histograms
+    int64_t step; // step of the last values; -1: no values yet
+    double *list; // memory of histograms
     uint8_t *pixels;
     size_t pixel_capacity;
     bel_str png;
@@ -29,7 +28,8 @@ struct bel_observer {
 
 // --- Histograms ----------------------------------------------------------------------------------
 
-// The upper ends of all buckets, ascending; returns how many. The lower half mirrors the upper one.
+// Lists the upper ends of all buckets, ascending; returns their number. The lower half mirrors the
+// upper one.
 static int list_limits(double *limits)
 {
     int half = 0, count = 0;
@@ -45,7 +45,7 @@ static int list_limits(double *limits)
     return count;
 }
 
-// The first limit above x: bucket i holds [limit i - 1, limit i).
+// Finds the first limit above x: bucket i holds [limit i - 1, limit i).
 static int find_bucket(const double *limits, int count, double x)
 {
     int low = 0, high = count - 1; // DBL_MAX is above every float
@@ -60,7 +60,7 @@ static int find_bucket(const double *limits, int count, double x)
     return low;
 }
 
-// Joins what is empty with its neighbours, in place; at least one bucket stays.
+// Joins empty buckets with their neighbours, in place; keeps at least one bucket.
 static int join_empty(double *limits, double *buckets, int count)
 {
     int kept = 0;
@@ -115,11 +115,11 @@ static void write_histogram(bel_observer *o, double now, const bel_summary *summ
 
 static uint8_t brightness(float x)
 {
-    if (!(x > 0)) return 0; // NaN too
+    if (!(x > 0)) return 0; // also for NaN
     return x < 1 ? (uint8_t)lrintf(x * 255) : 255;
 }
 
-// From [c, h, w] to pixels behind each other.
+// Converts [c, h, w] to interleaved pixels.
 static void interleave(const bel_tensor *value, int64_t image, uint8_t *pixels)
 {
     int64_t channels = value->shape.dims[1], area = value->shape.dims[2] * value->shape.dims[3];
@@ -183,7 +183,7 @@ static void give_up(bel_observer *o, bel_status *status)
                       bel_status_message(status));
     }
     o->given_up = true;
-    bel_status_ignore(status); // it was told; training goes on
+    bel_status_ignore(status); // reported; training continues
 }
 
 void bel_observer_destroy(bel_observer *o)

@@ -1,6 +1,6 @@
-// ONNX models in model functions. The file is read each time the model function is called, in every
-// process; what training begins with are the elements in it, which stay in memory with the graph
-// and are looked at by the master alone (src/master/initial_values.c).
+// ONNX models in model functions. Every process reads the file on each call of the model function.
+// The file's values are the initial values of training. They stay in memory with the graph, and
+// only the master uses them (src/master/initial_values.c).
 #include "belfry/onnx.h"
 
 #include <fnmatch.h>
@@ -41,7 +41,7 @@ static int unnamed_inputs(const adding *a)
     return count;
 }
 
-// Elements of an example, behind the batch; -1: there is another open dimension.
+// Elements of an example, without the batch; -1: another dimension is open.
 static int64_t elements_of_row(const bel_shape *shape)
 {
     bel_shape row = *shape;
@@ -50,7 +50,7 @@ static int64_t elements_of_row(const bel_shape *shape)
     return bel_shape_elements(&row);
 }
 
-// A feature as the port takes it.
+// Converts a feature to the form of the port.
 static bel_value *fitted(const adding *a, bel_value *value, const bel_onnx_port *port)
 {
     bel_graph *g = a->graph;
@@ -93,7 +93,7 @@ static bel_status *bind_inputs(const adding *a)
 
 enum { MOST_NAMES = 8 };
 
-// A list of names that grows, of which the first ones are told.
+// A growing list of names, of which the first MOST_NAMES are shown.
 typedef struct name_list {
     bel_str text;
     size_t count;
@@ -111,7 +111,8 @@ static const char *listed(const name_list *list)
     return list->count > 0 ? list->text.text : "none";
 }
 
-// Patterns are of names in the file, without the scope that is open. `matched`: by pattern.
+// Freezes variables. Patterns match names in the file, without the open scope. `matched`: by
+// pattern.
 static void freeze_variables(const adding *a, size_t first, bool *matched)
 {
     size_t scope = strlen(a->graph->scope);
@@ -165,7 +166,7 @@ static bel_status *check_trained(const adding *a, const bel_onnx_weights *weight
     return NULL;
 }
 
-// What a training changes, and what it leaves.
+// Logs which weights a training changes, and which it leaves.
 static void tell_weights(const adding *a, size_t first, const bel_onnx_weights *weights)
 {
     name_list trained = {.count = 0}, frozen = trained, fixed = fixed_constants(weights);
@@ -219,7 +220,7 @@ static bool is_made_by(const bel_value *value, bel_op op)
     return value->node->op == op;
 }
 
-// z of e^z / sum(e^z) along the last of two dimensions; NULL: it is something else.
+// z of e^z / sum(e^z) along the last of two dimensions; NULL: another formula.
 static bel_value *written_out(const bel_value *value)
 {
     if (!is_made_by(value, BEL_OP_DIV) || value->spec.shape.rank != 2) return NULL;
@@ -235,7 +236,7 @@ static bool is_known(const bel_value *value)
     return is_made_by(value, BEL_OP_CONSTANT) || is_made_by(value, BEL_OP_VARIABLE);
 }
 
-// 1 over something with a power of e in it, as a sigmoid is written out.
+// Whether it is 1 over an expression with a power of e, a sigmoid in elementary operations.
 static bool is_over_powers(const bel_value *value)
 {
     const bel_value *at = NULL;
@@ -253,8 +254,8 @@ static bool are_probabilities(const bel_value *value)
            is_made_by(value, BEL_OP_MASKED_SOFTMAX) || is_over_powers(value);
 }
 
-// The value that this one has the elements of, moved, limited, or changed by a constant; NULL: it
-// is none such.
+// The value whose elements this one has, moved, limited, or changed by a constant; NULL: another
+// operation.
 static const bel_value *changed_from(const bel_value *value)
 {
     switch (value->node->op) {
@@ -281,7 +282,7 @@ static const bel_value *changed_from(const bel_value *value)
     }
 }
 
-// Probabilities that were changed are not looked behind: a loss takes the softmax of them.
+// Warns of changed probabilities, which are not traced back: a loss takes their softmax.
 static void warn_of_probabilities(const bel_value *value)
 {
     const bel_value *at = value;
@@ -304,7 +305,7 @@ static bel_value *before_activation(bel_value *value)
     case BEL_OP_SOFTMAX:
     case BEL_OP_LOG_SOFTMAX:
     case BEL_OP_SIGMOID: return value->node->inputs[0];
-    case BEL_OP_LOG: // of a softmax
+    case BEL_OP_LOG: // logarithm of a softmax
         if (is_made_by(input_of(value, 0), BEL_OP_SOFTMAX))
             return input_of(value, 0)->node->inputs[0];
         break;
@@ -315,7 +316,7 @@ static bel_value *before_activation(bel_value *value)
     return logits != NULL ? logits : value;
 }
 
-// --- Whole ---------------------------------------------------------------------------------------
+// --- Entry point --------------------------------------------------------------------------------
 
 static void destroy_model(void *model)
 {
@@ -356,7 +357,7 @@ int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_us
     if (a.graph->error_code != BEL_OK) return 0;
     bel_onnx_model *model = NULL;
     bel_status *status = bel_onnx_read_file(path, &model);
-    bool named = status != NULL; // errors of reading say the path
+    bool named = status != NULL; // read errors have the path
     a.model = model;
     if (status == NULL) {
         bel_graph_attach(a.graph, model, destroy_model);

@@ -1,7 +1,6 @@
-// Input that is made of several pipelines is one stream all the same: blocks of the pipelines in
-// turn, as many in a row as a worker's replicas read in a step, so that the place of a record
-// follows from its number, and a worker that is replaced, or whose replicas others play, needs
-// nothing special.
+// Input of several pipelines as one stream: blocks of the pipelines in turn, as many in a row as a
+// worker's replicas read in a step. The place of a record thus follows from its number. A worker
+// that is replaced, or whose replicas others play, needs no special handling.
 #include "base/alloc.h"
 #include "belfry/replica.h"
 #include "estimator/estimator_inner.h"
@@ -19,7 +18,7 @@ bel_status *bel_batch_per_replica(const bel_estimator *estimator, int64_t global
     return NULL;
 }
 
-// Pipelines, and how many replicas read each.
+// Computes the number of pipelines, and of the replicas that read each.
 static bel_status *count_pipelines(const bel_estimator *estimator, bel_input_mode mode,
                                    int *out_pipelines, int *out_replicas)
 {
@@ -30,10 +29,11 @@ static bel_status *count_pipelines(const bel_estimator *estimator, bel_input_mod
     *out_replicas = replicas / *out_pipelines;
     for (int w = 0; w < workers && mode == BEL_INPUT_PER_WORKER; w++) {
         if (estimator->replicas_of[w] == *out_replicas) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "a pipeline per worker needs as many replicas at each, but worker %d has %d "
-                       "of %d; hint: a pipeline per replica",
-                       w, estimator->replicas_of[w], replicas);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "a pipeline per worker needs the same number of replicas at each, but worker %d has %d "
+            "of %d; hint: a pipeline per replica",
+            w, estimator->replicas_of[w], replicas);
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 // bel_evaluate, bel_predict and predictors: a checkpoint, an input, a graph; no training. They load
-// the values (or their moving averages) whole and keep no optimizer state, so that they run beside
+// the values (or their moving averages) completely and no optimizer state, so that they run beside
 // a training job without slowing it down.
 #include "estimator/predict.h"
 
@@ -16,8 +16,8 @@
 #include "estimator/saved.h"
 #include "predictor/predictor.h"
 
-// What is read in stages runs on the CPU. But for a job's evaluator, cards that are asked for and
-// not there are an error: of several processes each makes a part of the answer.
+// GPU choice. Values read in stages run on the CPU. Missing requested GPUs are an error, except in
+// a job's evaluator: each of several predicting processes makes a part of the answer.
 static bel_card_choice cards_of(const bel_saved *u)
 {
     bel_card_choice cards = bel_estimator_cards(u->estimator, -1);
@@ -40,9 +40,9 @@ static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
     };
 }
 
-// The numbers are the answer; a folder that may only be read keeps no event of them. Evaluations by
-// hand (no `log`) have a folder that no training reads: they may be of any checkpoint and any data,
-// and the job's own decide about early stopping and about what is evaluated again.
+// Writes event files. The numbers are the answer, so a read-only folder only loses their events.
+// Evaluations by hand (no `log`) have a folder that no training reads: they may use any checkpoint
+// and data, and only the job's evaluations decide about early stopping and repeated evaluations.
 static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_log *log,
                          const bel_result *result, const bel_details *details)
 {
@@ -61,19 +61,19 @@ static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_
     bel_free(folder);
 }
 
-// Results on other data are not to be compared, and one of them may be kept as the best.
+// Warns of other data: their results are not comparable, and one may be kept as the best.
 static void look_at_data(const bel_eval_spec *eval, const bel_input *input, uint64_t *data)
 {
     uint64_t before = *data, now = bel_input_fingerprint(input);
     *data = now;
     if (before == 0 || before == now) return;
     bel_log_write(BEL_LOG_WARN,
-                  "%s: the data are not those of the evaluation before: results up to now are not "
-                  "to be compared with those that follow",
+                  "%s: the data differ from those of the previous evaluation: do not compare "
+                  "earlier results with later ones",
                   eval->name != NULL ? eval->name : "eval");
 }
 
-// Results go out only when all has gone well; an event file that cannot be written is a warning.
+// Sets results only on success; an event file that cannot be written is a warning.
 static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
                             const char *checkpoint, bel_run_log *log, uint64_t *data,
                             bel_result *out_result)
@@ -118,7 +118,7 @@ bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *ev
 struct bel_evaluating {
     bel_saved saved;
     bel_evaluation_config config;
-    bel_details details; // wanted, so that outputs are the master's
+    bel_details details; // requested, so that outputs are the master's
     bel_blocks *blocks;
 };
 
@@ -190,7 +190,7 @@ bel_status *bel_predict(bel_estimator *estimator, bel_input_fn *input_fn, void *
 
 // --- Predictors ----------------------------------------------------------------------------------
 
-// What a predictor's parts point to.
+// Objects that a predictor's parts point to.
 typedef struct kept {
     bel_saved saved;
     bel_port *inputs;
@@ -219,7 +219,7 @@ static bel_status *open_kept(kept *k, const bel_feature *features, int feature_c
     return NULL;
 }
 
-// A row for each example is what all outputs promise, whatever the graph says of their shapes.
+// Every output has a row for each example, whatever the graph's shapes are.
 static bel_predictor_parts parts_of(kept *k, int feature_count)
 {
     bel_output outputs[BEL_MAX_OUTPUTS + 1];

@@ -1,7 +1,7 @@
-// The page around the charts. It is built in memory and written in one go, so that a browser
-// which reloads it never sees a part. Style and script are in the page (report_style.h): it must
-// be readable from any place, without a network. All texts go through bel_report_text, since
-// names of files and settings may hold anything.
+// The page around the charts. It is built in memory and written at once, so that a reloading
+// browser never sees a part. Style and script are in the page (report_style.h): it must be readable
+// anywhere, without a network. All texts go through bel_report_text, since names of files and
+// settings may hold anything.
 #include "estimator/report.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static void put_charts(bel_str *out, const bel_report *report)
     bel_str_puts(out, "</div>\n");
 }
 
-// A part that was measured as negative or not at all takes no room.
+// A part that was measured as negative or not at all has no width.
 static double part_ms(const bel_report_part *part)
 {
     return isfinite(part->ms_per_step) && part->ms_per_step > 0 ? part->ms_per_step : 0;
@@ -61,7 +61,7 @@ static void put_part_row(bel_str *out, const char *mark, const char *name, doubl
     bel_str_puts(out, "</small></td></tr>\n");
 }
 
-// One bar whose parts share its width by their times, and a table of the same.
+// Draws one bar whose parts share its width by their times, and a table of the same.
 static void put_parts(bel_str *out, const bel_report *report)
 {
     if (report->part_count == 0) return;

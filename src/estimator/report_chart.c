@@ -1,11 +1,11 @@
 // Charts: choose round ticks, map points to pixels, thin them out, draw. Coordinates are in the
-// units of the SVG's viewBox, which a browser scales to the width of the page. Points that share
-// a column of pixels become one, so the size of the page does not grow with the length of the
-// run; the shade keeps their extremes.
+// units of the SVG's viewBox, which a browser scales to the width of the page. Points that share a
+// column of pixels become one, so the size of the page does not grow with the length of the run;
+// the shade keeps their extremes.
 //
-// Nothing in a series may break the page: values that are not finite, or so large that
-// differences would not be, are gaps; axes never have a length of 0. Numbers are printed through
-// base/number.h, the same in every locale.
+// No series can break the page. Values that are not finite, or too large for finite differences,
+// are gaps, and axes never have a length of 0. Numbers are printed through base/number.h, the same
+// in every locale.
 #include "estimator/report_chart.h"
 
 #include <math.h>
@@ -19,14 +19,14 @@ enum {
     WIDTH = 560,
     HEIGHT = 300,
     PLOT_LEFT = 62,
-    PLOT_RIGHT = 492, // the last values stand to the right
+    PLOT_RIGHT = 492, // the last values are right of it
     PLOT_TOP = 12,
     PLOT_BOTTOM = 264,
     LABEL_GAP = 14, // between the labels of two last values
     MAX_LABELS = 12,
 };
 
-// Values beyond this are drawn as gaps like infinities: their differences would not be finite.
+// Values beyond this are gaps, like infinities: their differences would overflow.
 static const double max_magnitude = 1e150;
 
 static bool drawable(double value)
@@ -46,13 +46,13 @@ void bel_report_text(bel_str *out, const char *text)
         case '"': bel_str_puts(out, "&quot;"); break;
         case '\'': bel_str_puts(out, "&#39;"); break;
         default:
-            // Control characters have no place in HTML.
+            // HTML forbids control characters
             bel_str_append(out, (unsigned char)*text < 0x20 ? " " : text, 1);
         }
     }
 }
 
-// Appends a number as printed, with commas between groups of three digits before the point.
+// Appends a printed number, with commas between groups of three digits before the point.
 static void put_grouped(bel_str *out, const char *printed)
 {
     if (*printed == '-') {
@@ -78,7 +78,7 @@ void bel_report_fixed(bel_str *out, double value, int decimals)
 {
     char text[400]; // the largest double has 309 digits
     bel_snprintf(text, sizeof text, "%.*f", decimals, value);
-    if (strspn(text, "-0.") == strlen(text) && text[0] == '-') { // no "-0"
+    if (strspn(text, "-0.") == strlen(text) && text[0] == '-') { // "-0" becomes "0"
         memmove(text, text + 1, strlen(text));
     }
     put_grouped(out, text);
@@ -108,7 +108,7 @@ typedef struct axis {
     double low, high, step;
 } axis;
 
-// The round number (1, 2 or 5 times a power of ten) at or above `least`.
+// The least round number (1, 2 or 5 times a power of ten) that is at least `least`.
 static double round_step(double least)
 {
     double power = pow(10.0, floor(log10(least)));
@@ -118,11 +118,11 @@ static double round_step(double least)
     return lead <= 5.0 ? 5.0 * power : 10.0 * power;
 }
 
-// A value axis around [low, high] with about five intervals, its ends at ticks.
+// A value axis around [low, high] with about five intervals and ends at ticks.
 static axis value_axis(double low, double high)
 {
     double size = fmax(fabs(low), fabs(high));
-    if (high - low <= size * 1e-9 || high - low < 1e-150) { // one value, or as good as
+    if (high - low <= size * 1e-9 || high - low < 1e-150) { // a single value, or nearly
         double half = size < 1e-140 ? 1.0 : size * 0.1;
         low -= half;
         high += half;
@@ -131,8 +131,7 @@ static axis value_axis(double low, double high)
     return (axis){floor(low / step) * step, ceil(high / step) * step, step};
 }
 
-// A step axis over exactly [low, high], or a little more around a single step; ticks are whole
-// numbers.
+// A step axis over exactly [low, high], or a little more around a single step; ticks are integers.
 static axis step_axis(double low, double high)
 {
     double least = fmax(1.0, fmax(fabs(low), fabs(high)) * 1e-12); // well above rounding
@@ -143,7 +142,7 @@ static axis step_axis(double low, double high)
     return (axis){low, high, fmax(1.0, round_step((high - low) / 6.0))};
 }
 
-// Around all values of all series that can be drawn; 0 to 1 without any.
+// Covers all drawable values of all series; 0 to 1 without any.
 static axis chart_value_axis(const bel_report_chart *chart)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -158,7 +157,7 @@ static axis chart_value_axis(const bel_report_chart *chart)
     return low > high ? value_axis(0, 1) : value_axis(low, high);
 }
 
-// Over the steps of all series.
+// Covers the steps of all series.
 static axis chart_step_axis(const bel_report_chart *chart)
 {
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -172,7 +171,7 @@ static axis chart_step_axis(const bel_report_chart *chart)
     return low > high ? step_axis(0, 1) : step_axis(low, high);
 }
 
-// What all functions that draw a part of a chart need.
+// Common data of the functions that draw parts of a chart.
 typedef struct chart_frame {
     axis x, y;
 } chart_frame;
@@ -189,7 +188,7 @@ static double y_of(const chart_frame *frame, double value)
            (value - frame->y.low) / (frame->y.high - frame->y.low) * (PLOT_BOTTOM - PLOT_TOP);
 }
 
-// A tick's value with as many decimals as the distance between ticks needs.
+// Writes a tick's value with the decimals that the distance between ticks needs.
 static void put_tick(bel_str *out, double value, double step)
 {
     if (step < 1e-5 || fabs(value) >= 1e9) {
@@ -202,7 +201,7 @@ static void put_tick(bel_str *out, double value, double step)
     bel_report_fixed(out, value, decimals < 0 ? 0 : decimals);
 }
 
-// Value ticks with lines across the plot, step ticks with marks below it.
+// Draws value ticks with lines across the plot, step ticks with marks below it.
 static void put_axes(bel_str *out, const chart_frame *frame)
 {
     int intervals = (int)lround((frame->y.high - frame->y.low) / frame->y.step);
@@ -229,21 +228,21 @@ static void put_axes(bel_str *out, const chart_frame *frame)
 
 // --- Curves -------------------------------------------------------------------------------------
 
-// The points of a series that fall into one column of pixels.
+// Points of a series in one column of pixels.
 typedef struct pixel_column {
     double x;
     double mean, low, high;
     int64_t step;     // the middle one
-    bool follows_gap; // the pen is lifted before it
+    bool follows_gap; // begins a new stretch after a gap
 } pixel_column;
 
 typedef struct column_list {
     pixel_column *columns;
     size_t count, capacity;
-    bool dense; // some column stands for several points
+    bool dense; // a column has several points
 } column_list;
 
-// Adds the points [begin, end) of a series; without a value that can be drawn they are a gap.
+// Adds the points [begin, end) of a series; without a drawable value they are a gap.
 static void add_column(column_list *list, const chart_frame *frame, const bel_report_series *series,
                        size_t begin, size_t end, bool *gap)
 {
@@ -278,7 +277,7 @@ static void add_column(column_list *list, const chart_frame *frame, const bel_re
     *gap = false;
 }
 
-// Points of one column of pixels follow each other, as steps ascend.
+// Groups points by column of pixels. They are neighbours, as steps ascend.
 static column_list gather_columns(const chart_frame *frame, const bel_report_series *series)
 {
     column_list list = {0};
@@ -295,7 +294,7 @@ static column_list gather_columns(const chart_frame *frame, const bel_report_ser
     return list;
 }
 
-// One past the last column of the unbroken stretch that begins at `begin`.
+// One past the last column of the gapless stretch that begins at `begin`.
 static size_t stretch_end(const column_list *list, size_t begin)
 {
     size_t end = begin + 1;
@@ -304,8 +303,8 @@ static size_t stretch_end(const column_list *list, size_t begin)
     return end;
 }
 
-// The shade from the lowest to the highest point of each column: along the top, back along the
-// bottom.
+// Draws the shade from the lowest to the highest point of each column: along the top, back along
+// the bottom.
 static void put_band(bel_str *out, const chart_frame *frame, const column_list *list, int colour)
 {
     bel_str_printf(out, "<path class=\"band c%d\" d=\"", colour);
@@ -325,7 +324,7 @@ static void put_band(bel_str *out, const chart_frame *frame, const column_list *
     bel_str_puts(out, "\"/>\n");
 }
 
-// The curve itself. Its points stand beside it for the read-out: "step,value step,value …".
+// Draws the curve, with its points as data for the read-out: "step,value step,value …".
 static void put_line(bel_str *out, const chart_frame *frame, const column_list *list,
                      const char *name, int colour)
 {
@@ -349,7 +348,7 @@ static void put_line(bel_str *out, const chart_frame *frame, const column_list *
     bel_str_puts(out, "\"/>\n");
 }
 
-// A mark for each point where they are few, and for one that no line leads to.
+// Draws a mark for each point if they are few, and for a point without a line.
 static void put_marks(bel_str *out, const chart_frame *frame, const column_list *list, int colour)
 {
     enum { FEW = 24 };
@@ -363,7 +362,7 @@ static void put_marks(bel_str *out, const chart_frame *frame, const column_list 
     }
 }
 
-// All shades lie below all lines.
+// Draws all shades below all lines.
 static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_chart *chart)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -381,7 +380,7 @@ static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_
 // --- Last values --------------------------------------------------------------------------------
 
 typedef struct last_label {
-    double x, y; // of the point
+    double x, y; // coordinates of the point
     double text_y;
     double value;
     int colour;
@@ -394,7 +393,7 @@ static int compare_labels(const void *a, const void *b)
     return (left->colour > right->colour) - (left->colour < right->colour);
 }
 
-// The index of the last value that can be drawn, or point_count.
+// Index of the last drawable value, or point_count.
 static size_t last_drawable(const bel_report_series *series)
 {
     for (size_t i = series->point_count; i-- > 0;) {
@@ -403,7 +402,7 @@ static size_t last_drawable(const bel_report_series *series)
     return series->point_count;
 }
 
-// Moves labels apart: downwards from the top, then back up from the lower edge.
+// Separates labels: moves them down from the top, then back up from the lower edge.
 static void spread_labels(last_label *labels, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -417,7 +416,7 @@ static void spread_labels(last_label *labels, int count)
     }
 }
 
-// The last value of each curve, beside its end; labels are moved apart where they would overlap.
+// Writes the last value of each curve beside its end, without overlaps.
 static void put_last_values(bel_str *out, const chart_frame *frame, const bel_report_chart *chart)
 {
     last_label labels[MAX_LABELS];

@@ -5,10 +5,10 @@
 #include "base/str.h"
 #include "estimator/report.h"
 
-// Colours are CSS classes c0 … c7 of the page; more series than that begin again.
+// Colours are CSS classes c0 … c7 of the page; further series start again at c0.
 enum { BEL_REPORT_COLOURS = 8 };
 
-// Text for HTML, in content and in attributes alike. NULL is written as nothing.
+// Escapes text for HTML content and attributes. NULL writes nothing.
 void bel_report_text(bel_str *out, const char *text);
 
 // "12,345" and "1,234.5": digits in groups of three.

@@ -1,7 +1,7 @@
 // Confusion matrices as tables whose cells are shaded by the share of their row, and receiver
-// operating characteristics and precision over recall as curves in a square. Both are of the newest
-// evaluation in the event files of its folder, whichever process has made it. Shades are mixed by
-// opacity, so that they hold in light and dark.
+// operating characteristics and precision over recall as curves in a square. Both are from the
+// newest evaluation in the event files of its folder, whichever process wrote it. Shades use
+// opacity, so that they work in light and dark mode.
 #include "estimator/report_chart.h"
 
 static void put_cell(bel_str *out, double count, double all, bool right)
@@ -17,7 +17,7 @@ static void put_cell(bel_str *out, double count, double all, bool right)
     bel_str_puts(out, "</span></td>");
 }
 
-enum { FEW = 4, NARROW = 10 }; // classes: shown larger; what fits into half of the page
+enum { FEW = 4, NARROW = 10 }; // classes: larger cells; half of the page
 
 static void put_class(bel_str *out, const bel_report *report, int classes, int number)
 {
@@ -64,8 +64,7 @@ static void put_matrix(bel_str *out, const bel_report *report,
 // A square of SIDE with room for the axes' numbers.
 enum { SIDE = 300, LEFT = 40, TOP = 10, BOTTOM = 34 };
 
-// A curve of `count` points from 0 to 1 on both axes. `chance`: a line for what guessing would
-// give.
+// A curve of `count` points from 0 to 1 on both axes. `chance`: adds the line of random guessing.
 typedef struct curve {
     const char *title, *axes; // "ROC of ", "true over false positive rate"
     const double *x, *y;

@@ -1,5 +1,5 @@
-// Style sheet and script of report.html. Colours are variables with a light and a dark value; the
-// eight of the curves are told apart by people who see colours differently too (after Okabe and
+// Style sheet and script of report.html. Colours are variables with a light and a dark value. The
+// eight colours of curves are distinguishable with colour-vision deficiencies (after Okabe and
 // Ito).
 #include "estimator/report_style.h"
 
@@ -74,7 +74,7 @@ const char bel_report_css[] =
     "@media(max-width:520px){main{padding:20px 14px}.tiles div.wide{grid-column:auto}}\n"
     "@media print{:root{--page:#fff}main{padding:0}figure,.card,.tiles div{break-inside:avoid}}\n";
 
-// Matrices and curves of evaluations.
+// Style of matrices and curves of evaluations.
 const char bel_report_evaluation_css[] =
     ".roc svg{max-width:420px;margin:0 auto}\n"
     ".roc .half{stroke:var(--base);stroke-dasharray:4 4;fill:none}\n"

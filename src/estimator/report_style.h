@@ -4,7 +4,7 @@
 
 extern const char bel_report_css[], bel_report_evaluation_css[];
 
-// Shows step and values under the pointer. The page is complete without it.
+// Script that shows step and values under the pointer. The page is complete without it.
 extern const char bel_report_script[];
 
 #endif

@@ -1,6 +1,6 @@
-// Settings of a run as texts: how a program of one's own takes the flags of the command, and the
-// command itself. One row is a setting; ranges are bel_estimator_create's to check. Words and
-// defaults stand in the command's table as well, and a test compares the two.
+// Settings of a run as texts: the parser of the command's flags for other programs and the command
+// itself. Each row is a setting; bel_estimator_create checks ranges. Words and defaults are also in
+// the command's table, and a test compares the two.
 #include "estimator/run_flags.h"
 
 #include <errno.h>
@@ -22,15 +22,15 @@ typedef enum form {
     MIB,    // int64_t, bytes
     SECS,   // double
     SWITCH, // bool
-    CHOICE, // an enumeration: its number among the words
-    TOWERS, // the towers of a worker, and that they are to be on cards; 0: one that need not
+    CHOICE, // an enumeration: its index in the words
+    TOWERS, // towers of a worker, which must be on GPUs; 0: one that need not
 } form;
 
 typedef struct row {
     const char *name;
     form form;
     size_t offset;
-    const char *words; // of a CHOICE
+    const char *words; // words of a CHOICE
 } row;
 
 #define ROW(name, form, field, words)                                                              \
@@ -123,7 +123,7 @@ static bel_status *set_whole(const row *r, bel_run_config *config, void *field, 
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (rest == text || *rest != '\0' || errno != 0 || value < low || value > high)
-        return malformed(r, "a whole number", text);
+        return malformed(r, "an integer", text);
     if (r->form == WHOLE) *(int64_t *)field = value;
     if (r->form == MIB) *(int64_t *)field = value < 0 ? value : value << 20;
     if (r->form == INT) *(int *)field = (int)value;
@@ -177,8 +177,8 @@ bel_status *bel_run_config_set(bel_run_config *config, const char *name, const c
 
 // --- Arguments -----------------------------------------------------------------------------------
 
-// "--NAME=VALUE", "--NAME VALUE", of a switch "--NAME" and "--no_NAME". *out_used: arguments that
-// it takes, 0: it is none of these flags.
+// Parses "--NAME=VALUE" or "--NAME VALUE", and for a switch "--NAME" and "--no_NAME". *out_used:
+// number of consumed arguments; 0: no such flag.
 static bel_status *take_flag(bel_run_config *config, int count, char **arguments, int *out_used)
 {
     *out_used = 0;
@@ -202,7 +202,7 @@ bel_status *bel_run_config_flags(bel_run_config *config, int *count, char **argu
     int left = 0;
     for (int i = 0; i < *count;) {
         int used = 0;
-        if (strcmp(arguments[i], "--") == 0) { // what follows is no flag
+        if (strcmp(arguments[i], "--") == 0) { // no flags follow
             while (i < *count)
                 arguments[left++] = arguments[i++];
             break;

@@ -1,4 +1,4 @@
-// Settings of a run by the names that they have as flags (belfry/run.h), one row each.
+// Settings of a run by their flag names (belfry/run.h), one row each.
 #ifndef BELFRY_ESTIMATOR_RUN_FLAGS_H
 #define BELFRY_ESTIMATOR_RUN_FLAGS_H
 
@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 
-// The name of the index-th one, NULL behind the last.
+// Name of the index-th setting, NULL after the last.
 const char *bel_run_flag(size_t index);
 
 // Appends word `value` of the choices of flag `name`: 2 of "gpu_math" is tf32.

@@ -1,7 +1,6 @@
-// Event files of training and of its evaluations. Each process appends to files of its own and
-// no file is changed afterwards: where training goes back, or a run is resumed, a START record
-// voids what was said of later steps. So a crash costs at most the records that were not
-// flushed.
+// Event files of training and of its evaluations. Each process appends to separate files and
+// changes no file afterwards: if training goes back, or a run is resumed, a START record voids the
+// values of later steps. So a crash costs at most the records that were not flushed.
 //
 // Folders of evaluations are opened with their first result.
 #include "estimator/run_log.h"
@@ -23,15 +22,15 @@ typedef struct folder {
 
 struct bel_run_log {
     char *model_dir;
-    const char *kind; // of a follower: the folder of an evaluation without a name
+    const char *kind; // a follower's folder of unnamed evaluations
     int64_t first_step;
-    bel_event_file *events; // NULL: of a follower
+    bel_event_file *events; // NULL in a follower
     folder folders[BEL_MAX_EVALS];
     int folder_count;
-    bool warned; // that something is not written
+    bool warned; // a warning about failed writes was logged
 };
 
-// Takes the status of a write.
+// Takes ownership of the status of a write.
 static void note(bel_run_log *log, bel_status *status)
 {
     if (status != NULL && !log->warned) {
@@ -74,7 +73,7 @@ void bel_run_log_text(bel_run_log *log, int64_t step, const char *tag, const cha
     bel_event_file_text(log->events, bel_clock_wall(), step, tag, text);
 }
 
-// "global_step/sec" is the tag by which users of TensorFlow's Estimator look for the speed.
+// "global_step/sec" is the tag for the speed that users of TensorFlow's Estimator know.
 void bel_run_log_step(bel_run_log *log, const bel_run_point *point)
 {
     bel_run_log_scalar(log, point->step, "loss", point->loss);
@@ -85,7 +84,7 @@ void bel_run_log_step(bel_run_log *log, const bel_run_point *point)
     bel_run_log_scalar(log, point->step, "global_step/sec", point->steps_per_second);
 }
 
-// The open file of that folder, opened now if need be; the number of folders is bounded.
+// Returns the open file of that folder, opening it on first use. The number of folders is bounded.
 static bel_status *folder_events(bel_run_log *log, const char *name, bel_event_file **out_events)
 {
     for (int i = 0; i < log->folder_count; i++) {
@@ -165,7 +164,7 @@ void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *re
                         const bel_details *details)
 {
     bel_event_file *events = NULL;
-    log->first_step = result->global_step; // of a folder that is opened now
+    log->first_step = result->global_step; // for a folder that is opened now
     char *where = name != NULL ? bel_strf("%s_%s", log->kind, name) : bel_xstrdup(log->kind);
     bel_status *status = folder_events(log, where, &events);
     bel_free(where);
@@ -185,7 +184,7 @@ void bel_run_log_flush(bel_run_log *log)
         if (first == NULL)
             first = status;
         else
-            bel_status_ignore(status); // one is said
+            bel_status_ignore(status); // one is reported
     }
     note(log, first);
 }

@@ -1,7 +1,7 @@
-// A checkpoint with its model. The values (or their moving averages) are loaded whole and no
-// optimizer state is kept, so that this can run beside a training job without slowing it down. With
-// stage_memory they are read in each run instead: then the reader stays open, and several towers
-// read at once.
+// A checkpoint with its model. The values (or their moving averages) are loaded completely, without
+// optimizer state, so that this can run beside a training job without slowing it down. With
+// stage_memory they are read in each run instead: the reader stays open, and several towers read at
+// once.
 #include "estimator/saved.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static bel_status *read_variable(void *context, int index, void *out_elements)
     return NULL;
 }
 
-// Values, or where they are read from. Rows of tables are loaded in any case.
+// Loads values, or sets the sources to read them from. Always loads rows of tables.
 static bel_status *load_values(bel_saved *saved)
 {
     const bel_graph *graph = saved->built->graph;
@@ -63,7 +63,7 @@ static bel_status *load_values(bel_saved *saved)
     return NULL;
 }
 
-// Of how many replicas the checkpoint has values.
+// Number of replicas whose values the checkpoint has.
 static int kept_replicas(const bel_saved *saved)
 {
     const char *text = bel_ckpt_setting(saved->reader, BEL_SETTING_REPLICAS);
@@ -73,7 +73,7 @@ static int kept_replicas(const bel_saved *saved)
     return has ? (int)count : 1;
 }
 
-// The checkpoint first: its columns bind the input. A predictor has opened its own.
+// Opens the checkpoint first: its columns bind the input. A predictor has already opened its input.
 bel_status *bel_saved_open(bel_saved *saved, bel_mode mode, bel_input_fn *input_fn,
                            void *input_user, const char *checkpoint)
 {
@@ -88,7 +88,7 @@ bel_status *bel_saved_open(bel_saved *saved, bel_mode mode, bel_input_fn *input_
     return load_values(saved);
 }
 
-// Takes a use of which only a part was begun.
+// Accepts a partly opened model.
 void bel_saved_close(bel_saved *saved)
 {
     for (size_t v = 0; saved->values != NULL && v < saved->built->graph->variable_count; v++) {

@@ -1,11 +1,11 @@
-// Gathering and comparing settings. A setting that does not change the bits must not be here, or
-// resuming is refused for nothing; one that does must be, or it goes on silently with other
-// bits. Settings at their default are mostly left out, so that checkpoints of versions without
-// them still compare equal; BEL_ARITHMETIC stands for what no setting says.
+// Collecting and comparing settings. A setting that does not change the bits must not be here, or
+// it makes resume refuse needlessly. One that does must be here, or resume continues silently with
+// other bits. Settings at their default are mostly omitted, so that checkpoints of versions without
+// them still compare equal. BEL_ARITHMETIC covers differences that no setting describes.
 //
-// Numbers are compared as texts with nine digits. A text that is missing on either side counts
-// as a change. Names and values are part of the checkpoint's format: one that is renamed makes
-// every older checkpoint differ.
+// Numbers are compared as texts with nine digits. A text that is missing on either side counts as a
+// change. Names and values are part of the checkpoint's format: renaming one makes every older
+// checkpoint differ.
 #include "estimator/settings.h"
 
 #include <stdarg.h>
@@ -47,10 +47,10 @@ static void add(bel_settings *settings, const char *name, const char *format, ..
 
 typedef struct function_settings {
     bel_settings *settings;
-    const char *function; // of a loop; NULL: the model function
+    const char *function; // function of a loop; NULL: the model function
 } function_settings;
 
-// "optimizer", or "generator.optimizer" of a step function.
+// Adds "optimizer", or "generator.optimizer" for a step function.
 static void take_setting(void *context, const char *name, const char *text)
 {
     const function_settings *of = context;
@@ -66,7 +66,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     const bel_run_config *config = &estimator->config;
     if (config->elastic_rescale) {
         add(settings, BEL_SETTING_ELASTIC,
-            BEL_SETTING_LINEAR); // then replicas may change, by that rule
+            BEL_SETTING_LINEAR); // replicas may change by that rule
     } else {
         add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
     }
@@ -81,7 +81,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->average == BEL_AVERAGE_REPLICAS) add(settings, BEL_SETTING_AVERAGE, "replicas");
     if (config->average == BEL_AVERAGE_SUM) add(settings, BEL_SETTING_AVERAGE, "sum");
     if (config->scale_learning_rate != BEL_SCALE_NONE) {
-        add(settings, BEL_SETTING_RATE_SCALE, BEL_SETTING_LINEAR); // of BEL_SETTING_REPLICAS
+        add(settings, BEL_SETTING_RATE_SCALE, BEL_SETTING_LINEAR); // scaled by BEL_SETTING_REPLICAS
     }
     if (config->drop_remainder) add(settings, BEL_SETTING_REMAINDER, "true");
     if (config->precision == BEL_PRECISION_BF16) add(settings, BEL_SETTING_PRECISION, "bf16");
@@ -100,8 +100,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         bel_optimizers_describe(&built->optimizers[f], take_setting, &of);
     }
     for (int i = 0; i < estimator->param_count; i++) {
-        // "param.": a parameter may have the name of another setting. Whole, however long: what is
-        // cut would compare as equal.
+        // "param.": a parameter may have the name of another setting. The text is never truncated,
+        // as truncated texts could compare equal.
         char *name = bel_strf("param.%s", estimator->params[i].name);
         add_text(settings, name, estimator->params[i].value);
         bel_free(name);
@@ -195,7 +195,7 @@ void bel_settings_deinit(bel_settings *settings)
     *settings = (bel_settings){0};
 }
 
-// The epochs are part of the input's fingerprint.
+// The epochs are part of the input's fingerprint, and so not compared.
 static bool is_compared(const char *name)
 {
     return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0 &&

@@ -1,5 +1,5 @@
-// What determines the bits of a run, as names and texts: kept in every checkpoint, compared on
-// resume.
+// Settings that determine the bits of a run, as names and texts: stored in every checkpoint,
+// compared on resume.
 #ifndef BELFRY_ESTIMATOR_SETTINGS_H
 #define BELFRY_ESTIMATOR_SETTINGS_H
 
@@ -16,19 +16,19 @@ typedef struct bel_settings {
     size_t name_capacity, value_capacity;
 } bel_settings;
 
-// Seed, replicas, batch size, input and its columns, layout, optimizer, model parameters,
+// Collects seed, replicas, batch size, input and its columns, layout, optimizer, model parameters,
 // arithmetic.
 void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout);
 void bel_settings_deinit(bel_settings *settings);
 
-// Adds the settings of a run that leave the bits as they are, by the names of the command's flags
-// or else of bel_run_config. For people: no checkpoint keeps them.
+// Adds the settings of a run that do not change the bits, by the names of the command's flags or
+// else of bel_run_config. They are for people: no checkpoint stores them.
 void bel_settings_gather_others(bel_settings *settings, const bel_estimator *estimator);
 
-// FAILED_PRECONDITION when the checkpoint was made with other settings: lists each with both
-// values. A training of this input that is only longer is none with other settings: how it is
-// longer is added to `longer` (NULL: nothing is), with semicolons between.
+// Compares with the checkpoint's settings. FAILED_PRECONDITION: settings differ; the message lists
+// each with both values. Differences of a training of this input that is only longer are no error:
+// they are appended to `longer` (NULL: discarded), with semicolons between them.
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
                                  const bel_ckpt_reader *reader, bel_str *longer) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
-// Summaries of a training graph: scalars go with the step statistics of all replicas, histograms
-// and images are observed of replica 0 (observer.h), so that nothing large travels. The room for
-// series in the statistics is shared with metrics of training; hence the bound on scalars.
+// Summaries of a training graph. Scalars are in the step statistics of all replicas. Histograms and
+// images are observed only on replica 0 (observer.h), so that nothing large is sent. Series in the
+// statistics share their room with metrics of training, which bounds the scalars.
 #include "belfry/estimator.h"
 #include "estimator/metrics.h"
 #include "estimator/model.h"
@@ -57,8 +57,8 @@ void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec, con
         (bel_summary){.name = name, .kind = BEL_SUMMARY_IMAGE, .value = value, .most = most});
 }
 
-// [classes, classes] with ones on the diagonal: its rows stand for classes, and gathering one ends
-// the step where there is no such class, which a one-hot row would pass over.
+// [classes, classes] with ones on the diagonal. Its rows represent classes, and a gather fails the
+// step for an invalid class, which a one-hot row would ignore.
 static bel_value *identity(bel_graph *g, int64_t classes)
 {
     float ones[BEL_MOST_CONFUSED * BEL_MOST_CONFUSED] = {0};
@@ -68,7 +68,7 @@ static bel_value *identity(bel_graph *g, int64_t classes)
     return bel_constant(g, &tensor);
 }
 
-// Counts [label][predicted] of a batch: the one transposed times the other.
+// Counts [label][predicted] of a batch: the product of one matrix, transposed, with the other.
 void bel_summary_confusion(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
                            bel_value *predicted, int64_t classes)
 {

@@ -1,6 +1,6 @@
-// From an estimator and its training input to what workers and shards need: the input, the graph
-// with its gradients, the parameter space. What cannot be trained, or cannot fit, is reported
-// before anything is laid out or started (trainable_check.c).
+// Builds the parts for workers and shards from an estimator and its training input: the input, the
+// graph with its gradients, the parameter space. A model that cannot be trained, or does not fit,
+// is reported before anything is laid out or started (trainable_check.c).
 #include "estimator/trainable.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "estimator/trainable_inner.h"
 #include "ps/layout/row_buffer.h"
 
-// What was trained already binds the columns; in a new run the file does.
+// An earlier training binds the columns; in a new run the file does.
 static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)
 {
     char *columns;
@@ -24,7 +24,7 @@ static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *s
     return status;
 }
 
-// What a state variable is assigned in a step of the function; NULL: nothing.
+// The assignment to a state variable in a step of the function; NULL: none.
 static bel_value *assigned_in(const bel_trainable *t, int function, size_t variable)
 {
     const bel_built_function *f = &t->built->functions[function];
@@ -37,13 +37,13 @@ static bel_value *bound(bel_graph *g, bel_value *gradient, bel_value *norm, doub
     return bel_mul(g, gradient, bel_div(g, most, bel_max(g, norm, most)));
 }
 
-// Bounds the gradients of this replica: elements, then norms, as shards do with the average.
+// Bounds the gradients of this replica: elements, then norms, like shards do for the average.
 static void clip_reports(const bel_trainable *t, int function, bel_value *const *variables,
                          bel_value **reports)
 {
     bel_graph *g = t->built->graph;
     const bel_optimizers *optimizers = &t->built->optimizers[function];
-    bel_value *all = NULL; // the sum of squares of all of them
+    bel_value *all = NULL; // sum of squares of all gradients
     for (size_t v = 0; v < g->variable_count; v++) {
         if (variables[v] == NULL || reports[v] == NULL) continue;
         const bel_optimizer *own = bel_optimizers_find(optimizers, g->variables[v].name);
@@ -62,8 +62,8 @@ static void clip_reports(const bel_trainable *t, int function, bel_value *const 
             reports[v] = bound(g, reports[v], norm, limit);
 }
 
-// Adds the gradients of a function's loss by the trainable variables that it names to the graph;
-// state variables report what they are assigned.
+// Adds the gradients of a function's loss with respect to the trainable variables that it names to
+// the graph. State variables report their assignments.
 static void add_bel_trainable_reports(bel_trainable *t, int function)
 {
     bel_graph *graph = t->built->graph;
@@ -103,7 +103,7 @@ static bel_status *add_reports(bel_trainable *t)
     return bel_graph_check(graph);
 }
 
-// By bit: the step functions that leave a table as it is. The model function updates all.
+// Bit mask of the step functions that do not change a table. The model function updates all.
 static uint32_t table_kept_by(const bel_trainable *t, int index)
 {
     const bel_graph *graph = t->built->graph;
@@ -119,7 +119,7 @@ static uint32_t table_kept_by(const bel_trainable *t, int index)
     return kept;
 }
 
-// `ids`: of all lookups in the table, for a full batch.
+// `ids` counts those of all lookups in the table, for a full batch.
 static void add_table(bel_trainable *t, int index)
 {
     const bel_graph *graph = t->built->graph;
@@ -135,7 +135,7 @@ static void add_table(bel_trainable *t, int index)
     bel_layout_add_table(t->layout, &table);
 }
 
-// By bit: the step functions that leave a variable as it is. The only one of a job updates all.
+// Bit mask of the step functions that do not change a variable. A job's only function updates all.
 static uint32_t kept_by(const bel_trainable *t, size_t variable)
 {
     uint32_t kept = 0;
@@ -144,9 +144,9 @@ static uint32_t kept_by(const bel_trainable *t, size_t variable)
     return kept;
 }
 
-// True for what no step changes: a state variable that is never assigned, or what none of the step
-// functions names and has a gradient of. The model function updates all. Values of replicas keep
-// their kind, which says what they are.
+// Whether no step changes the variable: a state variable that is never assigned, or one that no
+// step function names and has a gradient of. The model function updates all. Values of replicas
+// keep their kind, which describes them.
 static bool stays(const bel_trainable *t, size_t variable)
 {
     const bel_graph_variable *v = &t->built->graph->variables[variable];
@@ -159,7 +159,7 @@ static bool stays(const bel_trainable *t, size_t variable)
     return true;
 }
 
-// Variables keep their order, so graph and layout number them alike.
+// Makes the layout. Variables keep their order, so graph and layout number them alike.
 static void make_layout(bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -188,7 +188,7 @@ void bel_trainable_series_values(const bel_trainable *t, const double *sums,
     for (int i = 0; i < t->series_count; i++) {
         double weight = sums[2 * i + 1], mean = weight != 0 ? sums[2 * i] / weight : 0;
         bool root = t->series[i].kind == BEL_METRIC_ROOT_MEAN;
-        bool others = weight == 0 && t->built->function_count > 1; // not of this step's function
+        bool others = weight == 0 && t->built->function_count > 1; // another step's function has it
         out_values[i] = (bel_step_value){t->series[i].name, others ? NAN
                                                             : root ? sqrt(mean)
                                                                    : mean};
@@ -211,13 +211,13 @@ static bel_status *check_series_room(const bel_trainable *t)
                    BEL_MAX_SERIES);
 }
 
-// Summaries, and metrics where they are asked for in training. An area under a curve, or a metric
-// of the program's own, has no sum of two numbers and is one of evaluations.
+// Lists summaries, and metrics if requested in training. An area under a curve, or a program's
+// metric, is not a quotient of two sums and belongs to evaluations.
 static bel_status *list_series(bel_trainable *t, int function)
 {
     const bel_estimator_spec *spec = &t->built->functions[function].spec;
     const char *loss_name = t->built->functions[function].loss_name;
-    if (t->built->function_count > 1) { // the loss of a step is now one function's, now another's
+    if (t->built->function_count > 1) { // the step's loss alternates between functions
         BEL_TRY(check_series_room(t));
         add_series(t, function, loss_name, BEL_METRIC_MEAN, spec->loss, NULL);
     }
@@ -253,7 +253,7 @@ static void take_observed(void *context, int64_t step, const bel_tensor *values)
     bel_observer_take(context, step, values);
 }
 
-// Of all step functions: they are computed beside the step, whichever it is.
+// Lists observed summaries of all step functions: any step computes them.
 static bel_status *list_observed(bel_trainable *t)
 {
     const bel_run_config *config = &t->estimator->config;
@@ -305,8 +305,8 @@ static bel_status *after_step(void *context, int64_t step, const double *stats)
     return bel_hooks_after_worker(&t->hooks, &hook, &report);
 }
 
-// Where the values that a function returns lie among the returned numbers. Functions use the same
-// places, as each step is one function's.
+// Computes the places of a function's return values among the returned numbers. Functions share the
+// places, as each step belongs to one function.
 static bel_status *place_returns(bel_trainable *t, int function)
 {
     const bel_estimator_spec *spec = &t->built->functions[function].spec;
@@ -353,8 +353,8 @@ static void make_models(bel_trainable *t)
     }
 }
 
-// The steps from settings to a trainable; what was made before an error stays for
-// bel_trainable_deinit.
+// Builds a trainable from settings. After an error bel_trainable_deinit frees the parts that were
+// made.
 static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
 {
     const bel_estimator *estimator = t->estimator;

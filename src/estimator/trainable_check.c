@@ -1,6 +1,6 @@
-// What cannot be trained, by the graph and the settings of the run: said before anything is laid
-// out, and with the name of what has to be changed. What settings ask of each other without a model
-// is bel_run_config_check's.
+// Checks of a model for training, by the graph and the settings of the run. They run before
+// anything is laid out, and their errors name the change to make. bel_run_config_check compares
+// settings without a model.
 #include "estimator/trainable_inner.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "ps/layout/row_buffer.h"
 
-// Each pattern of a function must match a trainable variable, as a misspelt one would be without
-// effect.
+// Checks that each pattern of a function matches a trainable variable, as a misspelt one would have
+// no effect.
 static bel_status *check_names(const bel_trainable *t, const bel_built_function *function)
 {
     const bel_graph *graph = t->built->graph;
@@ -38,7 +38,7 @@ static bel_status *check_names(const bel_trainable *t, const bel_built_function 
     return NULL;
 }
 
-// Of several step functions each must update something.
+// Checks that each of several step functions updates something.
 static bel_status *check_functions(const bel_trainable *t)
 {
     const bel_built *built = t->built;
@@ -60,16 +60,16 @@ static bel_status *check_functions(const bel_trainable *t)
     return NULL;
 }
 
-// Parameters take, beside each other: two buffers, a snapshot, slots and averages with their
-// snapshot, and a gradient range for each replica. What cannot fit is reported before anything is
-// laid out.
+// Checks the memory. Parameters need simultaneously: two buffers, a snapshot, slots and averages
+// with their snapshot, and a gradient range for each replica. Models that do not fit are reported
+// before anything is laid out.
 static bel_status *check_memory(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     double parameters = 0;
     for (size_t v = 0; v < graph->variable_count; v++)
         parameters += (double)bel_shape_elements(&graph->variables[v].value->spec.shape);
-    int kept = 0; // by the function that keeps most
+    int kept = 0; // maximum over the functions
     for (int f = 0; f < t->built->function_count; f++) {
         int own = bel_optimizers_kept(&t->built->optimizers[f]);
         if (own > kept) kept = own;
@@ -83,7 +83,7 @@ static bel_status *check_memory(const bel_trainable *t)
     const bel_run_config *config = &t->estimator->config;
     bool alone = !t->estimator->in_job && config->worker_count == 1 && graph->table_count == 0;
     bool there = alone && bel_estimator_wants_cards(config) &&
-                 config->update_device == BEL_DEVICE_AUTO; // as it may be, for all that is known
+                 config->update_device == BEL_DEVICE_AUTO; // the hint may apply
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "%.0f parameters need %.1f GiB with optimizer and gradients (%.0f copies), but "
                    "this machine has %.1f GiB%s",
@@ -91,7 +91,7 @@ static bel_status *check_memory(const bel_trainable *t)
                    there ? "; hint: update_device cuda, where GPUs have room for most of it" : "");
 }
 
-// Every pattern of a function's optimizers must meet a trainable variable or a table.
+// Checks that every pattern of a function's optimizers matches a trainable variable or a table.
 static bel_status *check_patterns_of(const bel_trainable *t, int function)
 {
     const bel_graph *graph = t->built->graph;
@@ -119,7 +119,7 @@ static bel_status *check_patterns(const bel_trainable *t)
     return NULL;
 }
 
-// What tables cannot do is reported before anything is laid out.
+// Reports unsupported uses of tables before anything is laid out.
 bel_status *bel_trainable_check_tables(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -129,7 +129,7 @@ bel_status *bel_trainable_check_tables(const bel_trainable *t)
         each = each || t->built->optimizers[f].main.clip_each_replica;
     if (each) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "table \"%s\": clip_each_replica is for dense variables alone",
+                       "table \"%s\": clip_each_replica is only for dense variables",
                        graph->tables[0].name);
     }
     size_t batch = (size_t)bel_input_batch_size(t->input), all = 0, ids;
@@ -151,7 +151,7 @@ bel_status *bel_trainable_check_tables(const bel_trainable *t)
     return NULL;
 }
 
-// Whether `value` is made of what replicas exchange.
+// Whether `value` depends on values that replicas exchange.
 static bool is_exchanged(const bel_graph *graph, bel_value *value)
 {
     int *exchange_of = bel_xcalloc(graph->collective_count, sizeof *exchange_of);
@@ -168,15 +168,15 @@ static bel_status *check_observed(const bel_trainable *t, const bel_estimator_sp
         if (summary->kind == BEL_SUMMARY_SCALAR) continue;
         if (!is_exchanged(t->built->graph, summary->value)) continue;
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "summary \"%s\": histograms and images are computed by a replica alone, but "
+                       "summary \"%s\": histograms and images are computed by one replica, but "
                        "this one is made of what replicas exchange (%s)",
                        summary->name, first);
     }
     return NULL;
 }
 
-// Who can exchange values within a step is known before anything is laid out; where a replica is
-// alone, its graph has no collectives.
+// Checks before the layout that replicas can exchange values within a step. A single replica's
+// graph has no collectives.
 static bel_status *check_collectives(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -185,9 +185,8 @@ static bel_status *check_collectives(const bel_trainable *t)
     const char *why = NULL;
     (void)bel_graph_collective_text(graph, 0, first);
     if (t->counting.kind == BEL_COUNTING_BACKUPS) {
-        why =
-            "with backups (replicas_to_aggregate below the number of workers) nobody knows before "
-            "the end of a step who takes part in it";
+        why = "with backups (replicas_to_aggregate below the number of workers) the replicas of a "
+              "step are known only at its end";
     } else if (t->estimator->config.executor == BEL_EXECUTOR_ASYNC) {
         why = "the asynchronous executor does not stop for it: use executor sync";
     }
@@ -200,7 +199,7 @@ static bel_status *check_collectives(const bel_trainable *t)
     return NULL;
 }
 
-// A scale of the model's own beside that by the number of replicas: one of the two was forgotten.
+// Refuses a model's scale beside that by the number of replicas: one of the two was overlooked.
 static bel_status *check_scale(const bel_trainable *t)
 {
     const bel_built *built = t->built;
@@ -224,7 +223,7 @@ static bel_status *check_replicas(const bel_trainable *t)
     for (size_t v = 0; why != NULL && v < graph->variable_count; v++) {
         if (!bel_variable_is_kept_by_replica(graph->variables[v].kind)) continue;
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "variable \"%s\": each replica of a step has a value of its own: %s",
+                       "variable \"%s\": each replica of a step has a separate value: %s",
                        graph->variables[v].name, why);
     }
     return NULL;

@@ -1,6 +1,6 @@
-// Where the parameters of a training are updated: on the cards that its towers are on, or in the
-// memory of the process. What hinders the first follows from the settings and the model; whether
-// there is room is seen when all of it is there.
+// Place of the parameter updates of a training: on the GPUs of its towers, or in the memory of the
+// process. The settings and the model determine whether GPUs can update; the room is checked when
+// everything is allocated.
 #include "base/alloc.h"
 #include "base/number.h"
 #include "cuda/updater.h"
@@ -9,7 +9,7 @@
 
 _Static_assert(BEL_UPDATER_REPLICAS == 64, "as the text of a hindrance says");
 
-// Why cards cannot update the parameters of a training; NULL: they can, if all towers are on some.
+// Why GPUs cannot update the parameters of a training. NULL: they can, if all towers are on GPUs.
 static const char *hindrance_of(const bel_trainable *t)
 {
     const bel_run_config *config = &t->estimator->config;
@@ -23,7 +23,7 @@ static const char *hindrance_of(const bel_trainable *t)
     if (t->estimator->replica_count > BEL_UPDATER_REPLICAS)
         return "there are more than 64 replicas";
     for (int v = 0; v < layout->variable_count; v++)
-        if (layout->variables[v].own_elements > 0) return "replicas have values of their own";
+        if (layout->variables[v].own_elements > 0) return "replicas have separate values";
     return NULL;
 }
 
@@ -62,8 +62,7 @@ bel_status *bel_trainable_arena_bytes(const bel_trainable *t, const bel_program_
     return status;
 }
 
-// The devices of worker 0's towers, as it will choose them: they follow from the settings. Free
-// with bel_free.
+// The devices of worker 0's towers, which follow from the settings. Free with bel_free.
 static bel_status *choose_devices(const bel_trainable *t, bel_device ***out_devices)
 {
     int towers = bel_estimator_towers(t->estimator, 0);
@@ -96,7 +95,7 @@ bel_status *bel_trainable_create_updater(const bel_trainable *t, bel_updater **o
     return status;
 }
 
-// `towers` of the training are on the card.
+// Checks the room of a GPU that has `towers` of the training.
 static bel_status *check_room_of(const bel_trainable *t, bel_device *device, int towers)
 {
     bel_program_options options = bel_estimator_program_options(t->estimator);
@@ -105,7 +104,7 @@ static bel_status *check_room_of(const bel_trainable *t, bel_device *device, int
     options.device = device;
     options.on_device = true;
     BEL_TRY(bel_trainable_arena_bytes(t, &options, &step));
-    if (!device->ops->look(device, &use)) return NULL; // nobody knows
+    if (!device->ops->look(device, &use)) return NULL; // unknown
     size_t limit = atomic_load(&device->memory_limit), room = use.free;
     if (limit > 0) {
         size_t left = limit > use.taken ? limit - use.taken : 0;
@@ -129,7 +128,7 @@ bel_status *bel_trainable_check_room(const bel_trainable *t)
     bel_status *status = NULL;
     BEL_TRY(choose_devices(t, &devices));
     for (int i = 0; i < towers && status == NULL; i++) {
-        int same = 0, before = 0; // towers on this card, and those of them that come before
+        int same = 0, before = 0; // towers on this GPU, and the earlier ones of these
         for (int j = 0; j < towers; j++) {
             same += devices[j] == devices[i];
             before += j < i && devices[j] == devices[i];

@@ -1,7 +1,7 @@
 // Features of a sound: frames under a window, their power spectrum, mel bands, logarithm, cosine
-// transform, slopes. Everything that depends on options alone is computed at creation; a call of
-// bel_audio_compute takes scratch memory of its own, so that any number of threads may share one
-// object. Frames go through in groups of BEL_FFT_LANES, of which the last may be partly empty; a
+// transform, slopes. Values that depend only on options are computed at creation. A call of
+// bel_audio_compute allocates separate scratch memory, so any number of threads may share one
+// object. Frames are processed in groups of BEL_FFT_LANES, of which the last may be partly empty. A
 // frame's numbers do not depend on its group.
 #include "features/audio.h"
 
@@ -47,7 +47,7 @@ static void fill_defaults(bel_audio_options *options)
         options->mfcc_count = options->mel_count < 13 ? options->mel_count : 13;
 }
 
-// What does not depend on the frame's samples.
+// Checks the options that do not depend on a frame's samples.
 static bel_status *check_numbers(const bel_audio_options *o)
 {
     if (o->sample_rate < 1 || o->sample_rate > MAX_RATE) {
@@ -89,7 +89,7 @@ static bel_status *check_numbers(const bel_audio_options *o)
     return NULL;
 }
 
-// Frame, hop and the size of the transform.
+// Sets frame, hop and the size of the transform.
 static bel_status *set_frames(bel_audio *audio)
 {
     bel_audio_options *o = &audio->options;
@@ -191,7 +191,7 @@ int64_t bel_audio_frame_count(const bel_audio *audio, int64_t sample_count)
 
 // Scratch memory of one call.
 typedef struct frame_group {
-    float *frames; // [fft_size, lanes]: zeros behind the frame and in empty lanes
+    float *frames; // [fft_size, lanes]: zeros after the frame and in empty lanes
     float *fft;
     float *power;  // [bins, lanes]
     double *bands; // [mel_count, lanes]: logarithms
@@ -214,7 +214,7 @@ static void group_deinit(frame_group *group)
     bel_free(group->bands);
 }
 
-// Windowed samples of frame `number` into a lane; zeros where the sound has ended.
+// Loads windowed samples of frame `number` into a lane, with zeros after the end of the sound.
 static void load_frame(const bel_audio *audio, const float *samples, int64_t sample_count,
                        int64_t number, float *lane)
 {
@@ -244,7 +244,7 @@ static void compute_bands(const bel_audio *audio, const float *power, double *ou
     }
 }
 
-// The numbers of one lane, without slopes.
+// Stores the numbers of one lane, without slopes.
 static void store_lane(const bel_audio *audio, const frame_group *group, int lane, float *out)
 {
     int64_t bands = audio->bank.band_count;

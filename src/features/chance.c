@@ -1,6 +1,6 @@
-// Random numbers of a record: Philox, keyed by seed and index, counted by epoch and number, so that
-// who reads a record, when, and in which batch do not enter (base/rng.h). There is no state: an
-// epoch that is read again, after a kill perhaps, has the same numbers.
+// Random numbers of a record: Philox, keyed by seed and index, counted by epoch and number. They do
+// not depend on which process reads a record, when, or in which batch (base/rng.h). They need no
+// state: an epoch that is read again, perhaps after a kill, has the same numbers.
 #include "base/rng.h"
 #include "belfry/features.h"
 

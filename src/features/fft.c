@@ -1,10 +1,10 @@
-// The discrete Fourier transform of real frames: as complex numbers of half the size, by Stockham's
-// radix-2 passes (which need no bit reversal), then split into the spectra of the even and the odd
-// numbers (Press et al., section 12.3). Own code, because what comes out enters batches: Debian's
-// kissfft is compiled with fused multiply-adds on aarch64 and without on x86-64, and takes its
-// twiddles from the C library, so its last bits differ (docs/features.md). Here each number is made
-// of single operations in one order; eight frames lie side by side, so that compilers make vectors
-// of them without changing that order.
+// Discrete Fourier transform of real frames. They are transformed as complex numbers of half the
+// size, by Stockham's radix-2 passes, which need no bit reversal. The result is split into the
+// spectra of the even and the odd numbers (Press et al., section 12.3). Belfry implements it
+// because the results enter batches: Debian's kissfft is compiled with fused multiply-adds on
+// aarch64 and without on x86-64, and takes its twiddles from the C library, so its last bits differ
+// (docs/features.md). Here each number results from single operations in one order. Eight frames
+// are side by side, so that compilers vectorise across them without changing that order.
 //
 // The pass with stride s over blocks of n: for p < n / 2, q < s
 //
@@ -75,7 +75,7 @@ static inline void butterfly(const float *restrict a, const float *restrict b, t
     }
 }
 
-// The result lies in the array that is returned, one of the two.
+// Returns the one of the two arrays that has the result.
 static const float *transform(const bel_fft *fft, float *x, float *y)
 {
     int64_t stride = 1;
@@ -94,8 +94,8 @@ static const float *transform(const bel_fft *fft, float *x, float *y)
     return x;
 }
 
-// X_k = E_k + w_k O_k, with E and O, the spectra of even and odd numbers, from Z_k and the
-// conjugate of Z_(half - k).
+// Computes |X_k|² with X_k = E_k + w_k O_k. E and O, the spectra of even and odd numbers, follow
+// from Z_k and the conjugate of Z_(half - k).
 static inline void split_power(const float *restrict z, const float *restrict mirror, twiddle w,
                                float *restrict power)
 {
@@ -111,7 +111,7 @@ static inline void split_power(const float *restrict z, const float *restrict mi
 void bel_fft_power(const bel_fft *fft, const float *frames, float *scratch, float *power)
 {
     int64_t half = fft->half;
-    // Numbers 2k and 2k + 1 are the parts of complex number k: they lie so already.
+    // Numbers 2k and 2k + 1 are the parts of complex number k, so the layout already fits.
     memcpy(scratch, frames, (size_t)(half * 2 * L) * sizeof *scratch);
     const float *z = transform(fft, scratch, scratch + half * 2 * L);
     for (int64_t k = 0; k <= half; k++) {

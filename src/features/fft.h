@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-// Frames that one call transforms. All arrays are [numbers, BEL_FFT_LANES]: number i of every
-// frame, then number i + 1.
+// Number of frames that one call transforms. All arrays are [numbers, BEL_FFT_LANES]: number i of
+// every frame, then number i + 1.
 enum { BEL_FFT_LANES = 8 };
 
 // Tables for one size. Immutable, so thread-safe.
@@ -15,11 +15,11 @@ typedef struct bel_fft bel_fft;
 bel_fft *bel_fft_create(int64_t size);
 void bel_fft_destroy(bel_fft *fft); // accepts NULL
 
-// Floats of scratch memory that bel_fft_power needs.
+// Size in floats of the scratch memory of bel_fft_power.
 int64_t bel_fft_scratch(const bel_fft *fft);
 
-// |X_k|² for k = 0 … size / 2 of frames [size, lanes] -> power [size / 2 + 1, lanes]. A frame's
-// numbers do not depend on what is in the other lanes.
+// Computes |X_k|² for k = 0 … size / 2 of frames [size, lanes] -> power [size / 2 + 1, lanes]. A
+// frame's numbers do not depend on the other lanes.
 void bel_fft_power(const bel_fft *fft, const float *frames, float *scratch, float *power);
 
 #endif

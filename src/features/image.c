@@ -1,6 +1,6 @@
-// What is done with the pixels of an image, one by one. All of it is integer arithmetic, but for
+// Operations on the pixels of an image, one by one. All are integer arithmetic, except
 // bel_image_rotate, which is plain sums and products of doubles, and bel_image_normalise, which
-// looks numbers up that were computed once for each of the 256 values.
+// uses a precomputed table of the 256 values.
 #include "features/image.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ bel_status *bel_image_crop(const bel_image *image, int64_t top, int64_t left, in
     }
     bel_image out = bel_image_make(height, width, image->channels);
     memset(out.pixels, 0, (size_t)(height * width * image->channels));
-    // Columns of the window that lie in the image.
+    // columns of the window inside the image
     int64_t first = left < 0 ? -left : 0;
     int64_t end = image->width - left < width ? image->width - left : width;
     for (int64_t y = 0; y < height && first < end; y++) {
@@ -96,7 +96,7 @@ static inline void copy_pixel(uint8_t *to, const uint8_t *from, int64_t channels
         to[c] = from[c];
 }
 
-// `channels` is a constant where this is called, so that a pixel is no call of memcpy.
+// Callers pass a constant `channels`, so that a pixel is no call of memcpy.
 static inline void flip_rows(bel_image *image, int64_t channels)
 {
     for (int64_t y = 0; y < image->height; y++) {
@@ -130,7 +130,7 @@ bel_status *bel_image_turn(const bel_image *image, int64_t quarters, bel_image *
     uint8_t *to = out.pixels;
     for (int64_t y = 0; y < out.height; y++) {
         for (int64_t x = 0; x < out.width; x++, to += image->channels) {
-            int64_t row = y, column = x; // where this pixel was before
+            int64_t row = y, column = x; // this pixel's place before
             if (turns == 1) row = x, column = width - 1 - y;
             if (turns == 2) row = height - 1 - y, column = width - 1 - x;
             if (turns == 3) row = height - 1 - x, column = y;
@@ -142,7 +142,7 @@ bel_status *bel_image_turn(const bel_image *image, int64_t quarters, bel_image *
     return NULL;
 }
 
-// A channel of a pixel; black outside.
+// A channel of a pixel; black outside the image.
 static double value_at(const bel_image *image, int64_t y, int64_t x, int64_t c)
 {
     if (y < 0 || y >= image->height || x < 0 || x >= image->width) return 0;
@@ -161,7 +161,7 @@ bel_status *bel_image_rotate(const bel_image *image, double degrees, bel_image *
     uint8_t *to = out.pixels;
     for (int64_t y = 0; y < out.height; y++) {
         for (int64_t x = 0; x < out.width; x++) {
-            // Where the pixel comes from, with y downwards: its offset turned back.
+            // Source of the pixel, with y downwards: its offset turned back.
             double dx = (double)x - middle_x, dy = (double)y - middle_y;
             double from_x = middle_x + (cosine * dx - sine * dy);
             double from_y = middle_y + (sine * dx + cosine * dy);

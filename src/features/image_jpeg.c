@@ -1,12 +1,12 @@
 // JPEG through libjpeg-turbo; its types appear in no other file. Pixels are the same on every
-// processor: the integer DCT ("islow") and its halves and quarters, upsampling and the change of
-// colours have vector code that is held to the bits of the plain code (test_image_bits.c compares
-// them). Errors of the library leave by longjmp, so everything that must outlive one lies in
-// `reading`, and nothing between setjmp and the library's calls owns anything else.
+// processor. The integer DCT ("islow") with its scaled forms (1/2, 1/4), upsampling and colour
+// conversion have vector code that must match the bits of the plain code (test_image_bits.c
+// compares them). Errors of the library leave by longjmp. Everything that must survive one is
+// therefore in `reading`, and nothing between setjmp and the library's calls owns anything else.
 //
-// libjpeg goes on after damage with what it guesses. Such a warning is DATA_LOSS here, but for
-// those about bytes that nobody needs. Two more guards are for files made to harm: the size is
-// looked at before memory is taken for pixels, and a progressive file may have MAX_SCANS scans.
+// libjpeg continues after damage with guesses. Such a warning is DATA_LOSS here, except for those
+// about unused bytes. Two more guards are for malicious files: the size is checked before pixels
+// are allocated, and a progressive file may have at most MAX_SCANS scans.
 #include <setjmp.h>
 #include <stdio.h> // jpeglib.h needs it
 
@@ -27,7 +27,7 @@ typedef struct reading {
     char message[JMSG_LENGTH_MAX];
     const bel_image_request *request;
     bel_image image;    // pixels are NULL until the size is known
-    bel_status *status; // of what is found wrong here
+    bel_status *status; // errors found here
 } reading;
 
 static reading *reading_of(j_common_ptr jpeg)
@@ -67,7 +67,7 @@ static void watch(j_common_ptr jpeg)
     longjmp(r->escape, 1);
 }
 
-// The smallest size that is enough, of those that have a fast transform of their own.
+// Chooses the smallest sufficient size of those with a separate fast transform.
 static void choose_scale(reading *r)
 {
     const bel_image_request *request = r->request;
@@ -82,7 +82,7 @@ static void choose_scale(reading *r)
     }
 }
 
-// Four inks, kept as they are or, as Adobe does, upside down, in `row` -> red, green and blue.
+// Converts four inks in `row`, plain or, as Adobe does, inverted, to red, green and blue.
 static void convert_inks(const uint8_t *row, int64_t count, bool upside_down, uint8_t *out)
 {
     for (int64_t i = 0; i < count; i++, row += 4) {
@@ -94,7 +94,7 @@ static void convert_inks(const uint8_t *row, int64_t count, bool upside_down, ui
     }
 }
 
-// Everything that may leave by longjmp.
+// Makes all calls that may leave by longjmp.
 static void read_all(reading *r)
 {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
@@ -113,7 +113,7 @@ static void read_all(reading *r)
     (void)jpeg_start_decompress(jpeg);
     int64_t width = jpeg->output_width, channels = inks ? 3 : request->channels;
     r->image = bel_image_make(jpeg->output_height, width, channels);
-    // A row of inks in the library's own memory, which goes with it.
+    // A row of inks in the library's memory, which is freed with it.
     JSAMPARRAY ink_row = NULL;
     if (inks) {
         ink_row =

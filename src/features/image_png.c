@@ -1,7 +1,7 @@
-// PNG through libpng; its types appear in no other file. It checks the checksums of chunks and of
-// the packed data, which stb_image does not, and is what distributions keep safe. Decoding is
-// integer arithmetic throughout; no gamma is applied. Errors leave by longjmp, so everything that
-// must outlive one lies in `reading`.
+// PNG through libpng; its types appear in no other file. Unlike stb_image it checks the checksums
+// of chunks and of the packed data, and distributions maintain its security. Decoding is integer
+// arithmetic throughout; no gamma is applied. Errors leave by longjmp, so everything that must
+// survive one is in `reading`.
 #include <png.h>
 
 #include <string.h>
@@ -13,11 +13,11 @@ typedef struct reading {
     png_structp png;
     png_infop info;
     const bel_image_request *request;
-    size_t at;          // bytes that were read
-    char message[128];  // the library's
-    int passes;         // over all rows: more than one where they are interlaced
+    size_t at;          // bytes read
+    char message[128];  // the library's message
+    int passes;         // passes over all rows: above 1 if interlaced
     bel_image image;    // pixels are NULL until the size is known
-    bel_status *status; // of what is found wrong here
+    bel_status *status; // errors found here
 } reading;
 
 static void fail(png_structp png, png_const_charp message)
@@ -30,7 +30,7 @@ static void fail(png_structp png, png_const_charp message)
     png_longjmp(png, 1);
 }
 
-// Warnings are about chunks beside the picture, which are left out.
+// Ignores warnings: they are about auxiliary chunks, which are not used.
 static void ignore(png_structp png, png_const_charp message)
 {
     (void)png, (void)message;
@@ -44,7 +44,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t size)
     r->at += size;
 }
 
-// All kinds of pixels become 8 bits of grey, or of red, green and blue.
+// Converts all kinds of pixels to 8 bits of grey, or of red, green and blue.
 static void set_transforms(reading *r)
 {
     png_set_strip_16(r->png);
@@ -57,11 +57,11 @@ static void set_transforms(reading *r)
     png_read_update_info(r->png, r->info);
 }
 
-// Everything that may leave by longjmp.
+// Makes all calls that may leave by longjmp.
 static void read_all(reading *r)
 {
     png_set_read_fn(r->png, r, read_bytes);
-    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // looked at below
+    png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); // checked below
     png_read_info(r->png, r->info);
     int64_t height = png_get_image_height(r->png, r->info);
     int64_t width = png_get_image_width(r->png, r->info);

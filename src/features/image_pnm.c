@@ -1,7 +1,7 @@
-// Binary PGM and PPM: "P5" or "P6", width, height, the largest value, one white space, samples of
-// one byte, or of two with the high one first where the largest value is above 255. They are scaled
-// so that the largest becomes 255. stb_image reads them too, but neither scales nor notices that a
-// file is cut off.
+// Binary PGM and PPM: "P5" or "P6", width, height, the largest value, one white space, samples. A
+// sample has one byte, or two in big-endian order if the largest value is above 255. Samples are
+// scaled so that the largest becomes 255. stb_image reads such files too, but neither scales nor
+// detects a truncated file.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ static bool is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// Comments go from # to the end of the line.
+// Skips spaces and comments, which end with the line.
 static void skip_space(pnm_cursor *cursor)
 {
     while (cursor->at < cursor->end) {
@@ -31,7 +31,7 @@ static void skip_space(pnm_cursor *cursor)
     }
 }
 
-// A number of at most nine digits, or -1.
+// Reads a number of at most nine digits; -1: invalid.
 static int64_t read_number(pnm_cursor *cursor)
 {
     skip_space(cursor);
@@ -44,7 +44,8 @@ static int64_t read_number(pnm_cursor *cursor)
     return digits > 0 ? value : -1;
 }
 
-// Scales samples to bytes; the index of the first that is above the largest value, or the count.
+// Scales samples to bytes. Returns the index of the first one above the largest value, or the
+// count.
 static int64_t scale_samples(const uint8_t *from, int64_t count, uint32_t largest, uint8_t *to)
 {
     if (largest == 255) {
@@ -69,7 +70,7 @@ bel_status *bel_pnm_decode(const bel_image_request *request, bel_image *out_imag
     if (width < 0 || height < 0 || largest < 1 || largest > 65535 || cursor.at == cursor.end ||
         !is_space(*cursor.at)) {
         return BEL_ERR(BEL_DATA_LOSS,
-                       "%s: expected width, height and a largest value in 1..65535 behind P%d, got "
+                       "%s: expected width, height and a largest value in 1..65535 after P%d, got "
                        "another header",
                        request->name, channels == 3 ? 6 : 5);
     }

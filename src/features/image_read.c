@@ -1,6 +1,5 @@
-// Reading an image: the first bytes tell which decoder knows it, whatever the file is called. Kinds
-// that none knows are named where their first bytes say what they are, so that the error tells more
-// than that the file is not one of ours.
+// Image reading: the first bytes choose the decoder, whatever the file's name. If no decoder fits,
+// the error names the kind that the first bytes identify, where possible.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,9 +1,9 @@
-// Scaling an image: first down the columns, then along the rows, each by a list of weights for
-// every new row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area
-// of one colour keeps it and no sum leaves its range. Sums of the first pass are integers below
-// 2^22, which a float holds exactly; those of the second are floats in the order of the columns,
-// three colours side by side. Only what the wanted part needs is computed, and it has the same bits
-// as in the whole.
+// Image scaling: first down the columns, then along the rows, with a list of weights for every new
+// row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area of one
+// colour keeps it and no sum overflows. Sums of the first pass are integers below 2^22, which a
+// float holds exactly. Those of the second are floats in the order of the columns, three colours
+// side by side. Only the inputs of the wanted part are computed, and its bits are those of the
+// whole image.
 #include "features/image.h"
 
 #include <math.h>
@@ -13,15 +13,15 @@
 
 enum { WEIGHT_BITS = 14 };
 
-// For each wanted place along one axis: which old ones count, and how much.
+// Weights along one axis: for each wanted place, the old places that contribute, and how much.
 typedef struct axis_weights {
     int64_t count;
     int64_t taps;   // weights kept for each place
     int64_t *first; // [count]: the first old place
-    int64_t *used;  // [count]: how many count, at most `taps`
+    int64_t *used;  // [count]: number of contributing places, at most `taps`
     int64_t most_used;
     int16_t *weights; // [count, taps], with a sum of 2^WEIGHT_BITS for each place
-    float *parts;     // the same over 2^(2 · WEIGHT_BITS): what takes sums back to pixels
+    float *parts;     // the same over 2^(2 · WEIGHT_BITS), to scale sums back to pixels
 } axis_weights;
 
 static void axis_deinit(axis_weights *axis)
@@ -33,7 +33,7 @@ static void axis_deinit(axis_weights *axis)
 }
 
 // Rounds weights that sum to `sum` to integers that sum to 2^WEIGHT_BITS: each to its nearest, and
-// the largest takes what is then missing.
+// the largest absorbs the difference.
 static void round_weights(const double *weights, int64_t count, double sum, int16_t *out)
 {
     int32_t left = 1 << WEIGHT_BITS;
@@ -46,7 +46,7 @@ static void round_weights(const double *weights, int64_t count, double sum, int1
     out[largest] = (int16_t)(out[largest] + left);
 }
 
-// A triangle as wide as a new place, or as an old one where these are wider, around its middle.
+// Fills in a triangle around `middle`, as wide as a new place or an old one, whichever is wider.
 static void fill_bilinear(axis_weights *axis, int64_t i, double middle, double reach, int64_t begin,
                           int64_t end, double *weights)
 {
@@ -65,7 +65,7 @@ static void fill_bilinear(axis_weights *axis, int64_t i, double middle, double r
     round_weights(weights, behind - first, sum, axis->weights + i * axis->taps);
 }
 
-// Old places begin … begin + old - 1 become `size` new ones, of which `count` from `part` on are
+// Maps old places begin … begin + old - 1 to `size` new ones, of which `count` from `part` on are
 // wanted.
 static axis_weights axis_make(int64_t begin, int64_t old, int64_t size, int64_t part, int64_t count,
                               bel_image_filter filter)
@@ -97,10 +97,10 @@ static axis_weights axis_make(int64_t begin, int64_t old, int64_t size, int64_t 
     return axis;
 }
 
-enum { ROWS = 4 }; // old rows that one go over a new one takes
+enum { ROWS = 4 }; // old rows that one pass over a new row adds
 
-// sums[x] = Σ_k weights[k] · rows[k][x], added to what is there unless it is the first go. Products
-// of 16-bit numbers with a 32-bit result, which every vector unit has.
+// Adds Σ_k weights[k] · rows[k][x] to sums[x], or sets it in the first pass. Products are of 16-bit
+// numbers with a 32-bit result, which every vector unit has.
 static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weights[ROWS],
                             int64_t count, bool first, float *restrict sums)
 {
@@ -114,8 +114,8 @@ static inline void add_rows(const uint8_t *const rows[ROWS], const int16_t weigh
     }
 }
 
-// One new row over `count` old numbers, as weighted sums of old rows that lie `stride` apart. Where
-// fewer rows than a go takes are left, the last one stands in with weights of 0.
+// Computes one new row over `count` old numbers, as weighted sums of old rows that are `stride`
+// apart. If fewer rows than a pass are left, the last one fills up with weights of 0.
 static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights, int64_t taps,
                      int64_t count, float *restrict sums)
 {
@@ -135,11 +135,11 @@ static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights
     }
 }
 
-// A pixel: three colours, and whatever comes behind them.
+// A pixel: three colours, and an unused fourth number.
 typedef float pixel_floats __attribute__((vector_size(16)));
 typedef int32_t pixel_ints __attribute__((vector_size(16)));
 
-// `taps` is a constant where this is called for few of them, so that they are no loop.
+// Callers pass a constant `taps` if it is small, so that the loop is unrolled.
 static inline void mix_colours(const axis_weights *axis, const float *sums, int64_t origin,
                                int64_t taps, uint8_t *out)
 {
@@ -159,7 +159,8 @@ static inline void mix_colours(const axis_weights *axis, const float *sums, int6
     }
 }
 
-// New pixels of one row from the sums of old ones, of which the first belongs to place `origin`.
+// Computes new pixels of one row from the sums of old ones, of which the first belongs to place
+// `origin`.
 static void mix_columns(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
 {
     switch (axis->most_used) {
@@ -170,7 +171,7 @@ static void mix_columns(const axis_weights *axis, const float *sums, int64_t ori
     }
 }
 
-// The same of grey pixels.
+// The same for grey pixels.
 static void mix_grey(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++) {
@@ -190,11 +191,11 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
         axis_make(s->top, s->window_height, s->height, s->part_top, s->part_height, s->filter);
     axis_weights across =
         axis_make(s->left, s->window_width, s->width, s->part_left, s->part_width, s->filter);
-    // Old columns that any of the wanted new ones needs.
+    // Old columns that the wanted new ones need.
     int64_t origin = across.first[0], last = across.count - 1;
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
-    // Zeros behind it: every new pixel looks at as many old ones, some with weights of 0, as a loop
-    // of one length is faster; and three colours are read as four.
+    // Zeros follow: every new pixel reads the same number of old ones, some with weights of 0, as a
+    // loop of one length is faster; and three colours are read as four.
     float *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {

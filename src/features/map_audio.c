@@ -1,7 +1,8 @@
 // The map of bel_dataset_map_audio: path -> file -> wave -> the options' rate -> features. Weights
-// for resampling are made for the first file of each rate and kept: a data set has few rates. A set
-// that has more than MAX_KEPT of them computes the others for each file. What is kept is immutable
-// and found under a lock; making it is not, so two threads may make the same and one is dropped.
+// for resampling are computed for the first file of each rate and kept, as a data set has few
+// rates. With more than MAX_KEPT rates, the others are computed for each file. Kept weights are
+// immutable and found under a lock. They are computed without it, so two threads may compute the
+// same ones, and one copy is dropped.
 #include <pthread.h>
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@ typedef struct audio_map {
     bel_file_options file;
     char *field;
     char *length_field; // NULL: none
-    bel_audio *audio;   // NULL when `wrong` says why
+    bel_audio *audio;   // NULL if `wrong` has the reason
     bel_status *wrong;
     pthread_mutex_t mutex; // guards the rest
     kept_resampler kept[MAX_KEPT];
@@ -38,7 +39,7 @@ static const bel_resampler *find_kept(audio_map *map, int64_t rate)
     return found;
 }
 
-// Keeps a resampler unless there is one of its rate, or no room; true when it was kept.
+// Keeps a resampler unless its rate is present or no slot is free; returns whether it was kept.
 static bool keep(audio_map *map, int64_t rate, bel_resampler *resampler)
 {
     pthread_mutex_lock(&map->mutex);
@@ -51,7 +52,7 @@ static bool keep(audio_map *map, int64_t rate, bel_resampler *resampler)
     return room;
 }
 
-// Replaces the wave by one at the rate of the features.
+// Resamples the wave to the rate of the features.
 static bel_status *bring_to_rate(audio_map *map, bel_wave *wave)
 {
     int64_t rate = bel_audio_sample_rate(map->audio), from_rate = wave->sample_rate;
@@ -124,7 +125,7 @@ static void destroy(void *user)
     bel_free(map);
 }
 
-// What decides the features, but for the files themselves.
+// Writes all that determines the features, except the files.
 static void identify(const bel_audio_options *o, const audio_map *map, bel_str *out)
 {
     const char *length_field = map->length_field == NULL ? "" : map->length_field;

@@ -1,8 +1,8 @@
-// The map of bel_dataset_map_image. A plan says what happens to one image: which window of it is
-// scaled to which size, what part of that is kept, and what chance added. Each choice has a number
-// of its own (bel_record_random), so that turning one option on does not change what another one
-// does. Scaling and cropping are one step, since only the part that is kept needs computing, unless
-// the scaled image is rotated or padded in between.
+// The map of bel_dataset_map_image. A plan describes the steps of one image: the window to scale,
+// its new size, the part to keep, and random changes. Each choice has a separate random number
+// (bel_record_random), so one option does not change another's result. Scaling and cropping are one
+// step, since only the kept part needs computing, unless the scaled image is rotated or padded in
+// between.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -10,14 +10,14 @@
 #include "features/image.h"
 #include "features/record_file.h"
 
-// The numbers of choices; the tries of random_area begin with AREA, four each.
+// Indices of the choices' random numbers; the tries of random_area begin with AREA, four each.
 enum { CHOICE_TURN, CHOICE_ROTATE, CHOICE_FLIP, CHOICE_TOP, CHOICE_LEFT, CHOICE_AREA };
 enum { AREA_TRIES = 10 };
 
 typedef struct image_map {
-    bel_image_options options; // texts are this map's own; sizes and channels are filled in
+    bel_image_options options; // owns its texts; sizes and channels are filled in
     char *field;
-    bel_status *wrong; // why the options make no sense
+    bel_status *wrong; // why the options are invalid
 } image_map;
 
 // --- Options -------------------------------------------------------------------------------------
@@ -86,14 +86,14 @@ static bel_status *check_options(const bel_image_options *o)
 
 // --- One image -----------------------------------------------------------------------------------
 
-// A whole number in 0 … most, evenly.
+// Chooses an integer in 0 … most, uniformly.
 static int64_t choose(const image_map *map, const bel_record *record, uint32_t choice, int64_t most)
 {
     double random = bel_record_random(record, map->options.seed, choice);
     return (int64_t)(random * (double)(most + 1));
 }
 
-// The window of random_area; what is left in the middle when no try fits.
+// Chooses the window of random_area; if no try fits, a window in the middle.
 static void choose_window(const image_map *map, const bel_record *record, const bel_image *image,
                           bel_image_scaling *s)
 {
@@ -114,7 +114,7 @@ static void choose_window(const image_map *map, const bel_record *record, const 
         s->left = choose(map, record, choice + 3, image->width - width);
         return;
     }
-    // As much as fits of the nearest allowed proportions.
+    // The largest window of the nearest allowed proportions.
     if (4 * image->height < 3 * image->width) {
         s->window_width = (image->height * 4 + 2) / 3;
     } else if (4 * image->width < 3 * image->height) {
@@ -124,7 +124,7 @@ static void choose_window(const image_map *map, const bel_record *record, const 
     s->left = (image->width - s->window_width) / 2;
 }
 
-// Scaled height and width of an image; those of the file where no size is asked for.
+// Chooses the scaled height and width of an image; those of the file without a requested size.
 static void choose_size(const bel_image_options *o, int64_t height, int64_t width,
                         int64_t *out_height, int64_t *out_width)
 {
@@ -136,7 +136,7 @@ static void choose_size(const bel_image_options *o, int64_t height, int64_t widt
     *out_width = (width * o->resize_short + shorter / 2) / shorter;
 }
 
-// Where the wanted part begins in what has `padded` places.
+// Chooses the start of the wanted part within `padded` places.
 static int64_t choose_part(const image_map *map, const bel_record *record, uint32_t choice,
                            int64_t padded, int64_t wanted)
 {
@@ -150,7 +150,7 @@ static void replace(bel_image *image, bel_image by)
     *image = by;
 }
 
-// Resize, rotation and crop.
+// Resizes, rotates and crops.
 static bel_status *shape_image(const image_map *map, const bel_record *record, bel_image *image)
 {
     const bel_image_options *o = &map->options;
@@ -158,7 +158,7 @@ static bel_status *shape_image(const image_map *map, const bel_record *record, b
         .window_height = image->height, .window_width = image->width, .filter = o->filter};
     if (o->random_area > 0) choose_window(map, record, image, &s);
     choose_size(o, image->height, image->width, &s.height, &s.width);
-    if (s.height > BEL_IMAGE_MAX_PIXELS / s.width) { // a strip of a few pixels that is made wide
+    if (s.height > BEL_IMAGE_MAX_PIXELS / s.width) { // a strip of a few pixels scaled wide
         return BEL_ERR(BEL_DATA_LOSS, "expected at most %d pixels when scaled, got %lld x %lld",
                        BEL_IMAGE_MAX_PIXELS, (long long)s.width, (long long)s.height);
     }
@@ -202,8 +202,8 @@ static bel_status *change_image(const image_map *map, const bel_record *record, 
 
 // --- The map -------------------------------------------------------------------------------------
 
-// How large an image must at least be read: of random_area a small window may become the whole, and
-// one that is turned may stand either way.
+// Chooses the minimum size for reading an image. With random_area a small window may fill the
+// result, and a turned image may have either orientation.
 static bel_image_read_options read_options(const bel_image_options *o)
 {
     bel_image_read_options read = {
@@ -255,7 +255,7 @@ static void destroy(void *user)
     bel_free(map);
 }
 
-// What decides the pixels, but for the files themselves.
+// Writes all that determines the pixels, except the files.
 static void identify(const image_map *map, bel_str *out)
 {
     const bel_image_options *o = &map->options;

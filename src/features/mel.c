@@ -1,8 +1,8 @@
 // Mel filter banks, the discrete cosine transform and slopes over time. Band edges are equally
-// spaced in mel. HTK's triangles are straight in mel and 1 high, as in HTK, Kaldi and TensorFlow;
-// Slaney's (Auditory Toolbox, 1998) are straight in Hz and have area 1, as in librosa. Everything
-// is computed in double by base/real.h and rounded once. A weight of 0 is not kept, so a band's
-// list is as short as it can be.
+// spaced in mel. HTK's triangles are linear in mel and 1 high, as in HTK, Kaldi and TensorFlow;
+// Slaney's (Auditory Toolbox, 1998) are linear in Hz and have area 1, as in librosa. All values are
+// computed in double by base/real.h and rounded once. Weights of 0 are not kept, so a band's list
+// has minimal length.
 #include "features/mel.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "base/real.h"
 
 static const double pi = 3.14159265358979323846;
-static const double slaney_hz = 200.0 / 3; // of a mel below 1 kHz, which is 15 mel
+static const double slaney_hz = 200.0 / 3; // Hz per mel below 1 kHz, which is 15 mel
 static const double slaney_step = 27;      // mel from 1 to 6.4 kHz
 
 static double to_mel(bel_mel_scale scale, double hz)
@@ -28,7 +28,7 @@ static double to_hz(bel_mel_scale scale, double mel)
     return 1000 * bel_real_exp((mel - 15) * bel_real_log(6.4) / slaney_step);
 }
 
-// The three corners of a band, in what its triangle is straight in.
+// The three corners of a band, in the unit in which its triangle is linear.
 typedef struct corners {
     double low, middle, high;
 } corners;
@@ -40,7 +40,7 @@ static double triangle(corners at, double x)
     return height > 0 ? height : 0;
 }
 
-// The weights of one band over all frequencies of the transform.
+// Computes the weights of one band over all frequencies of the transform.
 static void fill_band(const bel_audio_options *options, int64_t band, double *weights)
 {
     bel_mel_scale scale = options->mel_scale;

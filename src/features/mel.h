@@ -1,10 +1,10 @@
-// Filter banks on the mel scale, and what follows them.
+// Mel filter banks, and the steps after them.
 #ifndef BELFRY_FEATURES_MEL_H
 #define BELFRY_FEATURES_MEL_H
 
 #include "belfry/features.h"
 
-// A triangle over the frequencies first … first + count - 1 of a transform.
+// Triangle over the frequencies first … first + count - 1 of a transform.
 typedef struct bel_mel_band {
     int64_t first, count;
     const float *weights;
@@ -17,15 +17,16 @@ typedef struct bel_mel_bank {
     float *weights;
 } bel_mel_bank;
 
-// Bands of options whose defaults are filled in. INVALID_ARGUMENT: a band that sees no frequency.
+// Makes the bands for options whose defaults are filled in. INVALID_ARGUMENT: a band contains no
+// frequency.
 bel_status *bel_mel_bank_init(bel_mel_bank *bank, const bel_audio_options *options) BEL_MUST_USE;
-void bel_mel_bank_deinit(bel_mel_bank *bank); // a zeroed one is fine
+void bel_mel_bank_deinit(bel_mel_bank *bank); // accepts a zeroed one
 
-// Rows of the orthonormal DCT-II: table [row_count, size], result of bel_xmalloc.
+// Rows of the orthonormal DCT-II: table [row_count, size], allocated with bel_xmalloc.
 double *bel_dct_table(int64_t row_count, int64_t size);
 
-// Slopes of frames [count, stride] of which `width` numbers from `from` on are looked at; they are
-// written from `to` on.
+// Computes slopes over frames [count, stride], of `width` numbers from `from` on, and writes them
+// from `to` on.
 void bel_audio_slopes(float *frames, int64_t count, int64_t stride, int64_t from, int64_t to,
                       int64_t width);
 

@@ -1,6 +1,6 @@
-// Finding and reading the file that a record names. Nothing here blocks: what is no regular file
-// (a pipe, a device) is refused before it is read, and the size is looked at before memory is taken
-// for it. A file that shrinks meanwhile is an error; one that grows is read up to the size it had.
+// Finding and reading the file that a record names. Nothing here blocks: an object that is no
+// regular file (a pipe, a device) is refused before reading, and the size is checked before
+// allocation. A file that shrinks meanwhile is an error; one that grows is read up to its old size.
 #include "features/record_file.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ void bel_file_options_copy(const bel_file_options *from, bel_file_options *out_c
 
 void bel_file_options_deinit(bel_file_options *options)
 {
-    bel_free((void *)(uintptr_t)options->path_field); // this copy's own
+    bel_free((void *)(uintptr_t)options->path_field); // this copy's
     bel_free((void *)(uintptr_t)options->folder);
     *options = (bel_file_options){0};
 }
@@ -39,7 +39,7 @@ bel_status *bel_record_file_path(const bel_record *record, const bel_file_option
     if (field == NULL || field->dtype != BEL_DTYPE_STRING) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "expected a text field \"%s\" with the path of a file, got %s", name,
-                       field == NULL ? "none of this name" : bel_dtype_name(field->dtype));
+                       field == NULL ? "no such field" : bel_dtype_name(field->dtype));
     }
     const char *path = bel_record_path(record, name, options->folder);
     if (path == NULL) {

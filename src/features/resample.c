@@ -1,11 +1,11 @@
-// Resampling by a ratio up / down in lowest terms. Output n lies at input time n · down / up; its
-// whole part says which samples count, its fraction, one of `up` phases, with which weights:
+// Resampling by a ratio up / down in lowest terms. Output n is at input time n · down / up. Its
+// integer part selects the samples, and its fraction, one of `up` phases, selects the weights:
 //
 //   out[n] = Σ_k x[i + k] · w_phase[k],   i = n · down div up,   phase = n · down mod up
 //
-// The weights are a sinc whose cutoff lies a little below the lower Nyquist frequency, under a
-// Kaiser window of 80 dB (Kaiser & Schafer 1980: beta, and the width of the transition that the
-// cutoff makes room for). Those of a phase sum to 1, so that a constant stays what it is. They are
+// The weights are a sinc under a Kaiser window of 80 dB (Kaiser & Schafer 1980: beta, and the width
+// of the transition). Its cutoff is a little below the lower Nyquist frequency, to leave room for
+// the transition. Weights of a phase sum to 1, so that a constant stays unchanged. They are
 // computed in double by base/real.h and rounded once; sums run over 16 lanes in a fixed order.
 #include "features/resample.h"
 
@@ -30,8 +30,8 @@ static const double pi = 3.14159265358979323846;
 struct bel_resampler {
     int64_t up, down;
     int64_t to_rate;
-    int64_t reach;  // samples before and behind that count
-    int64_t taps;   // 2 · reach, rounded up to whole lanes
+    int64_t reach;  // contributing samples before and after
+    int64_t taps;   // 2 · reach, rounded up to a multiple of the lanes
     float *weights; // [up, taps]; the first is that of x[i + 1 - reach]
 };
 
@@ -57,7 +57,7 @@ static double bessel_i0(double x)
     return sum;
 }
 
-// The weight of a sample that lies `t` input samples away; `scale` is min(1, up / down).
+// The weight of a sample at a distance of `t` input samples; `scale` is min(1, up / down).
 static double weight_at(double t, double scale)
 {
     double place = t * scale / ZERO_CROSSINGS; // within the window: -1 … 1
@@ -106,7 +106,7 @@ bel_status *bel_resampler_create(int64_t from_rate, int64_t to_rate, bel_resampl
     double *row = bel_xcalloc((size_t)(2 * reach), sizeof *row);
     for (int64_t phase = 0; phase < up && up != down; phase++)
         fill_phase(resampler, phase, scale, row);
-    if (up == down) resampler->weights[reach - 1] = 1; // the same rate: the same samples
+    if (up == down) resampler->weights[reach - 1] = 1; // same rate: same samples
     bel_free(row);
     *out_resampler = resampler;
     return NULL;
@@ -143,7 +143,7 @@ bel_status *bel_resampler_run(const bel_resampler *resampler, const bel_wave *wa
         return BEL_ERR(BEL_DATA_LOSS, "expected at most %d samples at %lld Hz, got %lld",
                        MAX_SAMPLES, (long long)resampler->to_rate, (long long)count);
     }
-    // Silence around it, so that no output asks where the ends are.
+    // Pads with silence, so that no output needs to check the ends.
     int64_t before = resampler->reach - 1, behind = resampler->taps + 1;
     float *padded = bel_xcalloc((size_t)(before + wave->sample_count + behind), sizeof *padded);
     memcpy(padded + before, wave->samples, (size_t)wave->sample_count * sizeof *padded);

@@ -1,7 +1,8 @@
-// WAV files (RIFF): a list of chunks, of which "fmt " says what samples are and "data" has them.
-// Every number of the file is checked before it is used; reading never goes beyond `size`. Samples
-// become floats by division by a power of two, so integers of up to 24 bits keep all their digits;
-// the mean over channels is made in double. The first "data" counts; what follows is not looked at.
+// WAV files (RIFF): a list of chunks, with the format of samples in "fmt " and the samples in
+// "data". Every number of the file is checked before it is used; reading never exceeds `size`.
+// Samples become floats by division by a power of two, so integers of up to 24 bits keep all their
+// digits; the mean over channels is computed in double. Only the first "data" is used; later chunks
+// are ignored.
 #include <math.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ static const char *format_name(uint32_t code)
     }
 }
 
-// A wave of format code and bits per sample, or false where there is no such kind.
+// Finds the kind for a format code and bits per sample; false: unsupported.
 static bool find_kind(uint32_t code, uint32_t bits, sample_kind *out_kind)
 {
     static const struct {
@@ -78,7 +79,7 @@ static bool find_kind(uint32_t code, uint32_t bits, sample_kind *out_kind)
     return false;
 }
 
-// What is behind the code in the GUID of an extensible format.
+// Tail of the GUID of an extensible format, after the code.
 static const uint8_t guid_tail[14] = {0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
 
 static bel_status *read_format(chunk fmt, const char *name, wave_format *out_format)
@@ -126,7 +127,7 @@ static double get_sample(sample_kind kind, const uint8_t *at)
     switch (kind) {
     case SAMPLE_U8: return ((double)at[0] - 128) / 0x1p7;
     case SAMPLE_I16: return (double)(int16_t)get_u16(at) / 0x1p15;
-    case SAMPLE_I24: // as the upper bytes of 32 bits, so that the sign is in its place
+    case SAMPLE_I24: // upper bytes of 32 bits, so that the sign is in place
         return (double)(int32_t)(get_u16(at) << 8 | (uint32_t)at[2] << 24) / 0x1p31;
     case SAMPLE_I32: return (double)(int32_t)get_u32(at) / 0x1p31;
     case SAMPLE_F32: {
@@ -145,8 +146,8 @@ static double get_sample(sample_kind kind, const uint8_t *at)
     return 0;
 }
 
-// The mean of the channels of every sample; the index of the first that is not finite, or the
-// count.
+// Computes the mean of the channels of every sample. Returns the index of the first that is not
+// finite, or the count.
 static int64_t mix(const wave_format *format, const uint8_t *data, int64_t count, float *out)
 {
     uint32_t channels = format->channels, bytes = format->sample_bytes;
@@ -182,18 +183,18 @@ static bel_status *read_samples(const wave_format *format, chunk data, const cha
     return NULL;
 }
 
-// Whether the length of "data" is what a program leaves there that writes into a pipe: it cannot go
+// Whether the length of "data" is a placeholder of a program that writes to a pipe and cannot seek
 // back to correct it. ffmpeg leaves the largest number, SoX 0x7ffff000 without a header or a part
-// of a sample, others 0x80000000 or 0. An empty "data" in a file of the length that its RIFF header
-// says is empty.
+// of a sample, others 0x80000000 or 0. An empty "data" is really empty if the file has the length
+// in its RIFF header.
 static bool is_of_stream(uint32_t size, size_t left, bool has_its_length)
 {
     const uint32_t least = 0x7fff0000;
     return size > left ? size >= least : size == 0 && left > 0 && !has_its_length;
 }
 
-// The chunk's bytes, or an error where the file ends before them. That of a stream goes up to the
-// end, in whole samples.
+// Finds the chunk's bytes; an error if the file ends before them. A stream's data extends to the
+// end of the file, in complete samples.
 static bel_status *take_data(const wave_format *format, const uint8_t *data, uint32_t size,
                              size_t left, bool has_its_length, const char *name, chunk *out_chunk)
 {

@@ -1,6 +1,6 @@
 // Words of a text and their ids. A text is copied once, with its words in lower case and exactly
-// one space between two of them; an n-gram is then a piece of that copy, from the first letter of
-// its first word to the last of its last, and hashed as it lies.
+// one space between two of them. An n-gram is then a contiguous piece of that copy, from the first
+// letter of its first word to the last of its last, and hashed in place.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 enum { MAX_NGRAMS = 8 };
 
-// The words of a text, one space between two.
+// Words of a text, with one space between two.
 typedef struct word_list {
     char *text;
     size_t *begins, *ends; // [count]
@@ -57,7 +57,7 @@ static int64_t at_least(int64_t value, int64_t least)
     return value < least ? least : value;
 }
 
-// How many n-grams of all lengths a number of words has.
+// Number of n-grams of all lengths for a number of words.
 static int64_t count_ids(int64_t word_count, const bel_words_options *options)
 {
     int64_t count = 0, ngrams = options->ngrams == 0 ? 1 : options->ngrams;
@@ -70,7 +70,7 @@ static uint64_t name_seed(const bel_words_options *options)
 {
     const char *name = options->hash_name;
     if (name == NULL) name = options->field == NULL ? "ids" : options->field;
-    return bel_hash64(name, strlen(name)); // as id_columns are seeded, source_csv.c
+    return bel_hash64(name, strlen(name)); // the seed of id_columns, source_csv.c
 }
 
 static void write_ids(const word_list *words, uint64_t seed, int64_t *out, int64_t count)
@@ -100,7 +100,7 @@ int64_t bel_word_ids(const char *text, size_t length, const bel_words_options *o
 // --- The map -------------------------------------------------------------------------------------
 
 typedef struct words_map {
-    bel_words_options options; // texts are this map's own
+    bel_words_options options; // owns its texts
     char *text_field, *field, *hash_name;
     bel_status *wrong;
 } words_map;
@@ -130,7 +130,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
     if (text == NULL || text->dtype != BEL_DTYPE_STRING) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a text field \"%s\", got %s",
                        map->text_field,
-                       text == NULL ? "none of this name" : bel_dtype_name(text->dtype));
+                       text == NULL ? "no such field" : bel_dtype_name(text->dtype));
     }
     word_list words;
     words_init(&words, text->data, (size_t)text->shape.dims[0], map->options.keep_case);
@@ -138,7 +138,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
     int64_t *ids = bel_record_add(record, map->field, BEL_DTYPE_I64, &BEL_SHAPE(count));
     if (ids != NULL) write_ids(&words, name_seed(&map->options), ids, count);
     words_deinit(&words);
-    return NULL; // an error of bel_record_add is the record's
+    return NULL; // the record has an error of bel_record_add
 }
 
 static void destroy(void *user)

@@ -1,7 +1,7 @@
-// Pieces come in the order in which they were asked for, as a stream keeps it, so a file is written
-// from its beginning to its end and its checksum is kept along the way. A few requests are under
-// way at a time: enough to fill a network, and no more memory than that at either end. How long the
-// file is comes with the first piece.
+// Pieces arrive in the order of their requests, because a stream keeps it. So a file is written
+// from beginning to end, and its checksum is computed on the way. A few requests are outstanding at
+// a time: enough to fill a network, with bounded memory at both ends. The first piece has the
+// length of the file.
 #include "fetch/fetch.h"
 
 #include <string.h>
@@ -18,10 +18,10 @@ struct bel_fetch {
     int64_t step;
     char *name;
     bel_file_writer *writer;
-    int64_t size;  // -1: not known yet
-    int64_t asked; // behind the last byte that was asked for
+    int64_t size;  // -1: unknown yet
+    int64_t asked; // end of the requested bytes
     int64_t got;
-    uint32_t crc32c; // of that
+    uint32_t crc32c; // checksum of those bytes
 };
 
 bel_status *bel_fetch_begin(const char *folder, int64_t step, const char *name,
@@ -78,7 +78,7 @@ bel_status *bel_fetch_take(bel_fetch *fetch, const Bel__Piece *piece)
         return BEL_ERR((bel_code)piece->code, "asked for %s of step %lld: %s", fetch->name,
                        (long long)fetch->step, piece->why);
     }
-    if (piece->offset < fetch->got || piece->offset > fetch->got) return NULL; // asked for again
+    if (piece->offset < fetch->got || piece->offset > fetch->got) return NULL; // repeated
     int64_t length = (int64_t)piece->data.len, left = piece->size - fetch->got;
     bool good = piece->size >= 0 && (fetch->size < 0 || piece->size == fetch->size) &&
                 length == (left < PIECE_BYTES ? left : PIECE_BYTES);
@@ -99,7 +99,7 @@ bool bel_fetch_is_whole(const bel_fetch *fetch)
     return fetch->size >= 0 && fetch->got == fetch->size;
 }
 
-// The writer renames what it finishes, so what is wrong is found before.
+// The writer renames a finished file, so errors must be found before that.
 bel_status *bel_fetch_end(bel_fetch *fetch, int64_t size, uint32_t crc32c)
 {
     uint32_t crc = fetch->crc32c;
@@ -117,7 +117,7 @@ bel_status *bel_fetch_end(bel_fetch *fetch, int64_t size, uint32_t crc32c)
 
 // --- The other end -------------------------------------------------------------------------------
 
-// Plain names of files that a checkpoint has; nothing else of this host is shown to anybody.
+// Accepts plain names of checkpoint files; no other file of this host is accessible.
 static bool is_name(const char *name)
 {
     static const char shard[] = "shard-";

@@ -1,10 +1,9 @@
-// Attention in its two forms, and the layer of several heads. Which form is taken follows from
-// shapes, lengths and causality alone, never from threads or the processor, because the two
-// round differently; the limits were measured (bench/README.md). Neither form lets through what
-// lengths hide, even where that is not a number: the composed one clears keys and values first,
-// since 0 times NaN is NaN, and the layer clears its inputs and, in self-attention, its result.
-// The layer makes its variables in the order query, key, value, output, which is their order in
-// the graph.
+// Attention in its two forms, and the multi-head layer. Only shapes, lengths and causality select
+// the form, never threads or the processor, because the two round differently. The limits were
+// measured (bench/README.md). In both forms elements hidden by lengths have no effect, even if they
+// are NaN: the composed one clears keys and values first, since 0 times NaN is NaN, and the layer
+// clears its inputs and, in self-attention, its result. The layer makes its variables in the order
+// query, key, value, output, which is their order in the graph.
 #include "graph/attention.h"
 
 #include <math.h>
@@ -47,7 +46,7 @@ bel_value *bel_attention_composed(bel_graph *graph, bel_value *query, bel_value 
                                   bel_value *value, bel_value *mask, bel_value *lengths,
                                   bool causal, double scale)
 {
-    if (lengths != NULL) { // else what is hidden, times 0, would be not a number if it is none
+    if (lengths != NULL) { // else a hidden NaN, times 0, would be NaN
         key = bel_sequence_mask(graph, key, lengths, 2);
         value = bel_sequence_mask(graph, value, lengths, 2);
     }
@@ -68,7 +67,7 @@ static bool is_stack(const bel_value *value)
     return bel_value_shape(value).rank == 4;
 }
 
-// Whether all are stacks of as many matrices; the composed form also broadcasts.
+// Returns true if all are stacks of the same number of matrices; the composed form also broadcasts.
 static bool have_one_stack(const bel_value *query, const bel_value *key, const bel_value *value)
 {
     bel_shape q = bel_value_shape(query), k = bel_value_shape(key), v = bel_value_shape(value);
@@ -76,10 +75,11 @@ static bool have_one_stack(const bel_value *query, const bel_value *key, const b
            q.dims[1] == v.dims[1];
 }
 
-// One operation leaves out what lengths or causality hide and keeps no scores, but computes them
-// twice. So it pays with lengths, from 64 keys on where it is causal, and from 256 keys on else
-// (bench/README.md); of an open number of keys many are expected. That is so on processors, and
-// with exact arithmetic on GPUs: with fast arithmetic these multiply what is hidden as well.
+// Returns true for the fused operation. It skips keys hidden by lengths or causality and keeps no
+// scores, but computes them twice. It therefore pays with lengths, from 64 keys on if it is causal,
+// and otherwise from 256 keys on (bench/README.md); an open number of keys is assumed to be large.
+// This holds on processors, and with exact arithmetic on GPUs: with fast arithmetic GPUs also
+// multiply hidden keys.
 static bool is_fused(const bel_value *query, const bel_value *key, const bel_value *value,
                      const bel_value *mask, const bel_value *lengths, bool causal)
 {
@@ -158,7 +158,7 @@ bel_value *bel_multi_head_attention(bel_graph *graph, bel_value *query, bel_valu
     bel_graph_push_scope(graph, name);
     if (lengths != NULL) context = bel_sequence_mask(graph, context, lengths, 1);
     if (self) query = context;
-    bel_value *heads_of[3]; // in this order, which is that of the variables
+    bel_value *heads_of[3]; // in this order, the order of the variables
     heads_of[0] = project_heads(graph, query, width, heads, "query");
     heads_of[1] = project_heads(graph, context, width, heads, "key");
     heads_of[2] = project_heads(graph, context, width, heads, "value");

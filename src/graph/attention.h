@@ -10,7 +10,7 @@ bel_value *bel_attention_composed(bel_graph *graph, bel_value *query, bel_value 
                                   bel_value *value, bel_value *mask, bel_value *lengths,
                                   bool causal, double scale);
 
-// One operation, which keeps a number for each query. Knows no mask.
+// One operation, which keeps a number for each query. Does not support a mask.
 bel_value *bel_attention_fused(bel_graph *graph, bel_value *query, bel_value *key, bel_value *value,
                                bel_value *lengths, bool causal, double scale);
 

@@ -1,4 +1,4 @@
-// Packing attributes, for the builders.
+// Packs attributes, for the builders.
 #ifndef BELFRY_GRAPH_ATTRS_H
 #define BELFRY_GRAPH_ATTRS_H
 
@@ -9,7 +9,7 @@ static inline void bel_attr_put(bel_attr_list *attrs, const char *name, double n
     attrs->items[attrs->count++] = (bel_attr){.name = name, .number = number};
 }
 
-// Nothing when `ints` is NULL.
+// Does nothing if `ints` is NULL.
 static inline void bel_attr_put_ints(bel_attr_list *attrs, const char *name, int32_t count,
                                      const int64_t *ints)
 {
@@ -17,7 +17,7 @@ static inline void bel_attr_put_ints(bel_attr_list *attrs, const char *name, int
     attrs->items[attrs->count++] = (bel_attr){.name = name, .ints = bel_shape_make(count, ints)};
 }
 
-// False, and the graph has failed, when a list is longer than attributes can be.
+// Fails the graph and returns false if a list is longer than attributes can be.
 static inline bool bel_attr_count_ok(bel_graph *graph, const char *what, int count)
 {
     if (count >= 0 && count <= BEL_MAX_RANK) return true;

@@ -1,7 +1,7 @@
-// Bags of rows, made of public operations, so gradients follow by themselves. A bag is the product
-// of its weights [1, n] and its rows [n, width], in the ids' order; places without an id have
-// weight 0, whatever stands there in `weights`. Divisors of 0 are replaced before they are used:
-// the root has no gradient at 0, and a number that is not chosen must not be infinite.
+// Bags of rows, made of public operations, so gradients follow automatically. A bag is the product
+// of its weights [1, n] and its rows [n, width], in the ids' order. Places without an id have
+// weight 0, whatever `weights` has there. Divisors of 0 are replaced before they are used: the root
+// has no gradient at 0, and an unselected number must not be infinite.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
@@ -17,7 +17,7 @@ static bel_value *no_id(bel_graph *graph)
     return bel_constant(graph, &tensor);
 }
 
-// What a bag is divided by, [a…, 1]; NULL: nothing.
+// Returns the divisor of a bag, [a…, 1]; NULL: no division.
 static bel_value *divisor(bel_graph *graph, bel_value *weights, bel_combiner combiner)
 {
     static const int64_t last[] = {-1};
@@ -68,7 +68,7 @@ bel_value *bel_embedding_bag(bel_graph *graph, const char *name, bel_value *ids,
     return bel_combine_rows(graph, rows, ids, weights, combiner);
 }
 
-// A place without an id reads row 0, which is as good as any with weight 0.
+// A place without an id reads row 0, since its weight is 0.
 bel_value *bel_gather_bag(bel_graph *graph, bel_value *data, bel_value *ids, bel_value *weights,
                           bel_combiner combiner)
 {

@@ -1,9 +1,8 @@
-// Most of belfry/ops.h: each function packs its attributes under their ONNX names and adds a
-// node. Shapes and types are left to the operation's rule, so that a mistake reads the same from
-// a model, from ONNX and from a gradient rule. What ONNX has and Belfry does not is composed
-// here of public operations: vectors in MatMul, ReduceLogSumExp, L2 loss. A NULL input means
-// that something failed before; it may be handed on, but whoever looks at its shape must allow
-// for it.
+// Most functions of belfry/ops.h: each packs its attributes under their ONNX names and adds a node.
+// The operation's rule checks shapes and types, so that an error has the same text from a model,
+// from ONNX and from a gradient rule. ONNX operations that Belfry lacks are composed here of public
+// operations: vectors in MatMul, ReduceLogSumExp, L2 loss. A NULL input means an earlier failure.
+// It may be passed on, but code that reads its shape must allow for it.
 #include <float.h>
 #include <math.h>
 
@@ -124,7 +123,7 @@ bel_value *bel_cast(bel_graph *graph, bel_value *x, bel_dtype to)
     return bel_graph_add(graph, BEL_OP_CAST, &attrs, &x, 1);
 }
 
-// A vector takes part as a matrix of one row (a) or one column (b), which is then dropped.
+// A vector becomes a matrix of one row (a) or one column (b), which is then dropped.
 bel_value *bel_matmul(bel_graph *graph, bel_value *a, bel_value *b)
 {
     static const int64_t row[] = {0}, column[] = {1};
@@ -181,10 +180,10 @@ bel_value *bel_mean(bel_graph *graph, bel_value *x)
     return bel_reduce_mean(graph, x, NULL, 0, false);
 }
 
-// log sum e^(x - m) + m with m the maximum, cut to what is finite, as infinity less infinity is
-// NaN. A sum with a finite maximum is 1 or more. Where all of x is -infinity it is 0, whose
-// logarithm has no slope: half is taken for it, and -infinity for the result, so that gradients are
-// 0 there. Axes are taken off again where they are not kept.
+// log sum e^(x - m) + m, where m is the maximum, clamped to finite numbers, as infinity less
+// infinity is NaN. A sum with a finite maximum is 1 or more. If all of x is -infinity the sum is 0,
+// whose logarithm has no slope: 0.5 replaces it, and -infinity the result, so that gradients are 0
+// there. Axes are removed at the end unless they are kept.
 bel_value *bel_reduce_log_sum_exp(bel_graph *graph, bel_value *x, const int64_t *axes,
                                   int axis_count, bool keepdims)
 {

@@ -1,9 +1,9 @@
-// Builders of collectives. A graph whose replicas are alone (one of them, or evaluation) gets none:
-// what a replica exchanges with nobody is what it has, so the same model function serves every
-// number of replicas, and a program of one costs nothing.
+// Builders of collectives. A graph with one replica (or for evaluation) gets none: its replica's
+// value is the result. The same model function therefore serves every number of replicas, and a
+// program of one pays nothing.
 //
-// Each collective keeps the place where it was called, for messages: processes that have built
-// different graphs, or replicas with different shapes, are told by it.
+// Each collective records where it was called, for messages about processes that built different
+// graphs, or replicas with different shapes.
 #include <math.h>
 #include <string.h>
 
@@ -100,9 +100,9 @@ int bel_graph_exchanges(const bel_graph *graph, bel_value *const *values, int co
     return exchanges;
 }
 
-// --- The public ones -----------------------------------------------------------------------------
+// --- Public functions ----------------------------------------------------------------------------
 
-// What a graph of one replica says of a wrong call is what any other would say.
+// A graph of one replica reports the same errors of a wrong call as any other.
 static bool fits_alone(bel_graph *graph, const bel_collective *what, const bel_value *value,
                        bel_infer_fn *infer)
 {
@@ -119,7 +119,7 @@ static bool fits_alone(bel_graph *graph, const bel_collective *what, const bel_v
     return false;
 }
 
-// One replica's own value, with the leading axis that a collective adds or drops.
+// Returns one replica's value, with the leading axis that a collective adds or drops.
 static bel_value *alone(bel_graph *graph, const bel_collective *what, bel_value *value)
 {
     static const int64_t first[] = {0};
@@ -178,7 +178,7 @@ void bel_broadcast_n_at(bel_graph *graph, bel_value **values, int count, int sou
 
 // --- Lists of items ------------------------------------------------------------------------------
 
-// The items that this replica maps: number j of `each` is item id · each + j.
+// Items that this replica maps: number j of `each` is item id · each + j.
 typedef struct dealing {
     bel_graph *graph;
     bel_value *stacked; // all items along a leading axis
@@ -214,8 +214,7 @@ static bool begin(dealing *d, bel_graph *graph, const char *what, bel_value *con
     return graph->error_code == BEL_OK;
 }
 
-// Behind the last item there is none: the last one is mapped once more in its place, and
-// *out_exists says that it does not count.
+// After the last item, the last one is mapped once more, and *out_exists is then false.
 static bel_value *map_item(const dealing *d, int j, bel_map_item_fn *map, void *user,
                            bel_value **out_exists)
 {
@@ -235,7 +234,7 @@ static bel_value *pair(bel_graph *graph, bel_reduce_op op, bel_value *a, bel_val
     return bel_add(graph, a, b);
 }
 
-// What changes nothing when it is reduced with others.
+// Returns the neutral element of a reduction.
 static double neutral(bel_reduce_op op)
 {
     if (op == BEL_REDUCE_MIN) return INFINITY;
@@ -283,7 +282,7 @@ bel_value *bel_map_gather_at(bel_graph *graph, bel_value *const *items, int coun
     bel_shape flat = bel_shape_make(shape.rank - 1, shape.dims + 1);
     if (bel_shape_elements(&flat) < 0) {
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "map_gather: what an item becomes must have a closed shape");
+                       "map_gather: the result of an item must have a closed shape");
         return NULL;
     }
     static const int64_t axis[] = {0}, start[] = {0};

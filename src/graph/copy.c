@@ -1,5 +1,5 @@
-// Copying nodes from graph to graph. What a collective is of does not stand in its attributes but
-// in its graph's list, so it is added anew, as called where it was. Constants are views: what has
+// Copies nodes from graph to graph. A collective's description is not in its attributes but in its
+// graph's list, so it is added anew, with its original place. Constants are views: the owner of
 // their elements must outlive the copy.
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// The dense layer: a product with a kernel [in, units] and a bias [units] of its own, in a scope of
-// the layer's name, from which their initial values follow. It does not stand in builder.c, whose
-// operations variables are read by: files of this room call each other in no circle.
+// Dense layer: a product with a kernel [in, units] and a bias [units], in a scope of the layer's
+// name, which determines their initial values. It is not in builder.c, whose operations read
+// variables: the files of this folder have no circular calls.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 

@@ -1,8 +1,8 @@
-// Lookups in tables. A lookup is no operation but one more input of the graph, F32 [ids…,
-// width], which whoever runs the graph fills with rows before it runs: so a program knows
-// nothing of tables, and ids must be an input as it comes from the data. The input is named
-// "table:number", with a ':' that is in no field's name. Tables and variables share one space of
-// names; a name that is used again means the same table.
+// Lookups in tables. A lookup is no operation but another input of the graph, F32 [ids…, width],
+// which the code that runs the graph fills with rows first. A program therefore knows nothing of
+// tables, and ids must be an unmodified input of the data. The input is named "table:number", with
+// a ':' that no field's name has. Tables and variables share one namespace; a repeated name means
+// the same table.
 #include <math.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static int find_table(bel_graph *graph, const char *name, int64_t width,
                       table->initializer.value == initializer.value;
         if (agrees) return found;
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "embedding \"%s\" is used with another width or initializer before", full);
+                       "embedding \"%s\" was used before with another width or initializer", full);
         return -1;
     }
     graph->tables = bel_xgrow(graph->tables, &graph->table_capacity, graph->table_count + 1,
@@ -73,7 +73,7 @@ static int find_table(bel_graph *graph, const char *name, int64_t width,
     return (int)graph->table_count++;
 }
 
-// Behind the other lookups of its table.
+// Appends to the other lookups of its table.
 static void add_lookup(bel_graph *graph, int table, int ids, int rows)
 {
     int lookup = (int)graph->lookup_count;
@@ -100,7 +100,7 @@ bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int
     if (table < 0) return NULL;
     bel_shape shape = ids->spec.shape;
     shape.dims[shape.rank++] = width;
-    char input[352]; // ':' is in no field's name
+    char input[352]; // no field's name has a ':'
     bel_snprintf(input, sizeof input, "%s:%zu", graph->tables[table].name, graph->lookup_count);
     bel_value *rows = bel_input_value(graph, input, BEL_DTYPE_F32, &shape);
     if (rows == NULL) return NULL;

@@ -1,10 +1,10 @@
-// Nodes, leaves, scopes, the first error, and inference of closed shapes. Nodes, values and
-// names lie in the graph's arena, so they keep their addresses while the arrays that list them
-// grow, and go all at once. A node is named by scope, operation and index; random operations
-// draw by a hash of that name (and variables begin by theirs), so naming nodes in another way
-// changes bits. Every shape, of leaves and inferred, is held below 2^48 elements with open and
-// empty dimensions counted as 1, which lets later code multiply sizes in int64. A shape rule runs
-// again for closed shapes: it must depend on attributes and input specs alone.
+// Nodes, leaves, scopes, the first error, and inference of closed shapes. Nodes, values and names
+// are in the graph's arena, so they keep their addresses while the arrays that list them grow, and
+// are freed together. A node is named by scope, operation and index. Random operations draw by a
+// hash of that name (and variables are initialised by theirs), so other node names change bits.
+// Every shape, of leaves and inferred, is below 2^48 elements with open and empty dimensions
+// counted as 1, which lets later code multiply sizes in int64. A shape rule runs again for closed
+// shapes: it must depend only on attributes and input specs.
 #include "graph/graph.h"
 
 #include <stdarg.h>
@@ -123,7 +123,7 @@ static bel_value *new_output(bel_graph *graph, bel_node *node, const bel_spec *s
     return value;
 }
 
-// Checks what a shape rule has made.
+// Checks the result of a shape rule.
 static bel_status *check_size(const bel_spec *spec)
 {
     bel_shape counted = spec->shape;
@@ -139,14 +139,14 @@ static bel_status *infer(const bel_op_def *def, const bel_attr_list *attrs, cons
                          int input_count, bel_spec *out_outputs)
 {
     if (def->infer == NULL)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "this library has left the operation out");
+        return BEL_ERR(BEL_UNIMPLEMENTED, "this library does not include the operation");
     BEL_TRY(def->infer(attrs, inputs, input_count, out_outputs));
     for (int i = 0; i < def->output_count; i++)
         BEL_TRY(check_size(&out_outputs[i]));
     return NULL;
 }
 
-// Checks inputs before a node is made; false when building must not go on.
+// Checks inputs before a node is made; false if building must not continue.
 static bool inputs_ok(bel_graph *graph, const bel_op_def *def, bel_value *const *inputs, int count)
 {
     for (int i = 0; i < count && graph->error_code == BEL_OK; i++) {
@@ -330,7 +330,8 @@ bel_value *bel_scalar(bel_graph *graph, bel_dtype dtype, double value)
 
 bool bel_graph_full_name(bel_graph *graph, const char *name, char out_full[BEL_GRAPH_MAX_NAME])
 {
-    if (strlen(graph->scope) + strlen(name) >= BEL_GRAPH_MAX_NAME) { // cut, it would be another one
+    if (strlen(graph->scope) + strlen(name) >= BEL_GRAPH_MAX_NAME) { // truncated, it could equal
+                                                                     // another
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "the name \"%s%.40s…\" is longer than %d bytes",
                        graph->scope, name, BEL_GRAPH_MAX_NAME - 1);
         return false;
@@ -370,7 +371,7 @@ bel_value *bel_graph_add_variable(bel_graph *graph, const char *full, const bel_
     return value;
 }
 
-// --- What others need ----------------------------------------------------------------------------
+// --- Queries -------------------------------------------------------------------------------------
 
 void bel_graph_mark(const bel_graph *graph, bel_value *const *values, int count, bool *out_needed)
 {

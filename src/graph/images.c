@@ -1,12 +1,12 @@
-// Convolutions, pools and the convolution layer. Attributes are written only where an option was
-// given: defaults stand once, in ops/window.c, and a node is compared by its attributes
-// (passes/rewrite.c). Lists carry no length of their own, so the rank of x says how many numbers
-// are read. ConvTranspose refuses pads beside output_shape or auto_pad, since those compute the
-// pads and one of the two would be passed over in silence.
+// Convolutions, pools and the convolution layer. Attributes are written only for given options:
+// ops/window.c has the defaults, and a node is compared by its attributes (passes/rewrite.c). Lists
+// have no length, so the rank of x determines how many numbers are read. ConvTranspose refuses pads
+// beside output_shape or auto_pad, since those compute the pads and one of the two would be
+// silently ignored.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
-// The number of spatial dimensions of x; 0 after an error.
+// Returns the number of spatial dimensions of x; 0 after an error.
 static int32_t spatial_of(bel_graph *graph, const bel_value *x, const char *what)
 {
     bel_shape shape = bel_value_shape(x);

@@ -1,9 +1,9 @@
-// Losses, one number for each element or example; taking a mean is the caller's. They are made
-// of public operations, so gradients follow by themselves; only CTC is an operation of its own.
-// What is ignored gets weight 0 and is not cut out, because shapes must not depend on data. Its
-// numbers and its label are replaced by 0 before anything is computed of them: the label need not
-// exist, and 0 times infinity or NaN is NaN, forward and backward. A mean by weights divides by 1
-// where all weights add up to 0, so that such a batch gives 0.
+// Losses, one number for each element or example; the caller computes the mean. They are made of
+// public operations, so gradients follow automatically; only CTC is a separate operation. Ignored
+// examples get weight 0 and are not removed, because shapes must not depend on data. Their numbers
+// and labels are replaced by 0 before any computation: the label need not exist, and 0 times
+// infinity or NaN is NaN, forward and backward. A weighted mean divides by 1 if all weights add up
+// to 0, so that such a batch gives 0.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
@@ -22,7 +22,7 @@ bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *wei
     return bel_div(graph, sum, bel_where(graph, none, number(graph, total, 1), total));
 }
 
-// A number with weight 0 counts for nothing, as in a weighted mean.
+// A number with weight 0 is ignored, as in a weighted mean.
 bel_value *bel_reduce_loss(bel_graph *graph, bel_value *losses, bel_value *weights,
                            bel_reduction reduction)
 {
@@ -50,8 +50,8 @@ bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *
     return bel_mul(graph, error, error);
 }
 
-// With e cut to [-delta, delta] as c: c (e - c / 2) is e^2 / 2 inside and delta |e| - delta^2 / 2
-// outside.
+// With e clamped to [-delta, delta] as c: c (e - c / 2) is e^2 / 2 inside and delta |e| - delta^2 /
+// 2 outside.
 bel_value *bel_huber_loss(bel_graph *graph, bel_value *predicted, bel_value *labels, double delta)
 {
     if (!(delta > 0)) {

@@ -1,10 +1,10 @@
 // Normalisations, and layers with variables for them. The moving mean and variance of
-// bel_batch_norm are state variables of kind STATE_MEAN: in training each replica assigns what
-// it computed and the job takes the mean over replicas, so they do not depend on who plays which
-// replica; in evaluation and prediction they are read only. What replicas have exchanged is the
-// same in all of them, and so is the mean of it, but for a rounding where there are not 2, 4, 8 …
-// of them with as many examples each. The layers' default epsilon and momentum are fixed here:
-// other numbers are other bits for every model that has such a layer.
+// bel_batch_norm are state variables of kind STATE_MEAN. In training each replica assigns its
+// result and the job takes the mean over replicas, so they do not depend on the placement of
+// replicas; in evaluation and prediction they are only read. Exchanged values are the same in all
+// replicas, and so is their mean, except for rounding unless there are 2, 4, 8 … replicas with
+// equally many examples. The layers' default epsilon and momentum are fixed here: other numbers
+// change the bits of every model with such a layer.
 #include <string.h>
 
 #include "belfry/collective.h"
@@ -70,7 +70,7 @@ static bel_value *vector(bel_graph *graph, const char *name, int64_t size, doubl
     return bel_variable(graph, name, &shape, initializer, kind);
 }
 
-// A batch normalisation while it is built: its settings and variables.
+// A batch normalisation during construction: its settings and variables.
 typedef struct batch_norm {
     bel_graph *graph;
     bel_batch_norm_options options;
@@ -87,7 +87,7 @@ static bool read_options(bel_graph *graph, const bel_batch_norm_options *given,
     const char *wrong = NULL;
     if (!(out->momentum > 0 && out->momentum <= 1)) wrong = "momentum above 0 and at most 1";
     if (!(out->epsilon > 0)) wrong = "epsilon above 0";
-    if ((unsigned)out->statistics > BEL_STATISTICS_SYNC) wrong = "statistics that there are";
+    if ((unsigned)out->statistics > BEL_STATISTICS_SYNC) wrong = "valid statistics";
     if (out->name == NULL) wrong = "a name";
     if (wrong == NULL) return true;
     bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "batch norm \"%s\": expected %s",
@@ -95,7 +95,7 @@ static bool read_options(bel_graph *graph, const bel_batch_norm_options *given,
     return false;
 }
 
-// By the batch of this replica alone, or by the moving statistics.
+// Normalises by this replica's batch only, or by the moving statistics.
 static bel_value *norm_alone(const batch_norm *b, bel_value *x)
 {
     bel_value *new_mean, *new_variance;
@@ -109,7 +109,7 @@ static bel_value *norm_alone(const batch_norm *b, bel_value *x)
     return y;
 }
 
-// By moments that replicas have exchanged, of which the moving statistics are made in any case.
+// Normalises by moments that replicas exchanged; the moving statistics use these in any case.
 static bel_value *norm_together(const batch_norm *b, bel_value *x, const char *file, int line)
 {
     bel_graph *graph = b->graph;

@@ -1,12 +1,13 @@
 // Layers of GRU and LSTM. ONNX's operations have a dimension for the direction in weights and
-// results; variables are kept without it and reshaped, so that a checkpoint holds plain matrices
-// [gates · units, in]. Glorot's fans are those of this whole matrix, all gates together. The
-// reset gate of GRU stands behind the recurrent product (linear_before_reset = 1), as PyTorch
-// and cuDNN have it: the same weights with 0 would be another function.
+// results. Variables omit it and are reshaped, so that a checkpoint has plain matrices [gates ·
+// units, in]. Glorot's fans are those of this entire matrix, all gates together. The reset gate of
+// GRU is after the recurrent product (linear_before_reset = 1), as in PyTorch and cuDNN: the same
+// weights with 0 would be another function.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 
-// A variable [rows, columns] or, without columns, [rows], with a dimension of 1 for the direction.
+// Makes a variable [rows, columns] or, without columns, [rows], with a dimension of 1 for the
+// direction.
 static bel_value *weights(bel_graph *graph, const char *name, int64_t rows, int64_t columns)
 {
     bel_shape flat = columns > 0 ? BEL_SHAPE(rows, columns) : BEL_SHAPE(rows);

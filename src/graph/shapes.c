@@ -1,7 +1,7 @@
-// Parts of tensors, tensors put together, indices. Split is a Slice for each part, and Concat of
-// more parts than an operation has inputs is a tree of Concats over neighbours, so that passes,
-// kernels and gradient rules need no case for them. Lists are counted before they are packed: an
-// attribute holds no more than BEL_MAX_RANK numbers.
+// Parts and joins of tensors, and indices. Split is a Slice for each part. Concat of more parts
+// than an operation has inputs is a tree of Concats over neighbours. Passes, kernels and gradient
+// rules thus need no case for them. Lists are counted before they are packed: an attribute holds no
+// more than BEL_MAX_RANK numbers.
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
@@ -74,7 +74,7 @@ void bel_split(bel_graph *graph, bel_value *x, int64_t axis, const int64_t *size
     }
 }
 
-// An operation takes BEL_OP_MAX_INPUTS; more are joined in rounds of neighbours.
+// An operation has at most BEL_OP_MAX_INPUTS inputs; more are joined in rounds of neighbours.
 bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int64_t axis)
 {
     if (count < 1) {
@@ -84,7 +84,7 @@ bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int6
     bel_attr_list attrs = {.count = 0};
     bel_attr_put(&attrs, "axis", (double)axis);
     bel_value *group[BEL_OP_MAX_INPUTS];
-    int stride = 1; // how many of the parts one member of a group holds
+    int stride = 1; // number of parts in one member of a group
     while (stride * BEL_OP_MAX_INPUTS < count)
         stride *= BEL_OP_MAX_INPUTS;
     int members = 0;

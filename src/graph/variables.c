@@ -1,7 +1,7 @@
-// Variables as model functions see them. One with values of replicas is a variable with a leading
-// axis of replicas, of which a replica of a step reads its own row; where rows of several replicas
-// meet a graph of one (evaluation, prediction, export), it reads what they come to. Both are plain
-// operations, so nobody behind the graph knows of the difference but those who combine reports.
+// Variables of model functions. A variable with values of replicas has a leading axis of replicas,
+// and a replica of a step reads its row. In a graph of one replica (evaluation, prediction, export)
+// a read aggregates the rows. Both are plain operations, so only the code that combines reports
+// knows of the difference.
 #include <string.h>
 
 #include "belfry/collective.h"
@@ -39,7 +39,7 @@ bel_status *bel_variable_kind_of(bool trainable, bel_variable_synchronization sy
     if (trainable) return trainable_kind(synchronization, aggregation, out_kind);
     if (synchronization == BEL_SYNCHRONIZATION_NONE && aggregation != BEL_AGGREGATION_NONE)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "with synchronization NONE nobody reads the replicas' values together: "
+                       "with synchronization NONE the replicas' values are never read together: "
                        "expected aggregation NONE, or synchronization ON_READ");
     bool shared = synchronization == BEL_SYNCHRONIZATION_ON_WRITE;
     *out_kind = (shared ? on_write : on_read)[aggregation];
@@ -48,7 +48,7 @@ bel_status *bel_variable_kind_of(bool trainable, bel_variable_synchronization sy
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// A variable of the graph by what bel_variable gave for it; NULL: the value is none.
+// Returns a variable of the graph by the value of bel_variable; NULL: the value is no variable.
 static bel_graph_variable *find(const bel_graph *graph, const bel_value *value)
 {
     if (value == NULL || value->graph != graph) return NULL;
@@ -63,7 +63,7 @@ static int64_t kept_replicas(const bel_graph *graph)
     return graph->kept_replicas > 0 ? graph->kept_replicas : bel_replica_count(graph);
 }
 
-// What all rows come to.
+// Returns the aggregate of all rows.
 static bel_value *aggregate(bel_graph *graph, const bel_graph_variable *variable)
 {
     static const int64_t replicas[] = {0};
@@ -80,12 +80,12 @@ static bel_value *aggregate(bel_graph *graph, const bel_graph_variable *variable
     }
 }
 
-// Nobody says how values that are read by their replicas alone become one.
+// Fails: values that only their replicas read have no aggregate.
 static void fail_apart(bel_graph *graph, const bel_graph_variable *variable)
 {
     bel_graph_fail(graph, BEL_FAILED_PRECONDITION,
-                   "variable \"%s\": each of %lld replicas has a value of its own, and its kind "
-                   "does not say what they come to; hint: BEL_VARIABLE_REPLICA_MEAN, _SUM, _FIRST",
+                   "variable \"%s\": each of %lld replicas has a separate value, and its kind does "
+                   "not say how to aggregate them; hint: BEL_VARIABLE_REPLICA_MEAN, _SUM, _FIRST",
                    variable->name, (long long)kept_replicas(graph));
 }
 
@@ -104,7 +104,7 @@ bel_value *bel_variable_aggregate(bel_graph *graph, bel_value *value)
     return NULL;
 }
 
-// A replica of a step reads its row.
+// Reads this replica's row.
 static bel_value *read_own(bel_graph *graph, const bel_graph_variable *variable)
 {
     if (kept_replicas(graph) == bel_replica_count(graph))
@@ -143,7 +143,7 @@ static bel_value *existing_variable(bel_graph *graph, const char *name, const be
     if (!bel_shape_equal(&value->spec.shape, shape)) {
         char have[BEL_SHAPE_TEXT], want[BEL_SHAPE_TEXT];
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
-                       "variable \"%s\" has shape %s and is asked for again with shape %s", name,
+                       "variable \"%s\" has shape %s and is requested again with shape %s", name,
                        bel_shape_text(&value->spec.shape, have), bel_shape_text(shape, want));
     }
     return value;

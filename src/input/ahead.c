@@ -1,6 +1,6 @@
-// Each step is ahead of the reading by a multiple of one distance: far enough that memory answers
-// in time (12 records of 50 ns), near enough that the bytes are still in the first-level cache (12
-// records of 512 bytes).
+// Software prefetching. Each step runs ahead of the reading by a multiple of BEL_AHEAD_DISTANCE.
+// The distance is far enough for memory to answer (12 records of 50 ns), and near enough that the
+// bytes are still in the L1 cache (12 records of a KiB).
 #include "input/ahead.h"
 
 bel_ahead bel_ahead_begin(const bel_source *source, const bel_position *positions, int64_t count)

@@ -1,11 +1,11 @@
-// Fetches records into the processor's caches before they are read. Records of a shuffled block are
-// anywhere in the files, so each costs a walk through page tables and a wait for memory, at its
-// entry of an index and again at its bytes. Records whose places are known wait together.
+// Prefetching of records into the CPU caches. Records of a shuffled block are anywhere in the
+// files. Each costs a page-table walk and a wait for memory, once for its index entry and once for
+// its bytes. Prefetching makes these waits of several records overlap.
 //
-// A source fetches a record in BEL_AHEAD_STEPS steps, since a step needs the result of the one
-// before: the list of kept rows, the index, the bytes. A record goes through its steps while the
-// records before it are read, BEL_AHEAD_DISTANCE records a step. Only caches hold the result, at
-// most BEL_AHEAD_BYTES of a record; nothing that is read depends on it.
+// A source fetches a record in BEL_AHEAD_STEPS steps: the list of kept rows, the index, the bytes.
+// Each step needs the result of the one before. A record goes through its steps while the records
+// before it are read, BEL_AHEAD_DISTANCE records a step. Only the caches hold the result, at most
+// BEL_AHEAD_BYTES of a record. The data that is read never depends on it.
 #ifndef BELFRY_INPUT_AHEAD_H
 #define BELFRY_INPUT_AHEAD_H
 
@@ -16,16 +16,16 @@ enum { BEL_AHEAD_DISTANCE = 12, BEL_AHEAD_BYTES = 512 };
 
 // Records of a block that are read one after another.
 typedef struct bel_ahead {
-    const bel_source *source; // NULL: nothing is fetched
+    const bel_source *source; // NULL: no prefetching
     const bel_position *positions;
     int64_t count;
-    int64_t reached[BEL_AHEAD_STEPS]; // positions that are through each step
+    int64_t reached[BEL_AHEAD_STEPS]; // number of positions that have finished each step
 } bel_ahead;
 
-// `positions` must stay. Records that follow one another are not fetched: processors do that.
+// `positions` must outlive the result. Consecutive records are not fetched: the CPU does that.
 bel_ahead bel_ahead_begin(const bel_source *source, const bel_position *positions, int64_t count);
 
-// Before position `index` is read; each in turn, from 0 on.
+// Call before reading position `index`, for each position in order from 0.
 void bel_ahead_reach(bel_ahead *ahead, int64_t index);
 
 // Fetches up to BEL_AHEAD_BYTES. A wrong address is ignored.
@@ -36,11 +36,11 @@ static inline void bel_ahead_fetch(const void *from, size_t bytes)
     if (bytes > BEL_AHEAD_BYTES) bytes = BEL_AHEAD_BYTES;
     for (size_t i = 0; i < bytes; i += LINE)
         __builtin_prefetch(at + i);
-    if (bytes > 0) __builtin_prefetch(at + bytes - 1); // it may lie across one more line
+    if (bytes > 0) __builtin_prefetch(at + bytes - 1); // it may be in one more line
 }
 
-// Step 1 or 2 of fetching record `index` of a file of `size` bytes whose records begin at `starts`:
-// its offset, then its bytes.
+// Runs step 1 or 2 for record `index` of a file of `size` bytes whose records begin at `starts`.
+// Step 1 fetches the record's offset, step 2 its bytes.
 void bel_ahead_fetch_record(const bel_offset_list *starts, size_t index, int step, const char *data,
                             size_t size);
 

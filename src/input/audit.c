@@ -1,6 +1,6 @@
-// Writing notes. A note is one write of a whole, so that after a kill the file ends with a whole
-// one but for what the system cut off. Each start of a worker has a file of its own: none is ever
-// opened again.
+// Writer of notes. A note is one write of all its bytes, so that after a kill the file ends with a
+// complete one, except for bytes that the system lost. Each start of a worker writes a separate
+// file, and no file is ever opened again.
 #include "input/audit.h"
 
 #include <errno.h>
@@ -17,11 +17,11 @@
 struct bel_audit {
     char *path;
     int descriptor;
-    pthread_mutex_t mutex; // guards what follows
+    pthread_mutex_t mutex; // guards the fields below
     bel_str note;
 };
 
-// The first name that nobody has: worker-3.0, worker-3.1 …
+// Creates a file with the first unused name: worker-3.0, worker-3.1 …
 static bel_status *create_file(bel_audit *audit, const char *folder, int worker)
 {
     for (int64_t start = 0; audit->descriptor < 0; start++) {

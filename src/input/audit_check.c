@@ -1,7 +1,6 @@
-// Checking notes. First each note that counts finds its place by its block: which blocks there are
-// follows from the checkpoint's segments. Then the positions of all blocks are sorted by epoch and
-// number, so that what was read twice stands side by side. That takes 24 bytes a record that was
-// read.
+// Checker of notes. First each note that counts is stored by its block; the checkpoint's segments
+// give the blocks that must exist. Then the positions of all blocks are sorted by epoch and number,
+// so that repeated ones are neighbours. The sort takes 24 bytes per record that was read.
 #include "input/audit.h"
 
 #include <stdlib.h>
@@ -13,20 +12,20 @@
 #include "input/audit_format.h"
 #include "input/file_view.h"
 
-// A position that was read, and where.
+// A position that was read, and its block.
 typedef struct sighting {
     int64_t epoch, number, block;
 } sighting;
 
 typedef struct checking {
     const bel_audit_scope *scope;
-    uint64_t *seen; // by block: the hash of its note, 0 when there is none
+    uint64_t *seen; // per block: hash of its note, 0: none
     int64_t block_count;
     int64_t block_end;
     sighting *sightings;
     size_t count, capacity;
     bel_audit_result result;
-    bool strangers; // notes of another input
+    bool strangers; // there are notes of another input
 } checking;
 
 // --- Which blocks count --------------------------------------------------------------------------
@@ -39,7 +38,7 @@ static const bel_input_segment *segment_of(const bel_audit_scope *scope, int64_t
     return &scope->segments[found];
 }
 
-// Behind the last block of the scope's steps.
+// End of the blocks of the scope's steps.
 static int64_t blocks_of(const bel_audit_scope *scope)
 {
     if (scope->step == 0) return 0;
@@ -86,7 +85,7 @@ static bel_status *take_note(checking *c, const char *path, const bel_audit_note
     return NULL;
 }
 
-// All whole notes of a file.
+// Reads all complete notes of a file.
 static bel_status *read_notes(checking *c, const char *path, const char *at, const char *end)
 {
     bel_audit_note_header note;
@@ -139,9 +138,9 @@ static bel_status *read_folder(checking *c, const char *folder)
     return status;
 }
 
-// --- What they say -------------------------------------------------------------------------------
+// --- Findings ------------------------------------------------------------------------------------
 
-// Every block below the input's end was read.
+// Checks that every block below the input's end was read.
 static bel_status *check_blocks(const checking *c)
 {
     const bel_audit_scope *scope = c->scope;
@@ -151,7 +150,8 @@ static bel_status *check_blocks(const checking *c)
             int64_t block = bel_input_segment_block(segment, step, replica);
             if (block >= c->block_end || (block < c->block_count && c->seen[block] != 0)) continue;
             return BEL_ERR(
-                BEL_DATA_LOSS, "step %lld, replica %lld: nobody noted that block %lld was read%s",
+                BEL_DATA_LOSS,
+                "step %lld, replica %lld: no worker noted that block %lld was read%s",
                 (long long)step, (long long)replica, (long long)block,
                 c->strangers ? "; there are notes of other data, or of another batch size" : "");
         }
@@ -166,7 +166,7 @@ static int compare_sightings(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-// The epoch that begins at *at; goes behind it.
+// Checks the epoch that begins at *at, and sets *at to its end.
 static bel_status *check_epoch(const checking *c, size_t *at, bel_audit_epoch *out_epoch)
 {
     size_t first = *at;
@@ -193,7 +193,7 @@ static bel_status *check_epochs(checking *c)
 {
     bel_audit_result *result = &c->result;
     size_t capacity = 0;
-    int64_t gap = -1; // the first epoch that is not whole
+    int64_t gap = -1; // the first incomplete epoch
     if (c->count > 0) qsort(c->sightings, c->count, sizeof *c->sightings, compare_sightings);
     for (size_t at = 0; at < c->count;) {
         result->epochs = bel_xgrow(result->epochs, &capacity, (size_t)result->epoch_count + 1,

@@ -1,6 +1,6 @@
-// A record is known by the message of its error, which names its place: so one that is met in each
-// epoch counts once, wherever it comes from. The list is searched from end to end, as there are
-// few, and only where a record is bad.
+// A record is identified by the message of its error, which names its position: so a record that is
+// met in each epoch counts once, whichever dataset it comes from. The list is searched linearly, as
+// it is short, and only if a record is bad.
 #include "input/bad_records.h"
 
 #include <pthread.h>
@@ -33,14 +33,15 @@ void bel_bad_records_destroy(bel_bad_records *bad)
     bel_free(bad);
 }
 
-// Errors of data and of functions that look at it; not those of memory or of a run that ends.
+// Whether an error is one of the data or of a function that reads it, and not one of memory or of a
+// run that ends.
 static bool is_about_a_record(bel_code code)
 {
     return code == BEL_DATA_LOSS || code == BEL_INVALID_ARGUMENT || code == BEL_NOT_FOUND ||
            code == BEL_OUT_OF_RANGE || code == BEL_UNKNOWN;
 }
 
-// The number of this record among the bad ones, 0 when it was met before.
+// Number of this record among the bad ones, 0 if it was met before.
 static int64_t note(bel_bad_records *bad, uint64_t hash)
 {
     int64_t number = 0;

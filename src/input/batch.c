@@ -1,11 +1,11 @@
-// Copying records into batches. Every field of a batch is one block of memory, row after row, a
-// row being what one record gives; a padded row is as large as the longest record needs. Blocks
-// only grow and keep no content, so a row of fixed shape must be written as a whole, and a
-// padded one is filled with what pads it first, unless its record fills it.
+// Copies records into batches. Every field of a batch is one block of memory, row after row; a row
+// is the part of one record. A padded row is as large as the longest record needs. Blocks only grow
+// and keep no content. So a row of fixed shape must be written completely, and a padded one is
+// first filled with the padding value, unless its record fills it.
 //
-// The first record has decided which fields there are; each further one is checked against them,
-// since a map may make something else of it. Fields that stand where they stood in the first
-// record are found without a search. A batch belongs to one thread at a time.
+// The first record decides the fields. Each further one is checked against them, since a map may
+// change its result. Fields at the same index as in the first record are found without a search. A
+// batch belongs to one thread at a time.
 #include "input/batch.h"
 
 #include <string.h>
@@ -109,7 +109,7 @@ void bel_batch_set_count(bel_batch *batch, int64_t count)
         batch->fields[i].shape.dims[0] = count;
 }
 
-// Makes a field hold `count` rows of shape `row`; keeps no content.
+// Makes room in a field for `count` rows of shape `row`; keeps no content.
 static bel_status *reserve(bel_batch *batch, int index, const bel_shape *row, int64_t count)
 {
     bel_tensor *field = &batch->fields[index];
@@ -137,7 +137,7 @@ static bel_status *reserve(bel_batch *batch, int index, const bel_shape *row, in
 
 // --- Records against fields ----------------------------------------------------------------------
 
-// The record's field for field `index` of the batch, of the right type and rank.
+// Finds the record's field for field `index` of the batch, and checks its type and rank.
 static bel_status *find_field(const bel_batch *batch, int index, const bel_record *record,
                               const bel_tensor **out_field)
 {
@@ -215,7 +215,7 @@ bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *rec
 
 // --- Padded shapes -------------------------------------------------------------------------------
 
-// Whether the record fits. Open dimensions are widened in `longest`, unless that is NULL.
+// Checks that the record fits. Open dimensions are widened in `longest`, unless that is NULL.
 static bel_status *fit(const bel_batch *batch, const bel_record *record, int64_t *longest)
 {
     for (int i = 0; i < batch->field_count; i++) {
@@ -244,8 +244,8 @@ bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
     return fit(batch, record, NULL);
 }
 
-// Copies `from` into the corner of `to`, which has the same rank, is nowhere smaller and holds what
-// pads it.
+// Copies `from` into the corner of `to`, which has the same rank, is at least as large in each
+// dimension, and is filled with the padding value.
 static void copy_into_corner(const bel_tensor *from, const bel_shape *to_shape, char *to)
 {
     size_t element = bel_dtype_size(from->dtype);
@@ -284,8 +284,8 @@ static void fill_with_pad(const bel_batch_field *field, char *row, size_t row_by
         memcpy(row + at, field->pad, element);
 }
 
-// Open dimensions become the longest of the batch; rows lie one behind the other, each as large as
-// that.
+// Fills a field. Open dimensions become the longest of the batch; rows are contiguous and of this
+// size.
 static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
 {
     const bel_batch_memory *memory = batch->memory;

@@ -1,8 +1,7 @@
-// Records go into their buckets in the order in which they come; a bucket that has a batch gives it
-// out as a whole. In the end each bucket gives what it has, filled up with holes: positions without
-// a record, which leave their batch shorter. So batches of one bucket never run into another's, an
-// epoch is a whole number of batches, and it has the same number of positions whatever the order in
-// which records come.
+// Records enter their buckets in the order in which they come; a bucket with a full batch emits it.
+// At the end each bucket emits the rest, filled up with holes: positions without a record, which
+// make their batch smaller. So a batch holds records of only one bucket. An epoch has an integral
+// number of batches, and the same number of positions for every order of its records.
 #include "input/buckets.h"
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@ int64_t bel_buckets_length(const bel_buckets *buckets, const int64_t *counts)
     return length;
 }
 
-// What a bucket waits with: the positions since its last batch.
+// Bucket: the positions since its last batch.
 typedef struct bucket {
     int64_t *items;
     size_t count, capacity;

@@ -1,13 +1,14 @@
-// Records one behind the other, each followed by a hash of its bytes; then the offset of each and
-// of the end; then a trailer: count, key, hash of the offsets, magic. The trailer comes last, and
-// the file gets its name when it is whole, so what has the name and the magic is complete. Numbers
-// are 8 bytes as they lie in memory: a cache is read by the kind of machine that wrote it.
+// Format: records one after the other, each followed by a hash of its bytes; the offset of each and
+// of the end; a trailer with count, key, hash of the offsets and magic. The trailer is written
+// last, and the file gets its name when it is complete, so a file with the name and the magic is
+// complete. Numbers have 8 bytes in the machine's byte order: a cache is read by the kind of
+// machine that wrote it.
 //
-// It is written under a lock beside it. Who cannot have the lock waits for the one who has it,
-// whose death ends the lock. That may take hours, so the one who has it writes into the lock's file
-// how far he is, once a second, and the others wait as long as that changes. What an earlier one
-// left when he was killed is removed by the next who has the lock. On a file system without locks
-// each makes a cache, which does no harm: all hold the same, and a later one takes the name.
+// The writer holds a lock on a file beside the cache. Other processes wait for the lock, which ends
+// with its holder. Writing may take hours, so the holder writes its progress into the lock file
+// once a second, and the others wait as long as that changes. The next holder removes the leftovers
+// of a killed one. On a file system without locks each process makes a cache, which does no harm:
+// all have the same content, and the last one keeps the name.
 #include "input/cache_file.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ static uint64_t number_at(const char *at)
     return number;
 }
 
-// What a cache is made of.
+// Input of making a cache.
 typedef struct making {
     uint64_t key;
     int64_t count;
@@ -40,7 +41,7 @@ typedef struct making {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Whether the opened view holds a whole cache of `key`.
+// Whether the opened view holds a complete cache of `key`.
 static bool is_of(bel_cache_file *file, uint64_t key, uint64_t count)
 {
     const bel_file_view *view = &file->view;
@@ -54,7 +55,7 @@ static bool is_of(bel_cache_file *file, uint64_t key, uint64_t count)
     return bel_hash64(file->index, index_bytes) == number_at(trailer + 2 * NUMBER);
 }
 
-// *out_found: the file is there and of this key. One of another key is closed again.
+// Opens the cache. *out_found: it exists and has this key; one of another key is closed again.
 static bel_status *look(bel_cache_file *file, uint64_t key, int64_t count, bool *out_found)
 {
     *out_found = false;
@@ -83,14 +84,14 @@ static void write_number(bel_file_writer *writer, uint64_t number)
     bel_file_writer_write(writer, &number, sizeof number);
 }
 
-// How far the one who has the lock is: for those who wait, and only they need it.
+// Writes the lock holder's progress, for the waiting processes.
 static void tell_progress(int lock, int64_t done, int64_t count)
 {
     if (lock < 0) return;
     char *text = bel_strf("%lld of %lld records by process %lld\n", (long long)done,
                           (long long)count, (long long)getpid());
     bool told = ftruncate(lock, 0) == 0 && pwrite(lock, text, strlen(text), 0) > 0;
-    (void)told; // the cache does not need it
+    (void)told; // the cache does not depend on it
     bel_free(text);
 }
 
@@ -143,8 +144,8 @@ static bel_status *write_cache(const char *path, int lock, const making *m)
 
 // --- One at a time -------------------------------------------------------------------------------
 
-// What those left who were killed while they wrote: whoever has the lock is the only one now. What
-// cannot be removed does no harm.
+// Removes the leftovers of writers that were killed; the lock's holder is the only writer. A file
+// that cannot be removed does no harm.
 static void remove_leftovers(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -167,23 +168,23 @@ static void remove_leftovers(const char *path)
     bel_free(folder);
 }
 
-// What the lock's file says, or nothing. Free with bel_free.
+// Reads the progress from the lock file, or an empty text. Free with bel_free.
 static char *read_progress(const char *lock_path)
 {
     char *text = NULL;
     size_t size;
     bel_status *status = bel_file_read(lock_path, &text, &size);
     if (status == NULL) return text;
-    bel_status_ignore(status); // as good as one that says nothing
+    bel_status_ignore(status); // the same as an empty one
     return bel_xstrdup("");
 }
 
-// The lock, or -1 when the file system has none.
+// Waits for the lock; -1: the file system has no locks.
 static bel_status *wait_for_lock(const char *path, bel_cache_patience patience, int *out_lock)
 {
     char *lock_path = bel_strf("%s.lock", path), *before = bel_xstrdup("");
     bel_status *status = NULL;
-    int still = 0; // turns since the progress was another one
+    int still = 0; // looks since the progress last changed
     for (;;) {
         status = bel_linux_lock(lock_path, patience.turn_secs, out_lock);
         if (status == NULL || bel_status_code(status) != BEL_FAILED_PRECONDITION) break;
@@ -197,7 +198,7 @@ static bel_status *wait_for_lock(const char *path, bel_cache_patience patience, 
                                      path, patience.turn_secs * patience.turns);
             break;
         }
-        bel_status_ignore(status); // somebody is at it
+        bel_status_ignore(status); // another process has the lock
         bel_log_write(BEL_LOG_INFO, "cache %s: another process makes it: %.*s", path,
                       (int)strcspn(now, "\n"), now);
     }
@@ -209,7 +210,7 @@ static bel_status *wait_for_lock(const char *path, bel_cache_patience patience, 
 static bel_status *make_and_open(bel_cache_file *file, int lock, const making *m)
 {
     bool found;
-    BEL_TRY(look(file, m->key, m->count, &found)); // another one may have made it meanwhile
+    BEL_TRY(look(file, m->key, m->count, &found)); // another process may have made it meanwhile
     if (found) return NULL;
     if (lock >= 0) remove_leftovers(file->path);
     BEL_TRY(write_cache(file->path, lock, m));

@@ -1,4 +1,4 @@
-// Records of a dataset in a file: written once by whoever comes first, then mapped by all.
+// Cache of a dataset's records in a file: the first process writes it, and all map it.
 #ifndef BELFRY_INPUT_CACHE_FILE_H
 #define BELFRY_INPUT_CACHE_FILE_H
 
@@ -6,10 +6,11 @@
 #include "input/file_view.h"
 #include "input/number_list.h"
 
-// How long a process waits for another one that makes the cache: as long as records come about.
+// Patience of a process that waits for another one to make the cache: it waits while records are
+// added.
 typedef struct bel_cache_patience {
-    double turn_secs; // how often it looks
-    int turns;        // so many without a record in between are the end
+    double turn_secs; // interval between two looks
+    int turns;        // looks without a new record until it gives up
 } bel_cache_patience;
 
 static const bel_cache_patience bel_cache_usual_patience = {30, 20};
@@ -17,24 +18,24 @@ static const bel_cache_patience bel_cache_usual_patience = {30, 20};
 // Immutable once opened. Zero-initialise to begin.
 typedef struct bel_cache_file {
     const char *path;
-    bel_cache_patience patience; // all zero: the usual
+    bel_cache_patience patience; // all zero: bel_cache_usual_patience
     bel_file_view view;
-    const char *index; // offset of each record and of what is behind the last
+    const char *index; // offset of each record, and of the end of the last one
     uint64_t count;
 } bel_cache_file;
 
-// Makes the bytes of record `number`, appending them to `out`.
+// Produces the bytes of record `number` and appends them to `out`.
 typedef bel_status *bel_cache_make(void *context, int64_t number, bel_str *out);
 
-// Opens the cache of `count` records that were made of what `key` stands for; if there is none, or
-// of another key, makes it. Processes that come at a time make it once, and others wait for it.
-// ALREADY_EXISTS: the file is no cache; FAILED_PRECONDITION: another process is at it and gets no
-// further; errors of `make` and of files. Close also after a failure.
+// Opens the cache of `count` records made from the data that `key` identifies. If it is absent or
+// has another key, it is made. One of several concurrent processes makes it, and the others
+// wait. ALREADY_EXISTS: the file is no cache. FAILED_PRECONDITION: another process is making it and
+// makes no progress. Other errors: those of `make` and of files. Close also after a failure.
 bel_status *bel_cache_file_open(bel_cache_file *file, const char *path, uint64_t key, int64_t count,
                                 bel_cache_make *make, void *context) BEL_MUST_USE;
 void bel_cache_file_close(bel_cache_file *file);
 
-// The bytes of a record. DATA_LOSS: they do not fit their checksum.
+// Gets the bytes of a record. DATA_LOSS: they do not match their checksum.
 bel_status *bel_cache_file_get(const bel_cache_file *file, int64_t number, const char **out_data,
                                size_t *out_size) BEL_MUST_USE;
 

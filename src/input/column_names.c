@@ -1,7 +1,7 @@
-// Names as JSON and back: the text that is kept with a checkpoint, in which there can be nothing
-// but UTF-8. That is why names are converted before they are written and before they are
-// compared: every byte above 0x7f of a name that is not UTF-8 becomes the character of that
-// number in ISO 8859-1, which cannot fail and gives different names for different bytes.
+// Converts names to JSON and back: the text that is kept with a checkpoint, which must be UTF-8. So
+// names are converted before they are written and before they are compared: in a name that is not
+// UTF-8, every byte above 0x7f becomes the character of that number in ISO 8859-1. This cannot
+// fail, and gives different names for different bytes.
 #include "input/column_names.h"
 
 #include <string.h>

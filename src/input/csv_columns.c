@@ -1,11 +1,11 @@
-// Columns find their places in three ways: by name, where the model was trained with names; by
-// place, where it was trained with nothing but a number of columns; and freely in a first
-// training. A file whose columns are those of training in the same order is taken as it is,
-// which also allows two columns of one name.
+// Columns are assigned in three ways: by name, if the model was trained with names; by position, if
+// it was trained with only a number of columns; and freely in a first training. A file with the
+// columns of training in the same order is accepted as it is, so two columns may have the same
+// name.
 //
-// Columns are given away in a fixed order: the label, ids, lists of ids, the length, then the
-// vector, which takes what is left; a column that was taken is refused to the next. Names that are
-// all digits count as places. Everything lives in the source's arena, which outlives the rows.
+// Columns are assigned in a fixed order: the label, ids, lists of ids, the length, then the vector,
+// which gets the rest. A second use of a column is refused. Names that consist of digits count as
+// positions. Everything lives in the source's arena, which outlives the rows.
 #include "input/csv_columns.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static char *field_text(bel_arena *arena, const bel_csv_field *field)
     return text;
 }
 
-// Names of the columns: from the header, from the user, or their numbers.
+// Names the columns: from the header, by the user, or by their numbers.
 static bel_status *name_columns(bel_csv_source *source, const bel_csv_field *fields, int count)
 {
     const bel_csv_options *options = source->options;
@@ -57,7 +57,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// What a header says that may be a mistake, once for the first file.
+// Warns of a likely mistake in a header, once for the first file.
 static void warn_of_header(const bel_csv_source *source)
 {
     const char *path = source->options->paths[0];
@@ -78,7 +78,7 @@ static void warn_of_header(const bel_csv_source *source)
     bel_free(names);
 }
 
-// The header of a further file must be that of the first.
+// Checks that the header of a further file equals that of the first.
 static bel_status *compare_header(const bel_csv_source *source, const bel_csv_file *file,
                                   const bel_csv_field *fields, int count)
 {
@@ -125,7 +125,7 @@ bel_status *bel_csv_columns_read_header(bel_csv_source *source, bel_csv_file *fi
     return status;
 }
 
-// The one column called `name`; NULL: there is none.
+// Finds the only column called `name`; NULL: absent.
 static bel_status *look_for_column(const bel_csv_source *source, const char *name,
                                    bel_csv_place **out_column)
 {
@@ -167,7 +167,7 @@ static bel_status *find_column(const bel_csv_source *source, const char *name,
                    hint == NULL ? "" : "\"?");
 }
 
-// The label must be what it was in training. (Prediction needs none.)
+// Checks that the label is the same as in training. (Prediction needs none.)
 static bel_status *check_label(const bel_csv_source *source, const char *label)
 {
     const char *was = source->like != NULL ? source->like->label : NULL;
@@ -199,7 +199,7 @@ static bel_status *use_label(bel_csv_source *source)
     return NULL;
 }
 
-// Columns whose values are hashed, in the order in which they are named.
+// Assigns the columns whose values are hashed, in the order in which they are named.
 static bel_status *use_hashed(bel_csv_source *source, const char *const *names, int count,
                               bel_csv_use use)
 {
@@ -258,9 +258,9 @@ static bel_status *use_length(bel_csv_source *source, bel_source_field *fields, 
     return NULL;
 }
 
-// --- The vector ----------------------------------------------------------------------------------
+// --- Vector --------------------------------------------------------------------------------------
 
-// Columns that nothing else has taken, by place. Returns how many.
+// Assigns the unused columns to the vector, by position. Returns their number.
 static int take_the_rest(bel_csv_source *source)
 {
     int count = 0;
@@ -272,7 +272,7 @@ static int take_the_rest(bel_csv_source *source)
     return count;
 }
 
-// True when what nothing else has taken is what the model was trained with, place by place.
+// Whether the unused columns are those that the model was trained with, position by position.
 static bool is_as_before(const bel_csv_source *source)
 {
     int count = 0;
@@ -285,7 +285,7 @@ static bool is_as_before(const bel_csv_source *source)
     return count == source->like->column_count;
 }
 
-// Names of columns that nothing has taken: the model was not trained with them.
+// Lists the names of unused columns: the model was not trained with them.
 static void list_strangers(const bel_csv_source *source, bel_str *out_names)
 {
     const char *label = source->like->label;
@@ -297,7 +297,7 @@ static void list_strangers(const bel_csv_source *source, bel_str *out_names)
     }
 }
 
-// Names that are places: of a file without a header.
+// Whether the names are positions, as in a file without a header.
 static bool are_places(const bel_column_names *names)
 {
     for (int i = 0; i < names->column_count; i++)
@@ -313,14 +313,15 @@ static bel_status *missing_column(const bel_csv_source *source, const char *name
     bool places = are_places(source->like);
     bel_status *status = BEL_ERR(
         BEL_INVALID_ARGUMENT, "%s: no column \"%s\", with which the model was trained%s%s%s",
-        source->options->paths[0], name, some ? "; here are, and were not there: " : "",
+        source->options->paths[0], name, some ? "; columns here that training did not have: " : "",
         some ? words.text : "",
         places ? "; hint: it was trained on files without a header (--no_header)" : "");
     bel_str_deinit(&words);
     return status;
 }
 
-// By name: each element is the column that it was in training, wherever that stands in this file.
+// Assigns columns by name: each element is the same column as in training, at any position in this
+// file.
 static bel_status *take_by_name(bel_csv_source *source)
 {
     const bel_column_names *like = source->like;
@@ -357,7 +358,7 @@ static bel_status *take_by_name(bel_csv_source *source)
     return NULL;
 }
 
-// Columns without names are bound by place. The label's may be missing, or stand where it stood.
+// Assigns columns without names by position. The label's may be missing, or be where it was.
 static bel_status *take_by_place(bel_csv_source *source)
 {
     const bel_column_names *like = source->like;
@@ -382,7 +383,7 @@ static bel_status *take_by_place(bel_csv_source *source)
                    like->column_count, labelled ? ", or one more with the label" : "", rest);
 }
 
-// Without typed columns: everything but ids, the length and the label goes into one vector.
+// Without typed columns: all columns except ids, the length and the label become one vector.
 static bel_status *use_vector(bel_csv_source *source, bel_source_field *fields, int *field_count)
 {
     const bel_csv_options *options = source->options;
@@ -470,7 +471,6 @@ bel_status *bel_csv_columns_use(bel_csv_source *source)
     return NULL;
 }
 
-// What later files of this model are bound to.
 void bel_csv_columns_keep_names(bel_csv_source *source)
 {
     int count = 0;

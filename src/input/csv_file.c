@@ -1,8 +1,8 @@
-// Every row is looked at once, when the file is opened (csv_index.c), for the number of fields,
-// quotes and labels; only the offset of its beginning is kept. So a record can be read at any
-// place later on, and structure is never wrong in the middle of training. Rows are not lines, as a
-// quoted field may hold line breaks; rows that do are few, and are noted, so that the line of a row
-// is known. Blank lines count as rows but for those at the end, which are cut off.
+// Opening a file looks at every row once (csv_index.c) for the number of fields, quotes and labels.
+// It keeps only the offset where each row begins. So a record can be read at any place later on,
+// and structure is never wrong in the middle of training. Rows are not lines, as a quoted field may
+// hold line breaks; rows that do are few, and are noted, so that the line of a row is known. Blank
+// lines count as rows but for those at the end, which are cut off.
 #include "input/csv_file.h"
 
 #include <stdarg.h>
@@ -51,6 +51,7 @@ void bel_csv_file_close(bel_csv_file *file)
     bel_offset_list_deinit(&file->row_starts);
     bel_number_list_deinit(&file->tall_rows);
     bel_number_list_deinit(&file->tall_breaks);
+    bel_number_list_deinit(&file->numbers);
     bel_file_view_close(&file->view);
 }
 

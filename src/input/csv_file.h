@@ -13,20 +13,23 @@
 typedef struct bel_csv_file {
     const char *path; // not owned
     char delimiter;
-    int column_count; // set by who reads the header
+    int column_count; // set by the reader of the header
     bel_file_view view;
-    const char *text; // behind the byte-order mark
+    const char *text; // after the byte-order mark
     const char *end;  // before blank lines at the end
-    const char *rows; // behind the header
+    const char *rows; // after the header
     bel_offset_list row_starts;
-    // Rows are lines, but for those with line breaks inside quotes: the number of the row behind
-    // each of these, and how many such breaks there are before that.
+    // A row is a line, unless line breaks are inside quotes. For each such row: the number of the
+    // next row, and the number of such breaks before that one.
     bel_number_list tall_rows, tall_breaks;
+    // Rows that are plain numbers (csv_scan.h): bit r % 64 of item r / 64 says so of row r.
+    // Empty where bad rows are kept.
+    bel_number_list numbers;
 } bel_csv_file;
 
-// What a label may be.
+// Valid labels.
 typedef struct bel_csv_label {
-    int column; // -1: there is none
+    int column; // -1: no label
     const char *name;
     int64_t class_count;
 } bel_csv_label;
@@ -42,8 +45,8 @@ bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
                                const char **out_next) BEL_MUST_USE;
 
 // Goes over all rows from `rows` on: every one must have column_count fields, closed quotes, no
-// zero byte and a good label. Notes where each begins. With `keep_bad` quotes alone are looked at,
-// without which nobody knows where rows begin.
+// zero byte and a good label. Notes where each begins. With `keep_bad` it checks only quotes,
+// which decide where rows begin.
 bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label,
                                bool keep_bad) BEL_MUST_USE;
 

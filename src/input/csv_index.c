@@ -1,10 +1,11 @@
-// The index of a file's rows, made of parts of the file on several threads. Whether a line feed
-// ends a row or is inside quotes depends on all text before it, so a part but the first begins with
-// a guess: that its first line feed ends a row. The parts are put together in their order. If the
-// part before ends elsewhere, the guess was wrong, and the part is looked at once more from there.
-// So the index, and the first error, are those of one pass over the file.
+// Indexing of a file's rows in parts, on several threads. Whether a line feed ends a row or is
+// inside quotes depends on all text before it. So each part after the first begins with a guess:
+// its first line feed ends a row. The parts are joined in their order. If the part before ends
+// elsewhere, the guess was wrong, and the part is read again from there. So the index, and the
+// first error, are those of one pass over the file.
 //
-// A part with a fault keeps where it is; its error is made when all rows before it are numbered.
+// A part with a fault keeps the fault's place. Its error needs the line, so it is made when all
+// rows before it are numbered.
 #include "input/csv_index.h"
 
 #include <string.h>
@@ -16,13 +17,14 @@
 
 enum { AT_ONCE = 1024, PARTS_A_THREAD = 4 };
 
-// Parts are looked at in waves of one slot each, so that memory is that of a wave.
+// Parts are read in waves of one slot each, which bounds the memory.
 typedef struct part {
     const char *begin, *limit; // rows that begin in between
-    const char *next;          // the first row that begins behind; or the row with a fault
+    const char *next;          // the first row after the part; or the row with a fault
     bool fault;
     int64_t *rows; // offsets
-    size_t count, capacity;
+    bool *numbers; // of each row: it is plain numbers (csv_scan.h)
+    size_t count, capacity, numbers_capacity;
     size_t *tall; // rows with line breaks in them, by their place in `rows`
     int64_t *breaks;
     size_t tall_count, tall_capacity, breaks_capacity;
@@ -38,21 +40,31 @@ typedef struct indexing {
 
 // --- A part --------------------------------------------------------------------------------------
 
-// Plain rows, as many as follow one another. False: a label among them is wrong.
-static bool pass_plain_rows(const indexing *in, part *p)
+static void note_row(part *p, const bel_csv_file *file, bool numbers)
+{
+    p->rows = bel_xgrow(p->rows, &p->capacity, p->count + 1, sizeof *p->rows);
+    p->numbers = bel_xgrow(p->numbers, &p->numbers_capacity, p->count + 1, sizeof *p->numbers);
+    p->rows[p->count] = p->next - file->text;
+    p->numbers[p->count++] = numbers;
+}
+
+// Passes consecutive plain rows from p->next on. False: one of them has a wrong label. `crosses`:
+// the first row ends after the part; otherwise rows that do are left.
+static bool pass_plain_rows(const indexing *in, part *p, bool crosses)
 {
     const bel_csv_file *file = in->file;
     const bel_csv_scan scan = {file->delimiter, in->label == NULL ? -1 : file->column_count - 1};
+    const char *stop = crosses ? file->end : p->limit;
+    const size_t most = crosses ? 1 : AT_ONCE;
     bool labelled = in->label != NULL && in->label->column >= 0;
-    int64_t ends[AT_ONCE];
-    for (size_t got = AT_ONCE; got == AT_ONCE;) {
+    bel_csv_scanned rows[AT_ONCE];
+    for (size_t got = most; got == most && p->next < p->limit;) {
         const char *first = p->next;
-        got = bel_csv_scan_rows(&scan, first, p->limit, AT_ONCE, ends);
-        p->rows = bel_xgrow(p->rows, &p->capacity, p->count + got, sizeof *p->rows);
+        got = bel_csv_scan_rows(&scan, first, stop, most, rows);
         for (size_t i = 0; i < got; i++) {
-            const char *end = first + ends[i];
+            const char *end = first + rows[i].end;
             if (labelled && !bel_csv_row_label_fits(file, p->next, end, in->label)) return false;
-            p->rows[p->count++] = p->next - file->text;
+            note_row(p, file, rows[i].numbers);
             p->next = end + 1;
         }
     }
@@ -74,19 +86,21 @@ static void pass_part(const indexing *in, part *p, const char *begin)
     p->count = p->tall_count = 0;
     p->fault = false;
     while (p->next < p->limit) {
-        p->fault = !pass_plain_rows(in, p);
-        if (p->fault || p->next >= p->limit) return;
+        const size_t before = p->count;
+        bool crosses = memchr(p->next, '\n', (size_t)(p->limit - p->next)) == NULL;
+        p->fault = !pass_plain_rows(in, p, crosses);
+        if (p->fault) return;
+        if (p->count > before) continue;
         bel_csv_look look = bel_csv_row_look(in->file, p->next, in->label);
         p->fault = look.fault != BEL_CSV_NO_FAULT;
         if (p->fault) return;
-        p->rows = bel_xgrow(p->rows, &p->capacity, p->count + 1, sizeof *p->rows);
-        p->rows[p->count++] = p->next - in->file->text;
+        note_row(p, in->file, false);
         if (look.breaks > 0) note_tall(p, look.breaks);
         p->next = look.next;
     }
 }
 
-// On any thread. A part without a line feed has nothing to begin with.
+// Runs on any thread. A part without a line feed stays empty.
 static void guess_part(void *argument, int64_t number)
 {
     const indexing *in = argument;
@@ -102,9 +116,21 @@ static void guess_part(void *argument, int64_t number)
 
 // --- All parts -----------------------------------------------------------------------------------
 
-static bel_status *append(bel_csv_file *file, const part *p)
+static bel_status *append_numbers(bel_csv_file *file, const part *p)
+{
+    size_t row = file->row_starts.count;
+    for (size_t i = 0; i < p->count; i++, row++) {
+        if (row % 64 == 0) BEL_TRY(bel_number_list_append(&file->numbers, 0));
+        uint64_t bits = (uint64_t)file->numbers.items[row / 64];
+        file->numbers.items[row / 64] = (int64_t)(bits | (uint64_t)p->numbers[i] << row % 64);
+    }
+    return NULL;
+}
+
+static bel_status *append(bel_csv_file *file, const part *p, bool with_numbers)
 {
     int64_t before = (int64_t)file->row_starts.count;
+    if (with_numbers) BEL_TRY(append_numbers(file, p));
     BEL_TRY(bel_offset_list_append(&file->row_starts, p->rows, p->count));
     for (size_t i = 0; i < p->tall_count; i++) {
         const bel_number_list *tall = &file->tall_breaks;
@@ -115,19 +141,19 @@ static bel_status *append(bel_csv_file *file, const part *p)
     return NULL;
 }
 
-// The part's rows, the first of which begins at *row; then *row is the first one behind it.
+// Adds the part's rows from *row on, and moves *row to the first row after the part.
 static bel_status *merge_part(const indexing *in, part *p, const char **row)
 {
     if (*row >= p->limit) return NULL; // a row of earlier parts covers it
     if (p->begin != *row) pass_part(in, p, *row);
-    BEL_TRY_CTX(append(in->file, p), "%s", in->file->path);
+    BEL_TRY_CTX(append(in->file, p, in->label != NULL), "%s", in->file->path);
     *row = p->next;
     if (!p->fault) return NULL;
     bel_csv_look look = bel_csv_row_look(in->file, p->next, in->label);
     return bel_csv_row_error(in->file, p->next, in->label, &look);
 }
 
-// Room for as many rows as there will be where they stay as long as they were.
+// Reserves memory for all rows of the file, assuming that they are as long as those so far.
 static bel_status *reserve(bel_csv_file *file, const char *row)
 {
     enum { FEW = 1 << 16 };
@@ -169,6 +195,7 @@ bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *la
     bel_status *status = run(&in, team, slots);
     for (int i = 0; i < slots; i++) {
         bel_free(in.parts[i].rows);
+        bel_free(in.parts[i].numbers);
         bel_free(in.parts[i].tall);
         bel_free(in.parts[i].breaks);
     }
@@ -179,7 +206,7 @@ bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *la
 
 bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, bool keep_bad)
 {
-    enum { PART = 512 << 10, ALONE = 8 << 20 }; // a small file is through before threads are there
+    enum { PART = 512 << 10, ALONE = 8 << 20 }; // reading less is faster than starting threads
     bool small = file->end - file->rows < ALONE;
     return bel_csv_file_index_parts(file, label, keep_bad, PART, small ? 1 : bel_available_cores());
 }

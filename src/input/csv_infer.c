@@ -1,9 +1,9 @@
-// What the columns of a table are, by all of its cells: files are opened and their names taken, all
-// rows are gathered (table_look.c), rules make a description of it (columns/guess.h), and what
-// cannot be written, or read back, is refused before anything is trained. Rows without a label
-// teach nothing, so they do not count. Of large files what was seen is kept for other processes
-// (look_cache.h), found by their content; it is hashed again behind the look, so that nothing is
-// kept of a file that was changed meanwhile.
+// Finds the columns of a table from all of its cells: opens the files and reads their names,
+// gathers all rows (table_look.c), lets rules make a description (columns/guess.h), and refuses,
+// before training, a description that cannot be written or read back. Rows without a label teach
+// nothing, so they do not count. The result for large files is kept for other processes
+// (look_cache.h) under a hash of their content. The content is hashed again after the look, so that
+// no result is kept for a file that changed meanwhile.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// The one that most of the first line's fields could be told apart by.
+// The candidate with the most occurrences in the first line, outside quotes.
 static char likely_delimiter(const char *text, const char *end)
 {
     static const char candidates[] = {',', ';', '\t', '|'};
@@ -41,7 +41,8 @@ static int find_name(const bel_table_look *in, const char *name)
     return -1;
 }
 
-// Of two columns of one name the first counts; one line tells of all of them.
+// Takes the names of a file's columns. If two have the same name, the first counts; one warning
+// names all of them.
 static void take_names(bel_table_look *in, const bel_csv_file *file, const char *const *names)
 {
     enum { SHOWN = 10 };
@@ -60,7 +61,7 @@ static void take_names(bel_table_look *in, const bel_csv_file *file, const char 
     }
     if (other_count > 0) {
         bel_log_write(BEL_LOG_WARN,
-                      "%s: %d columns are called as one in front of them, and left out: %s%s",
+                      "%s: %d columns have the name of an earlier one, and are left out: %s%s",
                       file->path, other_count, others.text, other_count > SHOWN ? " …" : "");
     }
     bel_str_deinit(&others);
@@ -108,7 +109,7 @@ static bel_status *open_files(bel_table_look *in, const bel_csv_options *csv)
     return NULL;
 }
 
-// What is learned of columns is learned of the rows that are trained on.
+// Restricts the look to the rows that are trained on.
 static bel_status *hold_out(bel_table_look *in)
 {
     int *labels = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *labels);
@@ -128,9 +129,9 @@ static void clean_up(bel_table_look *in)
     bel_arena_destroy(in->arena);
 }
 
-// --- The result ----------------------------------------------------------------------------------
+// --- Result --------------------------------------------------------------------------------------
 
-// Cells of a column that should hold numbers, each with its place; the error has them all.
+// Names the wrong cells of a column of numbers, each with its position; one error has them all.
 static bel_status *name_wrong_cells(const bel_table_look *in, int column, bel_status *status)
 {
     const bel_column_statistics *s = &in->totals[column];
@@ -138,16 +139,16 @@ static bel_status *name_wrong_cells(const bel_table_look *in, int column, bel_st
     for (int i = 0; i < s->other_count; i++) {
         bel_status *where = bel_table_look_cell(in, s->others[i], column);
         bel_str_printf(&text, "%s%s", i == 0 ? "" : "; ", bel_status_message(where));
-        bel_status_ignore(where); // told with the others
+        bel_status_ignore(where); // part of the message
     }
     int64_t wrong = s->cells - s->missing - s->numbers;
     bel_status *all = BEL_ERR(
         BEL_DATA_LOSS,
-        "%s, but %lld of its cells are none: %s%s; hint: --missing for texts that "
+        "%s, but %lld of its cells are not numbers: %s%s; hint: --missing for texts that "
         "stand for nothing, --categorical \"%s\" for names, --ignore \"%s\" to leave it out",
         bel_status_message(status), (long long)wrong, text.text, wrong > s->other_count ? " …" : "",
         in->names[column], in->names[column]);
-    bel_status_ignore(status); // said in more words
+    bel_status_ignore(status); // part of the longer message
     bel_str_deinit(&text);
     return all;
 }
@@ -164,7 +165,7 @@ static bool are_utf8(const char *const *texts, int count)
     return true;
 }
 
-// YAML and messages hold UTF-8 alone.
+// Checks for UTF-8, as YAML and messages hold nothing else.
 static bel_status *check_texts(const bel_table_look *in)
 {
     const bel_columns *d = in->description;
@@ -185,8 +186,7 @@ static bel_status *check_texts(const bel_table_look *in)
                    in->source);
 }
 
-// Whether every row that was looked at is good to train on: rows without a label or a weight are
-// not.
+// Whether every row read is good to train on: rows without a label or a weight are not.
 static bool all_are_good(const bel_table_look *in)
 {
     bool good = in->label >= 0 && !in->options->skip_bad;
@@ -223,7 +223,7 @@ static bel_status *describe(bel_table_look *in)
     return bel_columns_check_text(in->description, in->source);
 }
 
-// Opens the files and finds what is asked for in their headers.
+// Opens the files and finds the requested columns in their headers.
 static bel_status *prepare(bel_table_look *in, const bel_csv_options *csv)
 {
     const bel_columns_options *o = in->options;
@@ -263,7 +263,7 @@ static bel_status *look_at_all(bel_table_look *in)
     return describe(in);
 }
 
-// --- How many rows -------------------------------------------------------------------------------
+// --- Number of rows ------------------------------------------------------------------------------
 
 static bel_status *count_rows(const bel_columns *columns, const char *const *paths, int path_count,
                               bel_arena *arena, bel_csv_set *set)
@@ -290,7 +290,7 @@ bel_status *bel_csv_table_count(const bel_columns *columns, const char *const *p
     return status;
 }
 
-// --- What was seen before ------------------------------------------------------------------------
+// --- Cached descriptions -------------------------------------------------------------------------
 
 static void hash_text(bel_hasher *hasher, const char *text)
 {
@@ -309,7 +309,7 @@ static void hash_number(bel_hasher *hasher, int64_t number)
     bel_hasher_update(hasher, &number, sizeof number);
 }
 
-// Of all that a description follows from: the files' content, what was asked, and the rules.
+// Hash of everything that decides a description: the files' content, the options, and the rules.
 static bel_hash128 look_key(const bel_table_look *in)
 {
     const bel_columns_options *o = in->options;
@@ -341,8 +341,7 @@ static bel_hash128 look_key(const bel_table_look *in)
     return key;
 }
 
-// A description that another process has made of the same files; NULL: there is none that can be
-// read.
+// Parses a description that another process made of the same files; NULL: absent or unreadable.
 static bel_columns *parse_kept(const bel_table_look *in, const char *text, bool seen)
 {
     bel_columns *columns = NULL;
@@ -381,7 +380,7 @@ static bel_status *look_once(bel_table_look *in)
 
 static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
 {
-    enum { LARGE = 16 << 20 }; // bytes of files that take longer than the cache does
+    enum { LARGE = 16 << 20 }; // bytes from which a look takes longer than the cache
     BEL_TRY(prepare(in, csv));
     BEL_TRY(in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in));
     for (int c = 0; c < in->description->count; c++) {

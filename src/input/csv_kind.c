@@ -1,6 +1,6 @@
-// Most formats begin with bytes of their own. LIBSVM's is text and is known by its first line, a
-// label and pairs of an index and a value. A name of a column may begin as a format does, so bytes
-// that no name has are part of those. What is not known here is read as CSV.
+// Most formats begin with distinctive bytes. LIBSVM's is text; its first line identifies it: a
+// label, then pairs of an index and a value. The name of a column may begin like a format, so these
+// patterns include bytes that no name has. Unrecognized files are read as CSV.
 #include "input/csv_kind.h"
 
 #include <stdbool.h>
@@ -51,7 +51,7 @@ static const char *pass_spaces(const char *at, const char *end)
     return at;
 }
 
-// "1 3:0.5 17:1": a label, and pairs whose indices rise.
+// Whether the line is "1 3:0.5 17:1": a label, and pairs with rising indices.
 static bool is_libsvm(const char *text, const char *end)
 {
     double number, last = -1;
@@ -69,7 +69,7 @@ static bool is_libsvm(const char *text, const char *end)
     return pairs > 0;
 }
 
-// Excel reads and writes "sep=;" in front of all.
+// Excel reads and writes "sep=;" as the first line.
 static bool is_separator_line(const char *text, const char *end)
 {
     static const char begin[] = "sep=";

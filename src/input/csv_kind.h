@@ -1,4 +1,4 @@
-// Files that are no CSV, known by how they begin.
+// Detection of files that are not CSV, by their first bytes.
 #ifndef BELFRY_INPUT_CSV_KIND_H
 #define BELFRY_INPUT_CSV_KIND_H
 
@@ -6,7 +6,8 @@
 
 #include "belfry/status.h"
 
-// DATA_LOSS names what the text is instead of CSV, and what makes CSV of it; `path` names the file.
+// Checks the beginning of a file. DATA_LOSS names the format that it has instead of CSV, and a way
+// to convert it; `path` names the file.
 bel_status *bel_csv_kind_check(const char *path, const char *text, size_t size) BEL_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
-// A look says what is wrong with a row, and its error is made afterwards: rows are looked at on
-// several threads before the rows in front of them are numbered, and then no line is known yet.
+// Checks of a row, and their errors. Finding a fault and making its error are two steps, because
+// threads check rows before the rows in front of them are numbered, so that the line is unknown.
 #include "input/csv_row.h"
 
 #include <string.h>
@@ -25,9 +25,9 @@ bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_labe
                                     const bel_csv_field *field, int64_t *out_label)
 {
     if (label_value(label, field, out_label)) return NULL;
-    char expected[64] = "a whole number";
+    char expected[64] = "an integer";
     if (label->class_count > 0) {
-        bel_snprintf(expected, sizeof expected, "a whole number in 0..%lld",
+        bel_snprintf(expected, sizeof expected, "an integer in 0..%lld",
                      (long long)label->class_count - 1);
     }
     char *got = bel_csv_quote(field);
@@ -117,7 +117,7 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                                int expected, int got)
 {
     bool blank = got == 1 && bel_csv_is_row_end(row, file->end);
-    bool first = row == file->rows && file->rows != file->text; // behind a header
+    bool first = row == file->rows && file->rows != file->text; // after a header
     bool unnamed = first && got == expected + 1;
     bool ended = unnamed && bel_csv_is_row_end(at, file->end); // with a delimiter
     const char *hint = blank   ? " (a blank line)"
@@ -153,11 +153,12 @@ bel_status *bel_csv_row_error(const bel_csv_file *file, const char *row, const b
 bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
                                    const bel_csv_label *label)
 {
-    int64_t end;
+    bel_csv_scanned found;
     const bel_csv_scan scan = {file->delimiter, label == NULL ? -1 : file->column_count - 1};
-    bool plain = bel_csv_scan_rows(&scan, row, file->end, 1, &end) == 1;
+    bool plain = bel_csv_scan_rows(&scan, row, file->end, 1, &found) == 1;
     bool labelled = label != NULL && label->column >= 0;
-    if (plain && (!labelled || bel_csv_row_label_fits(file, row, row + end, label))) return NULL;
+    if (plain && (!labelled || bel_csv_row_label_fits(file, row, row + found.end, label)))
+        return NULL;
     bel_csv_look look = bel_csv_row_look(file, row, label);
     return bel_csv_row_error(file, row, label, &look);
 }

@@ -1,4 +1,4 @@
-// One row of CSV, looked at as a whole: where it ends, and whether it is as its file says.
+// Check of one row of CSV: its end, and whether it agrees with the description of its file.
 #ifndef BELFRY_INPUT_CSV_ROW_H
 #define BELFRY_INPUT_CSV_ROW_H
 
@@ -22,16 +22,16 @@ typedef struct bel_csv_look {
     int count; // fields
 } bel_csv_look;
 
-// Looks at the row at `row`. Its fields are counted, and the label is looked at, unless `label` is
-// NULL: then the row may be bad, and only its quotes count.
+// Checks the row at `row`: its quotes, the number of its fields and its label. If `label` is NULL
+// the row may be bad, and only its quotes are checked.
 bel_csv_look bel_csv_row_look(const bel_csv_file *file, const char *row,
                               const bel_csv_label *label);
 
-// The error of a look with a fault.
+// Returns the error of a look with a fault.
 bel_status *bel_csv_row_error(const bel_csv_file *file, const char *row, const bel_csv_label *label,
                               const bel_csv_look *look) BEL_MUST_USE;
 
-// Whether the label of a plain row (csv_scan.h) that ends before `end` is good.
+// Checks the label of a plain row (csv_scan.h) that ends before `end`.
 bool bel_csv_row_label_fits(const bel_csv_file *file, const char *row, const char *end,
                             const bel_csv_label *label);
 

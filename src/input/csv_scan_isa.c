@@ -1,9 +1,12 @@
-// Bytes are compared 64 at a time; each comparison is a word with a bit for a byte, so a row's
-// delimiters are counted by counting bits up to its line feed. The last bytes before the end are
+// Comparison of 64 bytes at a time. Each comparison is a word with one bit a byte, so the number of
+// a row's delimiters is the number of bits before its line feed. The last bytes before the end are
 // copied into a block that is filled up with letters.
+//
+// Words shifted by one check whether the byte before each byte of a number allows it. The rule of
+// at most one point in a field needs more than the byte before: a sum carries from each point to
+// the end of the field, and detects a second point on the way.
 #include "input/csv_scan.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #if defined(__SSE2__)
@@ -13,70 +16,82 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-enum { BLOCK = 64 };
+// A value of 309 digits is too large for a double. Fields without an end in more than MOST_OPEN
+// consecutive blocks are not numbers; others have fewer than 4 * BLOCK digits.
+enum { BLOCK = 64, MOST_OPEN = 2 };
 
 // Bits of a block's bytes.
 typedef struct marks {
-    uint64_t feeds, delimiters, returns, others;
+    uint64_t feeds, delimiters, returns, others; // others: quotes and zero bytes
+    uint64_t digits, points, signs;
 } marks;
 
 #if defined(__AVX512BW__)
 static inline marks mark(const char *at, char delimiter)
 {
     __m512i bytes = _mm512_loadu_si512(at);
+    __m512i from_zero = _mm512_sub_epi8(bytes, _mm512_set1_epi8('0'));
     return (marks){
         .feeds = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\n')),
         .delimiters = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(delimiter)),
         .returns = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('\r')),
         .others = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('"')) |
                   _mm512_testn_epi8_mask(bytes, bytes),
-    };
-}
-#elif defined(__AVX2__)
-static inline uint64_t equal(__m256i low, __m256i high, char byte)
-{
-    __m256i all = _mm256_set1_epi8(byte);
-    uint32_t first = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, all));
-    uint32_t second = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, all));
-    return (uint64_t)second << 32 | first;
-}
-
-static inline marks mark(const char *at, char delimiter)
-{
-    __m256i low = _mm256_loadu_si256((const void *)at);
-    __m256i high = _mm256_loadu_si256((const void *)(at + 32));
-    return (marks){
-        .feeds = equal(low, high, '\n'),
-        .delimiters = equal(low, high, delimiter),
-        .returns = equal(low, high, '\r'),
-        .others = equal(low, high, '"') | equal(low, high, '\0'),
-    };
-}
-#elif defined(__SSE2__)
-static inline uint64_t equal(const __m128i *parts, char byte)
-{
-    __m128i all = _mm_set1_epi8(byte);
-    uint64_t bits = 0;
-    for (int i = 0; i < 4; i++)
-        bits |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(parts[i], all)) << 16 * i;
-    return bits;
-}
-
-static inline marks mark(const char *at, char delimiter)
-{
-    __m128i parts[4];
-    for (int i = 0; i < 4; i++)
-        parts[i] = _mm_loadu_si128((const void *)(at + 16 * i));
-    return (marks){
-        .feeds = equal(parts, '\n'),
-        .delimiters = equal(parts, delimiter),
-        .returns = equal(parts, '\r'),
-        .others = equal(parts, '"') | equal(parts, '\0'),
+        .digits = _mm512_cmple_epu8_mask(from_zero, _mm512_set1_epi8(9)),
+        .points = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('.')),
+        .signs = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('-')),
     };
 }
 #else
-// Eight bytes as a word, the first one lowest, whatever the byte order.
-static inline uint64_t load(const char *at)
+
+#if defined(__AVX2__)
+enum { PARTS = 2 };
+typedef __m256i part;
+
+static inline part load(const char *at)
+{
+    return _mm256_loadu_si256((const void *)at);
+}
+
+static inline uint64_t equal_in(part bytes, char byte)
+{
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte)));
+}
+
+static inline uint64_t digits_in(part bytes)
+{
+    part from_zero = _mm256_sub_epi8(bytes, _mm256_set1_epi8('0'));
+    part least = _mm256_min_epu8(from_zero, _mm256_set1_epi8(9));
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(from_zero, least));
+}
+#elif defined(__SSE2__)
+enum { PARTS = 4 };
+typedef __m128i part;
+
+static inline part load(const char *at)
+{
+    return _mm_loadu_si128((const void *)at);
+}
+
+static inline uint64_t equal_in(part bytes, char byte)
+{
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte)));
+}
+
+static inline uint64_t digits_in(part bytes)
+{
+    part from_zero = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
+    part least = _mm_min_epu8(from_zero, _mm_set1_epi8(9));
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(from_zero, least));
+}
+#else
+enum { PARTS = 8 };
+typedef uint64_t part;
+
+static const uint64_t ones = 0x0101010101010101, low = 0x7F7F7F7F7F7F7F7F;
+
+// Eight bytes as a word, the first one lowest, on machines of any byte order.
+static inline part load(const char *at)
 {
     uint64_t word = 0;
     for (int i = 0; i < 8; i++)
@@ -84,67 +99,133 @@ static inline uint64_t load(const char *at)
     return word;
 }
 
-// A bit for each of the eight bytes that equals one: such a byte is zero after xor; the product
-// gathers the lowest bits of the bytes in the highest one.
-static inline uint64_t equal(const uint64_t *words, char byte)
+// Gathers the highest bit of each byte in the lowest byte.
+static inline uint64_t gather(uint64_t highest)
 {
-    const uint64_t ones = 0x0101010101010101, low = 0x7F7F7F7F7F7F7F7F;
-    uint64_t all = ones * (unsigned char)byte, bits = 0;
-    for (int i = 0; i < 8; i++) {
-        uint64_t x = words[i] ^ all;
-        uint64_t zero = ~(((x & low) + low) | x | low) >> 7;
-        bits |= (zero * 0x0102040810204080) >> 56 << 8 * i;
-    }
+    return ((highest & ~low) >> 7) * 0x0102040810204080 >> 56;
+}
+
+// A byte that equals `byte` is zero after xor.
+static inline uint64_t equal_in(part bytes, char byte)
+{
+    uint64_t x = bytes ^ ones * (unsigned char)byte;
+    return gather(~(((x & low) + low) | x));
+}
+
+// Adding sets the highest bit of bytes from a limit on, '0' and the byte after '9'.
+static inline uint64_t digits_in(part bytes)
+{
+    uint64_t from_zero = (bytes & low) + ones * (0x80 - '0');
+    uint64_t after_nine = (bytes & low) + ones * (0x80 - '9' - 1);
+    return gather(from_zero & ~after_nine & ~bytes);
+}
+#endif
+
+static inline uint64_t equal(const part *parts, char byte)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < PARTS; i++)
+        bits |= equal_in(parts[i], byte) << BLOCK / PARTS * i;
     return bits;
 }
 
 static inline marks mark(const char *at, char delimiter)
 {
-    uint64_t words[8];
-    for (int i = 0; i < 8; i++)
-        words[i] = load(at + 8 * i);
+    part parts[PARTS];
+    uint64_t digits = 0;
+    for (int i = 0; i < PARTS; i++) {
+        parts[i] = load(at + BLOCK / PARTS * i);
+        digits |= digits_in(parts[i]) << BLOCK / PARTS * i;
+    }
     return (marks){
-        .feeds = equal(words, '\n'),
-        .delimiters = equal(words, delimiter),
-        .returns = equal(words, '\r'),
-        .others = equal(words, '"') | equal(words, '\0'),
+        .feeds = equal(parts, '\n'),
+        .delimiters = equal(parts, delimiter),
+        .returns = equal(parts, '\r'),
+        .others = equal(parts, '"') | equal(parts, '\0'),
+        .digits = digits,
+        .points = equal(parts, '.'),
+        .signs = equal(parts, '-'),
     };
 }
 #endif
 
-// The row that the block at hand begins in.
+// State between one block and the next. The bits are 0 or 1.
 typedef struct state {
-    int64_t delimiters; // of it so far
-    uint64_t bad;       // not 0: it is no plain one
-    bool returned;      // the block before ended with a carriage return
-    size_t count;       // rows that are through
+    // Of the row in which the next block begins.
+    int64_t delimiters; // in it so far
+    uint64_t bad;       // not 0: it is not plain
+    uint64_t wrong;     // not 0: it is not plain numbers
+    // Of the byte before.
+    uint64_t returned, digit, start; // start: a field begins after it
+    uint64_t point;                  // the field has a point already
+    int open;                        // consecutive blocks without the end of a field
+    size_t count;                    // finished rows
 } state;
 
-// Ends the rows that end in a block. False: a row that is not plain does, or there are enough.
-static inline bool end_rows(const bel_csv_scan *scan, const marks *m, uint64_t bad, int64_t offset,
-                            size_t most, state *s, int64_t *out_ends)
+// Returns the bytes that make their row no plain one.
+static inline uint64_t find_bad(const marks *m, state *s)
 {
-    uint64_t feeds = m->feeds, before = 0; // bits of the rows that are through
+    // A carriage return without a line feed after it is wrong. For one at the end of a block, the
+    // next block shows that.
+    uint64_t bad = m->others | (m->returns & ~(m->feeds >> 1) & ~((uint64_t)1 << (BLOCK - 1)));
+    s->bad |= s->returned & ~m->feeds;
+    return bad;
+}
+
+// Returns the bytes that cannot be part of a row of plain numbers at their place.
+static inline uint64_t find_wrong(const marks *m, state *s)
+{
+    const uint64_t ends = m->delimiters | m->feeds;
+    const uint64_t after_digit = m->digits << 1 | s->digit;
+    const uint64_t after_return = m->returns << 1 | s->returned;
+    const uint64_t after_start = ends << 1 | s->start;
+    const uint64_t first = ~ends + m->points, sum = first + s->point;
+    uint64_t wrong = ~(m->digits | m->points | m->signs | ends | m->returns);
+    wrong |= (m->delimiters | m->points | m->returns) & ~after_digit;
+    wrong |= m->feeds & ~(after_digit | after_return);
+    wrong |= m->signs & ~after_start;
+    wrong |= m->points & sum;
+    s->point = (uint64_t)((first < ~ends) | (sum < first));
+    s->digit = m->digits >> (BLOCK - 1);
+    s->start = ends >> (BLOCK - 1);
+    s->open = ends != 0 ? 0 : s->open + 1;
+    if (s->open > MOST_OPEN) s->wrong = 1;
+    return wrong;
+}
+
+// Adds the rows that end in a block. False: one of them is not plain, or there are `most` rows.
+static inline bool end_rows(const bel_csv_scan *scan, const marks *m, int64_t offset, size_t most,
+                            state *s, bel_csv_scanned *out_rows)
+{
+    const uint64_t bad = find_bad(m, s), wrong = find_wrong(m, s);
+    uint64_t feeds = m->feeds, before = 0; // bits of the finished rows
     while (feeds != 0) {
         uint64_t to = feeds ^ (feeds - 1); // up to the line feed
         uint64_t row = to & ~before;
         int64_t delimiters = s->delimiters + __builtin_popcountll(m->delimiters & row);
         bool fits = scan->delimiters < 0 || delimiters == scan->delimiters;
-        if (!fits || s->bad != 0 || (bad & row) != 0 || s->count == most) return false;
-        out_ends[s->count++] = offset + __builtin_ctzll(feeds);
+        if (!fits || (s->bad | (bad & row)) != 0 || s->count == most) return false;
+        out_rows[s->count++] = (bel_csv_scanned){.end = offset + __builtin_ctzll(feeds),
+                                                 .numbers = (s->wrong | (wrong & row)) == 0};
         s->delimiters = 0;
+        s->wrong = 0;
         before = to;
         feeds &= feeds - 1;
     }
     s->delimiters += __builtin_popcountll(m->delimiters & ~before);
     s->bad |= bad & ~before;
+    s->wrong |= wrong & ~before;
+    s->returned = m->returns >> (BLOCK - 1);
     return true;
 }
 
 static size_t rows(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
-                   int64_t *out_ends)
+                   bel_csv_scanned *out_rows)
 {
-    state s = {0};
+    // Delimiters that can be part of a number: no row counts as numbers.
+    static const char ambiguous[] = ".-0123456789";
+    const bool unclear = memchr(ambiguous, scan->delimiter, sizeof ambiguous) != NULL;
+    state s = {.start = 1};
     for (const char *at = row; at < end; at += BLOCK) {
         char last[BLOCK];
         const char *block = at;
@@ -154,13 +235,10 @@ static size_t rows(const bel_csv_scan *scan, const char *row, const char *end, s
             block = last;
         }
         marks m = mark(block, scan->delimiter);
-        // A carriage return without a line feed behind it is of the row that it is in, as far as
-        // the block shows; one at the end of a block shows in the next.
-        uint64_t bad = m.others | (m.returns & ~(m.feeds >> 1) & ~((uint64_t)1 << 63));
-        if (s.returned && (m.feeds & 1) == 0) s.bad = 1;
-        s.returned = m.returns >> 63 != 0;
-        if (!end_rows(scan, &m, bad, at - row, most, &s, out_ends)) break;
+        if (!end_rows(scan, &m, at - row, most, &s, out_rows)) break;
     }
+    for (size_t i = 0; unclear && i < s.count; i++)
+        out_rows[i].numbers = false;
     return s.count;
 }
 

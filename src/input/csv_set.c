@@ -1,7 +1,7 @@
-// Several files behave as one: a row's number is looked up among the first rows of the files, which
-// are few. Each file counts lines by itself, so that messages name the place that an editor shows.
-// Files are opened before anything is known of their columns: whoever reads the headers sets each
-// file's column_count before the rows are indexed.
+// Set of CSV files that behaves as one file. A binary search in first_row finds a row's file. Each
+// file counts its lines separately, so that messages name the line that an editor shows. Files are
+// opened before their columns are known. The caller reads the headers and sets each file's
+// column_count before it calls bel_csv_set_index.
 #include "input/csv_set.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ bel_status *bel_csv_set_check_content(const bel_csv_set *set)
         content = bel_hash64_more(content, file->view.data, file->view.size);
     }
     if (content == set->content) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it was changed while it was looked at", set->files[0].path);
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it changed while it was read", set->files[0].path);
 }
 
 void bel_csv_set_close(bel_csv_set *set)
@@ -60,11 +60,11 @@ bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label, bool
     const bel_csv_file *first = &set->files[0];
     size_t size = (size_t)(first->end - first->text);
     bool ends = memchr(first->text, '\r', size) == NULL || memchr(first->text, '\n', size) != NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: expected records behind the header, got none%s", first->path,
-                   ends ? "" : "; its lines end with CR alone, and those of CSV with LF or CR LF");
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected records after the header, got none%s", first->path,
+                   ends ? "" : "; its lines end with only CR, expected LF or CR LF");
 }
 
-// Files keep where all of their rows begin, as lines are counted by it.
+// The files keep the starts of all their rows, since line numbers are counted from them.
 void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
 {
     for (size_t i = 0; i < rows->count && set->kept.count > 0; i++)
@@ -75,29 +75,39 @@ void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
     *rows = (bel_number_list){0};
 }
 
-const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
+// The file of a row. *row becomes the row's number in the file.
+static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
 {
-    if (set->kept.count > 0) number = set->kept.items[number];
-    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
-    const bel_csv_file *found = &set->files[file];
-    *out_row = found->text +
-               bel_offset_list_at(&found->row_starts, (size_t)(number - set->first_row[file]));
-    return found;
+    if (set->kept.count > 0) *row = set->kept.items[*row];
+    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, *row);
+    *row -= set->first_row[file];
+    return &set->files[file];
 }
 
-// The list of the rows that are there, where a row begins, and its bytes.
+const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
+{
+    const bel_csv_file *file = find(set, &number);
+    *out_row = file->text + bel_offset_list_at(&file->row_starts, (size_t)number);
+    return file;
+}
+
+bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number)
+{
+    const bel_csv_file *file = find(set, &number);
+    if (file->numbers.count == 0) return false;
+    return ((uint64_t)file->numbers.items[number / 64] >> number % 64 & 1) != 0;
+}
+
+// Fetches the entry in the list of kept rows, then the row's offset, then its bytes.
 void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
 {
     if (step == 0) {
         if (set->kept.count > 0) bel_ahead_fetch(&set->kept.items[number], sizeof number);
         return;
     }
-    if (set->kept.count > 0) number = set->kept.items[number];
-    size_t file = bel_last_at_most(set->first_row, (size_t)set->count, number);
-    const bel_csv_file *found = &set->files[file];
-    const bel_offset_list *starts = &found->row_starts;
-    bel_ahead_fetch_record(starts, (size_t)(number - set->first_row[file]), step, found->text,
-                           (size_t)(found->end - found->text));
+    const bel_csv_file *file = find(set, &number);
+    bel_ahead_fetch_record(&file->row_starts, (size_t)number, step, file->text,
+                           (size_t)(file->end - file->text));
 }
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)

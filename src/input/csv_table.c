@@ -1,6 +1,6 @@
-// Names, cells and rows of tables, for inferring and reading alike. Grains are gathered in waves, a
-// slot each, and put together between the waves: memory is that of a wave, and the order is that of
-// the rows, whatever the number of threads.
+// Names, cells and grains of rows of tables, for inferring and reading. Grains are gathered in
+// waves, one slot a grain, and merged between the waves. A wave bounds the memory, and the merge
+// order is that of the rows for any number of threads.
 #include "input/csv_table.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 
 // --- Names and cells -----------------------------------------------------------------------------
 
-// Lines that end with CR alone are one row, whose names and number of fields nobody meant.
+// Refuses lines that end with only CR: they would be one row, with meaningless names.
 static bel_status *check_line_ends(const bel_csv_file *file)
 {
     size_t size = (size_t)(file->end - file->text);
@@ -23,7 +23,7 @@ static bel_status *check_line_ends(const bel_csv_file *file)
     const char *end = memchr(file->text, '\r', size);
     if (end == NULL || end + 1 == file->end) return NULL;
     return bel_csv_file_error(file, end,
-                              "lines end with CR alone, and those of CSV with LF or CR LF; hint: "
+                              "lines end with only CR, expected LF or CR LF; hint: "
                               "tr '\\r' '\\n'");
 }
 
@@ -79,7 +79,7 @@ const char *bel_csv_table_delimiter_hint(const char *const *names, int count, ch
     return "";
 }
 
-// Numbers count columns in some tools' exports: 0, 1, 2 … are names.
+// Some tools export column numbers as names: 0, 1, 2 … or 1, 2, 3 … are not data.
 static bool are_data(const char *const *names, int count)
 {
     bool counts = true;
@@ -98,22 +98,22 @@ void bel_csv_table_warn_of_numbers(const char *path, const char *const *names, i
 {
     if (!are_data(names, count)) return;
     bel_log_write(BEL_LOG_WARN,
-                  "%s: the first row holds numbers alone, and is taken for names of columns; if it "
-                  "is data, say so (--no_header)",
+                  "%s: the first row contains only numbers and is used as the names of columns; if "
+                  "it is data, pass --no_header",
                   path);
 }
 
-bel_csv_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)
+bel_cell bel_csv_table_cell(const bel_csv_field *field, bel_csv_spare *spare)
 {
     bel_csv_field trimmed = bel_csv_trim(field);
-    if (!trimmed.doubled) return (bel_csv_cell){trimmed.text, trimmed.length};
+    if (!trimmed.doubled) return (bel_cell){trimmed.text, trimmed.length};
     size_t length = bel_csv_value_length(&trimmed);
     if (length + 1 > spare->capacity) {
         spare->capacity = 2 * (length + 1);
         spare->text = bel_xrealloc(spare->text, spare->capacity);
     }
     bel_csv_copy_value(&trimmed, spare->text);
-    return (bel_csv_cell){spare->text, length};
+    return (bel_cell){spare->text, length};
 }
 
 // --- Grains --------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ enum { GRAINS_A_THREAD = 8 };
 
 typedef struct wave {
     const bel_csv_grains *grains;
-    int64_t first; // grain of it
+    int64_t first; // its first grain
 } wave;
 
 int bel_csv_grain_threads(int thread_count)

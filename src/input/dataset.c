@@ -1,10 +1,10 @@
-// Building a dataset: every call checks its own arguments and its place in the order, and the
-// first error sticks, so that a description can be written without looking at each call. It is
-// told when the dataset is opened; errors of files come then, too, as nothing is opened here.
+// Builds a dataset. Every call checks its arguments and its position in the order. The dataset
+// keeps the first error, so that a description can be written without checking each call. Opening
+// the dataset returns that error, and errors of files, as nothing is opened here.
 //
-// Three phases keep the order: stages that renumber records work on numbers alone and must come
-// before map; repeat may also follow map, as a map changes each record alone; behind the batch
-// stage only prefetch is left. Texts are copied, memory fields and `user` stay the caller's.
+// Three phases define the order: stages that renumber records work only on numbers and must come
+// before map; repeat may also follow map, as a map changes each record separately; only prefetch
+// may follow the batch stage. Texts are copied; memory fields and `user` stay the caller's.
 #include "input/dataset_build.h"
 
 #include "base/alloc.h"
@@ -46,7 +46,7 @@ void bel_dataset_wrap(bel_dataset *dataset, bel_source_description source)
     bel_free(dataset->description.maps);
     dataset->stage_capacity = dataset->map_capacity = 0;
     dataset->description = begin_description();
-    dataset->description.labels = inner->labels; // of the batches, wherever they were named
+    dataset->description.labels = inner->labels; // they apply to the batches, at any level
     dataset->description.label_count = inner->label_count;
     source.inner = inner;
     source.inner_count = 1;
@@ -74,7 +74,7 @@ bel_status *bel_dataset_describe(const bel_dataset *dataset,
         return BEL_ERR(bel_status_code(dataset->status), "%s", bel_status_message(dataset->status));
     }
     if (dataset->phase != BEL_PHASE_BATCHED) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected a batch stage, there is none; end "
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected a batch stage, got none; end "
                                              "it with bel_dataset_batch or "
                                              "bel_dataset_padded_batch");
     }
@@ -93,7 +93,7 @@ bool bel_dataset_may_come(bel_dataset *dataset, const char *name, bel_dataset_ph
         hint = "nothing but prefetch follows the batch stage (batches then span epochs)";
     }
     bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                                      "dataset: expected %s before %s, got it behind; %s", name,
+                                      "dataset: expected %s before %s, got it after; %s", name,
                                       dataset->phase == BEL_PHASE_BATCHED ? "batch" : "map", hint));
     return false;
 }
@@ -113,7 +113,7 @@ static void add_stage(bel_dataset *dataset, bel_stage stage)
     dataset->bucketed = dataset->bucketed || stage.kind == BEL_STAGE_BUCKET;
 }
 
-// A stage whose count must be at least `minimum`.
+// Adds a stage whose count must be at least `minimum`.
 static void add_counting_stage(bel_dataset *dataset, const char *name, int64_t minimum,
                                bel_stage stage)
 {
@@ -121,7 +121,7 @@ static void add_counting_stage(bel_dataset *dataset, const char *name, int64_t m
     if (dataset->bucketed) {
         bel_dataset_fail(
             dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                             "dataset: expected %s before bucket_by_length, got it behind, where "
+                             "dataset: expected %s before bucket_by_length, got it after, where "
                              "it would tear batches apart",
                              name));
         return;
@@ -163,7 +163,7 @@ void bel_dataset_shuffle(bel_dataset *dataset, int64_t buffer_size, uint64_t see
                        (bel_stage){.kind = BEL_STAGE_SHUFFLE, .count = buffer_size, .seed = seed});
 }
 
-// Behind map too: a map changes each record alone, so it does not matter which of the two is first.
+// Allowed after map, too: a map changes each record separately, so their order does not matter.
 void bel_dataset_repeat(bel_dataset *dataset, int64_t count)
 {
     if (!bel_dataset_may_come(dataset, "repeat", BEL_PHASE_MAPPED)) return;
@@ -184,7 +184,7 @@ void bel_dataset_shuffle_sliding(bel_dataset *dataset, int64_t buffer_size, uint
                        (bel_stage){.kind = BEL_STAGE_SLIDE, .count = buffer_size, .seed = seed});
 }
 
-// Whether each record of an epoch is in every other, under the same number.
+// Checks that each record of an epoch is in every other one, under the same number.
 static bel_status *check_constant(const bel_dataset *dataset)
 {
     if (dataset->varies) {
@@ -208,7 +208,7 @@ static bel_status *check_boundaries(const int64_t *boundaries, int count)
     for (int i = 1; i < count; i++) {
         if (boundaries[i - 1] < boundaries[i]) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "bucket_by_length: expected boundaries that rise, got %lld behind %lld",
+                       "bucket_by_length: expected boundaries that rise, got %lld after %lld",
                        (long long)boundaries[i], (long long)boundaries[i - 1]);
     }
     return NULL;
@@ -249,16 +249,16 @@ void bel_dataset_filter(bel_dataset *dataset, bel_filter_fn *keep, void *user)
     } else if (dataset->reordered) {
         bel_dataset_fail(
             dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                             "dataset: expected filter before shuffle and repeat, got it behind; "
+                             "dataset: expected filter before shuffle and repeat, got it after; "
                              "it judges each record once, when the dataset is opened"));
     } else {
         add_stage(dataset, (bel_stage){.kind = BEL_STAGE_FILTER, .keep = keep, .user = user});
     }
 }
 
-// --- map and what follows ------------------------------------------------------------------------
+// --- map and later stages ------------------------------------------------------------------------
 
-// False when the dataset refuses it.
+// False: the dataset refuses it.
 static bool add_map(bel_dataset *dataset, bel_map_stage stage, const char *const *drop)
 {
     if (!bel_dataset_may_come(dataset, "map", BEL_PHASE_MAPPED)) return false;
@@ -366,7 +366,7 @@ void bel_dataset_pad_value(bel_dataset *dataset, const char *field, double value
     int count = description->pad_value_count;
     if (!description->padded) {
         bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                                          "dataset: expected pad_value behind padded_batch"));
+                                          "dataset: expected pad_value after padded_batch"));
         return;
     }
     if (field == NULL) {
@@ -406,7 +406,7 @@ void bel_dataset_skip_bad_records(bel_dataset *dataset, int64_t most)
     if (dataset->status != NULL) return;
     if (dataset->phase != BEL_PHASE_BATCHED || most < 0) {
         bel_dataset_fail(dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                                          "dataset: expected skip_bad_records behind batch, with a "
+                                          "dataset: expected skip_bad_records after batch, with a "
                                           "number of 0 or more, got %lld",
                                           (long long)most));
         return;
@@ -420,7 +420,7 @@ void bel_dataset_prefetch(bel_dataset *dataset, int depth, int thread_count)
     if (dataset->phase != BEL_PHASE_BATCHED) {
         bel_dataset_fail(dataset,
                          BEL_ERR(BEL_INVALID_ARGUMENT,
-                                 "dataset: expected prefetch behind batch, got it before; it keeps "
+                                 "dataset: expected prefetch after batch, got it before; it keeps "
                                  "whole batches ready"));
         return;
     }

@@ -1,6 +1,6 @@
-// Datasets made of datasets. What goes in is copied into the new dataset and gone afterwards, with
-// its errors; the first one is the new dataset's. Stages of what goes in stay before the join, and
-// a batch stage cannot be among them: positions of a join are those of single records.
+// Datasets made of datasets. The inner datasets are copied into the new one and then destroyed,
+// with their errors; the first error becomes the new dataset's. Their stages apply before the join.
+// A batch stage cannot be among them: positions of a join are those of single records.
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "input/dataset_build.h"
 #include "input/sampling.h"
 
-// What is wrong with a dataset that is to be a part of another.
+// Checks a dataset that is to be a part of another.
 static bel_status *check_part(const char *kind, bel_dataset *dataset, int index)
 {
     if (dataset == NULL) {
@@ -40,7 +40,7 @@ static bel_status *check_parts(const char *kind, bel_dataset *const *datasets, i
     return NULL;
 }
 
-// One that is named twice is freed once.
+// Frees a dataset that is named twice only once.
 static void destroy_parts(bel_dataset *const *datasets, int count)
 {
     for (int i = 0; datasets != NULL && i < count; i++) {
@@ -51,7 +51,7 @@ static void destroy_parts(bel_dataset *const *datasets, int count)
     }
 }
 
-// The dataset that `source` makes of the parts, or of the error in `status`.
+// Creates the dataset that `source` makes of the parts, or one with the error in `status`.
 static bel_dataset *join(const char *kind, bel_dataset *const *datasets, int count,
                          bel_source_description source, bel_status *status)
 {
@@ -174,7 +174,7 @@ void bel_dataset_flat_map(bel_dataset *dataset, bel_flat_count_fn *count, bel_fl
         status = BEL_ERR(BEL_INVALID_ARGUMENT, "flat_map: expected two functions, got NULL");
     } else if (dataset->reordered) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                         "dataset: expected flat_map before shuffle and repeat, got it behind; it "
+                         "dataset: expected flat_map before shuffle and repeat, got it after; it "
                          "counts what each record becomes once, when the dataset is opened");
     }
     if (status != NULL) {
@@ -193,7 +193,7 @@ void bel_dataset_cache(bel_dataset *dataset, const char *path, int64_t most_byte
     if (dataset->reordered) {
         status =
             BEL_ERR(BEL_INVALID_ARGUMENT,
-                    "dataset: expected cache before shuffle and repeat, got it behind, where it "
+                    "dataset: expected cache before shuffle and repeat, got it after, where it "
                     "would keep the first epoch's order");
     } else if (most_bytes < 0 || (path != NULL && most_bytes > 0) ||
                (path != NULL && path[0] == '\0')) {

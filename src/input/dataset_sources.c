@@ -1,6 +1,6 @@
-// Datasets of each kind of source: what can be checked of a description before anything is opened.
-// Texts and lists are copied; memory fields, `user` and descriptions of columns stay the caller's.
-// With such a description the other options of a CSV source are not read, and not checked.
+// Datasets of each kind of source. A description is checked here as far as possible before anything
+// is opened. Texts and lists are copied; memory fields, `user` and descriptions of columns stay the
+// caller's. If a CSV source has such a description, its other options are neither read nor checked.
 #include <math.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ static bel_status *check_csv(const bel_csv_options *options)
     if (options == NULL) return check_paths("csv", NULL, 0);
     BEL_TRY(check_paths("csv", options->paths, options->path_count));
     BEL_TRY(bel_holdout_check(&options->holdout));
-    if (options->table != NULL) return NULL; // the rest is not read
+    if (options->table != NULL) return NULL; // other options are not read
     if (options->delimiter != '\0' && strchr("\"\r\n+-.0123456789eE", options->delimiter) != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "csv: a quote, a line break or a character of numbers cannot be the "

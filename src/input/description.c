@@ -1,7 +1,7 @@
-// Deep copies into an arena: of the source when a dataset is made, of everything when it is
-// opened. Whatever a description points to must be copied here, as callers pass compound
-// literals that are gone after the call. Functions, their `user` and the data of memory fields
-// are pointers of the user's and are kept as they are; what a dataset owns of them is counted.
+// Deep copies into an arena: of the source when a dataset is made, of everything when it is opened.
+// Everything to which a description points must be copied here, as callers pass compound literals
+// that expire after the call. Functions, their `user` and the data of memory fields belong to the
+// user, and their pointers are kept; objects that a dataset owns are reference-counted.
 #include "input/description.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@ static const char *copy_text(bel_arena *arena, const char *text)
 const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count)
 {
     if (names == NULL) return NULL;
-    const char **copy = bel_arena_alloc(arena, (count + 1) * sizeof *copy); // NULL behind the last
+    const char **copy = bel_arena_alloc(arena, (count + 1) * sizeof *copy); // NULL after the last
     for (size_t i = 0; i < count; i++)
         copy[i] = copy_text(arena, names[i]);
     return copy;
@@ -125,7 +125,7 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_CONCATENATE:
     case BEL_SOURCE_INTERLEAVE:
     case BEL_SOURCE_WINDOW:
-    case BEL_SOURCE_ZIP: break; // nothing but datasets, functions and numbers
+    case BEL_SOURCE_ZIP: break; // only datasets, functions and numbers
     }
     *out_copy = copy;
 }

@@ -1,6 +1,6 @@
-// What a dataset says, before anything is opened: a source, stages that renumber, maps, a batch
-// stage and how much to read ahead. A dataset builds one; opening copies it, so that neither cares
-// how long the other lives.
+// Description of a dataset before anything is opened: a source, stages that renumber, maps, a batch
+// stage and the depth of reading ahead. A dataset builds one. Opening copies it, so that their
+// lifetimes are independent.
 #ifndef BELFRY_INPUT_DESCRIPTION_H
 #define BELFRY_INPUT_DESCRIPTION_H
 
@@ -28,10 +28,10 @@ typedef struct bel_text_description {
 } bel_text_description;
 
 typedef struct bel_generator_description {
-    bel_make_fn *make;   // by number, or
-    bel_generator steps; // one behind the other
+    bel_make_fn *make;   // makes records by number, or
+    bel_generator steps; // makes them one after the other
     void *user;
-    int64_t record_count; // BEL_REPEAT_FOREVER: endless; 0 of a sequential one: it is counted
+    int64_t record_count; // BEL_REPEAT_FOREVER: endless; 0: count a sequential one
 } bel_generator_description;
 
 typedef enum bel_source_tag {
@@ -58,8 +58,8 @@ typedef struct bel_interleave_description {
 } bel_interleave_description;
 
 typedef struct bel_sample_description {
-    const double *weights; // one for each dataset
-    int64_t record_count;  // of an epoch; 0: all records once
+    const double *weights; // one per dataset
+    int64_t record_count;  // per epoch; 0: all records once
     uint64_t seed;
 } bel_sample_description;
 
@@ -76,8 +76,8 @@ typedef struct bel_flat_description {
 } bel_flat_description;
 
 typedef struct bel_cache_description {
-    const char *path;   // NULL: in memory
-    int64_t most_bytes; // in memory; 0: no limit
+    const char *path;   // NULL: cache in memory
+    int64_t most_bytes; // limit in memory; 0: no limit
 } bel_cache_description;
 
 typedef struct bel_enumerate_description {
@@ -87,7 +87,7 @@ typedef struct bel_enumerate_description {
 
 typedef struct bel_source_description {
     bel_source_tag kind;
-    const struct bel_description *inner; // the datasets that it is made of, without batch stage
+    const struct bel_description *inner; // its datasets, without batch stage
     int inner_count;
     union {
         bel_csv_options csv;
@@ -110,10 +110,10 @@ typedef enum bel_stage_kind {
     BEL_STAGE_SHARD,   // count, index
     BEL_STAGE_TAKE,    // count
     BEL_STAGE_SKIP,    // count
-    BEL_STAGE_SHUFFLE, // count: records of a window, 0 for all; seed
+    BEL_STAGE_SHUFFLE, // count: records in the window, 0 for all; seed
     BEL_STAGE_REPEAT,  // count, or BEL_REPEAT_FOREVER
     BEL_STAGE_FILTER,  // keep, user
-    BEL_STAGE_SLIDE,   // count: records of the buffer; seed
+    BEL_STAGE_SLIDE,   // count: records in the buffer; seed
     BEL_STAGE_BUCKET,  // length, user, boundaries; count: their number
 } bel_stage_kind;
 
@@ -128,7 +128,8 @@ typedef struct bel_stage {
     void *user;
 } bel_stage;
 
-// Who ends a map's `user`: one object for the dataset and all that is opened from it.
+// Reference-counted owner of a map's `user`: one object for the dataset and for everything opened
+// from it.
 typedef struct bel_map_owner {
     atomic_int holders;
     void *user;
@@ -138,15 +139,15 @@ typedef struct bel_map_owner {
 typedef struct bel_map_stage {
     bel_map_fn *map;
     void *user;
-    bel_map_owner *owner;    // NULL: the user is the caller's
-    const char *identity;    // enters the fingerprint; NULL: nothing does
+    bel_map_owner *owner;    // NULL: the caller owns `user`
+    const char *identity;    // part of the fingerprint; NULL: none
     const char *const *drop; // NULL-terminated, or NULL
 } bel_map_stage;
 
-// Files that maps read: a text field of raw records names them.
+// Files that maps read, named by a text field of raw records.
 typedef struct bel_named_files {
     const char *field;
-    const char *folder; // of relative paths; NULL: that of the record's file
+    const char *folder; // base of relative paths; NULL: folder of the record's file
 } bel_named_files;
 
 typedef struct bel_pad_value {
@@ -162,7 +163,7 @@ typedef struct bel_description {
     size_t map_count;
     const bel_named_files *named_files;
     int named_files_count;
-    int64_t batch_size; // 0: no batch stage yet
+    int64_t batch_size; // 0: no batch stage
     bool padded;
     const bel_padded_shape *padded_shapes;
     int padded_shape_count;
@@ -175,20 +176,20 @@ typedef struct bel_description {
     int prefetch_thread_count; // likewise
 } bel_description;
 
-// Deep copies into an arena. What memory fields and `user` point to stays the user's.
+// Deep copies into an arena. The data of memory fields, and `user`, stay the caller's.
 void bel_source_description_copy(bel_arena *arena, const bel_source_description *from,
                                  bel_source_description *out_copy);
-size_t bel_name_list_length(const char *const *names); // up to the NULL; NULL: none
+size_t bel_name_list_length(const char *const *names); // number of names before the NULL; NULL: 0
 const char *const *bel_names_copy(bel_arena *arena, const char *const *names, size_t count);
 const bel_padded_shape *bel_padded_shapes_copy(bel_arena *arena, const bel_padded_shape *shapes,
                                                int count);
 void bel_description_copy(bel_arena *arena, const bel_description *from, bel_description *out_copy);
 
-// Lets go of the users of maps that a description or a copy of it holds. A zeroed one is fine.
+// Releases the users of maps that a description or a copy of it holds. A zeroed one is accepted.
 void bel_description_release(const bel_description *description);
 
-// The description of a dataset, or the error that stuck to it. INVALID_ARGUMENT also when the batch
-// stage is missing. The result lives as long as the dataset and does not change unless it does.
+// Gets the description of a dataset, or its first error. INVALID_ARGUMENT also if the batch stage
+// is missing. The result lives as long as the dataset, and changes only with it.
 bel_status *bel_dataset_describe(const bel_dataset *dataset,
                                  const bel_description **out_description) BEL_MUST_USE;
 

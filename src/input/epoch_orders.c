@@ -1,7 +1,7 @@
-// A list is made under the lock: whoever else asks meanwhile most likely wants the same one. That
-// takes as long as the numbers of an epoch need, no file and no peer is waited for. A list lives as
-// long as somebody counts on it: the two slots here, and the holds of threads, which outlast a slot
-// that was given to another epoch.
+// A list is made under the lock: other callers meanwhile most likely want the same one. Making it
+// takes as long as the numbers of an epoch need, without waiting for a file or a peer. A list lives
+// as long as it is referenced: by the two slots here, or by the holds of threads, which outlast a
+// slot that was given to another epoch.
 #include "input/epoch_orders.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct bel_epoch_orders {
     bel_epoch_order_make *make;
     const void *context;
     pthread_mutex_t mutex;
-    bel_epoch_order *kept[KEPT]; // the one last asked for first
+    bel_epoch_order *kept[KEPT]; // the most recently used one first
 };
 
 static void release(bel_epoch_order *order)
@@ -49,7 +49,7 @@ void bel_epoch_orders_destroy(bel_epoch_orders *orders)
     bel_free(orders);
 }
 
-// The order of `epoch` in the first place; called with the lock held.
+// Finds or makes the order of `epoch`, and puts it in the first slot. Called with the lock held.
 static bel_status *find(bel_epoch_orders *orders, int64_t epoch)
 {
     bel_epoch_order *first = orders->kept[0], *second = orders->kept[1];

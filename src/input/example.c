@@ -1,7 +1,7 @@
-// protobuf-c makes the message with an allocation for each part; a parser by hand would be faster
-// and is not worth a second reader of protocol buffers. What a file claims is bounded by the bytes
-// that are there: protobuf-c counts elements before it makes room for them, and empty parts, which
-// take more memory than bytes, by a budget.
+// protobuf-c makes the message with an allocation per part. A handwritten parser would be faster,
+// but does not justify a second reader of protocol buffers. The bytes of a file bound its claims:
+// protobuf-c counts elements before it allocates them, and a budget limits empty parts, which take
+// more memory than bytes.
 #include "input/example.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ bool bel_example_find(const bel_example *example, const char *key, bel_example_v
         values.bytes = found->bytes_list->value[0].data;
         values.byte_count = found->bytes_list->value[0].len;
         break;
-    default: return false; // a feature of no kind
+    default: return false; // a feature without a kind
     }
     *out_values = values;
     return true;

@@ -1,5 +1,5 @@
-// A record of a TFRecord file as a tf.train.Example: features by name. All that knows protobuf-c
-// is behind this.
+// Parser for a TFRecord record that is a tf.train.Example: features by name. Only example.c uses
+// protobuf-c.
 #ifndef BELFRY_INPUT_EXAMPLE_H
 #define BELFRY_INPUT_EXAMPLE_H
 
@@ -7,22 +7,22 @@
 
 typedef struct bel_example bel_example;
 
-// NULL: these bytes are no Example. Free with bel_example_destroy.
+// Parses an Example; NULL: invalid bytes. Free with bel_example_destroy.
 bel_example *bel_example_parse(const char *data, size_t size);
 void bel_example_destroy(bel_example *example); // accepts NULL
 
-// What a feature holds. Numbers are one behind the other; the values of a bytes_list are not, so
-// there is `bytes` for its first value.
+// Values of a feature. Numbers are contiguous; the values of a bytes_list are not, so `bytes` is
+// its first value.
 typedef struct bel_example_values {
     const char *list; // "float_list", "int64_list" or "bytes_list"
-    size_t count;     // values
+    size_t count;     // number of values
     const void *numbers;
     const void *bytes;
     size_t byte_count;
 } bel_example_values;
 
-// False when there is no feature of this name, or nothing in it. Of several of one name the last
-// counts.
+// Finds a feature. False: no feature of this name, or it is empty. If several have the name, the
+// last counts.
 bool bel_example_find(const bel_example *example, const char *key, bel_example_values *out_values);
 
 #endif

@@ -1,6 +1,6 @@
-// Symbols of open dimensions. A user may write BEL_DIM_TIME or below in several fields: such
-// dimensions are one, padded to one length. Every other open dimension gets a symbol of its own,
-// below those that the user wrote.
+// Assigns symbols to open dimensions. A user may write BEL_DIM_TIME or below in several fields:
+// equal symbols are one dimension, padded to one length. Every other open dimension gets a separate
+// symbol, below those of the user.
 #include "input/fields.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const bel_padded_shape *find_padded(const bel_description *description, c
     return NULL;
 }
 
-// Each padded shape names a field once, and its symbols are few.
+// Checks that each padded shape names a different field, and that its symbols are in range.
 static bel_status *check_padded(const bel_description *description, bel_batch_fields *fields)
 {
     for (int i = 0; i < description->padded_shape_count; i++) {
@@ -80,7 +80,7 @@ static bel_status *open_dims(const bel_description *description, bool fixed, bel
     return NULL;
 }
 
-// The element of a field's type that is `value`; false: there is none.
+// Converts `value` to an element of a field's type; false: impossible.
 static bool make_element(bel_dtype dtype, double value, unsigned char *out)
 {
     bool whole = value >= -0x1p53 && value <= 0x1p53 && value == (double)(int64_t)value;
@@ -94,7 +94,7 @@ static bool make_element(bel_dtype dtype, double value, unsigned char *out)
     case BEL_DTYPE_I64: memcpy(out, &i64, sizeof i64); return whole;
     case BEL_DTYPE_U8: *out = (unsigned char)i32; return whole && i32 >= 0 && i32 <= 255;
     case BEL_DTYPE_BOOL: *out = (unsigned char)i32; return value == 0 || value == 1;
-    default: return value == 0; // halves
+    default: return value == 0; // 16-bit types
     }
 }
 

@@ -1,4 +1,4 @@
-// The fields of a batch: what the model is built from, before any batch is there.
+// Fields of a batch, from which the model is built before the first batch is read.
 #ifndef BELFRY_INPUT_FIELDS_H
 #define BELFRY_INPUT_FIELDS_H
 
@@ -11,7 +11,7 @@ typedef struct bel_batch_field {
     bel_shape shape;
     double scale; // as in source.h
     bool pads_with_zeros;
-    unsigned char pad[sizeof(double)]; // else the element that pads
+    unsigned char pad[sizeof(double)]; // otherwise the element that pads
 } bel_batch_field;
 
 // Immutable once learned.
@@ -21,15 +21,15 @@ typedef struct bel_batch_fields {
     int symbol_count; // open dimensions are BEL_DIM_TIME - k, 0 <= k < symbol_count
 } bel_batch_fields;
 
-// The index of an open dimension's symbol: k of BEL_DIM_TIME - k.
+// Index of an open dimension's symbol: k of BEL_DIM_TIME - k.
 static inline int64_t bel_symbol_index(int64_t dim)
 {
     return BEL_DIM_TIME - dim;
 }
 
-// The fields of a stream's records. With padded batches, dimensions become open unless
+// Finds the fields of a stream's records. With padded batches, dimensions become open unless
 // `padded_shapes` or the source fixes them. Memory comes from `arena`. INVALID_ARGUMENT: a text
-// field, padded shapes or pad values that fit no field.
+// field, or padded shapes or pad values that fit no field.
 bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *stream,
                                   const bel_description *description,
                                   bel_batch_fields *out_fields) BEL_MUST_USE;

@@ -1,14 +1,15 @@
-// Mapping or memory, behind one pair of pointer and size. Plain files are mapped, so that
-// processes of one host share the pages and only what is asked for is read; so is what a large
-// packed file becomes. A pipe is recognised before it is opened, as its writer would take a second
-// opening for an end; all else is opened without blocking.
+// View of a file as one pair of pointer and size, backed by a mapping or by memory. Plain files are
+// mapped, so that processes of one host share the pages and read only the pages in use. The
+// unpacked form of a large packed file is mapped, too. open_view recognises a pipe before it opens
+// it, since the pipe's writer would take a second opening for an end. It opens all other files
+// without blocking.
 //
-// A mapping keeps a file that was removed or replaced, but not one that was made shorter: reading
-// there is a bus error, which a check before each block makes unlikely and cannot exclude; then the
-// handler of such errors finds out here which file it was. The check compares device and inode, so
-// another file of the same name does not count. A file that was written to in place shows through
-// the mapping: its time of modification tells, and a sample of its bytes tells a new time (touch)
-// from new bytes.
+// A mapping keeps a file that was removed or replaced, but not the end of a file that became
+// shorter: reading there is a bus error. A check before each block makes this unlikely but cannot
+// exclude it. The handler of bus errors finds the file with bel_file_view_at. The check compares
+// device and inode, so that it ignores another file of the same name. Writes to a file in place
+// show through the mapping. The check detects them by the modification time. A sample of the bytes
+// distinguishes a new time (touch) from new bytes.
 #include "input/file_view.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@
 #include "base/str.h"
 #include "base/unpack.h"
 
-// What came through a pipe, or is packed and small, is in memory as a whole, which the log says.
+// Makes a view of a pipe's or a small packed file's data in memory, and logs it.
 static void keep_in_memory(const char *path, char *data, size_t size, bel_file_view *out_view)
 {
     *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
@@ -42,17 +43,18 @@ static void keep_in_memory(const char *path, char *data, size_t size, bel_file_v
                   bel_bytes_text(size, text));
 }
 
-// --- Who is mapped where -------------------------------------------------------------------------
+// --- Known mappings ------------------------------------------------------------------------------
 
-// A handler of bus errors cannot wait for a lock, so it reads what is published last: `start` is
-// set when the rest is there, and cleared first. What finds no room has no name in such an error.
+// Table of mappings that a handler of bus errors reads without a lock. `start` publishes an entry:
+// it is set last and cleared first. A mapping that finds no free entry has no name in such an
+// error.
 enum { KNOWN_MAPPINGS = 256, KNOWN_PATH = 240 };
 static struct mapping {
     _Atomic(const char *) start;
     atomic_size_t size;
     char path[KNOWN_PATH];
 } mappings[KNOWN_MAPPINGS];
-static pthread_mutex_t mappings_mutex = PTHREAD_MUTEX_INITIALIZER; // of those who write
+static pthread_mutex_t mappings_mutex = PTHREAD_MUTEX_INITIALIZER; // held by writers
 
 static void note_mapping(const char *start, size_t size, const char *path)
 {
@@ -101,7 +103,7 @@ static bel_file_version version_of(const struct stat *info)
     };
 }
 
-// Hash of up to SAMPLES pieces, evenly spaced from the first byte to the last.
+// Hash of at most SAMPLES pieces, evenly spaced from the first byte to the last.
 static uint64_t sample_of(const char *data, size_t size)
 {
     enum { SAMPLES = 64, PIECE = 4096 };
@@ -113,9 +115,9 @@ static uint64_t sample_of(const char *data, size_t size)
     return bel_hash64_more(hash, data + size - PIECE, PIECE);
 }
 
-// Huge pages make a file that is read in any order cheaper to read: a walk through page tables is
-// shorter and covers more. A page that is missed takes megabytes from the disk then, so a file that
-// is likely to leave memory again keeps small ones.
+// True if huge pages suit a file of this size. They make reads in any order cheaper: a page-table
+// walk is shorter and covers more. A page fault then reads megabytes from the disk, so a file that
+// is likely to leave memory again keeps small pages.
 static bool stays_in_memory(size_t size)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -124,7 +126,7 @@ static bool stays_in_memory(size_t size)
     return size <= (all < limit ? all : limit) / 2;
 }
 
-// Maps `size` bytes, not 0; the errors of the mapping name `path`.
+// Maps `size` > 0 bytes. Its errors name `path`.
 static bel_status *map(const char *path, int descriptor, size_t size, bel_file_view *view)
 {
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -161,8 +163,8 @@ bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
     return NULL;
 }
 
-// Maps a regular file, or unpacks it from its mapping; *out_view stays empty when it has to be read
-// another way.
+// Maps a regular file, and unpacks it from the mapping if it is packed. *out_view stays empty for
+// other files and for an empty one.
 static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
 {
     struct stat info;
@@ -196,7 +198,7 @@ static bel_status *open_view(const char *path, bel_file_view *out_view)
     bel_file_view view = {0};
     struct stat info;
     if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
-        // A pipe is opened once: its writer, too, learns of a second opening as an end.
+        // A pipe is opened only once, since its writer would take a second opening for an end.
         BEL_TRY(read_into_memory(path, &view));
         *out_view = view;
         return NULL;
@@ -246,8 +248,7 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     if (!view->mapped || view->unpacked.path != NULL) return NULL;
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
-        return BEL_ERR(BEL_DATA_LOSS, "%s: it was there when it was opened, and has gone since",
-                       path);
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);
     }
     bool same = (uint64_t)info.st_dev == view->version.device &&
                 (uint64_t)info.st_ino == view->version.inode;

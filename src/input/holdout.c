@@ -1,11 +1,11 @@
-// Rows are put into the order of a hash of their label's text, and within one label of a hash of
-// their number and the seed. Then every so-many-th is held out: so each class gives its share, to
-// one row, whatever the order of the file. Labels that are all different, as measured numbers are,
-// come in a random order by that. The text decides, and not the class, as classes are known only
-// once somebody has looked at the rows that are trained on.
+// Rows are sorted by a hash of their label's text, and within one label by a hash of their number
+// and the seed. Then every n-th row is held out, so each class gives its share, to within one row,
+// in any order of the file. This puts labels that are all different, such as measured numbers, in a
+// random order. The hash is of the text instead of the class, because classes are known only after
+// a look at the rows that are trained on.
 //
-// The first row of a file has number 0: rows keep their places when a label is missing or a row
-// cannot be read, which is nothing to be known here.
+// The first row of a file has number 0. Rows keep their places if a label is missing or a row
+// cannot be read, because such rows are found only later.
 #include "input/holdout.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct keying {
     const int *label_fields;
     uint64_t seed;
     key *keys;
-    bel_csv_spare *spares; // of each slot
+    bel_csv_spare *spares; // per slot
 } keying;
 
 static bool is_none(const bel_holdout *h)
@@ -45,7 +45,7 @@ bel_status *bel_holdout_check(const bel_holdout *h)
                    h->share, h->fold, h->fold_count);
 }
 
-// Text of the label of the row at `at`; 0 where there is none, or the row cannot be split.
+// Hash of the text of the label of the row at `at`; 0: no label, or the row cannot be split.
 static uint64_t label_hash(const bel_csv_file *file, const char *at, int label,
                            bel_csv_spare *spare)
 {
@@ -55,7 +55,7 @@ static uint64_t label_hash(const bel_csv_file *file, const char *at, int label,
         if (stop > BEL_CSV_ROW_END || (stop == BEL_CSV_ROW_END && i < label)) return 0;
     }
     if (label < 0) return 0;
-    bel_csv_cell cell = bel_csv_table_cell(&field, spare);
+    bel_cell cell = bel_csv_table_cell(&field, spare);
     const char *end = cell.text + cell.length;
     double number; // 1 and 1.0 are one class
     if (cell.length > 0 && bel_decimal_parse(cell.text, end, &number) == end)
@@ -98,7 +98,7 @@ static bool is_held(const bel_holdout *h, int64_t place)
     return (int64_t)((double)(place + 1) * h->share) > (int64_t)((double)place * h->share);
 }
 
-// Marks what is held out, by row.
+// Marks the rows that are held out: held[row].
 static void mark(const bel_holdout *h, key *keys, int64_t count, bool *held)
 {
     qsort(keys, (size_t)count, sizeof *keys, by_label);
@@ -115,8 +115,7 @@ static bel_status *keep(const bel_holdout *h, bel_csv_set *set, const bool *held
         if (held[row] == h->held) status = bel_number_list_append(&rows, row);
     if (status == NULL && (rows.count == 0 || (int64_t)rows.count == count)) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT,
-                         "%s: of %lld rows none is left, or none is held out; hint: another share "
-                         "of them",
+                         "%s: the holdout takes all %lld rows or none; hint: another share",
                          set->files[0].path, (long long)count);
     }
     if (status == NULL) bel_csv_set_keep(set, &rows);
@@ -163,7 +162,7 @@ static bel_status *list(const bel_csv_options *csv, const char *label, bel_arena
         BEL_TRY(bel_csv_table_names(&set->files[i], !csv->no_header, arena, &names));
         fields[i] = -1;
         for (int f = set->files[i].column_count - 1; f >= 0 && label != NULL; f--)
-            if (strcmp(names[f], label) == 0) fields[i] = f; // of two the first
+            if (strcmp(names[f], label) == 0) fields[i] = f; // the first of two
     }
     BEL_TRY(bel_csv_set_index(set, &none, true));
     return bel_holdout_apply(&csv->holdout, set, fields);

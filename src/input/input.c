@@ -1,12 +1,14 @@
-// Opening a dataset and reading its blocks: the records of a stream (record_stream.h) into batches.
-// All that decides what a block holds is fixed at opening, so blocks can be read in any order by
-// any thread, each with a batch of its own.
+// Opened dataset, and reading of its blocks: the records of a stream (record_stream.h) into
+// batches. Opening fixes the content of each block, so any thread can read blocks in any order,
+// with a separate batch for each thread.
 //
-// There are three ways to a batch: without maps and padding a source writes straight into the
-// rows; with maps one record's memory serves all in turn; padded, all records must be there
-// before the longest is known. The fingerprint begins with a version number ("input 2"), which
-// must rise when the same description gives other blocks; of a filter it has the records that
-// were kept, of maps their number and identities, as code cannot be compared.
+// There are three ways to fill a batch. Without maps and padding a source writes straight into the
+// rows, several at once if it can. With maps one record's memory serves all records in turn. With
+// padding all records must be read before the longest is known.
+//
+// The fingerprint begins with a version number ("input 2"), which must rise when the same
+// description gives other blocks. It contains a filter's kept records. For maps it has only their
+// number and identities, since code cannot be compared.
 #include "input/input.h"
 
 #include <string.h>
@@ -24,7 +26,7 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// The hash of all that decides which records are in which block.
+// Hash of all that determines the records of each block.
 static uint64_t take_fingerprint(const bel_input *input, int64_t epochs)
 {
     const bel_description *description = &input->description;
@@ -206,27 +208,43 @@ bel_batch *bel_batch_create(const bel_input *input)
                           length < batch_size ? length : batch_size, input->description.padded);
 }
 
-// Without maps and padding nobody looks at a record on its way: the source writes it into its row.
-static bel_status *read_rows(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
+// Reads records into the batch's rows from `*kept` on. `count` is 1 if bad records are left out.
+static bel_status *read_straight(const bel_input *input, const int64_t *numbers, int64_t count,
+                                 bel_batch *batch, int64_t *kept)
 {
     const bel_source *source = input->stream->source;
+    void *const *rows = bel_batch_rows(batch, *kept);
+    bel_status *status = source->kind->read_rows != NULL
+                             ? source->kind->read_rows(source, numbers, count, rows)
+                             : source->kind->read(source, numbers[0], &(bel_sink){.rows = rows});
+    if (status == NULL) *kept += count;
+    return bel_bad_records_pass(input->bad, status);
+}
+
+// Reads without maps and padding: the source writes one or several records directly into their
+// rows.
+static bel_status *read_rows(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
+{
+    enum { AT_ONCE = 256 };
     const bel_position *positions = batch->memory->positions;
+    const int64_t count = batch->position_count;
+    const bool several = input->stream->source->kind->read_rows != NULL && input->bad == NULL;
+    int64_t numbers[AT_ONCE], kept = 0;
+    int waiting = 0;
     BEL_TRY(bel_batch_begin(batch));
-    int64_t kept = 0;
-    for (int64_t i = 0; i < batch->position_count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         bel_ahead_reach(ahead, i);
-        if (positions[i].number < 0) continue; // a hole
-        bel_sink sink = {.rows = bel_batch_rows(batch, kept)};
-        bel_status *status = source->kind->read(source, positions[i].number, &sink);
-        if (status == NULL) kept++;
-        BEL_TRY(bel_bad_records_pass(input->bad, status));
+        if (positions[i].number >= 0) numbers[waiting++] = positions[i].number; // else a hole
+        if (waiting == 0 || (several && waiting < AT_ONCE && i + 1 < count)) continue;
+        BEL_TRY(read_straight(input, numbers, waiting, batch, &kept));
+        waiting = 0;
     }
     bel_batch_set_count(batch, kept);
     return NULL;
 }
 
-// With fixed shapes a record is copied into the batch as soon as it is mapped, so that one record's
-// memory serves all of them.
+// Reads records of fixed shapes. Each is copied into the batch as soon as it is mapped, so that one
+// record's memory serves all of them.
 static bel_status *read_mapped(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
@@ -248,7 +266,7 @@ static bel_status *read_mapped(const bel_input *input, bel_ahead *ahead, bel_bat
     return NULL;
 }
 
-// How long the longest record is shows when all of them are there.
+// Reads padded batches: the length of the longest record is known only after all are read.
 static bel_status *read_padded(const bel_input *input, bel_ahead *ahead, bel_batch *batch)
 {
     bel_batch_memory *memory = batch->memory;
@@ -270,7 +288,7 @@ static bel_status *read_padded(const bel_input *input, bel_ahead *ahead, bel_bat
     return NULL;
 }
 
-// Where the records are is known before the first of them is read, so they are fetched ahead.
+// The records' places are known before the first one is read, so they can be prefetched.
 static bel_status *read_positions(const bel_input *input, int64_t first, bel_batch *batch)
 {
     const bel_record_stream *stream = input->stream;
@@ -299,7 +317,7 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     batch->block = block;
     batch->example_count = 0;
     batch->position_count = left < batch_size ? left : batch_size;
-    bel_crash_set_block(block); // maps are the program's own
+    bel_crash_set_block(block); // names the block if a map, the program's code, crashes
     bel_status *status = read_positions(input, first, batch);
     bel_crash_set_block(-1);
     return status;

@@ -1,12 +1,13 @@
 // The rule is that of tf.data. Slots are visited in turn. An open slot gives block_length records;
-// one whose dataset ends before that is emptied and the next slot has its turn. An empty slot opens
-// the next dataset and gives records at once. A dataset that ended exactly with its block is found
-// to be over at the next visit, which then gives nothing; so the next dataset is opened a round
-// later.
+// if its dataset ends before that, the slot becomes empty and the turn passes to the next slot. An
+// empty slot opens the next dataset and gives records at once. If a dataset ends exactly with its
+// block, its end is found at the next visit, which then gives nothing; so the next dataset is
+// opened a round later.
 //
-// Between two ends of datasets all rounds are alike, so they are one stretch: as many rounds as the
-// dataset with the fewest records left can give whole blocks. What is left is walked visit by
-// visit, a stretch each. So the table is as long as datasets and slots are many, not records.
+// All rounds between two ends of datasets are alike, so they form one stretch: its number of rounds
+// is limited by the dataset with the fewest records left. The rest is walked visit by visit, with a
+// stretch each. So the size of the table depends on the numbers of datasets and slots, not of
+// records.
 #include "input/interleave.h"
 
 #include "base/alloc.h"
@@ -18,11 +19,11 @@ typedef struct walk {
     bel_interleave *order;
     const int64_t *lengths;
     int count;
-    int next; // the dataset to be opened next
+    int next; // index of the next dataset to open
     int cycle_length;
     int64_t block_length;
     int *slots;     // the dataset in each, or EMPTY
-    int64_t *taken; // of each dataset
+    int64_t *taken; // records taken from each dataset
 } walk;
 
 static void begin_stretch(bel_interleave *order, int64_t turn)
@@ -36,7 +37,7 @@ static void begin_stretch(bel_interleave *order, int64_t turn)
         (bel_interleave_stretch){.turn = turn, .first_part = order->part_count};
 }
 
-// `count` more records of a dataset for the stretch begun last.
+// Adds `count` records of a dataset to the last stretch.
 static void add_part(walk *w, int dataset, int64_t count)
 {
     bel_interleave *order = w->order;
@@ -49,7 +50,8 @@ static void add_part(walk *w, int dataset, int64_t count)
     w->taken[dataset] += count;
 }
 
-// How many rounds every open slot can give whole blocks; 0 also when a slot is still to be opened.
+// Number of rounds in which every open slot can give full blocks; 0 also if a slot is still to be
+// opened.
 static int64_t whole_rounds(const walk *w)
 {
     int64_t rounds = -1;
@@ -122,7 +124,7 @@ bel_interleave_part bel_interleave_at(const bel_interleave *order, int64_t numbe
     size_t index = bel_last_at_most(order->firsts, order->stretch_count, number);
     const bel_interleave_stretch *stretch = &order->stretches[index];
     int64_t offset = number - order->firsts[index];
-    int64_t round = stretch->turn * (int64_t)stretch->part_count; // records of one round
+    int64_t round = stretch->turn * (int64_t)stretch->part_count; // records per round
     int64_t within = offset % round;
     bel_interleave_part part = order->parts[stretch->first_part + (size_t)(within / stretch->turn)];
     part.start += offset / round * stretch->turn + within % stretch->turn;

@@ -1,7 +1,7 @@
-// A file of one line, which says what this is, whether all rows were good and the hash of the text,
-// and then the text. It is replaced as a whole; what does not fit its hash counts as nothing. The
-// lock of a key is a file beside it and ends with the process that holds it; whoever has waited ten
-// minutes looks by itself. Only so many are kept: the oldest go.
+// Format: one line with the title, whether all rows were good, and the hash of the text; then the
+// text. A file is replaced atomically, and one that does not match its hash is ignored. The lock of
+// a key is a file beside it, and ends with the process that holds it. A process that has waited ten
+// minutes looks without the cache. At most MOST_KEPT files are kept: the oldest are removed.
 #include "input/look_cache.h"
 
 #include <stdlib.h>
@@ -60,8 +60,8 @@ static int64_t changed_ns(const char *path)
     return (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 
-// Removes the oldest files of the folder until MOST_KEPT are left. One whose lock is held loses
-// only what it has kept; whoever has it open reads on.
+// Removes the oldest files of the folder until MOST_KEPT are left. If a file's lock is held, only
+// its stored text is lost; a process that has it open can still read it.
 static void remove_old(const char *folder)
 {
     char **names;
@@ -110,11 +110,11 @@ void bel_look_begin(bel_hash128 key, bel_look *look, char **out_text, bool *out_
         char *lock = bel_strf("%s.lock", look->path);
         status = bel_linux_lock(lock, PATIENCE_SECS, &look->lock);
         bel_free(lock);
-        *out_text = read_kept(look->path, out_seen); // of whoever had the lock
+        *out_text = read_kept(look->path, out_seen); // stored by the previous holder of the lock
     }
     if (status != NULL)
         bel_log_write(BEL_LOG_DEBUG, "%s is not used: %s", folder, bel_status_message(status));
-    bel_status_ignore(status); // everybody looks then
+    bel_status_ignore(status); // then every process looks
     bel_free(folder);
     bel_free(cache);
 }
@@ -132,7 +132,7 @@ void bel_look_end(bel_look *look, const char *text, bool seen)
     }
     if (look->lock >= 0) {
         char *lock = bel_strf("%s.lock", look->path);
-        (void)unlink(lock); // those who wait have it open
+        (void)unlink(lock); // waiting processes have it open
         bel_free(lock);
     }
     bel_linux_unlock(look->lock);

@@ -1,5 +1,4 @@
-// A file that is missing, and a record that names none, count as of size -1: the map will say what
-// is wrong with it.
+// A missing file, and a record that names none, count as size -1: the map will report the error.
 #include "input/named_files.h"
 
 #include <sys/stat.h>

@@ -1,15 +1,15 @@
-// The sizes of files that records name, as one number: what maps make of a record depends on its
-// file, and no hash of the CSV file that names it knows that.
+// Digest of the sizes of files that records name. The result of a map depends on such a file, and
+// the hash of the CSV file that names it does not cover it.
 #ifndef BELFRY_INPUT_NAMED_FILES_H
 #define BELFRY_INPUT_NAMED_FILES_H
 
 #include "input/description.h"
 #include "input/record.h"
 
-// So many records are looked at, at most: looking is a call of the file system each.
+// Maximum number of records to look at: each costs a file system call.
 enum { BEL_NAMED_FILES_MOST = 65536 };
 
-// The digest so far, and with the file of a further record; begin with 0.
+// Adds the file of a further record to the digest; begin with 0.
 uint64_t bel_named_files_add(const bel_named_files *named, const bel_record *record,
                              uint64_t digest);
 

@@ -1,7 +1,7 @@
-// Sized by the data, so its memory comes as pages and can be refused with a status, where small
-// allocations end the process. The list doubles and is copied then: for a moment both are there,
-// three times the size of the old one. Offsets of rows and filters' lists are made once at
-// opening and only read afterwards.
+// The size depends on the data, so the memory consists of pages, and failure is a status, while
+// small allocations end the process. The list doubles by copying: for a moment old and new memory
+// exist, three times the old size. Offsets of rows and filters' lists are made once at opening and
+// only read afterwards.
 #include "input/number_list.h"
 
 #include <string.h>

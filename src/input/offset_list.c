@@ -1,14 +1,15 @@
-// Groups are filled one after another. An offset that is 2^16 or more above its group's first one
-// turns the whole list into one of 8 bytes an offset: records of two thousand bytes and more are
-// few for their file's size. Memory comes as pages, as its size is that of the data; the list
-// doubles and is copied then, so who knows how many offsets come reserves room for them.
+// Offset list in groups, which fill one after another. An offset that is 2^16 or more above its
+// group's first one turns the whole list into 8 bytes an offset: records of two thousand bytes and
+// more are few for their file's size. The memory is pages, since its size is proportional to the
+// data. The list doubles its pages and copies them, so a caller that knows the number of offsets
+// reserves room.
 #include "input/offset_list.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 
-// Pages for at least `count` offsets in the list's present form, with what is in it.
+// Grows the pages to at least `count` offsets in the list's present form, and keeps its content.
 static bel_status *grow(bel_offset_list *list, size_t count)
 {
     size_t unit = list->wide != NULL ? sizeof *list->wide : sizeof *list->groups, bytes;
@@ -49,7 +50,7 @@ static bel_status *widen(bel_offset_list *list, size_t room)
     return NULL;
 }
 
-// Puts as many offsets into groups as fit, and says how many.
+// Appends offsets to groups until one does not fit. Returns the number of appended offsets.
 static size_t fill(bel_offset_list *list, const int64_t *offsets, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

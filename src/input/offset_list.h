@@ -1,5 +1,5 @@
-// Ascending offsets, one for each record of a file: a list of 2.3 bytes a record where records are
-// short, so that most of it stays in the processor's caches while records are read in any order.
+// Compact list of ascending offsets, one for each record of a file. It takes 2.3 bytes a record if
+// records are short. Most of it then stays in the CPU caches while records are read in any order.
 #ifndef BELFRY_INPUT_OFFSET_LIST_H
 #define BELFRY_INPUT_OFFSET_LIST_H
 
@@ -9,7 +9,7 @@
 
 #include "belfry/status.h"
 
-// A group is a cache line: an offset, and by how much the others are above it.
+// A group is a cache line: an offset, and the differences of the others to it.
 enum { BEL_OFFSETS_A_GROUP = 28 };
 typedef struct bel_offset_group {
     int64_t first;
@@ -19,16 +19,16 @@ typedef struct bel_offset_group {
 // Zero-initialise to begin. Thread-compatible.
 typedef struct bel_offset_list {
     bel_offset_group *groups; // pages; NULL once an offset did not fit its group
-    int64_t *wide;            // pages; then all offsets
+    int64_t *wide;            // pages with all offsets if `groups` is NULL
     size_t count;
-    size_t bytes; // of the pages
+    size_t bytes; // size of the pages
 } bel_offset_list;
 
-// Appends offsets, none of which is below the one before it. RESOURCE_EXHAUSTED: not enough memory;
-// the list is then unchanged.
+// Appends offsets that never decrease. RESOURCE_EXHAUSTED: not enough memory; the list is
+// unchanged.
 bel_status *bel_offset_list_append(bel_offset_list *list, const int64_t *offsets,
                                    size_t count) BEL_MUST_USE;
-// Room for `count` offsets in all, which is used as far as they come. Errors as above.
+// Reserves room for `count` offsets in all; fewer may follow. Errors as above.
 bel_status *bel_offset_list_reserve(bel_offset_list *list, size_t count) BEL_MUST_USE;
 void bel_offset_list_deinit(bel_offset_list *list);
 
@@ -40,10 +40,10 @@ static inline int64_t bel_offset_list_at(const bel_offset_list *list, size_t ind
     return group->first + group->above[index % BEL_OFFSETS_A_GROUP];
 }
 
-// The last offset that is not above `offset`; the first must not be.
+// Index of the last offset that is at most `offset`. The first offset must be at most `offset`.
 size_t bel_offset_list_last_at_most(const bel_offset_list *list, int64_t offset);
 
-// Fetches offset `index` into the processor's caches (ahead.h).
+// Prefetches offset `index` into the CPU caches (ahead.h).
 static inline void bel_offset_list_fetch(const bel_offset_list *list, size_t index)
 {
     const void *at = list->wide != NULL ? (const void *)&list->wide[index]

@@ -1,4 +1,4 @@
-// Inside of an opened dataset.
+// Internals of an opened dataset.
 #ifndef BELFRY_INPUT_OPENED_H
 #define BELFRY_INPUT_OPENED_H
 
@@ -12,8 +12,8 @@ struct bel_input {
     bel_record_stream *stream;
     bel_batch_fields fields;
     uint64_t fingerprint;
-    int64_t origin;       // the record with which block 0 begins
-    bel_bad_records *bad; // NULL: none may be left out
+    int64_t origin;       // first record of block 0
+    bel_bad_records *bad; // NULL: no record may be left out
 };
 
 #endif

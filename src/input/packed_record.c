@@ -1,7 +1,7 @@
-// The number of fields (or LEFT_OUT), and for each: length of its name, name and a zero byte, type,
-// rank, dimensions, bytes. In place of a record that could not be made: FAILED, the code of the
-// error, its message. All numbers are 64 bits wide, as they lie in memory. A reader trusts nothing:
-// what is read is bounded by what is there.
+// Format: the number of fields (or LEFT_OUT), and for each field: length of its name, name and a
+// zero byte, type, rank, dimensions, bytes. A record that could not be made is instead: FAILED, the
+// code of the error, its message. All numbers have 64 bits in the machine's byte order. A reader
+// trusts nothing: it checks every length against the bytes that are left.
 #include "input/packed_record.h"
 
 #include <string.h>
@@ -94,7 +94,7 @@ bel_status *bel_packed_record_read(const char *data, size_t size, bel_record *re
     if (!take(&r, &count)) return broken();
     if (count == FAILED) {
         if (!take(&r, &code) || code == BEL_OK || code > BEL_UNAUTHENTICATED) return broken();
-        if (r.at == r.end || *r.at == '\0') return broken(); // every error says something
+        if (r.at == r.end || *r.at == '\0') return broken(); // every error has a message
         return BEL_ERR((bel_code)code, "%.*s", (int)(r.end - r.at), r.at);
     }
     *out_skip = count == LEFT_OUT;

@@ -1,7 +1,7 @@
-// Patterns through glob(3). It would sort by the rules of the locale, which hosts of a job need not
-// share, so names are sorted here, byte by byte: the order of the files decides the numbers of
-// their records. Patterns are looked up when a dataset is opened, in each process: where one has
-// other files, the fingerprint of its data is another, and it is refused.
+// Patterns are expanded by glob(3). Its sort order depends on the locale, which may differ between
+// the hosts of a job. So names are sorted here, byte by byte: the order of the files decides the
+// numbers of their records. Each process expands patterns when it opens a dataset. If it finds
+// other files, the fingerprint of its data differs, and the process is refused.
 #include "input/paths.h"
 
 #include <errno.h>
@@ -38,13 +38,14 @@ static bel_status *match(const char *pattern, glob_t *matches)
     return NULL;
 }
 
-// Where a relative name lies on this host; hosts of a job need not have their data in one place.
+// Finds the file of a relative name on this host; hosts of a job may have their data in different
+// folders.
 static bel_status *find_place(bel_arena *arena, const char *path, const char **out_path)
 {
     const char *folder = getenv(BEL_DATA_DIR_VARIABLE);
     *out_path = path;
     if (folder == NULL || folder[0] == '\0' || path[0] == '/') return NULL;
-    if (folder[0] != '/') { // or a name that was found once would be looked for below it again
+    if (folder[0] != '/') { // otherwise a found name would be searched below it again
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "environment variable " BEL_DATA_DIR_VARIABLE
                        ": expected a path from the root, got %s",

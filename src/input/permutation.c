@@ -1,12 +1,13 @@
-// A Feistel network whose round keys come from Philox, with cycle walking (Black and Rogaway 2002,
-// "Ciphers with arbitrary finite domains"). The network permutes 2^bits numbers, bits being the
-// fewest that hold `size`; a result outside the window is fed in again until it falls inside, fewer
-// than two passes on average, since more than half of the 2^bits numbers lie inside. The halves
-// differ by one bit when `bits` is odd, so the rounds change left and right in turn and never swap.
+// Feistel network with round keys from Philox and with cycle walking (Black and Rogaway 2002,
+// "Ciphers with arbitrary finite domains"). The network permutes 2^bits numbers, with the fewest
+// bits that hold `size`. A result outside the window is fed in again until it is inside. This takes
+// fewer than two passes on average, since more than half of the 2^bits numbers are inside. If
+// `bits` is odd, left and right differ by one bit, so the rounds change them in turn and never swap
+// them.
 //
-// Halves of few bits mix slowly: with 8 rounds some orders of 7 records came up far more often than
-// others; with 32 all 5,040 are equally likely as far as a chi-square test over 2.5 million orders
-// can see. Small windows therefore get more rounds.
+// Few bits mix slowly. With 8 rounds some orders of 7 records occurred far more often than others.
+// With 32 rounds a chi-square test over 2.5 million orders finds all 5,040 equally likely. Small
+// windows therefore get more rounds.
 #include "input/permutation.h"
 
 #include "base/check.h"
@@ -54,14 +55,14 @@ int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index)
     return (int64_t)value;
 }
 
-// All elements take a pass, then those that are outside take another one, and so on.
+// All elements take a pass, then those that are still outside the window take another one.
 void bel_permutation_apply(const bel_permutation *permutation, int64_t *indexes, int count)
 {
     static const bel_permutation_kernels *const levels[] = {
         BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_permutation_kernels)};
     const bel_permutation_kernels *kernels = levels[bel_isa_get()];
     uint64_t values[BEL_PERMUTATION_TOGETHER] = {0};
-    uint8_t elements[BEL_PERMUTATION_TOGETHER]; // whose values these are
+    uint8_t elements[BEL_PERMUTATION_TOGETHER]; // elements[i]: index of the element with values[i]
     for (int i = 0; i < count; i++) {
         values[i] = (uint64_t)indexes[i];
         elements[i] = (uint8_t)i;

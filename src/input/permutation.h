@@ -1,5 +1,5 @@
-// Random access into a shuffled order: element i of a permutation of 0 … size-1 without storing or
-// visiting the others. Any epoch's order can be asked for at any place, in constant memory.
+// Pseudo-random permutation of 0 … size - 1 with random access: it computes element i without
+// storing or visiting the others. Any place of any epoch's order takes constant memory.
 #ifndef BELFRY_INPUT_PERMUTATION_H
 #define BELFRY_INPUT_PERMUTATION_H
 
@@ -28,21 +28,21 @@ static inline uint64_t bel_permutation_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-// The permutation of a window of `size` >= 1 records. `stage` counts the shuffle stages of a
-// dataset, so that two of them with one seed differ.
+// Initialises the permutation of a window of `size` >= 1 records. `stage` numbers the shuffle
+// stages of a dataset, so that two stages with the same seed differ.
 void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
                           int64_t epoch, int64_t window);
 
-// Where element `index`, 0 <= index < size, goes: a bijection onto the same range.
+// The new place of element `index`, 0 <= index < size: a bijection onto the same range.
 int64_t bel_permutation_at(const bel_permutation *permutation, int64_t index);
 
-// The same for up to BEL_PERMUTATION_TOGETHER elements at once, each of which is replaced by where
-// it goes: an element takes a fraction of the time, as they do not wait for one another.
+// Replaces each of at most BEL_PERMUTATION_TOGETHER elements by its new place. An element takes a
+// fraction of bel_permutation_at's time, since the elements do not wait for one another.
 enum { BEL_PERMUTATION_TOGETHER = 64 };
 void bel_permutation_apply(const bel_permutation *permutation, int64_t *indexes, int count);
 
-// One pass of the network over the first `count` values, in vectors; more of them may be changed.
-// All levels (base/isa_levels.h, permutation_isa.c) give the same numbers.
+// One pass of the network over the first `count` values, in vectors. It may change later values,
+// too. All levels (base/isa_levels.h, permutation_isa.c) give the same numbers.
 typedef struct bel_permutation_kernels {
     void (*pass)(const bel_permutation *permutation, int count,
                  uint64_t values[BEL_PERMUTATION_TOGETHER]);

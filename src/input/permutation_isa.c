@@ -1,11 +1,11 @@
-// A pass of a shuffle's network over several elements, as loops over vectors; bel_permutation_at in
-// permutation.c has the same for one element.
+// One pass of a shuffle's Feistel network over several elements, as loops over vectors.
+// bel_permutation_at in permutation.c has the same for one element.
 #include "input/permutation.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-enum { LANES = 8 }; // counts are rounded up to whole vectors
+enum { LANES = 8 }; // counts are rounded up to a multiple of it
 
 static void pass(const bel_permutation *permutation, int count,
                  uint64_t values[BEL_PERMUTATION_TOGETHER])

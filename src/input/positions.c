@@ -1,12 +1,12 @@
-// Lengths saturate at INT64_MAX, which also stands for "endless", so position arithmetic below a
-// length cannot overflow. A stage keeps how many positions go into it, which is all that the way
-// back needs; only a filter has a list.
+// Look-up of positions through the stages. Lengths saturate at INT64_MAX, which also means
+// "endless", so position arithmetic below a length cannot overflow. A look-up needs only a stage's
+// number of input positions. A filter also has a list, and slide and bucket stages have orders.
 //
-// A shuffle's permutation is keyed by its seed, its place among the shuffles, the epoch and the
-// window. The epoch is that of the repeats behind it, found by dividing on the way back to the
-// source, so a shuffle before repeat has a new order in each epoch and one behind it has windows
-// across epochs. The cache saves making the same permutation again for neighbours; it never
-// changes a result.
+// The key of a shuffle's permutation is its seed, its place among the shuffles, the epoch and the
+// window. The epoch comes from the repeats after the shuffle, by division on the way back to the
+// source. A shuffle before repeat therefore has a new order in each epoch, and a shuffle after
+// repeat has windows across epochs. The cache saves making the same permutation again for
+// neighbours. It never changes a result.
 #include "input/positions.h"
 
 #include "base/alloc.h"
@@ -14,14 +14,14 @@
 
 typedef struct cached_permutation {
     int64_t epoch;
-    int64_t window; // -1: nothing yet
+    int64_t window; // -1: unset
     bel_permutation permutation;
 } cached_permutation;
 
 struct bel_position_cache {
     int count;
     int hold_count;
-    bel_epoch_hold *holds; // of orders, one for each stage that has them
+    bel_epoch_hold *holds; // [hold_count], one for each stage with orders
     cached_permutation entries[];
 };
 
@@ -56,7 +56,7 @@ static int64_t multiply(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-// Numbers below `length` that are `index` modulo `count`.
+// The count of numbers below `length` that are `index` modulo `count`.
 static int64_t shard_length(int64_t length, int64_t count, int64_t index)
 {
     return length <= index ? 0 : (length - index - 1) / count + 1;
@@ -92,7 +92,7 @@ bel_status *bel_positions_add(bel_positions *positions, const bel_stage *stage)
         break;
     case BEL_STAGE_FILTER:
     case BEL_STAGE_SLIDE:
-    case BEL_STAGE_BUCKET: BEL_CHECK(false); // they have calls of their own
+    case BEL_STAGE_BUCKET: BEL_CHECK(false); // added by separate functions
     }
     push(positions, stage)->shuffle = shuffle;
     positions->length = length;
@@ -150,8 +150,8 @@ void bel_position_cache_destroy(bel_position_cache *cache)
     bel_free(cache);
 }
 
-// Positions are looked up several at a time, stage by stage, and stay where they are in `at`; those
-// below 0 are holes, which stages behind the one that made them leave alone.
+// These functions look up several positions at a time, stage by stage, in place in `at`. A position
+// below 0 is a hole, which the stages closer to the source do not change.
 
 static bel_status *order_all(const bel_position_stage *stage, bel_position_cache *cache,
                              bel_position *at, int64_t count)
@@ -169,8 +169,8 @@ static bel_status *order_all(const bel_position_stage *stage, bel_position_cache
     return NULL;
 }
 
-// The permutation of a window, made when the epoch or the window is another than that of the last
-// look.
+// The permutation of a window. It is made again if the epoch or the window differs from that of the
+// last look-up.
 static const bel_permutation *permutation_of(const bel_position_stage *stage,
                                              bel_position_cache *cache, int64_t epoch,
                                              int64_t window, int64_t window_size)
@@ -187,8 +187,8 @@ static const bel_permutation *permutation_of(const bel_position_stage *stage,
     return &cached->permutation;
 }
 
-// Windows count from 0 over the epoch; position p is element p - start of its window. Neighbours
-// in `at` that are of one window go through its permutation together.
+// Windows are numbered from 0 in the epoch. Position p is element p - start of its window.
+// Neighbours in `at` that are in one window go through its permutation together.
 static void shuffle_all(const bel_position_stage *stage, bel_position_cache *cache,
                         bel_position *at, int64_t count)
 {
@@ -215,11 +215,12 @@ static void shuffle_all(const bel_position_stage *stage, bel_position_cache *cac
     }
 }
 
-// The epoch on the inner side of a repeat: an outer repeat counts whole runs of this one. Epochs
-// are only keys, so they may wrap around, which takes two repeats whose counts no run ever reaches.
+// The epoch on the inner side of a repeat. An outer repeat counts complete runs of this one. Epochs
+// are only keys, so they may wrap around. Wrapping takes two repeats whose counts no run ever
+// reaches.
 static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64_t turn)
 {
-    bool forever = stage->stage.count == BEL_REPEAT_FOREVER; // an outer repeat follows only a take
+    bool forever = stage->stage.count == BEL_REPEAT_FOREVER; // an outer repeat needs a take between
     uint64_t run = forever ? 1 : (uint64_t)stage->stage.count;
     return (int64_t)((uint64_t)outer * run + (uint64_t)turn);
 }

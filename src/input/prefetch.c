@@ -1,20 +1,22 @@
-// Reading ahead. Index i of the order goes into slot i mod slot_count. A thread claims the next
-// index, reads its block without the lock and marks the slot ready; the consumer takes the slots in
-// order. A slot is free again once the consumer has asked for the batch `held` further on:
+// Reads batches ahead with a ring of slots. Index i of the order uses slot i mod slot_count. A
+// thread claims the next index, reads its block without the lock and marks the slot ready; the
+// consumer takes the slots in order. A slot is free again once the consumer has asked for the batch
+// `held` further on:
 //
 //   released ≤ taken ≤ next   indexes below `released` are free, [released, taken) is in the
 //   next − released ≤ limit   consumer's hands, [taken, next) is being read or ready
 //
-// Batches, which hold the memory, are not the slots': an index gets one when it is claimed and
-// gives it back when it is released, so there are as many as were ever in use at once. With
-// automatic depth the limit is doubled when the consumer finds nothing ready though everything was
-// ready since it last rose: then readers are fast enough, and more in stock would have helped.
+// Slots do not own batches, which hold the memory: an index gets one when it is claimed and returns
+// it when it is released, so the number of batches is the maximum ever in use at once. With
+// automatic depth the limit doubles if the consumer finds nothing ready although all slots were
+// ready since the limit last rose: then readers are fast enough, and a larger stock would have
+// helped.
 //
 // Threads that have filled all slots rest until half of them are free: waking one for each batch
-// would cost a step more than the reading.
+// would slow a step down more than the reading does.
 //
-// The order is asked by one thread at a time and without the lock, index after index. With a depth
-// of 0 there is no thread: taking reads.
+// One thread at a time asks the order, without the lock, index after index. With a depth of 0 there
+// is no thread: bel_prefetch_take reads.
 #include <pthread.h>
 
 #include "base/alloc.h"
@@ -29,7 +31,7 @@ enum { STALL_SECONDS = 30, AUTO_DEPTH = 4, AUTO_MOST = 64, AUTO_MOST_BYTES = 256
 
 typedef struct store {
     bel_batch *batch;
-    size_t bytes; // of it, when it was last read
+    size_t bytes; // its bytes as of its last reading
 } store;
 
 typedef struct slot {
@@ -44,27 +46,27 @@ struct bel_prefetch {
     void *context;
     slot *slots;
     int64_t slot_count;
-    int held; // batches that the consumer may have in its hands
+    int held; // batches that the consumer may hold
     bel_batch_watch watch;
     bool automatic;
     pthread_t *threads;
     int thread_count;
-    int64_t wait_ns; // the consumer's own
+    int64_t wait_ns; // used only by the consumer
 
-    pthread_mutex_t mutex; // guards what follows, the slots and the stores' bytes
+    pthread_mutex_t mutex; // guards the fields below, the slots and the stores' bytes
     pthread_cond_t may_claim;
     pthread_cond_t may_take;
-    store *stores; // slot_count of them
-    store **spare; // those that no slot has, the first spare_count
+    store *stores; // slot_count items
+    store **spare; // stores without a slot: the first spare_count items
     int64_t spare_count;
     int64_t limit;    // slots that may be in use
     int64_t ready;    // batches that wait for the consumer
-    bool was_full;    // all were ready since the limit last rose
-    size_t bytes;     // of all stores
+    bool was_full;    // all slots were ready since the limit last rose
+    size_t bytes;     // bytes of all stores
     int64_t next;     // the next index to claim
     int64_t taken;    // the next index to give out
     int64_t released; // the first index whose slot is not free
-    int64_t end;      // the order's length, INT64_MAX until it is known
+    int64_t end;      // the order's length, INT64_MAX: unknown
     bool asking;      // a thread is asking the order
     bool resting;     // all slots were full, and half of them are not yet free
     bool stop;
@@ -75,7 +77,7 @@ static slot *slot_of(const bel_prefetch *prefetch, int64_t index)
     return &prefetch->slots[index % prefetch->slot_count];
 }
 
-// True while no thread may read on. Brings `resting` up to date.
+// Whether threads must pause reading. Updates `resting`.
 static bool rests(bel_prefetch *prefetch)
 {
     int64_t free = prefetch->limit - (prefetch->next - prefetch->released);
@@ -84,7 +86,7 @@ static bool rests(bel_prefetch *prefetch)
     return prefetch->resting;
 }
 
-// Gives the slot of an index that was claimed a batch. Called with the lock held.
+// Gives a batch to the slot of a claimed index. Called with the lock held.
 static void take_store(bel_prefetch *prefetch, slot *to)
 {
     to->store = prefetch->spare[--prefetch->spare_count];
@@ -93,8 +95,8 @@ static void take_store(bel_prefetch *prefetch, slot *to)
     to->store->batch->memory->watch = prefetch->watch;
 }
 
-// Takes the batches back that the consumer has done with, as it asks for one more. Called with the
-// lock held.
+// Takes back the batches that the consumer has finished with, as it asks for one more. Called with
+// the lock held.
 static void release(bel_prefetch *prefetch)
 {
     for (; prefetch->released <= prefetch->taken - prefetch->held; prefetch->released++) {
@@ -104,7 +106,7 @@ static void release(bel_prefetch *prefetch)
     }
 }
 
-// The consumer has found nothing ready. Called with the lock held.
+// Raises the limit after the consumer found nothing ready. Called with the lock held.
 static void deepen(bel_prefetch *prefetch)
 {
     int64_t depth = prefetch->limit - prefetch->held;
@@ -125,8 +127,8 @@ static bool ends(int64_t block)
     return block < 0 && block != BEL_BLOCK_EMPTY;
 }
 
-// Waits for an index to read and for its block; false when there is nothing more to do. Called and
-// left with the lock held. The wait has no deadline, since bel_prefetch_stop always ends it.
+// Waits for an index to read and for its block; false: nothing more to do. Called, and returns,
+// with the lock held. The wait has no deadline, since bel_prefetch_stop always ends it.
 static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block)
 {
     while (!prefetch->stop && prefetch->next < prefetch->end &&
@@ -161,8 +163,8 @@ static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_b
     return NULL;
 }
 
-// A slot is its reader's from claim until `ready`, then the consumer's until it is released: so
-// batches are read and used without the lock.
+// A slot belongs to its reader from claim until `ready`, then to the consumer until it is released:
+// so batches are read and used without the lock.
 static void *reader_main(void *argument)
 {
     bel_prefetch *prefetch = argument;
@@ -187,8 +189,8 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-// Whether several threads may read though nobody has said so: no function of the user's runs on
-// them, and none goes through an epoch to get to its place.
+// Whether several threads may read if the dataset does not say so: they call no function of the
+// user's, and no record requires passing through an epoch.
 static bool is_read_by_any(const bel_description *description)
 {
     bel_source_tag kind = description->source.kind;
@@ -211,7 +213,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
     }
     if (automatic) depth = AUTO_DEPTH;
     if (depth == 0) thread_count = 0;
-    if (depth < thread_count) depth = thread_count; // else some would have nothing to do
+    if (depth < thread_count) depth = thread_count; // otherwise some would be idle
     int most = automatic && depth < AUTO_MOST ? AUTO_MOST : depth;
     bel_prefetch *prefetch = bel_xcalloc(1, sizeof *prefetch);
     *prefetch = (bel_prefetch){
@@ -231,7 +233,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
     prefetch->slots = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->slots);
     prefetch->stores = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->stores);
     prefetch->spare = bel_xcalloc((size_t)prefetch->slot_count, sizeof *prefetch->spare);
-    while (prefetch->spare_count < prefetch->slot_count) { // the first one lies on top
+    while (prefetch->spare_count < prefetch->slot_count) { // the first one is on top
         prefetch->spare[prefetch->spare_count] =
             &prefetch->stores[prefetch->slot_count - 1 - prefetch->spare_count];
         prefetch->spare_count++;
@@ -250,8 +252,9 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
     return NULL;
 }
 
-// Waits until batch `taken` is ready or the order has ended before it. Called with the lock held.
-// A batch that does not come is the user's to see: a map or a file system may be stuck.
+// Waits until batch `taken` is ready or the order ended before it. Called with the lock held. A
+// batch that does not come is logged, as only the user can tell whether a map or a file system is
+// stuck.
 static void wait_for_batch(bel_prefetch *prefetch)
 {
     int64_t start = bel_clock_ns();
@@ -269,7 +272,7 @@ static void wait_for_batch(bel_prefetch *prefetch)
     prefetch->wait_ns += bel_clock_ns() - start;
 }
 
-// Depth 0: a slot for each batch that is held, read on the thread that asks.
+// Depth 0: reads a batch on the calling thread, into one slot per held batch.
 static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
     slot *next = slot_of(prefetch, prefetch->next);

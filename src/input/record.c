@@ -1,10 +1,10 @@
-// Records: look-up by name over a handful of fields, memory from the arena. A field that is
-// added again under its name keeps its place, so the order of fields is that of the first record
+// Records: look-up by name over a handful of fields, with memory from the arena. A field that is
+// added again under its name keeps its index, so the order of fields is that of the first record
 // unless a map changes it, and batches find fields without a search (batch.c).
 //
-// bel_record_add is the user's and checks everything, since a map may compute shapes from data;
-// its error sticks to the record and is taken by who called the map. bel_record_append is the
-// sources', which have checked at opening.
+// User code calls bel_record_add, which checks everything, since a map may compute shapes from
+// data; the record keeps its first error for the caller of the map. Sources call bel_record_append,
+// as they have checked at opening.
 #include "input/record.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ const bel_tensor *bel_record_get(const bel_record *record, const char *name)
     return i < record->field_count ? &record->fields[i]->tensor : NULL;
 }
 
-// Bytes that a field takes, or an error when there can be no such field.
+// Computes the bytes of a field, or returns an error if such a field is impossible.
 static bel_status *check_field(const char *name, bel_dtype dtype, const bel_shape *shape,
                                size_t *out_size)
 {
@@ -87,7 +87,7 @@ static bel_status *check_field(const char *name, bel_dtype dtype, const bel_shap
     return NULL;
 }
 
-// A field in the arena, zeroed; a text has a zero byte behind it. `name` is kept as it is.
+// Makes a field in the arena, zeroed; a zero byte follows a text. `name` is not copied.
 static bel_record_field *make_field(bel_record *record, const char *name, bel_dtype dtype,
                                     const bel_shape *shape, size_t size)
 {
@@ -154,7 +154,7 @@ bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
     return NULL;
 }
 
-// False when there is no such field.
+// False: no such field.
 static bool remove_field(bel_record *record, const char *name)
 {
     size_t i = find(record, name);
@@ -210,7 +210,7 @@ bel_status *bel_record_drop(bel_record *record, const char *const *names)
     return NULL;
 }
 
-// Made when asked for: only error messages need it.
+// The origin is built on demand, as only error messages need it.
 const char *bel_record_origin(const bel_record *record)
 {
     bel_str text = {0};

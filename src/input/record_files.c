@@ -1,5 +1,5 @@
-// What text and TFRecord files have in common. A file without records is fine among others, and
-// gets no numbers.
+// Common part of text and TFRecord sources. A file without records is valid and gets no record
+// numbers.
 #include "input/record_files.h"
 
 #include "base/hash.h"

@@ -1,8 +1,8 @@
-// Position → record number → record → map. All that decides what a position holds is fixed at
-// opening, so positions can be read in any order by any thread, each with a cursor of its own.
+// Pipeline from position to record number to record to map. Opening fixes the content of each
+// position, so any thread can read positions in any order, with a separate cursor for each thread.
 //
-// What the fields are is learnt at opening: from the source, or, where maps are in between, by
-// mapping the first record that they do not skip.
+// Opening also finds the fields: from the source or, with maps, from the first record that they do
+// not skip.
 #include "input/record_stream.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 // --- One record ----------------------------------------------------------------------------------
 
-// Calls the user's function. What it returns counts before what it did to the record.
+// Calls the user's function. Its status has precedence over errors of its calls on the record.
 static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, bool *out_skip)
 {
     bel_status *status = stage->map(stage->user, record, out_skip);
@@ -24,7 +24,7 @@ static bel_status *apply_map(const bel_map_stage *stage, bel_record *record, boo
     if (status == NULL) {
         status = stuck;
     } else {
-        bel_status_ignore(stuck); // most likely what `status` is about
+        bel_status_ignore(stuck); // most likely the cause of `status`
     }
     if (status == NULL && !*out_skip) status = bel_record_drop(record, stage->drop);
     return status;
@@ -82,8 +82,9 @@ void bel_cursor_destroy(bel_cursor *cursor)
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// What a stage asks of every record that reaches it, in epoch 0. `position`: of the stage's input.
-// `record` is NULL for a bad one, which is to stay where it is until it is read.
+// Function that a stage calls for every record that reaches it, in epoch 0. `position` is the
+// record's position in the stage's input. `record` is NULL for a bad record, which keeps its place
+// until it is read.
 typedef bel_status *look(void *context, const bel_record *record, int64_t position, int64_t number);
 
 static bel_status *look_at_all(const bel_record_stream *stream, bel_record *record, look *ask,
@@ -147,7 +148,7 @@ typedef struct bucketing {
     int64_t *counts;
 } bucketing;
 
-// Bucket b holds lengths from boundary b - 1 on and below boundary b.
+// Bucket b holds lengths >= boundary b - 1 and < boundary b.
 static bel_status *ask_length(void *context, const bel_record *record, int64_t position,
                               int64_t number)
 {
@@ -195,7 +196,8 @@ static bel_status *add_buckets(bel_record_stream *stream, const bel_stage *stage
                                      bel_epoch_orders_create(bel_buckets_make, buckets));
 }
 
-// Stages in the order of the description, each asked for what it leaves of the one before.
+// Adds the stages in the description's order. Each may look at the records that the ones before
+// leave.
 static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
 {
     bel_positions_init(&stream->positions, stream->source->record_count, stream->source->endless);
@@ -211,7 +213,7 @@ static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
     return NULL;
 }
 
-// The sizes of the files that raw records name. One that cannot be read shows when it is.
+// Adds the sizes of the files that raw records name to the digest. Ignores unreadable records here.
 static void look_at_files(bel_record_stream *stream, bel_record *record)
 {
     const bel_description *description = stream->description;
@@ -228,12 +230,12 @@ static void look_at_files(bel_record_stream *stream, bel_record *record)
         for (int i = 0; i < description->named_files_count && status == NULL && !skip; i++)
             stream->files =
                 bel_named_files_add(&description->named_files[i], record, stream->files);
-        bel_status_ignore(status); // whoever reads the record learns of it
+        bel_status_ignore(status); // reading the record reports it
     }
     bel_cursor_destroy(cursor);
 }
 
-// The fields of a record, to be kept.
+// Copies the fields of a record to the stream.
 static void keep_fields(bel_record_stream *stream, const bel_record *record)
 {
     bel_source_field *fields = bel_arena_alloc(stream->arena, record->field_count * sizeof *fields);
@@ -247,7 +249,7 @@ static void keep_fields(bel_record_stream *stream, const bel_record *record)
     stream->field_count = (int)record->field_count;
 }
 
-// Only calling the maps shows what they make: on the first record that they do not skip.
+// Finds the fields. Only calling the maps shows theirs: on the first record that they do not skip.
 static bel_status *learn_fields(bel_record_stream *stream, bel_record *record)
 {
     const bel_source *source = stream->source;
@@ -288,7 +290,7 @@ bel_status *bel_record_stream_open(const bel_description *description, const bel
     stream->description = description;
     stream->bad = opening->bad;
     stream->arena = bel_arena_create();
-    bel_arena *arena = bel_arena_create(); // of the record that filters and maps are tried on
+    bel_arena *arena = bel_arena_create(); // memory of the record for filters and maps
     bel_record record;
     bel_record_init(&record, arena);
     bel_status *status = bel_source_open(&description->source, opening, &stream->source);
@@ -322,7 +324,7 @@ const bel_source_field *bel_record_stream_field(const bel_record_stream *stream,
     return NULL;
 }
 
-// --- All of it -----------------------------------------------------------------------------------
+// --- Text and check ------------------------------------------------------------------------------
 
 void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs, bel_str *out_text)
 {

@@ -1,8 +1,8 @@
-// A dataset before its batch stage, opened: records by (epoch, position). The outermost one is cut
-// into blocks by input.c; others are what sources are made of that read datasets.
+// Opened dataset before its batch stage: records by (epoch, position). input.c cuts the outermost
+// stream into blocks. Sources that read datasets contain the other streams.
 //
-// A dataset inside another one is read anew in each epoch of that one, so whoever reads it says
-// which epoch: a shuffle inside has another order in each.
+// A dataset inside another one is read again in each epoch of the outer one. The reader therefore
+// passes the epoch: a shuffle inside has another order in each.
 #ifndef BELFRY_INPUT_RECORD_STREAM_H
 #define BELFRY_INPUT_RECORD_STREAM_H
 
@@ -12,30 +12,30 @@
 
 // Immutable once opened, so thread-safe.
 typedef struct bel_record_stream {
-    const bel_description *description; // its source, stages and maps; must outlive it
+    const bel_description *description; // source, stages and maps; must outlive the stream
     bel_source *source;
     bel_positions positions;
-    // What a record has. `known`: every record has these shapes; else they are those of the first
-    // record that no map skipped, and others may have other lengths.
+    // Fields of a record. `known`: every record has these shapes. Otherwise they are those of the
+    // first record that no map skipped, and other records may have other lengths.
     const bel_source_field *fields;
     int field_count;
     bool known;
     uint16_t *bucket_of; // pages: each record's bucket by its number, or NULL
     size_t bucket_bytes;
-    uint64_t files;       // digest of the files that records name; 0: they name none
-    bel_bad_records *bad; // not owned; NULL: none may be left out
+    uint64_t files;       // digest of the files that records name; 0: no such files
+    bel_bad_records *bad; // not owned; NULL: bad records are errors
     bel_arena *arena;
 } bel_record_stream;
 
-// What reading a stream needs of its own: orders last used, room for records. Bound to one thread
-// at a time.
+// A reader's separate state for a stream: the orders last used, memory for records. Bound to one
+// thread at a time.
 typedef struct bel_cursor bel_cursor;
 struct bel_cursor {
     bel_position_cache *cache;
-    bel_cursor **inner; // one for each dataset that the source is made of
+    bel_cursor **inner; // one for each dataset inside the source
     int inner_count;
-    bel_record beside;   // where such a source reads what it adds to a record
-    bel_epoch_hold hold; // of the source's order, where it has one by epochs
+    bel_record beside;   // the record whose fields such a source adds to another one
+    bel_epoch_hold hold; // hold on the source's order, if it has one for each epoch
 };
 
 bel_cursor *bel_cursor_create(const bel_record_stream *stream);
@@ -46,23 +46,23 @@ bel_status *bel_record_stream_open(const bel_description *description, const bel
                                    bel_record_stream **out_stream) BEL_MUST_USE;
 void bel_record_stream_destroy(bel_record_stream *stream); // accepts NULL
 
-// The field of its records by name; NULL: there is none.
+// The records' field of this name; NULL: no such field.
 const bel_source_field *bel_record_stream_field(const bel_record_stream *stream, const char *name);
 
-// Reads and maps the record at `position` of `epoch`. *out_skip: a map left it out.
+// Reads and maps the record at `position` of `epoch`. *out_skip: a map skipped it.
 bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *cursor,
                                    int64_t epoch, int64_t position, bel_record *record,
                                    bool *out_skip) BEL_MUST_USE;
-// The same for a position that was looked up already. *out_skip also for a hole.
+// The same for a position that is already looked up. *out_skip is true for a hole, too.
 bel_status *bel_record_stream_read_at(const bel_record_stream *stream, bel_cursor *cursor,
                                       bel_position at, bel_record *record,
                                       bool *out_skip) BEL_MUST_USE;
 
-// All that decides which records are where, as text for the fingerprint. `epochs`: the count that
-// the text has of a repeat that is the last stage; 0: its own.
+// Appends all that determines the record at each position, as text for the fingerprint. `epochs`:
+// the count to write for a repeat that is the last stage; 0: the repeat's count.
 void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs, bel_str *out_text);
 
-// The errors that a source's check has, of all files of all datasets inside.
+// Runs the checks of the source and of the sources of all datasets inside. Errors: those of checks.
 bel_status *bel_record_stream_check(const bel_record_stream *stream, int64_t block) BEL_MUST_USE;
 
 #endif

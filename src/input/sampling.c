@@ -1,12 +1,13 @@
-// Draw i of an epoch takes its number from counter (epoch, i), so nothing but lengths, weights and
-// seed enters. Where each record comes once, a dataset that has none left is out of the draws
-// behind it. The arithmetic is additions and one product of doubles, the same on every processor.
+// Draw i of an epoch uses the random number of counter (epoch, i), so only lengths, weights and
+// seed have an effect. If each record comes once, later draws exclude a dataset without records
+// left. The arithmetic consists of additions and one product of doubles, the same on every
+// processor.
 #include "input/sampling.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
 
-// Uniform in [0, 1), with 53 bits.
+// Random number, uniform in [0, 1), with 53 bits.
 static double uniform(bel_rng_key key, int64_t epoch, int64_t draw)
 {
     uint32_t words[4];
@@ -20,7 +21,7 @@ static bool may_give(const bel_sampling *sampling, const int64_t *given, int dat
     return sampling->record_count > 0 || given[dataset] < sampling->lengths[dataset];
 }
 
-// The dataset in whose part of the weights, laid end to end, `place` falls.
+// Finds the dataset in whose part of the weights, laid end to end, `place` falls.
 static int dataset_at(const bel_sampling *sampling, const int64_t *given, double place)
 {
     int last = 0;
@@ -31,7 +32,7 @@ static int dataset_at(const bel_sampling *sampling, const int64_t *given, double
         last = i;
         if (place < sum) break;
     }
-    return last; // rounding may leave `place` at the very end
+    return last; // rounding may put `place` at the very end
 }
 
 static double weight_left(const bel_sampling *sampling, const int64_t *given)

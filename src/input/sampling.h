@@ -1,19 +1,19 @@
-// Which of several datasets gives each record of an epoch, drawn by weight.
+// Random choice, by weight, of the dataset that gives each record of an epoch.
 #ifndef BELFRY_INPUT_SAMPLING_H
 #define BELFRY_INPUT_SAMPLING_H
 
 #include "input/number_list.h"
 
-// What decides the draws. Immutable.
+// Parameters of the draws. Immutable.
 typedef struct bel_sampling {
     const double *weights; // > 0
     const int64_t *lengths;
     int count;
-    int64_t record_count; // draws of an epoch; 0: until each record was drawn once
+    int64_t record_count; // draws per epoch; 0: until each record was drawn once
     uint64_t seed;
 } bel_sampling;
 
-// A draw as one number: the dataset, and which of its draws this is, counted from 0.
+// A draw is one number: the dataset, and the index of this draw from it, counted from 0.
 enum { BEL_SAMPLING_POSITION_BITS = 48, BEL_SAMPLING_MAX_DATASETS = 32767 };
 
 static inline int bel_sampling_dataset(int64_t draw)
@@ -25,7 +25,8 @@ static inline int64_t bel_sampling_position(int64_t draw)
     return draw & (((int64_t)1 << BEL_SAMPLING_POSITION_BITS) - 1);
 }
 
-// The draws of an epoch, in order; a bel_epoch_order_make whose context is a bel_sampling.
+// Lists the draws of an epoch, in order. It is a bel_epoch_order_make whose context is a
+// bel_sampling.
 bel_status *bel_sampling_make(const void *sampling, int64_t epoch,
                               bel_number_list *out_draws) BEL_MUST_USE;
 

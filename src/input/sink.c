@@ -1,7 +1,7 @@
-// Where a record of a batch goes, for all kinds of sources: into the rows of a batch, or into a
-// record that maps and filters can look at. Sources write through it without knowing which. It
-// is a file of its own because source.c calls the openers of all kinds, and these call the sink:
-// in one file they would be a circle.
+// Destination of a batch's records, for all kinds of sources: the rows of a batch, or a record that
+// maps and filters can read. Sources write through it without knowing which. It is a separate file
+// because source.c calls the openers of all kinds, and these call the sink: in one file they would
+// be a cycle.
 #include "input/source.h"
 
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ bel_status *bel_source_read_record(const bel_source *source, struct bel_cursor *
     return source->kind->read(source, at.number, &(bel_sink){.record = record});
 }
 
-// A leaf's records; no dataset is inside.
+// Reads the records of a leaf: no dataset is inside.
 static bel_status *read_range(const bel_source *source, int64_t first, int64_t end,
                               bel_bad_records *bad)
 {
@@ -48,8 +48,8 @@ static bel_status *read_range(const bel_source *source, int64_t first, int64_t e
     return status;
 }
 
-// Records in tiles of a range, which are read on all cores. Tiles are begun in their order, so the
-// first one with an error is read, and its first error is that of the range.
+// Tiles of a range of records, read on all cores. Tiles begin in their order, so the first one with
+// an error is always read. Its first error is that of the range.
 typedef struct tiles {
     const bel_source *source;
     int64_t first, end;
@@ -97,7 +97,7 @@ bel_status *bel_source_read_some(const bel_source *source, const bel_opening *op
         half = (int64_t)((double)count * (LOOKED_AT_BYTES / 2) / (double)source->size_bytes);
     }
     int64_t second = half < count - half ? count - half : half;
-    if (opening->bad != NULL) { // those that are left out are told in their order
+    if (opening->bad != NULL) { // bad records are reported in their order
         BEL_TRY(read_range(source, 0, half, opening->bad));
         return read_range(source, second, count, opening->bad);
     }

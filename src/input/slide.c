@@ -1,13 +1,13 @@
-// The buffer is filled, then gives one of its records by chance and takes the next of the stream,
-// until the stream has ended and the buffer is empty. So the record at position p comes out at
-// p - buffer_size + 1 at the earliest, and most likely soon behind p. Draw i of an epoch takes its
-// number from counter (epoch, i).
+// The buffer is filled, then repeatedly gives a random record and takes the next one of the stream,
+// until the stream ends and the buffer is empty. So the record at position p comes out at p -
+// buffer_size + 1 at the earliest, and most likely soon after p. Draw i of an epoch uses the random
+// number of counter (epoch, i).
 #include "input/slide.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
 
-// 0 <= result < count
+// Random integer, 0 <= result < count.
 static int64_t draw_below(bel_rng_key key, int64_t epoch, int64_t draw, int64_t count)
 {
     uint32_t words[4];

@@ -1,12 +1,13 @@
-// The choice of the opener by the kind of description; a further kind of source is a case here and
-// a file source_<kind>.c. It has no table of openers because each takes a description of its own
-// type. What is made of datasets opens these first. A source whose opening fails frees itself, so
-// bel_source_destroy is only for those that were opened.
+// Chooses the opener by the kind of description; a further kind of source is a case here and a file
+// source_<kind>.c. There is no table of openers because each takes a different type of description.
+// A source made of datasets opens these first. A source whose opening fails frees itself, so
+// bel_source_destroy is only for opened ones.
 #include "base/alloc.h"
 #include "input/record_stream.h"
 
-// Datasets that give records for one another have the same columns, bound by name to those that the
-// first of them has; beside others, only the first is bound.
+// Options for opening dataset `index`. Datasets whose records replace each other have the same
+// columns, bound by the names of the first; if their fields are put side by side, only the first is
+// bound.
 static bel_opening opening_for(const bel_source_description *description, int index,
                                bel_record_stream *const *inner, const bel_opening *opening)
 {

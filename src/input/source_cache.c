@@ -1,10 +1,10 @@
-// Records kept as they come out of what is before: in memory, each when it is first read, up to a
-// limit; or in a file, all when the dataset is opened. What is kept is epoch 0's, so a shuffle
-// inside would be lost, and is refused.
+// Cache of the records of a dataset: in memory, each when it is first read, up to a limit; or in a
+// file, all when the dataset is opened. The cache holds epoch 0, so a shuffle inside would be lost,
+// and is refused.
 //
-// In memory any number of threads may find a record missing and make it; the first to hang it into
-// its place wins, and the others drop theirs, which are equal. When the limit is reached, records
-// that have no place yet are made whenever they are read.
+// In memory any number of threads may find a record missing and make it. The first to store it
+// wins, and the others drop theirs, which are equal. When the limit is reached, records that are
+// not stored are made on each read.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ typedef struct kept_record {
     char bytes[];
 } kept_record;
 
-// What changes while records are read; everything in it is atomic.
+// Mutable state of a cache in memory; all of it is atomic.
 typedef struct memory_cache {
     _Atomic(kept_record *) *places; // pages
     size_t place_bytes;
@@ -34,8 +34,8 @@ typedef struct memory_cache {
 typedef struct cache_source {
     bel_source base;
     const bel_cache_description *cache;
-    bel_cache_file file;  // with a path
-    memory_cache *memory; // without
+    bel_cache_file file;  // used with a path
+    memory_cache *memory; // used without a path
 } cache_source;
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ static void keep(memory_cache *memory, int64_t number, const bel_record *record)
         made->size = bytes.length;
         memcpy(made->bytes, bytes.text, bytes.length);
         if (!atomic_compare_exchange_strong(&memory->places[number], &nobody, made)) {
-            bel_free(made); // another thread was first
+            bel_free(made); // another thread stored it first
             atomic_fetch_sub(&memory->held_bytes, size);
         }
     }
@@ -91,7 +91,7 @@ static void memory_cache_destroy(memory_cache *memory)
     bel_free(memory);
 }
 
-// --- The source ----------------------------------------------------------------------------------
+// --- Source --------------------------------------------------------------------------------------
 
 static bel_status *cache_combine(const bel_source *base, bel_cursor *cursor, bel_position at,
                                  bel_record *record, bool *out_skip)
@@ -115,12 +115,12 @@ static bel_status *cache_check(const bel_source *base, int64_t block)
 {
     (void)block;
     const cache_source *source = (const cache_source *)base;
-    // One that was removed is still mapped, and is made anew by who needs it next.
+    // A removed file is still mapped; the next process that needs it makes it again.
     if (source->cache->path == NULL || !bel_file_exists(source->file.path)) return NULL;
     return bel_file_view_check(&source->file.view, source->file.path);
 }
 
-// Where and whether records are kept does not change them.
+// The cache's path and limit are not described, as they do not change the records.
 static void cache_describe(const bel_source *base, bel_str *out_text)
 {
     (void)base;
@@ -162,7 +162,7 @@ static bel_status *make_record(void *context, int64_t number, bel_str *out)
         bel_packed_record_write(skip ? NULL : &m->record, out);
         return NULL;
     }
-    // A bad record is one to each who reads the file: he may allow fewer of them, or none.
+    // The error is stored, so that each reader counts the bad record: its limit may be lower.
     bel_packed_record_write_error(status, out);
     return bel_bad_records_pass(m->stream->bad, status);
 }

@@ -1,6 +1,6 @@
-// CSV files as a source: which column goes where is decided once; a row is then read in one pass.
-// Reading a plain number does not look for the end of its field first: the parser stops at the
-// delimiter by itself, and only what it does not understand takes the careful way.
+// CSV files as a source. Each column's use is decided once; a row is then read in one pass. Reading
+// a plain number does not search for the end of its field first, because the parser stops at the
+// delimiter. Only a text that it does not understand takes the careful way.
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bel_status *parse_number(const bel_csv_file *file, const bel_csv_field *f
     bel_status *status =
         bel_csv_file_error(file, field->text,
                            "column \"%s\": expected a number, got %s; hint: texts are categories "
-                           "where no flag such as "
+                           "unless a flag such as "
                            "--class_count or --feature_scale says what columns are",
                            name, got);
     bel_free(got);
@@ -56,7 +56,7 @@ static bel_status *store_number(const bel_csv_source *source, const bel_csv_file
     return NULL;
 }
 
-// A whole number, also one that is written with a fraction of zeros.
+// Parses an integer, also one that is written with a fraction of zeros.
 static bool parse_whole(const bel_csv_field *field, int64_t *out_value)
 {
     bel_csv_field trimmed = bel_csv_trim(field);
@@ -69,7 +69,7 @@ static bool parse_whole(const bel_csv_field *field, int64_t *out_value)
     return true;
 }
 
-// A cell as one value of the type; `name` is its column's.
+// Reads a cell as one value of type `dtype`; `name` is its column's.
 static bel_status *read_typed(const bel_csv_file *file, const bel_csv_field *field,
                               const char *name, bel_dtype dtype, double scale, void *data)
 {
@@ -92,18 +92,18 @@ static bel_status *read_typed(const bel_csv_file *file, const bel_csv_field *fie
     int64_t value;
     bool number = parse_whole(field, &value);
     if (dtype == BEL_DTYPE_I64) {
-        if (!number) return value_error(file, field, name, "a whole number");
+        if (!number) return value_error(file, field, name, "an integer");
         *(int64_t *)data = value;
         return NULL;
     }
     if (!number || value < INT32_MIN || value > INT32_MAX) {
-        return value_error(file, field, name, "a whole number of 32 bits");
+        return value_error(file, field, name, "a 32-bit integer");
     }
     *(int32_t *)data = (int32_t)value;
     return NULL;
 }
 
-// A column that is a field of its own.
+// Reads a column that is a separate field.
 static bel_status *read_field(const bel_csv_source *source, const bel_csv_file *file,
                               const bel_csv_field *field, int index, const bel_sink *sink)
 {
@@ -117,7 +117,7 @@ static bel_status *read_field(const bel_csv_source *source, const bel_csv_file *
     return NULL;
 }
 
-// An element of a vector that is not F32: its text is not brought to a double where it need not be.
+// Reads an element of a vector that is not F32. Its text becomes a double only if necessary.
 static bel_status *read_element(const bel_csv_source *source, const bel_csv_file *file,
                                 const bel_csv_field *field, const bel_csv_place *use, void *vector)
 {
@@ -126,7 +126,7 @@ static bel_status *read_element(const bel_csv_source *source, const bel_csv_file
     return read_typed(file, field, use->name, dtype, source->options->scale, element);
 }
 
-// The fast way for an element of the vector: false when the field is not a bare number.
+// The fast way for an element of the vector. False: the field is not a bare number.
 static inline bool parse_bare_number(const bel_csv_file *file, const char **at, double *out_value)
 {
     const char *stop = bel_decimal_parse(*at, file->end, out_value);
@@ -140,8 +140,8 @@ static inline bool parse_bare_number(const bel_csv_file *file, const char **at, 
     return true;
 }
 
-// The fastest way, for elements that stand side by side: short numbers with a delimiter behind
-// them. Returns the first column from `i` on that is something else.
+// The fastest way, for adjacent elements: short numbers with a delimiter after them. Returns the
+// first column from `i` on that is something else.
 static int read_short_numbers(const bel_csv_source *source, const bel_csv_file *file, int i,
                               const char **at, float *vector)
 {
@@ -166,7 +166,7 @@ static int read_short_numbers(const bel_csv_source *source, const bel_csv_file *
 
 // --- Ids -----------------------------------------------------------------------------------------
 
-// Equal texts of one column have equal ids; those of different columns do not meet but by chance.
+// Equal texts of one column have equal ids; ids of different columns are equal only by chance.
 static int64_t id_of(const bel_csv_field *field, uint64_t seed)
 {
     bel_csv_field trimmed = bel_csv_trim(field);
@@ -179,7 +179,7 @@ static int64_t id_of(const bel_csv_field *field, uint64_t seed)
     return (int64_t)hash;
 }
 
-// Takes the weight off an element "id:weight"; without one it is 1. False: it is no number.
+// Removes the weight from an element "id:weight"; 1 if absent. False: it is not a number.
 static bool take_weight(bel_csv_field *element, float *out_weight)
 {
     const char *colon = element->text + element->length;
@@ -204,12 +204,12 @@ static bel_status *list_error(const bel_csv_source *source, const bel_csv_file *
     char expected[160];
     bel_snprintf(expected, sizeof expected, "at most %lld ids%s with '%c' between them",
                  (long long)source->options->id_list_most,
-                 source->options->id_list_weights ? ", each alone or as id:weight," : "",
+                 source->options->id_list_weights ? ", each as id or id:weight," : "",
                  source->options->id_list_separator);
     return value_error(file, field, name, expected);
 }
 
-// A list of ids with `text` as its value, which has no quotes any more.
+// Reads a list of ids from `text`, whose quotes were removed. False: it is not a valid list.
 static bool read_elements(const bel_csv_source *source, bel_csv_field text, uint64_t seed,
                           int64_t *ids, float *weights)
 {
@@ -228,7 +228,7 @@ static bool read_elements(const bel_csv_source *source, bel_csv_field text, uint
     }
 }
 
-// A column's lists lie one behind the other; what has no id is filled up.
+// Reads a list. A record's lists follow each other in `ids`; each is filled up with BEL_NO_ID.
 static bel_status *read_list(const bel_csv_source *source, const bel_csv_file *file,
                              const bel_csv_place *use, const bel_csv_field *field, int64_t *ids,
                              float *weights)
@@ -282,7 +282,7 @@ static bel_status *read_row(const bel_csv_source *source, const bel_csv_file *fi
         }
         bel_csv_field field;
         bel_csv_stop stop = bel_csv_next_field(at, file->end, file->delimiter, &field, &at);
-        if (stop > BEL_CSV_ROW_END) { // only when the file was changed behind our back
+        if (stop > BEL_CSV_ROW_END) { // only if the file was changed since it was indexed
             return bel_csv_file_error(file, at, "%s", bel_csv_fault_text(stop));
         }
         switch (use->use) {
@@ -378,8 +378,8 @@ static const bel_source_kind csv_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// All headers before any row: columns find their places in the first file's, and all others have
-// the same.
+// Reads all headers before any row. The first file's header gives columns their places, and all
+// others must equal it.
 static bel_status *open_files(bel_csv_source *source, const bel_opening *opening)
 {
     bel_csv_options *given = &source->given;

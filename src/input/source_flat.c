@@ -1,6 +1,6 @@
-// Datasets in which a record becomes several, or none. How many is asked once for each record, when
-// the dataset is opened; the sums tell which record a number comes from, and which part of it that
-// is. So any part can be made alone.
+// Datasets in which a record becomes several, or none. The user's function counts the parts of each
+// record once, when the dataset is opened; prefix sums map a number to its record and the part of
+// it. So any part can be made independently.
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
@@ -9,7 +9,7 @@
 typedef struct flat_source {
     bel_source base;
     const bel_flat_description *flat;
-    bel_number_list firsts; // the number of each record's first part
+    bel_number_list firsts; // number of each record's first part
 } flat_source;
 
 static bel_status *apply(const bel_flat_description *flat, bel_record *record, int64_t part,
@@ -63,7 +63,7 @@ static const bel_source_kind flat_kind = {
     .destroy = flat_destroy,
 };
 
-// How many records a record becomes.
+// Asks for the number of records that a record becomes.
 static bel_status *ask_count(const flat_source *source, bel_cursor *cursor, int64_t position,
                              bel_record *record, int64_t *out_count)
 {
@@ -71,7 +71,7 @@ static bel_status *ask_count(const flat_source *source, bel_cursor *cursor, int6
     *out_count = 0;
     const bel_record_stream *inner = source->base.inner[0];
     bel_status *status = bel_record_stream_read(inner, cursor, 0, position, record, &skip);
-    if (status != NULL) *out_count = 1; // one that is bad stays, until it is read
+    if (status != NULL) *out_count = 1; // a bad record stays until it is read
     if (status != NULL || skip) return bel_bad_records_pass(inner->bad, status);
     *out_count = source->flat->count(source->flat->user, record);
     if (*out_count >= 0) return NULL;

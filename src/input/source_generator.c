@@ -1,10 +1,10 @@
-// Records that functions of the user make: by number, or one behind the other.
+// Source of records that user functions make: by number, or sequentially.
 //
-// A sequential generator can only go on, so a record is reached by going through those before it.
-// Several of them are kept, each somewhere in an epoch: whoever asks for a record takes the one
-// that is nearest before it, or begins the epoch anew. Threads that read ahead ask for rising
-// numbers, so each soon has a generator that only goes on. Nothing of it is kept in checkpoints:
-// where a run goes on in the middle of an epoch, the epoch is gone through up to there.
+// A sequential generator only moves forward, so a record is reached by making those before it.
+// Several generators are kept, each at some position of an epoch: a read uses the nearest one
+// before its record, or begins the epoch again. Threads that read ahead ask for rising numbers, so
+// each soon has a generator that only moves forward. Checkpoints hold no generator state: a run
+// that resumes in the middle of an epoch passes through the epoch up to there.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -15,18 +15,18 @@
 #include "input/packed_record.h"
 #include "input/record_stream.h"
 
-// A generator that was begun. In use it belongs to one thread.
+// A running generator. In use it belongs to one thread.
 typedef struct running {
     void *state;
-    int64_t epoch, next; // the record it makes next
+    int64_t epoch, next; // the next record that it makes
     bool in_use;
-    bel_arena *arena; // of records that are passed over
+    bel_arena *arena; // memory of skipped records
     bel_record passed;
 } running;
 
 enum { MOST_IDLE = 16, RESTARTS_TOLD = 1000 };
 
-// What changes while records are read.
+// Mutable state: the generators that are kept.
 typedef struct pool {
     pthread_mutex_t mutex;
     running **items;
@@ -37,7 +37,7 @@ typedef struct pool {
 typedef struct generator_source {
     bel_source base;
     const bel_generator_description *generator;
-    pool *pool; // of sequential generators
+    pool *pool; // for sequential generators
 } generator_source;
 
 static bel_status *take_stuck(bel_status *status, bel_record *record)
@@ -61,7 +61,7 @@ static bel_status *function_combine(const bel_source *base, bel_cursor *cursor, 
     return NULL;
 }
 
-// --- One behind the other ------------------------------------------------------------------------
+// --- Sequential ----------------------------------------------------------------------------------
 
 static void running_destroy(const bel_generator_description *generator, running *it)
 {
@@ -73,8 +73,7 @@ static void running_destroy(const bel_generator_description *generator, running 
     bel_free(it);
 }
 
-// The nearest one before the record that nobody uses; NULL: there is none. Called with the lock
-// held.
+// The nearest idle generator before the record; NULL: none. Called with the lock held.
 static running *find_before(pool *all, bel_position at)
 {
     running *best = NULL;
@@ -87,8 +86,8 @@ static running *find_before(pool *all, bel_position at)
     return best;
 }
 
-// Takes the idle one that has come least far out of the list, when there are many. Called with the
-// lock held; the caller frees it without.
+// Removes the idle generator that has made the fewest records from the list, if there are too many.
+// Called with the lock held; the caller frees it without the lock.
 static running *take_surplus(pool *all)
 {
     size_t idle = 0, worst = all->count;
@@ -131,14 +130,14 @@ static bel_status *begin(const generator_source *source, int64_t epoch, running 
     if (tell) {
         bel_log_write(BEL_LOG_WARN,
                       "generator: it was begun %d times, as its records are asked for in another "
-                      "order than it makes them; a cache in a file behind it would help",
+                      "order than it makes them; a cache in a file after it would help",
                       RESTARTS_TOLD);
     }
     *out_running = it;
     return NULL;
 }
 
-// The next record. *out_end: there is none.
+// Makes the next record. *out_end: the epoch ended.
 static bel_status *step(const generator_source *source, running *it, bel_record *record,
                         bool *out_end)
 {
@@ -151,7 +150,7 @@ static bel_status *step(const generator_source *source, running *it, bel_record 
     return NULL;
 }
 
-// Goes on to a record, which is at or behind the one that comes next.
+// Advances to a record, which is the next one or a later one.
 static bel_status *go_to(const generator_source *source, running *it, int64_t number,
                          bel_record *record)
 {
@@ -164,7 +163,7 @@ static bel_status *go_to(const generator_source *source, running *it, int64_t nu
     if (!end) BEL_TRY(step(source, it, record, &end));
     if (!end) return NULL;
     return BEL_ERR(BEL_DATA_LOSS,
-                   "generator: epoch %lld: expected %lld records, but it ended behind %lld",
+                   "generator: epoch %lld: expected %lld records, but it ended after %lld",
                    (long long)it->epoch, (long long)source->base.record_count, (long long)it->next);
 }
 
@@ -182,14 +181,14 @@ static bel_status *generator_combine(const bel_source *base, bel_cursor *cursor,
     bel_status *status = go_to(source, it, at.number, record);
     pthread_mutex_lock(&all->mutex);
     it->in_use = false;
-    if (status != NULL) it->next = INT64_MAX; // what it would make next, nobody knows
+    if (status != NULL) it->next = INT64_MAX; // its next record is unknown
     running *surplus = take_surplus(all);
     pthread_mutex_unlock(&all->mutex);
     running_destroy(source->generator, surplus);
     return status;
 }
 
-// --- The source ----------------------------------------------------------------------------------
+// --- Source --------------------------------------------------------------------------------------
 
 static void generator_origin(const bel_source *base, int64_t number, bel_str *out_text)
 {
@@ -199,7 +198,7 @@ static void generator_origin(const bel_source *base, int64_t number, bel_str *ou
 
 static void generator_describe(const bel_source *base, bel_str *out_text)
 {
-    (void)base; // functions cannot be compared; the first record stands in for them
+    (void)base; // the first record is hashed, as functions cannot be compared
     (void)out_text;
 }
 
@@ -235,7 +234,7 @@ static const bel_source_kind generator_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// Goes through epoch 0 once.
+// Counts the records of epoch 0 in one pass.
 static bel_status *count_records(generator_source *source)
 {
     running *it;
@@ -248,12 +247,12 @@ static bel_status *count_records(generator_source *source)
         status = step(source, it, &it->passed, &end);
     }
     source->base.record_count = it->next;
-    it->next = INT64_MAX; // it has ended
+    it->next = INT64_MAX; // the epoch ended
     it->in_use = false;
     return status;
 }
 
-// The first record is all that there is to see of the data.
+// Reads the first record, as the data has no other description.
 static bel_status *look_at_first(generator_source *source)
 {
     if (source->base.record_count == 0) return NULL;

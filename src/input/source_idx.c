@@ -1,11 +1,11 @@
 // IDX, the format of MNIST: two zero bytes, the element type (0x08: unsigned bytes), the number
 // of dimensions, the dimensions as big-endian 32-bit numbers, then the elements, row-major. Only
-// unsigned bytes are read; whatever the dimensions of a record, it becomes one vector.
+// unsigned bytes are read. A record of any dimensions becomes one vector.
 //
-// The header's product must be the file's size to the byte, and is computed with overflow
-// checks, so a read needs no bounds. A byte is turned into a number by a table of 256, made with
-// the scale once, in double. Labels are checked at opening; the whole content is hashed there,
-// too.
+// The product of the dimensions must equal the size of the elements to the byte. It is computed
+// with overflow checks, so a read needs no bounds checks. A table of 256 numbers, computed once in
+// double with the scale, converts each byte. Opening checks the labels and hashes the whole
+// content.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,18 +22,18 @@ typedef struct idx_file {
     const char *path;
     bel_file_view view;
     int64_t count;      // records
-    int64_t item_bytes; // elements of one
+    int64_t item_bytes; // elements of a record
     const unsigned char *items;
 } idx_file;
 
 typedef struct idx_source {
     bel_source base;
-    bel_arena *arena; // of names
+    bel_arena *arena; // memory of names
     idx_file images;
     idx_file labels; // zeroed without labels
     int64_t class_count;
     double scale;
-    float values[BYTE_VALUES]; // what each byte becomes
+    float values[BYTE_VALUES]; // number for each byte
     bel_source_field fields[2];
 } idx_source;
 
@@ -71,8 +71,8 @@ static bel_status *check_magic(const idx_file *file, const unsigned char *bytes)
     return NULL;
 }
 
-// Behind magic and dimensions, 4 bytes each, come the elements: their number must be the rest of
-// the file to the byte.
+// The elements follow the magic and the dimensions, 4 bytes each. They must fill the rest of the
+// file to the byte.
 static bel_status *read_header(idx_file *file)
 {
     const unsigned char *bytes = (const unsigned char *)file->view.data;
@@ -93,7 +93,7 @@ static bel_status *read_header(idx_file *file)
     }
     if ((uint64_t)expected != file->view.size - header) {
         return BEL_ERR(BEL_DATA_LOSS,
-                       "%s: expected %lld records of %lld bytes behind a header of %zu bytes, in "
+                       "%s: expected %lld records of %lld bytes after a header of %zu bytes, in "
                        "all %llu bytes; got %zu",
                        file->path, (long long)file->count, (long long)file->item_bytes, header,
                        (unsigned long long)expected + header, file->view.size);
@@ -132,7 +132,7 @@ static bel_status *check_labels(const idx_source *source)
 
 // --- The source ----------------------------------------------------------------------------------
 
-// x [item_bytes] by the table of 256; the label, if there is one, is field 1.
+// Field 0 is x [item_bytes], converted by the table; field 1 is the label, if present.
 static bel_status *idx_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const idx_source *source = (const idx_source *)base;
@@ -151,7 +151,7 @@ static void idx_ahead(const bel_source *base, int64_t number, int step)
 {
     const idx_source *source = (const idx_source *)base;
     size_t size = (size_t)source->images.item_bytes;
-    if (step + 1 < BEL_AHEAD_STEPS) return; // where a record begins is known without a list
+    if (step + 1 < BEL_AHEAD_STEPS) return; // a record's place is known without a list
     bel_ahead_fetch(source->images.items + (size_t)number * size, size);
     if (base->field_count > 1) bel_ahead_fetch(source->labels.items + number, 1);
 }

@@ -1,11 +1,11 @@
-// Datasets whose records come one at a time from one of several: one behind the other
-// (concatenate), in turn (interleave), or by chance (sample). The three differ in which dataset a
-// number is, and in nothing else. All datasets have the same fields, which is looked at when they
-// are opened.
+// Source whose records come one at a time from one of several datasets: one dataset after the other
+// (concatenate), in turn (interleave), or by chance (sample). The three differ only in the mapping
+// from a number to a dataset and a record. All datasets must have the same fields, which is checked
+// at opening.
 //
-// A dataset that sample goes through several times within an epoch counts each pass as an epoch of
-// its own, so that a shuffle inside it has another order in each. Passes get numbers that no other
-// epoch has: of dataset i there are record_count / length + 1 at most.
+// If sample passes through a dataset several times within an epoch, each pass counts as a separate
+// epoch, so that a shuffle inside it has another order in each. Passes get numbers that no other
+// epoch has: dataset i has at most record_count / length + 1 of them.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,20 +19,20 @@ typedef struct join_source {
     bel_source base;
     bel_arena *arena;
     const bel_source_description *description;
-    int64_t *lengths; // of the datasets
-    int64_t *firsts;  // concatenate: the number of each one's first record
+    int64_t *lengths; // length of each dataset
+    int64_t *firsts;  // concatenate: number of each dataset's first record
     bel_interleave order;
     bel_sampling sampling;
     bel_epoch_orders *draws;
 } join_source;
 
-// A record of a dataset inside.
+// Record of an inner dataset.
 typedef struct place {
     int dataset;
     int64_t epoch, position;
 } place;
 
-// --- Which record a number is --------------------------------------------------------------------
+// --- From numbers to records ---------------------------------------------------------------------
 
 static bel_status *place_drawn(const join_source *source, bel_cursor *cursor, bel_position at,
                                place *out_place)
@@ -75,7 +75,7 @@ static bel_status *join_combine(const bel_source *base, bel_cursor *cursor, bel_
                                   from.epoch, from.position, record, out_skip);
 }
 
-// The datasets are described by whoever asks this source.
+// The caller adds the descriptions of the datasets.
 static void join_describe(const bel_source *base, bel_str *out_text)
 {
     const join_source *source = (const join_source *)base;
@@ -122,7 +122,7 @@ static const bel_source_kind sample_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// The same fields by name and type, of the same rank.
+// Checks for the same fields by name, type and rank.
 static bel_status *check_fields(const char *kind, const bel_record_stream *first,
                                 const bel_record_stream *other, int index)
 {
@@ -157,7 +157,7 @@ static bool same_shapes(const bel_record_stream *first, const bel_record_stream 
     return true;
 }
 
-// Lengths of the datasets, and whether they go together.
+// Gets the lengths of the datasets, and checks that these are compatible.
 static bel_status *look_at_datasets(join_source *source, const char *kind)
 {
     bel_source *base = &source->base;

@@ -1,6 +1,6 @@
-// Records that lie in memory. They are copied when read, so that a map that writes through a
-// field cannot change the user's data. The data itself is not copied: it must stay, unchanged,
-// while the source is open, as its hash was taken at opening and enters the fingerprint.
+// Records in memory. Reading copies them, so that a map that writes through a field cannot change
+// the user's data. Opening does not copy the data. It must stay unchanged while the source is open,
+// because its hash is computed at opening and enters the fingerprint.
 #include <string.h>
 
 #include "base/alloc.h"

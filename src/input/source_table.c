@@ -1,12 +1,12 @@
-// CSV files as a description of columns has them (belfry/columns.h). Each file's columns are found
-// by name in its own header, so files may have them in any order, and others beside them. A cell
-// goes to its elements by columns/transform.h alone.
+// Source of CSV rows that are read as a description of columns says (belfry/columns.h). Each file's
+// columns are found by name in its header, so files may have them in any order, among others. Rows
+// are read in blocks (source_table_block.c).
 //
-// When the files are opened every cell is read once, on all cores, so that nothing wrong shows up
-// in the middle of a training; rows without a label are left out then, and counted in the log.
-// Values of categories that training did not have are counted then, and said where they are most.
-// Not a second time where the description was made of the same rows in this process. Where bad rows
-// are left out as they are read, labels alone are looked at before.
+// Opening reads every cell once, on all cores, so that no error shows up in the middle of a
+// training. Rows without a label are left out then, and counted in the log. Opening also counts
+// values of categories that training did not have, and reports columns where they are the majority.
+// It skips this check if the description was made of the same rows in this process. If bad rows are
+// left out as they are read, opening checks only the labels.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,38 +15,58 @@
 #include "input/holdout.h"
 #include "input/table_source.h"
 
-static void *place_of(const bel_table_source *source, const bel_sink *sink, int field)
+enum { MOST_FIELDS = 5 };
+
+static void *place_of(void *const *places, int field)
 {
-    return field < 0 ? NULL : bel_sink_place(sink, &source->base, field, 0);
+    return field < 0 ? NULL : places[field];
 }
 
-static bel_columns_row row_of(const bel_table_source *source, const bel_sink *sink)
+// Reads rows up to the first error. places[f] receives the first row of field f, and the others
+// follow it.
+static bel_status *table_read_rows(const bel_source *base, const int64_t *numbers, int64_t count,
+                                   void *const *places)
 {
-    void *label = place_of(source, sink, source->label_field);
-    return (bel_columns_row){.x = place_of(source, sink, source->x_field),
-                             .ids = place_of(source, sink, source->id_field),
-                             .lists = place_of(source, sink, source->list_field),
-                             .class_number = label,
-                             .number = label,
-                             .weight = place_of(source, sink, source->weight_field)};
+    const bel_table_source *source = (const bel_table_source *)base;
+    const bel_csv_label none = {.column = -1};
+    void *label = place_of(places, source->label_field);
+    const bel_columns_block rows = {.x = place_of(places, source->x_field),
+                                    .ids = place_of(places, source->id_field),
+                                    .lists = place_of(places, source->list_field),
+                                    .class_number = label,
+                                    .number = label,
+                                    .weight = place_of(places, source->weight_field)};
+    bel_table_block block = {.known = false};
+    bel_table_scratch s;
+    bel_status *status = NULL;
+    bel_table_scratch_init(source, count, &s);
+    for (int64_t at = 0; at < count && status == NULL; at += block.count) {
+        for (block.count = 0; block.count < BEL_COLUMNS_BLOCK && at + block.count < count;) {
+            const int i = block.count++;
+            block.files[i] = bel_csv_set_find(&source->set, numbers[at + i], &block.rows[i]);
+            if (source->bad == NULL) continue;
+            status = bel_csv_file_check_row(block.files[i], block.rows[i], &none);
+            if (status != NULL) break;
+        }
+        if (status != NULL) break;
+        const bel_columns_block to = bel_columns_block_from(source->columns, &rows, at);
+        bel_table_source_read_block(source, &block, &to, &s);
+        for (; block.wrong != 0; block.wrong &= block.wrong - 1) {
+            bel_status *error = block.errors[__builtin_ctz(block.wrong)];
+            if (status != NULL) bel_status_ignore(error); // the first one is reported
+            if (status == NULL) status = error;
+        }
+    }
+    bel_table_scratch_deinit(&s);
+    return status;
 }
 
 static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
-    const bel_table_source *source = (const bel_table_source *)base;
-    const bel_csv_label none = {.column = -1};
-    const char *at;
-    const bel_csv_file *file = bel_csv_set_find(&source->set, number, &at);
-    if (source->bad != NULL) BEL_TRY(bel_csv_file_check_row(file, at, &none));
-    uint64_t few[64];
-    size_t count = (size_t)source->columns->count;
-    bel_table_scratch s = {.crossed = count <= 64 ? few : bel_xcalloc(count, sizeof *s.crossed)};
-    bel_columns_row row = row_of(source, sink);
-    row.crossed = s.crossed;
-    bel_status *status = bel_table_source_read_row(source, file, at, &row, &s, NULL);
-    if (s.crossed != few) bel_free(s.crossed);
-    bel_free(s.spare.text);
-    return status;
+    void *places[MOST_FIELDS] = {NULL};
+    for (int i = 0; i < base->field_count; i++)
+        places[i] = bel_sink_place(sink, base, i, 0);
+    return table_read_rows(base, &number, 1, places);
 }
 
 static void table_ahead(const bel_source *base, int64_t number, int step)
@@ -72,7 +92,8 @@ static const char *table_file(const bel_source *base, int64_t number)
     return bel_csv_set_find(&source->set, number, &at)->path;
 }
 
-// By the whole text: what changes it, notes among it, makes it another description.
+// The fingerprint covers the description's whole text. Any change, even of a note, makes another
+// description.
 static void table_describe(const bel_source *base, bel_str *out_text)
 {
     const bel_table_source *source = (const bel_table_source *)base;
@@ -93,6 +114,7 @@ static const bel_source_kind table_kind = {
     .name = "table",
     .check = table_check,
     .read = table_read,
+    .read_rows = table_read_rows,
     .ahead = table_ahead,
     .origin = table_origin,
     .file = table_file,
@@ -121,17 +143,19 @@ static bel_status *missing_columns(const bel_table_source *source, const bel_csv
     for (int i = 0; i < file->column_count; i++)
         if (bel_columns_find(source->columns, names[i]) < 0)
             bel_str_printf(&others, "%s\"%s\"", others.length > 0 ? ", " : "", names[i]);
-    bel_status *status = BEL_ERR(
-        BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
-        file->path, missing.text, others.length > 0 ? "; here are, and were not there: " : "",
-        others.length > 0 ? others.text : "",
-        bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
+    bel_status *status =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column %s, with which the model was trained%s%s%s",
+                file->path, missing.text,
+                others.length > 0 ? "; columns here that training did not have: " : "",
+                others.length > 0 ? others.text : "",
+                bel_csv_table_delimiter_hint(names, file->column_count, file->delimiter));
     bel_str_deinit(&missing);
     bel_str_deinit(&others);
     return status;
 }
 
-// Of two columns of one name the first counts, as when the description was made.
+// Finds a file's columns. The first of two columns of one name counts, as when the description was
+// made.
 static bel_status *place_columns(bel_table_source *source, int number)
 {
     bel_csv_file *file = &source->set.files[number];
@@ -168,9 +192,8 @@ static void add_field(bel_table_source *source, bel_source_field *fields, int *p
 
 static void make_fields(bel_table_source *source)
 {
-    enum { MOST = 5 };
     const bel_columns *c = source->columns;
-    bel_source_field *fields = bel_arena_alloc(source->arena, MOST * sizeof *fields);
+    bel_source_field *fields = bel_arena_alloc(source->arena, MOST_FIELDS * sizeof *fields);
     source->base.fields = fields;
     if (c->x_width > 0)
         add_field(source, fields, &source->x_field, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width));
@@ -190,10 +213,25 @@ static void make_fields(bel_table_source *source)
                   kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
                   kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(c->label_count) : bel_shape_scalar());
 }
+
 // --- Opening -------------------------------------------------------------------------------------
 
-// Another file in the place of one that was looked at has other rows to hold out, and its numbers
-// would be scaled as the other's.
+// Finds files with the same columns at the same places. Their rows are read in one run.
+static void find_layouts(bel_table_source *source)
+{
+    const bel_csv_set *set = &source->set;
+    for (int i = 0; i < set->count; i++) {
+        size_t bytes = (size_t)set->files[i].column_count * sizeof *source->places[i];
+        int first = 0;
+        while (first < i && (set->files[first].column_count != set->files[i].column_count ||
+                             memcmp(source->places[first], source->places[i], bytes) != 0))
+            first++;
+        source->layouts[i] = first;
+    }
+}
+
+// A file that replaced the one that was looked at has other rows to hold out. Its numbers would be
+// scaled as those of the old file.
 static bel_status *check_unchanged(const bel_table_source *source)
 {
     const bel_columns *c = source->columns;
@@ -203,7 +241,7 @@ static bel_status *check_unchanged(const bel_table_source *source)
                    source->set.files[0].path);
 }
 
-// Whether the description was made of these very rows.
+// Whether the description was made of the same rows.
 static bool was_seen(const bel_table_source *source)
 {
     const bel_columns *c = source->columns;
@@ -222,8 +260,10 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     source->label_fields =
         bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->label_fields);
     source->places = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->places);
+    source->layouts = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->layouts);
     for (int i = 0; i < set->count; i++)
         BEL_TRY(place_columns(source, i));
+    find_layouts(source);
     make_fields(source);
     BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
     BEL_TRY(bel_holdout_apply(&source->holdout, set, source->label_fields));

@@ -1,6 +1,6 @@
-// The look at all cells of a table when it is opened, in grains on all cores, so that nothing wrong
-// shows up in the middle of a training. What is told is told in the order of the rows. Where bad
-// rows are left out as they are read, and where nobody wants to wait, labels alone are looked at.
+// Check of all cells of a table at opening, in grains on all cores, so that no error shows up in
+// the middle of a training. Errors are reported in the order of the rows. Only labels are checked
+// if bad rows are left out as they are read, or if the caller does not want to wait (`unchecked`).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,14 +11,15 @@
 
 enum { MOST_ERRORS = 10 };
 
-// A slot of a wave of grains.
+// Slot of a wave of grains.
 typedef struct check_slot {
-    bel_columns_row row;
+    bel_columns_block rows; // a block's
+    bel_table_block block;
     bel_table_scratch scratch;
-    int64_t first, count, unlabelled, unknown; // of the grain
-    int64_t *missing;                          // of the unlabelled, those with each text
+    int64_t first, count, unlabelled, unknown; // the grain's
+    int64_t *missing;                          // per missing text: unlabelled rows with it
     bool left_out[BEL_GRAIN_ROWS];             // rows whose label is missing or unknown
-    bel_status *unknown_error;                 // of the first of these
+    bel_status *unknown_error;                 // error of the first unknown class
     bel_status *errors[MOST_ERRORS];
     int error_count;
 } check_slot;
@@ -27,10 +28,10 @@ typedef struct check {
     bel_table_source *source;
     check_slot *slots;
     int slot_count;
-    int64_t unlabelled, unknown, *missing; // as of a slot
-    bool some;                             // rows are left out; then those that are not:
-    bel_number_list rows;
-    bel_category_cells *seen; // of each column
+    int64_t unlabelled, unknown, *missing; // as in a slot
+    bool some;                             // some rows are left out
+    bel_number_list rows;                  // if so, the rows that are kept
+    bel_category_cells *seen;              // per column
     bel_unknown_cell *unknown_cells;
     bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
@@ -38,7 +39,8 @@ typedef struct check {
     bel_status *status; // memory
 } check;
 
-// Of a table whose bad rows are left out when they are read: a row without a label is none of them.
+// State of a row's label in a table whose bad rows are left out when they are read. A row that only
+// lacks its label is not a bad row.
 static bel_label_state check_label(const bel_table_source *source, const bel_csv_file *file,
                                    const char *at, bel_table_scratch *s)
 {
@@ -47,9 +49,51 @@ static bel_label_state check_label(const bel_table_source *source, const bel_csv
     if (label.kind == BEL_FOUND_MISSING) {
         bel_status *bad = bel_csv_file_check_row(file, at, &none);
         if (bad == NULL) return label;
-        bel_status_ignore(bad); // told when it is read; nobody knows which field is its label
+        bel_status_ignore(bad); // reported when it is read; its label's field is unknown
     }
     return (bel_label_state){BEL_FOUND_GOOD, -1};
+}
+
+// Adds row `i` of the grain to the slot's findings. The slot takes over the error.
+static void take_row(check_slot *slot, int64_t i, bel_label_state label, bel_status *status)
+{
+    slot->left_out[i] = label.kind != BEL_FOUND_GOOD;
+    slot->unlabelled += label.kind == BEL_FOUND_MISSING;
+    slot->unknown += label.kind == BEL_FOUND_UNKNOWN;
+    if (label.kind == BEL_FOUND_MISSING) slot->missing[label.missing]++;
+    if (label.kind == BEL_FOUND_UNKNOWN && slot->unknown == 1) {
+        slot->unknown_error = status;
+    } else if (label.kind == BEL_FOUND_GOOD && status != NULL && slot->error_count < MOST_ERRORS) {
+        slot->errors[slot->error_count++] = status;
+    } else {
+        bel_status_ignore(status); // counted, or the list is full
+    }
+}
+
+// Checks a block of rows, from row `first` of the grain on.
+static void check_block(const bel_table_source *source, check_slot *slot, int64_t first)
+{
+    const bel_label_state good = {BEL_FOUND_GOOD, -1};
+    const bool labels_only = source->bad != NULL || source->unchecked;
+    bel_table_block *block = &slot->block;
+    block->known = true;
+    for (int i = 0; i < block->count; i++) {
+        const int64_t row = slot->first + first + i;
+        block->files[i] = bel_csv_set_find(&source->set, row, &block->rows[i]);
+        block->known = block->known && bel_csv_set_is_numbers(&source->set, row);
+    }
+    if (!labels_only) bel_table_source_read_block(source, block, &slot->rows, &slot->scratch);
+    for (int i = 0; i < block->count; i++) {
+        bel_label_state label = good;
+        bel_status *status = NULL;
+        if (labels_only) {
+            label = check_label(source, block->files[i], block->rows[i], &slot->scratch);
+        } else if ((block->wrong >> i & 1) != 0) {
+            label = block->labels[i];
+            status = block->errors[i];
+        }
+        take_row(slot, first + i, label, status);
+    }
 }
 
 static void check_grain(void *user, int number, int64_t first, int64_t count)
@@ -63,35 +107,16 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
     memset(slot->missing, 0, (size_t)source->columns->missing.count * sizeof *slot->missing);
     slot->error_count = 0;
     size_t columns = (size_t)source->columns->count;
-    memset(slot->row.seen, 0, columns * sizeof *slot->row.seen);
+    memset(slot->rows.seen, 0, columns * sizeof *slot->rows.seen);
     memset(slot->scratch.unknown, 0, columns * sizeof *slot->scratch.unknown);
-    for (int64_t i = 0; i < count; i++) {
-        const char *at;
-        bel_label_state label = {BEL_FOUND_GOOD, -1};
-        bel_status *status = NULL;
-        const bel_csv_file *file = bel_csv_set_find(&source->set, first + i, &at);
-        if (source->bad != NULL || source->unchecked) {
-            label = check_label(source, file, at, &slot->scratch);
-        } else {
-            status =
-                bel_table_source_read_row(source, file, at, &slot->row, &slot->scratch, &label);
-        }
-        slot->left_out[i] = label.kind != BEL_FOUND_GOOD;
-        slot->unlabelled += label.kind == BEL_FOUND_MISSING;
-        slot->unknown += label.kind == BEL_FOUND_UNKNOWN;
-        if (label.kind == BEL_FOUND_MISSING) slot->missing[label.missing]++;
-        if (label.kind == BEL_FOUND_UNKNOWN && slot->unknown == 1) {
-            slot->unknown_error = status;
-        } else if (label.kind == BEL_FOUND_GOOD && status != NULL &&
-                   slot->error_count < MOST_ERRORS) {
-            slot->errors[slot->error_count++] = status;
-        } else {
-            bel_status_ignore(status); // counted, or there are enough
-        }
+    for (int64_t i = 0; i < count; i += slot->block.count) {
+        int64_t rest = count - i;
+        slot->block.count = (int)(rest < BEL_COLUMNS_BLOCK ? rest : BEL_COLUMNS_BLOCK);
+        check_block(source, slot, i);
     }
 }
 
-// Rows are listed from the first one without a label on.
+// Lists the rows that are kept. The list begins when the first row is left out.
 static bel_status *note_rows(check *c, const check_slot *slot)
 {
     if (!c->some && slot->unlabelled + slot->unknown == 0) return NULL;
@@ -106,8 +131,8 @@ static bel_status *note_rows(check *c, const check_slot *slot)
 static void merge_categories(check *c, const check_slot *slot)
 {
     for (int i = 0; i < c->source->columns->count; i++) {
-        c->seen[i].cells += slot->row.seen[i].cells;
-        c->seen[i].unknown += slot->row.seen[i].unknown;
+        c->seen[i].cells += slot->rows.seen[i].cells;
+        c->seen[i].unknown += slot->rows.seen[i].unknown;
         if (c->unknown_cells[i].file == NULL) c->unknown_cells[i] = slot->scratch.unknown[i];
     }
 }
@@ -121,7 +146,7 @@ static bool merge_grain(void *user, int number)
         if (c->error_count < MOST_ERRORS) {
             c->errors[c->error_count++] = slot->errors[i];
         } else {
-            bel_status_ignore(slot->errors[i]); // there are enough
+            bel_status_ignore(slot->errors[i]); // the list is full
         }
     }
     slot->error_count = 0;
@@ -139,20 +164,36 @@ static bool merge_grain(void *user, int number)
     return c->status == NULL && c->error_count < MOST_ERRORS;
 }
 
-// The errors in one, each with its place.
+// Joins the errors into one, each with its place.
 static bel_status *gather_errors(check *c)
 {
     if (c->error_count == 0) return c->status;
     bel_str text = {0};
     for (int i = 0; i < c->error_count; i++) {
         bel_str_printf(&text, "%s%s", i == 0 ? "" : "; ", bel_status_message(c->errors[i]));
-        bel_status_ignore(c->errors[i]); // told together
+        bel_status_ignore(c->errors[i]); // reported together
     }
-    bel_status_ignore(c->status); // less than the errors
+    bel_status_ignore(c->status); // the errors matter more
     bel_status *status =
         BEL_ERR(BEL_DATA_LOSS, "%s%s", text.text, c->error_count == MOST_ERRORS ? " …" : "");
     bel_str_deinit(&text);
     return status;
+}
+
+// Memory for a block of rows, whose elements are discarded.
+static bel_columns_block make_rows(const bel_columns *columns)
+{
+    const size_t rows = BEL_COLUMNS_BLOCK;
+    const size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
+    int64_t *label = bel_xcalloc(rows * ((size_t)columns->label_count + 1), sizeof *label);
+    return (bel_columns_block){
+        .x = bel_xcalloc(rows * (size_t)columns->x_width + 1, sizeof(float)),
+        .ids = bel_xcalloc(rows * (size_t)columns->id_count + 1, sizeof(int64_t)),
+        .lists = bel_xcalloc(rows * lists + 1, sizeof(int64_t)),
+        .class_number = label,
+        .number = (double *)label,
+        .weight = bel_xcalloc(rows, sizeof(float)),
+        .seen = bel_xcalloc((size_t)columns->count, sizeof(bel_category_cells))};
 }
 
 static void make_slots(check *c, int threads)
@@ -168,17 +209,8 @@ static void make_slots(check *c, int threads)
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
         slot->missing = bel_xcalloc(texts, sizeof *slot->missing);
-        int64_t *label = bel_xcalloc((size_t)columns->label_count + 1, sizeof *label);
-        size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
-        slot->row =
-            (bel_columns_row){.x = bel_xcalloc((size_t)columns->x_width + 1, sizeof(float)),
-                              .ids = bel_xcalloc((size_t)columns->id_count + 1, sizeof(int64_t)),
-                              .lists = bel_xcalloc(lists + 1, sizeof(int64_t)),
-                              .class_number = label,
-                              .number = (double *)label,
-                              .weight = bel_xcalloc(1, sizeof(float)),
-                              .crossed = bel_xcalloc(count, sizeof(uint64_t)),
-                              .seen = bel_xcalloc(count, sizeof(bel_category_cells))};
+        slot->rows = make_rows(columns);
+        bel_table_scratch_init(c->source, BEL_COLUMNS_BLOCK, &slot->scratch);
         slot->scratch.unknown = bel_xcalloc(count, sizeof *slot->scratch.unknown);
     }
 }
@@ -187,28 +219,27 @@ static void free_slots(check *c)
 {
     for (int i = 0; i < c->slot_count; i++) {
         check_slot *slot = &c->slots[i];
-        bel_columns_row *row = &slot->row;
+        bel_columns_block *rows = &slot->rows;
         for (int e = 0; e < slot->error_count; e++)
-            bel_status_ignore(slot->errors[e]); // of a wave behind the tenth error
+            bel_status_ignore(slot->errors[e]); // from a wave after the tenth error
         bel_status_ignore(slot->unknown_error); // the same
         bel_free(slot->missing);
-        bel_free(row->x);
-        bel_free(row->ids);
-        bel_free(row->lists);
-        bel_free(row->class_number);
-        bel_free(row->weight);
-        bel_free(row->crossed);
-        bel_free(row->seen);
-        bel_free(slot->scratch.spare.text);
-        bel_free(slot->scratch.unknown);
+        bel_free(rows->x);
+        bel_free(rows->ids);
+        bel_free(rows->lists);
+        bel_free(rows->class_number);
+        bel_free(rows->weight);
+        bel_free(rows->seen);
+        bel_table_scratch_deinit(&slot->scratch);
     }
     bel_free(c->slots);
 }
 
-// Which texts stood for a missing label: one of them may be a class to whoever wrote it.
+// Reports which texts stood for a missing label, because the table's author may have meant one as a
+// class.
 static void tell_unlabelled(const check *c)
 {
-    enum { FEW = 100 }; // one in so many is an accident
+    enum { FEW = 100 }; // one row in FEW is an accident
     const bel_table_source *source = c->source;
     const bel_missing_texts *missing = &source->columns->missing;
     int64_t rows = source->set.row_count, named = 0;
@@ -225,16 +256,16 @@ static void tell_unlabelled(const check *c)
         source->set.files[0].path, (long long)c->unlabelled, (long long)rows,
         bel_columns_label(source->columns), texts.text,
         named * FEW <= rows ? ""
-                            : "; hint: where such a text is a class, --missing "
-                              "lists those that stand for nothing, as in --missing \"?\"");
+                            : "; hint: if such a text is a class, list only the texts that mean a "
+                              "missing value, as in --missing \"?\"");
     bel_str_deinit(&texts);
 }
 
-// A few rows of other classes are rows that a model cannot be right about; many are another table,
-// or classes that are written in another way.
+// Reports the rows that are left out. A model cannot be right about a few rows of other classes.
+// Many such rows are an error: they are from another table, or write classes in another way.
 static bel_status *tell_left_out(const check *c)
 {
-    enum { MOST_UNKNOWN = 10 }; // a share: one in so many
+    enum { MOST_UNKNOWN = 10 }; // at most one row in MOST_UNKNOWN
     const bel_table_source *source = c->source;
     const char *path = source->set.files[0].path, *label = bel_columns_label(source->columns);
     int64_t rows = source->set.row_count - c->unlabelled;
@@ -249,15 +280,15 @@ static bel_status *tell_left_out(const check *c)
     if (c->unlabelled > 0) tell_unlabelled(c);
     if (c->unknown > 0) {
         bel_log_write(BEL_LOG_WARN,
-                      "%lld of %lld rows have a class that training had not, and are left out; the "
-                      "first: %s",
+                      "%lld of %lld rows have a class that training did not have, and are left "
+                      "out; the first: %s",
                       (long long)c->unknown, (long long)rows, bel_status_message(c->unknown_error));
     }
     return NULL;
 }
 
-// A category most of whose values are new says nothing to the model: it is another column, or one
-// that was written in another way, as 1.0 for 1 or TRUE for True.
+// Warns of categories most of whose values are new, as they tell the model nothing. Such a column
+// is another one, or was written in another way, as 1.0 for 1 or TRUE for True.
 static void tell_unknown_values(const check *c)
 {
     for (int i = 0; i < c->source->columns->count; i++) {
@@ -268,11 +299,11 @@ static void tell_unknown_values(const check *c)
         char *got = bel_csv_quote(&first->field);
         bel_status *where = bel_csv_file_error(first->file, first->field.text, "%s", got);
         bel_log_write(BEL_LOG_WARN,
-                      "column \"%s\": %lld of %lld values are none that training told apart, and "
-                      "count as unknown; the first: %s",
+                      "column \"%s\": %lld of %lld values are not among those that training "
+                      "distinguished, and count as unknown; the first: %s",
                       column->name, (long long)seen->unknown, (long long)seen->cells,
                       bel_status_message(where));
-        bel_status_ignore(where); // told
+        bel_status_ignore(where); // reported
         bel_free(got);
     }
 }
@@ -292,7 +323,7 @@ bel_status *bel_table_source_check(bel_table_source *source)
     bel_free(c.missing);
     bel_free(c.seen);
     bel_free(c.unknown_cells);
-    bel_status_ignore(c.unknown_error); // told
+    bel_status_ignore(c.unknown_error); // reported
     if (status == NULL && c.some) bel_csv_set_keep(&source->set, &c.rows);
     bel_number_list_deinit(&c.rows);
     return status;

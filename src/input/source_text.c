@@ -1,6 +1,6 @@
-// Lines of text files. A line ends before the next one's beginning, so a record is found and copied
-// without looking for its end. The line break behind the last line may be missing; there is no line
-// behind the last break.
+// Lines of text files. A line ends before the start of the next one, so a record is found and
+// copied without a search for its end. The last line may lack its line break, and no line follows
+// the last break.
 #include <string.h>
 
 #include "base/alloc.h"

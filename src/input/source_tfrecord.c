@@ -1,11 +1,11 @@
-// TFRecord files: length (8 bytes), checksum of the length (4), data, checksum of the data (4), all
-// little-endian, record after record, without an index. One is made at opening by walking from
-// length to length. A length whose checksum does not fit is the end of the walk, since nothing says
-// where the next record begins; data is looked at when it is read, so that what is wrong with it
-// concerns that record alone.
+// TFRecord files. A record is its length (8 bytes), checksum of the length (4), data, checksum of
+// the data (4), all little-endian. Files have no index; opening makes one by walking from length to
+// length. A length that does not fit its checksum is an error of the file, because the start of the
+// next record is unknown. Data is checked when it is read, so wrong data is an error of only its
+// record.
 //
-// Files may be packed as a whole. gzip has a magic; zlib has not, so a file is taken for zlib when
-// its first length does not fit its checksum and its first two bytes are a zlib header.
+// Files may be packed as a whole. gzip has a magic number, but zlib has none. So a file is taken
+// for zlib if its first length does not fit its checksum and its first two bytes are a zlib header.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -80,7 +80,7 @@ static bel_status *index_records(bel_indexed_file *file)
 
 // --- Features ------------------------------------------------------------------------------------
 
-// What is wrong with a feature: an error whose message goes on.
+// Error of a feature. The caller prepends the file and the record to the message.
 static bel_status *feature_error(const bel_example_feature *feature, const char *expected,
                                  const char *got)
 {
@@ -94,7 +94,7 @@ static const char *list_of(bel_dtype dtype)
     return dtype == BEL_DTYPE_I64 ? "int64_list" : "bytes_list";
 }
 
-// A record without the feature.
+// Fills a feature that the record does not have.
 static bel_status *fill_missing(const bel_source *base, int index,
                                 const bel_example_feature *feature, const bel_sink *sink)
 {
@@ -116,7 +116,7 @@ static bel_status *fill_missing(const bel_source *base, int index,
     return NULL;
 }
 
-// How many rows `count` elements are; -1: they are none of this shape.
+// Number of rows in `count` elements; -1: the elements do not fit the shape.
 static int64_t rows_of(const bel_shape *shape, int64_t count)
 {
     if (shape->rank == 0) return count == 1 ? 1 : -1;
@@ -161,7 +161,7 @@ static bel_status *read_example(const tfrecord_source *source, const char *data,
         const bel_example_feature *feature = &source->options->features[i];
         bel_example_values values;
         bool there = bel_example_find(example, feature->key, &values);
-        // An empty list stands for what is missing, where something may.
+        // An empty list counts as a missing feature, if the feature may be missing.
         bool missing = !there || (values.count == 0 && feature->missing != NULL);
         status = missing ? fill_missing(&source->base, i, feature, sink)
                          : fill_field(&source->base, i, feature, &values, sink);

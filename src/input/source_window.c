@@ -1,6 +1,6 @@
 // Windows over the records of a dataset, as records: window w has records w · shift + i · stride
-// for i below size, each field stacked. Nothing is kept between windows, so any of them can be read
-// alone, and records that several windows share are read for each.
+// for i below size, with each field stacked. Nothing is kept between windows, so any window can be
+// read independently, and records that several windows share are read for each.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ typedef struct window_source {
     const bel_window_description *window;
 } window_source;
 
-// Records in the window that begins at `start`.
+// Number of records in the window that begins at `start`.
 static int64_t records_at(const window_source *source, int64_t start)
 {
     const bel_window_description *window = source->window;
@@ -26,14 +26,14 @@ static int64_t records_at(const window_source *source, int64_t start)
 // Makes room for `count` records like the first.
 static bel_status *begin(bel_record *record, const bel_record *first, int64_t count)
 {
-    record->source = first->source; // errors name where the window begins
+    record->source = first->source; // errors name the window's first record
     record->number = first->number;
     for (size_t i = 0; i < first->field_count; i++) {
         const bel_tensor *tensor = &first->fields[i]->tensor;
         if (tensor->dtype == BEL_DTYPE_STRING || tensor->shape.rank + 1 >= BEL_MAX_RANK) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "%s: window: field \"%s\" is text or has too many dimensions to be "
-                           "stacked; a map in front can change or drop it",
+                           "stacked; a map before it can change or drop it",
                            bel_record_origin(first), first->fields[i]->name);
         }
         bel_shape shape = {.rank = tensor->shape.rank + 1};
@@ -119,7 +119,7 @@ static int64_t window_count(const bel_window_description *window, int64_t length
     return length < span ? 0 : (length - span) / window->shift + 1;
 }
 
-// What is known of the fields, where every record has the same shapes.
+// Derives the fields if every record has the same shapes.
 static void stack_fields(window_source *source)
 {
     const bel_record_stream *inner = source->base.inner[0];

@@ -1,6 +1,6 @@
 // Records side by side: zip gives each record the fields of the records with its number in all
-// datasets, enumerate a field with the number itself. What is added to a record is read beside it,
-// into the same arena, and its fields are then hung onto the record.
+// datasets, enumerate a field with the number. Additional records are read into the same arena, and
+// their fields are then attached to the record.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ static bel_status *enumerate_combine(const bel_source *base, bel_cursor *cursor,
 
 static void zip_describe(const bel_source *base, bel_str *out_text)
 {
-    (void)base; // the datasets say everything
+    (void)base; // the datasets' descriptions suffice
     (void)out_text;
 }
 
@@ -78,7 +78,7 @@ static const bel_source_kind enumerate_kind = {
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// No field of dataset `index` is in one before it.
+// Checks that no earlier dataset has a field of dataset `index`.
 static bel_status *check_names(const bel_source *base, int index)
 {
     const bel_record_stream *stream = base->inner[index];
@@ -96,7 +96,8 @@ static bel_status *check_names(const bel_source *base, int index)
     return NULL;
 }
 
-// The shortest dataset ends all; fields are those of all, with `extra` behind them (NULL: none).
+// Combines the datasets: the shortest one decides the length, and the fields are those of all,
+// followed by `extra` (NULL: none).
 static bel_status *put_side_by_side(zip_source *source, const bel_source_field *extra)
 {
     bel_source *base = &source->base;

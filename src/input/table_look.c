@@ -1,6 +1,6 @@
-// Rows are taken in grains, whose statistics are put together in the order of the rows. Values are
-// counted where a text was met: of columns that the options name, and of those with a text in the
-// first grain; where a text comes later than that, the files are gone through once more.
+// Rows are taken in grains, whose statistics are merged in the order of the rows. Values are
+// counted in the columns that the options name, and in those with a text in the first grain. If a
+// text comes later in another column, the files are read once more.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include "columns/cell_number.h"
 #include "input/table_look.h"
 
-// Whether a number of a column is counted and looked at no further: its text may say more.
+// Whether the text of a column's number says no more than the number.
 static bool is_plain(const bel_table_look *in, int column, const char *text, size_t length)
 {
     const bel_columns *d = in->description;
@@ -17,8 +17,8 @@ static bool is_plain(const bel_table_look *in, int column, const char *text, siz
            !(d->missing.has_number && bel_columns_is_missing(d, text, length));
 }
 
-// Splits a row, whose structure is known to be good; bare numbers are read on the way. A field is
-// written where it is to be: a copy of what was just written is waited for.
+// Splits a row, whose structure is known to be good, and reads bare numbers on the way. Each field
+// is written to its final place, because a copy would wait for the write before it.
 static void split_row(const bel_table_look *in, bel_look_slot *s, const bel_csv_file *file,
                       const int *places, const char *at)
 {
@@ -45,10 +45,10 @@ static void split_row(const bel_table_look *in, bel_look_slot *s, const bel_csv_
     }
 }
 
-static bel_csv_cell cell_of(bel_look_slot *s, int column)
+static bel_cell cell_of(bel_look_slot *s, int column)
 {
-    bel_csv_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
-    if (cell.text == s->spare.text && cell.length > 0) // the next one takes the place
+    bel_cell cell = bel_csv_table_cell(&s->fields[column], &s->spare);
+    if (cell.text == s->spare.text && cell.length > 0) // the next one overwrites it
         cell.text = bel_arena_copy(s->arena, cell.text, cell.length);
     return cell;
 }
@@ -62,7 +62,7 @@ static void take_row(bel_table_look *in, bel_look_slot *s, int64_t row)
             bel_column_gatherer_take_number(&s->gatherers[c], s->numbers[c], row);
             continue;
         }
-        bel_csv_cell cell = cell_of(s, c);
+        bel_cell cell = cell_of(s, c);
         if (bel_columns_is_missing(in->description, cell.text, cell.length)) {
             of->missing++;
         } else {
@@ -75,23 +75,23 @@ static bool lacks_label(const bel_table_look *in, bel_look_slot *s)
 {
     for (int c = in->label; c >= 0 && c < in->count; c++) {
         if (in->uses[c] != BEL_GUESS_LABEL || s->is_number[c]) continue;
-        bel_csv_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
+        bel_cell cell = bel_csv_table_cell(&s->fields[c], &s->spare);
         if (bel_columns_is_missing(in->description, cell.text, cell.length)) return true;
     }
     return false;
 }
 
-// A row that cannot be split: who reads the table leaves it out.
+// Whether a row cannot be split. The reader of the table leaves out such rows.
 static bool is_bad(const bel_csv_file *file, const char *row)
 {
     const bel_csv_label none = {.column = -1};
     bel_status *status = bel_csv_file_check_row(file, row, &none);
     bool bad = status != NULL;
-    bel_status_ignore(status); // told, and counted, when it is read
+    bel_status_ignore(status); // reported, and counted, when the row is read
     return bad;
 }
 
-// One is free, as there are as many as grains at a time.
+// Takes a free counter. One is free, because there is one for each grain that runs at a time.
 static bel_look_counter *take_counter(bel_table_look *in)
 {
     for (int i = 0;; i = (i + 1) % in->counter_count)
@@ -107,7 +107,8 @@ static void begin_column(const bel_table_look *in, bel_look_slot *s, bel_look_co
     s->gatherers[c].statistics.values = counts->values[c];
 }
 
-// Many values go with the grain, so that all counters soon know the level of the sample.
+// More than FEW_VALUES values are merged with the grain's statistics, so that all counters soon
+// know the level of the sample.
 static void end_column(bel_look_slot *s, bel_look_counter *counts, int c)
 {
     enum { FEW_VALUES = 8192 };
@@ -160,7 +161,7 @@ static void merge_counters(bel_table_look *in)
     }
 }
 
-// Goes through rows [0, count) of all files. Values point into the files, or into slots' arenas.
+// Gathers rows [0, count) of all files. Values point into the files, or into slots' arenas.
 static bel_status *pass(bel_table_look *in, int64_t count)
 {
     for (int c = 0; c < in->count; c++) {
@@ -202,8 +203,8 @@ static bel_status *gather_all(bel_table_look *in)
     return NULL;
 }
 
-// Numbers have decimal commas where all cells of a column have them or are whole, and one of them
-// can be nothing else.
+// Whether a column's numbers have decimal commas: each cell has one or is an integer, and at least
+// one comma can be nothing else.
 static bool has_commas(const bel_table_look *in, int c)
 {
     const bel_column_statistics *s = &in->totals[c];
@@ -217,8 +218,8 @@ static bool are_numbers(const bel_table_look *in, int c)
     return in->totals[c].numbers == in->totals[c].cells - in->totals[c].missing;
 }
 
-// Which of point and comma stands in front of decimals: a comma when a column has them and no other
-// one has numbers that it would spoil.
+// Also chooses the decimal separator: a comma if a column has decimal commas and no other column
+// has numbers that the comma would spoil.
 bel_status *bel_table_look_gather(bel_table_look *in)
 {
     bel_columns *d = in->description;
@@ -278,7 +279,7 @@ void bel_table_look_free_room(bel_table_look *in)
         bel_arena_destroy(s->arena);
     }
     for (int i = 0; i < in->counter_count; i++)
-        bel_free(in->counters[i].values); // empty behind each pass
+        bel_free(in->counters[i].values); // empty after each pass
     bel_free(in->counters);
     for (int c = 0; c < in->count && in->totals != NULL; c++)
         bel_column_statistics_deinit(&in->totals[c]);

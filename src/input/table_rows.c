@@ -1,6 +1,6 @@
-// Both read cells with what datasets read them with (csv_split.h, csv_table.h), so a value is the
-// same text whichever way it comes in. A row that comes by itself is looked at as a file of one
-// row, so that its messages have the same form; its line is counted here.
+// Both parts read cells with the same functions as datasets (csv_split.h, csv_table.h), so a value
+// is the same text either way. A single row is read as a file of one row, so that its messages have
+// the same form; its line is counted here.
 #include "input/table_rows.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ struct bel_table_cells {
     bel_arena *arena;
     bel_csv_set set;
     int name_count;
-    int **fields; // of each file: where each name's cell stands
+    int **fields; // per file: the field of each name's cell
 };
 
 static bel_status *open_cells(bel_table_cells *cells, const bel_columns *columns,
@@ -79,7 +79,7 @@ void bel_table_cells_destroy(bel_table_cells *cells)
 
 static void set_text(const bel_csv_field *field, bel_csv_spare *spare, bel_str *out_text)
 {
-    bel_csv_cell cell = bel_csv_table_cell(field, spare);
+    bel_cell cell = bel_csv_table_cell(field, spare);
     out_text->length = 0;
     bel_str_append(out_text, cell.text, cell.length);
 }
@@ -99,12 +99,12 @@ void bel_table_cells_get(const bel_table_cells *cells, int64_t row, int name, be
 
 // --- Rows one by one -----------------------------------------------------------------------------
 
-// Where in a row a byte is, as csv_split.c has it: a quote opens only where a field begins.
+// Position of a byte in a row, as in csv_split.c: a quote opens only at the start of a field.
 typedef enum scan_state {
     SCAN_FIELD_BEGINS,
     SCAN_PLAIN,
     SCAN_QUOTED,
-    SCAN_QUOTE, // inside quotes behind one, which ends them but for a second one
+    SCAN_QUOTE, // after a quote inside quotes: it closes them unless a second one follows
 } scan_state;
 
 struct bel_table_lines {
@@ -114,16 +114,16 @@ struct bel_table_lines {
     bel_arena *arena;
     bool bound;
     int field_count;
-    int *places; // of each field: the column, or -1
-    int *wanted; // and the name, or -1
+    int *places; // per field: the column, or -1
+    int *wanted; // per field: the name, or -1
     bel_str *cells;
-    int64_t line; // of the next row
+    int64_t line; // the next row's
     bel_csv_spare spare;
-    // Of the text that bel_table_lines_next has looked at:
-    size_t waiting; // bytes of blank rows in front, behind which nothing is there yet
-    size_t blank;   // of those behind which another row was seen
-    size_t scanned; // of a row that is not whole, and how far that is:
-    scan_state state;
+    // The text that bel_table_lines_next has scanned:
+    size_t waiting;   // bytes of leading blank rows that nothing follows yet
+    size_t blank;     // bytes of leading blank rows that another row follows
+    size_t scanned;   // bytes of an incomplete row
+    scan_state state; // after those bytes
 };
 
 #define SOURCE "standard input"
@@ -160,15 +160,15 @@ static scan_state scan_byte(scan_state state, char byte, char delimiter)
     return byte == delimiter ? SCAN_FIELD_BEGINS : SCAN_PLAIN;
 }
 
-// Bytes of the blank row that `text` begins with; 0: it begins with none, or not with all of it.
+// Size of the blank row at the start of `text`; 0: there is no blank row, or not all of it.
 static size_t blank_row(const char *text, size_t length)
 {
     if (length >= 1 && text[0] == '\n') return 1;
     return length >= 2 && text[0] == '\r' && text[1] == '\n' ? 2 : 0;
 }
 
-// A line feed inside quotes belongs to the row; a mark of the byte order in front of all does not
-// keep a quote from opening.
+// A line feed inside quotes belongs to the row. A quote may open directly after a byte order mark
+// at the start of the first row.
 size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t length, bool last)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -217,7 +217,7 @@ static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)
         lines->places[i] = reads ? c : -1;
         if (c >= 0) found[c] = true;
         int n = find(lines->names, lines->name_count, header[i]);
-        lines->wanted[i] = n < 0 || asked[n] ? -1 : n; // of two of one name the first counts
+        lines->wanted[i] = n < 0 || asked[n] ? -1 : n; // the first of equal names counts
         if (n >= 0) asked[n] = true;
     }
     for (int c = 0; c < columns->count; c++)
@@ -236,13 +236,30 @@ static bel_status *cell_error(const bel_table_lines *lines, const bel_csv_file *
                    (long long)(at - file->text) + 1, message);
 }
 
+// Reads a cell into the row; returns its error.
+static bel_status *take_cell(bel_table_lines *lines, const bel_csv_file *file,
+                             const bel_column *column, const bel_csv_field *field,
+                             const bel_columns_block *row)
+{
+    char expected[BEL_COLUMN_EXPECTED];
+    bel_cell cell = bel_csv_table_cell(field, &lines->spare);
+    if (bel_columns_put(lines->columns, column, &cell, 1, row) == 0) return NULL;
+    bel_columns_expected(lines->columns, column, cell, expected);
+    char *got = bel_csv_quote(field);
+    char *message = bel_strf("column \"%s\": expected %s, got %s", column->name, expected, got);
+    bel_status *status = cell_error(lines, file, field->text, message);
+    bel_free(message);
+    bel_free(got);
+    return status;
+}
+
 static bel_status *take_fields(bel_table_lines *lines, const bel_csv_file *file,
-                               const bel_columns_row *row)
+                               const bel_columns_block *row)
 {
     const char *at = file->text, *zero = memchr(at, '\0', (size_t)(file->end - at));
     bel_csv_stop stop = BEL_CSV_DELIMITER;
     if (zero != NULL) return cell_error(lines, file, zero, "expected text, got a zero byte");
-    bel_columns_row_begin(lines->columns, row);
+    bel_columns_begin(lines->columns, row, 1);
     for (int i = 0; i < lines->field_count; i++) {
         bel_csv_field field;
         if (stop != BEL_CSV_DELIMITER) return cell_error(lines, file, at, "too few fields");
@@ -251,24 +268,15 @@ static bel_status *take_fields(bel_table_lines *lines, const bel_csv_file *file,
         if (lines->wanted[i] >= 0) set_text(&field, &lines->spare, &lines->cells[lines->wanted[i]]);
         if (lines->places[i] < 0) continue;
         const bel_column *column = &lines->columns->items[lines->places[i]];
-        char expected[BEL_COLUMN_EXPECTED];
-        bel_csv_cell cell = bel_csv_table_cell(&field, &lines->spare);
-        if (bel_columns_row_put(lines->columns, column, cell.text, cell.length, row, expected))
-            continue;
-        char *got = bel_csv_quote(&field);
-        char *message = bel_strf("column \"%s\": expected %s, got %s", column->name, expected, got);
-        bel_status *status = cell_error(lines, file, field.text, message);
-        bel_free(message);
-        bel_free(got);
-        return status;
+        BEL_TRY(take_cell(lines, file, column, &field, row));
     }
     if (stop == BEL_CSV_DELIMITER) return cell_error(lines, file, at, "too many fields");
-    bel_columns_row_end(lines->columns, row);
+    bel_columns_end(lines->columns, row, 1);
     return NULL;
 }
 
 bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_t length,
-                                 const bel_columns_row *row, bool *out_is_header)
+                                 const bel_columns_block *row, bool *out_is_header)
 {
     bel_csv_file file = {.path = SOURCE,
                          .delimiter = lines->columns->delimiter,

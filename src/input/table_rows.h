@@ -1,5 +1,5 @@
-// Rows of a table outside a dataset: cells of files by their row, for what is passed through to
-// predictions, and rows that come one by one, for requests.
+// Rows of a table outside a dataset. Cells of files are found by row, and are passed through to
+// predictions. Rows of requests are read one by one.
 #ifndef BELFRY_INPUT_TABLE_ROWS_H
 #define BELFRY_INPUT_TABLE_ROWS_H
 
@@ -10,39 +10,40 @@
 
 typedef struct bel_table_cells bel_table_cells;
 
-// Opens files for the cells of some columns, as the description reads them. Free with
+// Opens files for the cells of some columns, read as the description says. Free with
 // bel_table_cells_destroy. INVALID_ARGUMENT: a file has no such column.
 bel_status *bel_table_cells_create(const bel_columns *columns, const char *const *paths,
                                    int path_count, const char *const *names, int name_count,
                                    bel_table_cells **out_cells) BEL_MUST_USE;
 void bel_table_cells_destroy(bel_table_cells *cells); // accepts NULL
 
-// Sets *out_text to the value of column `name` (its number in `names`) in a row, counted through
-// all files, as it is in the file.
+// Sets *out_text to the value of column `name` (its number in `names`) in a row, as it is in the
+// file. Rows are counted through all files.
 void bel_table_cells_get(const bel_table_cells *cells, int64_t row, int name, bel_str *out_text);
 
 // --- Rows one by one -----------------------------------------------------------------------------
 
+// Reader of rows that arrive as CSV text.
 typedef struct bel_table_lines bel_table_lines;
 
-// For rows as CSV text, the first of which is the header where the description has one. `names`:
-// columns whose cells are wanted beside. Free with bel_table_lines_destroy.
+// The first row is the header if the description has one. `names`: columns whose cells the caller
+// wants in addition. Free with bel_table_lines_destroy.
 bel_table_lines *bel_table_lines_create(const bel_columns *columns, const char *const *names,
                                         int name_count);
 void bel_table_lines_destroy(bel_table_lines *lines); // accepts NULL
 
-// How many bytes of `text` the next whole row takes, with its line end; 0: it is not whole yet.
-// `last`: nothing comes behind it. After a row `text` begins behind it, else where it did before,
-// with more at its end: what was looked at is not looked at again. Blank rows wait until another
-// one follows; at the end there are none, as in a file.
+// Size in bytes of the next row in `text`, with its line end; 0: the row is incomplete. `last`: no
+// text follows. After a row the caller passes the text after it. After 0 the caller passes the same
+// text with more at its end, and only the new part is scanned. Blank rows wait until another row
+// follows. Blank rows at the end are not rows, as in a file.
 size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t length, bool last);
 
-// Takes a row. *out_is_header: it was that, and nothing was written. DATA_LOSS begins with
-// "SOURCE:line:column: "; INVALID_ARGUMENT: the header has no such column.
+// Reads a row. *out_is_header: it was the header, and nothing was written. DATA_LOSS: the message
+// begins with "SOURCE:line:column: ". INVALID_ARGUMENT: the header lacks a column.
 bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_t length,
-                                 const bel_columns_row *row, bool *out_is_header) BEL_MUST_USE;
+                                 const bel_columns_block *row, bool *out_is_header) BEL_MUST_USE;
 
-// The cell of a wanted column in the row that was taken last.
+// The cell of wanted column `name` in the row that was read last.
 const bel_str *bel_table_lines_cell(const bel_table_lines *lines, int name);
 
 #endif

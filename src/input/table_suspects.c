@@ -1,7 +1,7 @@
-// A second look at some rows, at even distances. A column may tell the label alone, as a counter
-// does in a file that is sorted by it. A number may be a mark of missing values, as -999 is. A cell
-// may be so far from all others that these would be scaled to nothing. What is found is noted in
-// the column, and said; nothing else follows from it.
+// Second look at some rows, at even distances, for likely mistakes. One column may be enough to
+// predict the label, as a counter in a file that is sorted by the label. A number may be a mark of
+// missing values, such as -999. A cell may be so far from all others that these would be scaled to
+// nothing. A finding becomes the column's warning and is reported; it has no other effect.
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ typedef struct sample {
     uint64_t *orders; // [rows]
 } sample;
 
-// A cell as a number that is equal for equal values.
-static double key_of(const bel_columns *d, const bel_column *c, bel_csv_cell cell)
+// A cell's key: equal values have equal keys. NaN: the cell has none.
+static double key_of(const bel_columns *d, const bel_column *c, bel_cell cell)
 {
     double number = NAN;
     bel_date date;
@@ -95,7 +95,7 @@ static void note_far(const bel_table_look *in, int c, const bel_suspect_numbers 
                    "nothing; hint: correct the cell, or --missing \"%.17g\"",
                    out->length > 0 ? "; " : "", bel_status_message(where), numbers->low,
                    numbers->high, high ? range->high : range->low);
-    bel_status_ignore(where); // said in the warning
+    bel_status_ignore(where); // part of the warning
 }
 
 static void note_numbers(const bel_table_look *in, const sample *s, int c, bel_str *out)
@@ -130,8 +130,8 @@ static void suspect(bel_table_look *in, const sample *s)
         if (learned && tells_label(s, label, s->keys + (ptrdiff_t)in->label * s->rows,
                                    s->keys + (ptrdiff_t)c * s->rows)) {
             bel_str_printf(&text,
-                           "it alone predicts nearly all of \"%s\"; hint: --ignore \"%s\" where "
-                           "it is not known before that",
+                           "it predicts nearly all of \"%s\" without other columns; hint: "
+                           "--ignore \"%s\" if it is not known before the label",
                            label->name, column->name);
         } else if (number) {
             note_numbers(in, s, c, &text);

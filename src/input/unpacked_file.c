@@ -1,21 +1,23 @@
-// Training reads records in a shuffled order and over and over, which a packed stream does not
-// offer: even with an index into it, each record costs the unpacking of a stretch. So what does not
-// fit memory goes to disk, in the order of the stream and once, and is mapped from there like any
-// plain file: the system keeps in memory what is read, for all processes at once.
+// Training reads records repeatedly in a shuffled order, which a packed stream does not allow: even
+// with an index into it, each record costs the unpacking of a stretch. So data that does not fit
+// memory is unpacked to disk once, in the order of the stream, and mapped from there like any plain
+// file: the system caches the pages that are read, for all processes.
 //
-// Two names stand for each state of a packed file: KEY.part while one process writes, and KEY from
-// then on. Locks (flock) say who uses what, and end with their processes, however those end:
+// Two names exist for each state of a packed file: KEY.part while one process writes, and KEY from
+// then on. Locks (flock) tell which processes use a file, and end with their processes in every
+// case:
 //
-// - Whoever writes has .part alone, and renames it when it is whole; the others look every 50 ms
-//   whether it grows.
-// - Whoever reads has a shared lock on KEY. Who closes it and gets it alone then is the last, and
-//   removes it. What killed processes have left is removed by the next one that writes.
-// - A lock may be had on a file that has lost its name meanwhile. So after each lock it is looked
-//   at whether the name still means that file; if not, all begins anew. Only who has a file alone
-//   takes its name away or gives it another, so who has a lock and the name keeps both.
+// - The writer has an exclusive lock on .part, and renames it when it is complete; the others check
+//   every 50 ms whether it grows.
+// - A reader has a shared lock on KEY. A reader that closes it and then gets an exclusive lock is
+//   the last, and removes the file. The next writer removes the leftovers of killed processes.
+// - A file may lose its name while a process waits for its lock. So after each lock the process
+//   checks that the name still refers to that file; if not, it starts again. Only a process with an
+//   exclusive lock removes or changes a file's name, so a process with a lock and the name keeps
+//   both.
 //
-// The key holds the machine's boot id: of files that were written before a power failure nobody
-// knows what is on disk, and a folder that several machines share has files of each.
+// The key contains the machine's boot id: after a power failure the content of earlier files on
+// disk is unknown, and in a folder that several machines share each has separate files.
 #include "input/unpacked_file.h"
 
 #include <errno.h>
@@ -41,7 +43,7 @@
 
 // --- Names ---------------------------------------------------------------------------------------
 
-// The folder, this user's alone: what lies in it is read as if it were the packed file.
+// Finds the folder, which only this user may use: its content is trusted like the packed file.
 static bel_status *find_folder(char **out_folder)
 {
     const char *base = getenv("TMPDIR");
@@ -75,8 +77,8 @@ static char *key_of(const bel_file_version *version)
 
 // --- Locks ---------------------------------------------------------------------------------------
 
-// Tries to lock what `path` names. *out_descriptor is -1 when there is no such file (any more), or
-// when another process holds it; then *out_held is set.
+// Tries to lock the file `path`. *out_descriptor is -1 if there is no such file (any more), or if
+// another process holds it; then *out_held is set.
 static bel_status *try_lock(const char *path, int flags, int operation, int *out_descriptor,
                             bool *out_held)
 {
@@ -99,12 +101,12 @@ static bel_status *try_lock(const char *path, int flags, int operation, int *out
     return status;
 }
 
-// What is in nobody's hands: its process was killed.
+// Removes files without a lock: their processes were killed.
 static void remove_leftovers(const char *folder)
 {
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_dir_list(folder, &names, &count)); // they only take room
+    bel_status_ignore(bel_dir_list(folder, &names, &count)); // leftovers only take room
     for (size_t i = 0; i < count; i++) {
         int descriptor;
         bool held;
@@ -122,17 +124,17 @@ static void remove_leftovers(const char *folder)
 // --- Opening -------------------------------------------------------------------------------------
 
 typedef struct opening {
-    const char *path; // of the packed file
+    const char *path; // path of the packed file
     const void *packed;
     size_t packed_size;
     char *folder, *part, *whole;
     double patience_secs;
-    int64_t seen_size, seen_ns; // of .part while another process writes, and when it became that
+    int64_t seen_size, seen_ns; // last size of .part, and the time of that change
 } opening;
 
 static bel_status *take_whole(const opening *o, bel_unpacked_file *file)
 {
-    bool held; // by one that removes it this moment
+    bool held; // by a process that is removing it
     struct stat info;
     BEL_TRY(try_lock(o->whole, O_RDONLY, LOCK_SH, &file->descriptor, &held));
     if (file->descriptor < 0) return NULL;
@@ -168,12 +170,12 @@ static bel_status *append(void *user, const void *data, size_t size)
     return NULL;
 }
 
-// With .part alone: writes it and gives it its name.
+// Writes .part, whose exclusive lock is held, and renames it.
 static bel_status *write_part(const opening *o, int descriptor)
 {
     char text[32];
     part_file part = {.path = o->part, .descriptor = descriptor};
-    remove_leftovers(o->folder); // before there is need of room
+    remove_leftovers(o->folder); // before room is needed
     bel_log_write(BEL_LOG_INFO, "%s: being unpacked into %s, as it is too large for memory",
                   o->path, o->folder);
     if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", o->part);
@@ -183,12 +185,12 @@ static bel_status *write_part(const opening *o, int descriptor)
     return NULL;
 }
 
-// Another process has .part: looks whether it has grown, and waits a little.
+// Checks whether .part, which another process has, has grown, and waits a little.
 static bel_status *wait_for_writer(opening *o)
 {
     enum { NAP_MS = 50 };
     struct stat info;
-    if (stat(o->part, &info) != 0) return NULL; // it has its name, or is given up
+    if (stat(o->part, &info) != 0) return NULL; // it was renamed, or removed
     int64_t now = bel_clock_ns();
     if (o->seen_ns == 0) {
         bel_log_write(BEL_LOG_INFO, "%s: waits for another process that unpacks it into %s",
@@ -200,14 +202,14 @@ static bel_status *wait_for_writer(opening *o)
     }
     if ((double)(now - o->seen_ns) > o->patience_secs * 1e9) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                       "%s: another process unpacks it into %s, and has not gone on for %g s",
+                       "%s: another process unpacks it into %s, and has made no progress for %g s",
                        o->path, o->part, o->patience_secs);
     }
     (void)poll(NULL, 0, NAP_MS);
     return NULL;
 }
 
-// One attempt: something was done or waited for, and file->path may be set.
+// Makes one attempt: does something or waits, and may set file->path.
 static bel_status *go_on(opening *o, bel_unpacked_file *file)
 {
     int part;
@@ -218,7 +220,7 @@ static bel_status *go_on(opening *o, bel_unpacked_file *file)
     if (held) return wait_for_writer(o);
     if (part < 0) return NULL;
     bel_status *status = NULL;
-    bool done = bel_file_exists(o->whole); // by another since: only who has .part alone can
+    bool done = bel_file_exists(o->whole); // by another process before this lock
     if (!done) status = write_part(o, part);
     if (done || status != NULL) (void)unlink(o->part);
     close(part);
@@ -259,7 +261,7 @@ void bel_unpacked_file_close(bel_unpacked_file *file)
     bool mine = false;
     if (flock(file->descriptor, LOCK_EX | LOCK_NB) == 0)
         bel_status_ignore(
-            bel_linux_is_open_on(file->descriptor, file->path, &mine)); // then it stays
+            bel_linux_is_open_on(file->descriptor, file->path, &mine)); // on error the file stays
     if (mine) (void)unlink(file->path);
     close(file->descriptor);
     bel_free(file->path);

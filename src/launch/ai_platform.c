@@ -1,12 +1,11 @@
-// AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`,
-// and the rules between them. Keys about packages, regions and images mean nothing here: they
-// are known, so that a file written for AI Platform can be used as it is, and one line of the
-// log names those that were there. A machine is its number of devices: that of its type, which is a
-// machine that is not here, or that of acceleratorConfig.
+// AI Platform's keys (trainingInput of its v1 REST interface), flat or under `trainingInput:`, and
+// the rules between them. Keys about packages, regions and images have no effect here. They are
+// known so that a file written for AI Platform works unchanged, and one log line names those that
+// were present. A machine is only its number of devices, from its type or from acceleratorConfig.
+// The machine of a type is not here.
 //
-// The order of the tables matters: rows are applied from the first to the last, so scaleTier
-// stands before the counts that may change what it has set, and trainingInput is the first row
-// of job_keys.
+// The order of the tables matters: rows are applied from the first to the last. So scaleTier comes
+// before the counts that may change its result, and trainingInput is the first row of job_keys.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,7 +15,7 @@
 
 // --- Values --------------------------------------------------------------------------------------
 
-// Devices that the well-known machine types have; all others have none.
+// Devices of the well-known machine types; all others have none.
 static int devices_of(const char *type)
 {
     static const struct {
@@ -54,7 +53,7 @@ static bel_status *read_type(const bel_yaml *yaml, const bel_yaml_node *node, vo
 static bel_status *read_accelerator_type(const bel_yaml *yaml, const bel_yaml_node *node,
                                          void *place)
 {
-    (void)place; // which GPU it is does not count
+    (void)place; // the type of GPU has no effect
     const char *type = "";
     BEL_TRY(bel_cluster_text(yaml, node, &type));
     return strncmp(type, "TPU_", 4) == 0 ? no_tpus(yaml, node) : NULL;
@@ -98,7 +97,7 @@ static bel_status *read_config(const bel_yaml *yaml, const bel_yaml_node *node, 
     return bel_cluster_read_mapping(yaml, node, config_keys, CONFIG_KEY_COUNT, place);
 }
 
-// A tier sets counts, which rows behind it may change (CUSTOM).
+// A tier sets counts, which later rows may change (CUSTOM).
 static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     static const struct {
@@ -130,7 +129,7 @@ static bel_status *read_tier(const bel_yaml *yaml, const bel_yaml_node *node, vo
 static const bel_cluster_key keys[] = {
     {.name = "scaleTier",
      .kind = BEL_CLUSTER_OTHER,
-     .read = read_tier}, // others change what it set
+     .read = read_tier}, // other rows change its result
     {.name = "masterType",
      .kind = BEL_CLUSTER_OTHER,
      .offset = offsetof(bel_cluster, roles[BEL_ROLE_MASTER].machine),
@@ -198,7 +197,7 @@ static bel_status *read_input(const bel_yaml *yaml, const bel_yaml_node *node, v
     return bel_cluster_read_mapping(yaml, node, keys, KEY_COUNT, place);
 }
 
-// Of a whole job, around trainingInput.
+// Keys of a whole job, around trainingInput.
 static const bel_cluster_key job_keys[] = {
     {.name = "trainingInput", .kind = BEL_CLUSTER_OTHER, .read = read_input},
     {.name = "jobId", .kind = BEL_CLUSTER_PASSED_OVER},
@@ -259,7 +258,7 @@ static bel_status *check_pairs(const bel_yaml *yaml, const bel_yaml_node *input,
     return NULL;
 }
 
-// A tier in any case; the master's type exactly with CUSTOM.
+// A tier is always required; the master's type is required with CUSTOM and invalid without.
 static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
                                const bel_cluster *cluster)
 {
@@ -281,7 +280,8 @@ static bel_status *check_rules(const bel_yaml *yaml, const bel_yaml_node *input,
 
 // --- Files ---------------------------------------------------------------------------------------
 
-// Lists the keys of a mapping that mean nothing here, as "PARENT.NAME" where it is one in another.
+// Lists the keys of a mapping that have no effect here, as "PARENT.NAME" for a key of a nested
+// mapping.
 static void add_passed_over(const bel_yaml_node *mapping, const char *parent,
                             const bel_cluster_key *table, size_t count, bel_str *names)
 {
@@ -293,7 +293,7 @@ static void add_passed_over(const bel_yaml_node *mapping, const char *parent,
     }
 }
 
-// Keys stand at the top, or all under trainingInput.
+// Keys are at the top, or all under trainingInput.
 bel_status *bel_ai_platform_read(const bel_yaml *yaml, const bel_yaml_node *root,
                                  bel_cluster *cluster)
 {

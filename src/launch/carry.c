@@ -1,10 +1,10 @@
-// Two descriptors are watched: standard input and the process. Input is read into one line at a
-// time; after the parcel a line is short, so a longer one is no supervisor's. Output needs nobody:
-// the process has standard output and error of this one.
+// Loop over standard input and the process. Input is read one line at a time. After the parcel a
+// line is short, so a longer one does not come from a supervisor. Output needs no work: the process
+// inherits standard output and error.
 //
-// The first line on standard error says that the way has led here, before the process can say
-// anything; the next one the process's number, by which a supervisor finds it when the master has
-// lost it; the last one the signal that has killed it.
+// The first line on standard error reports that the connection works, before the process can write
+// anything. The next one is the process's number, by which a supervisor finds it when the master
+// has lost it. The last one is the signal that killed it.
 #include "launch/carry.h"
 
 #include <errno.h>
@@ -27,9 +27,9 @@
 enum {
     MOST_PARCEL = 16 << 20, // bytes
     MOST_ITEMS = 65536,     // arguments, or variables
-    PARCEL_SECS = 60,       // until it has come
-    GRACE_SECS = 300,       // to end without a supervisor, by itself
-    LOOK_MS = 1000,         // how often it is looked whether it stands still
+    PARCEL_SECS = 60,       // to receive it
+    GRACE_SECS = 300,       // for the process to exit without a supervisor
+    LOOK_MS = 1000,         // between checks whether the process is stopped
 };
 
 // --- The parcel ----------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ void bel_parcel_write(const bel_parcel *parcel, bel_str *out)
     bel_str_deinit(&task);
 }
 
-// The texts of a list, NULL at the end; they live as long as the document. NULL: it is none.
+// Reads a list of texts, NULL at the end; they live as long as the document. NULL: not such a list.
 static char **read_list(const bel_json_value *root, const char *name)
 {
     const bel_json_value *list = bel_json_member(root, name);
@@ -82,7 +82,7 @@ static void free_list(char **items)
     bel_free(items);
 }
 
-// The task again, with this process as the one without which it does not live.
+// Writes the task again, with this process as its supervisor.
 static bel_status *set_task(const char *text, double *out_silence_secs)
 {
     bel_task *task;
@@ -111,7 +111,7 @@ static char *find_program(const char *program)
     return program[0] == '\0' ? bel_linux_program() : find_file(program);
 }
 
-// Puts the file where the flag has one.
+// Replaces the flag's file.
 static void move_file(char **arguments, const char *flag, const char *place)
 {
     for (size_t i = 1; arguments[i] != NULL; i++) {
@@ -142,7 +142,7 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
                  arguments != NULL && arguments[0] != NULL && environment != NULL && moved != NULL;
     bel_status *status = NULL;
     if (!whole) status = BEL_ERR(BEL_INVALID_ARGUMENT, "standard input: expected a parcel");
-    if (status == NULL) status = bel_dir_create(folder); // hosts may share none
+    if (status == NULL) status = bel_dir_create(folder); // hosts may share no file system
     if (status == NULL && chdir(folder) != 0) status = bel_file_error(errno, "enter", folder);
     for (size_t i = 0; status == NULL && environment[i] != NULL; i++) {
         char *equals = strchr(environment[i], '=');
@@ -169,7 +169,7 @@ static bel_status *start(const char *text, size_t length, bel_linux_process *out
 
 // --- Lines ---------------------------------------------------------------------------------------
 
-// Reads what is there. False: the input is over.
+// Reads the available input. False: end of input.
 static bool read_more(bel_str *line)
 {
     char chunk[65536];
@@ -180,7 +180,8 @@ static bool read_more(bel_str *line)
     return true;
 }
 
-// Takes the first line out, without its newline. NULL: it is not complete. Free with bel_free.
+// Removes and returns the first line without its newline. NULL: no complete line. Free with
+// bel_free.
 static char *take_line(bel_str *text)
 {
     char *newline = text->length > 0 ? memchr(text->text, '\n', text->length) : NULL;
@@ -223,20 +224,20 @@ static void obey(const char *line, const bel_linux_process *process)
 
 // --- The process ---------------------------------------------------------------------------------
 
-// Until the process has ended. Signals to this process are passed on, as a batch system sends them
-// to all processes that it has started.
+// Waits until the process has exited. Forwards this process's signals to it, because a batch system
+// signals all processes that it has started.
 static void watch(bel_linux_process *process, double silence_secs, bel_str *text, int signals,
                   int *out_exit_code)
 {
-    bool heard = true; // by a supervisor
+    bool heard = true; // from a supervisor
     int64_t kill_ns = INT64_MAX, still_ns = 0;
     bel_linux_end end;
     while (!bel_linux_process_wait(process, 0, &end)) {
         struct pollfd waiting[] = {{.fd = heard ? STDIN_FILENO : -1, .events = POLLIN},
                                    {.fd = process->descriptor, .events = POLLIN},
                                    {.fd = signals, .events = POLLIN}};
-        (void)poll(waiting, 3, LOOK_MS); // an interrupted one is called again
-        // As a supervisor does on its own host: whoever would miss it may be no more.
+        (void)poll(waiting, 3, LOOK_MS); // an interrupted call is repeated
+        // As supervisors do on their hosts: the process that would notice may be gone.
         if (bel_linux_process_stands_still(process, 2 * silence_secs, &still_ns))
             bel_linux_process_signal(process, SIGKILL, true);
         for (int number; (number = bel_stop_signals_read(signals)) != 0;)
@@ -257,7 +258,7 @@ static void watch(bel_linux_process *process, double silence_secs, bel_str *text
     }
     *out_exit_code = end.code;
     if (end.signal == 0) return;
-    // An exit code alone does not tell it from a process that has ended with 128 and more.
+    // The exit code is ambiguous: a process may itself exit with 128 or more.
     char *line = bel_strf(
         "{\"level\":\"debug\",\"event\":\"killed\",\"signal\":%d,\"message\":\"\"}\n", end.signal);
     bel_log_line(BEL_LOG_ERROR, line);
@@ -271,11 +272,11 @@ bel_status *bel_carry(int *out_exit_code)
     int signals;
     bel_linux_process process;
     double silence_secs = 0;
-    setenv("BELFRY_LOG_FORMAT", "json", 1); // for a supervisor, also what goes wrong from here on
+    setenv("BELFRY_LOG_FORMAT", "json", 1); // for a supervisor, also for errors from here on
     BEL_TRY(bel_stop_signals_open(&signals));
     bel_status *status = read_parcel(&text, &parcel);
     char host[256] = "";
-    (void)gethostname(host, sizeof host - 1); // "" then
+    (void)gethostname(host, sizeof host - 1); // "" on failure
     bel_log_event(BEL_LOG_DEBUG, "carries", (long long)getpid(), "%s", host);
     if (status == NULL) status = start(parcel, strlen(parcel), &process, &silence_secs);
     if (status == NULL) {

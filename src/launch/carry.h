@@ -1,34 +1,35 @@
-// The far end of a supervisor: on another host this program's verb `carry` starts a process of the
-// job, passes on what it is told, and ends as the process does. Nothing of Belfry runs on a host
-// beforehand: the way there is a command whose standard input, output and error reach this one,
-// such as ssh or srun (reach.h).
+// The verb `carry`: the remote end of a supervisor. On another host it starts a process of the job,
+// forwards signals to it, and exits with its exit code. No Belfry process runs on that host
+// beforehand. The supervisor connects through a command such as ssh or srun whose standard streams
+// are those of `carry` (reach.h).
 //
-// Its standard input is a line of JSON, the parcel, and then lines "signal NUMBER". When it ends,
-// the supervisor or the way to it is gone. Where it is the supervisor, the master ends the job and
-// all of its processes; where it is the way, another process is being started in this one's place,
-// and until that has come the job may go on with this one. So nothing is done at once; a process
-// that has not ended five minutes later is killed. Secrets come with the parcel, so that they are
-// on no command line and in no environment of a shell's.
+// Standard input is one line of JSON, the parcel, followed by lines "signal NUMBER". End of input
+// means that the supervisor or the connection is gone. If the supervisor is gone, the master ends
+// the job with all its processes. If the connection is gone, the supervisor starts a replacement,
+// and until the replacement has arrived the job may still use this process. So `carry` does not act
+// at once; it kills a process that is still running five minutes later. Secrets come in the parcel,
+// so no command line and no shell environment contains them.
 #ifndef BELFRY_LAUNCH_CARRY_H
 #define BELFRY_LAUNCH_CARRY_H
 
 #include "launch/task.h"
 
 typedef struct bel_parcel {
-    const char *program;      // path, "~/" is the home over there; "": that which runs `carry`
-    char *const *arguments;   // the program's name first, NULL at the end
-    char *const *environment; // "NAME=value", set beside what the host has; NULL at the end
-    char *const *moved;       // pairs: a flag's name ("package"), and the file that it names over
-                              // there, "~/" as above; NULL at the end, NULL: none
-    const char *folder;       // in which it runs
-    const bel_task *task;     // whose supervisor becomes the process that runs `carry`
+    const char *program;      // path, "~/": the remote home; "": the program that runs `carry`
+    char *const *arguments;   // starts with the program's name; ends with NULL
+    char *const *environment; // "NAME=value", added to the host's; ends with NULL
+    char *const *moved;       // pairs of a flag's name ("package") and its remote file ("~/" as
+                              // above); ends with NULL; NULL: none
+    const char *folder;       // working directory
+    const bel_task *task;     // its supervisor becomes the process that runs `carry`
 } bel_parcel;
 
 // Appends the parcel with its newline.
 void bel_parcel_write(const bel_parcel *parcel, bel_str *out);
 
-// Runs a process as standard input says, to its end. *out_exit_code is the process's, 128 + the
-// signal's number when it was killed. Errors are those of starting; INVALID_ARGUMENT: no parcel.
+// Reads a parcel from standard input and runs its process to the end. *out_exit_code is the
+// process's exit code, or 128 + the signal number if a signal killed it. Returns only errors of
+// starting; INVALID_ARGUMENT: no parcel.
 bel_status *bel_carry(int *out_exit_code) BEL_MUST_USE;
 
 #endif

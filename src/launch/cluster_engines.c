@@ -1,12 +1,12 @@
-// What engines are told of a job in cluster.yaml: the sections `slurm` and `kubernetes`. Names and
-// words go into batch scripts and manifests, so what could be taken for something else there is
-// refused here, with its place in the file.
+// Engine sections of cluster.yaml: `slurm` and `kubernetes`. Their names and words go into batch
+// scripts and manifests. So a value that could have another meaning there is refused here, with its
+// position in the file.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "launch/cluster_reader.h"
 
-// One word of sbatch's each, as #SBATCH lines take them.
+// One sbatch argument each, as in #SBATCH lines.
 static bel_status *read_options(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     bel_cluster_slurm *slurm = place;
@@ -34,7 +34,7 @@ static const bel_cluster_key slurm_keys[] = {
     {.name = "minutes",
      .kind = BEL_CLUSTER_WHOLE,
      .offset = offsetof(bel_cluster_slurm, minutes),
-     .low = 2, // one of them is for saving
+     .low = 2, // one minute is for saving
      .high = BEL_CLUSTER_MOST_SECONDS / 60},
     {.name = "gpus", .kind = BEL_CLUSTER_SWITCH, .offset = offsetof(bel_cluster_slurm, gpus)},
     {.name = "options", .kind = BEL_CLUSTER_OTHER, .read = read_options},
@@ -55,7 +55,7 @@ bel_status *bel_cluster_read_slurm(const bel_yaml *yaml, const bel_yaml_node *no
                           "expected a partition and an account without spaces and quotes");
 }
 
-// jobset, or tfjob.
+// Reads jobset or tfjob.
 static bel_status *read_kind(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     const char *text = "";
@@ -92,7 +92,7 @@ static const bel_cluster_key kubernetes_keys[] = {
      .offset = offsetof(bel_cluster_kubernetes, service_account)},
 };
 
-// RFC 1123, as Kubernetes has it: labels of small letters, digits and -, neither - at an end.
+// RFC 1123 labels, as in Kubernetes: lowercase letters, digits and dashes, no dash at either end.
 bool bel_is_dns_label(const char *text, size_t length)
 {
     enum { LONGEST = 63 };
@@ -101,7 +101,7 @@ bool bel_is_dns_label(const char *text, size_t length)
     return good && strspn(text, letters) >= length;
 }
 
-// Labels with dots between them.
+// Labels separated by dots.
 static bool is_dns_name(const char *text)
 {
     enum { LONGEST = 253 };
@@ -114,7 +114,7 @@ static bool is_dns_name(const char *text)
     }
 }
 
-// A path from the root with plain names; not the root itself, which images fill.
+// An absolute path of plain names; not the root itself, as images fill it.
 static bool is_mount(const char *path)
 {
     static const char letters[] =
@@ -125,7 +125,7 @@ static bool is_mount(const char *path)
            strstr(path, "/.") == NULL;
 }
 
-// REGISTRY/NAME:TAG; what it means the nodes know.
+// REGISTRY/NAME:TAG; the nodes interpret it.
 static bool is_image(const char *text)
 {
     static const char letters[] =

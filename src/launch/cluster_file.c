@@ -1,12 +1,11 @@
 // Belfry's own keys of cluster.yaml, and the choice between the two families. Each mapping has a
-// table of its keys; what no table can say (one key against another) is checked when all is
-// read, with the place in the file that a person would have to change. In role_keys `devices`
-// stands behind `machine`, whose value it replaces, and is the last row, since only workers have
-// it.
+// table of its keys. Rules between keys are checked after everything is read, with the position
+// that a person would have to change. In role_keys `devices` comes after `machine`, whose value it
+// replaces. It is the last row, since only workers have it.
 //
-// Machines are checked once under `machines` and read again by each role that names one, so a
-// mistake in a machine that no role uses is reported too. Arrays are counted as they are filled: a
-// cluster that was read in part can be destroyed.
+// Machines are checked once under `machines` and read again by each role that names one. So a
+// mistake in an unused machine is also reported. Arrays are counted while they are filled, so a
+// partially read cluster can be destroyed.
 #include "launch/cluster_file.h"
 
 #include <string.h>
@@ -43,7 +42,7 @@ static bel_status *read_machine(const bel_yaml *yaml, const bel_yaml_node *node,
                                     sizeof machine_keys / sizeof machine_keys[0], machine);
 }
 
-// All are checked here; the roles read those that they name.
+// Checks all machines; the roles read those that they name.
 static bel_status *check_machines(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     (void)place;
@@ -57,7 +56,7 @@ static bel_status *check_machines(const bel_yaml *yaml, const bel_yaml_node *nod
     return NULL;
 }
 
-// The error of a name that `machines` does not have; names the nearest.
+// Error for a name that is not in `machines`; names the nearest.
 static bel_status *no_machine(const bel_yaml *yaml, const bel_yaml_node *node,
                               const bel_yaml_node *machines)
 {
@@ -91,8 +90,8 @@ static bel_status *find_machine(const bel_yaml *yaml, const bel_yaml_node *node,
 
 // --- Roles ---------------------------------------------------------------------------------------
 
-// Letters, digits and what addresses and user@host need. No leading dash: a host may one day be an
-// argument of a command.
+// Adds a host: letters, digits and the characters of addresses and user@host. No leading dash,
+// because a host may one day be an argument of a command.
 static bel_status *add_host(const bel_yaml *yaml, const bel_yaml_node *node, bel_cluster_role *role)
 {
     static const char letters[] =
@@ -130,7 +129,7 @@ static bel_status *read_host(const bel_yaml *yaml, const bel_yaml_node *node, vo
     return add_host(yaml, node, role);
 }
 
-enum { SHARED_ROWS = 3 }; // of parameter servers and evaluators, which have no towers
+enum { SHARED_ROWS = 3 }; // parameter servers and evaluators have no towers
 
 static const bel_cluster_key role_keys[] = {
     {.name = "count",
@@ -142,7 +141,7 @@ static const bel_cluster_key role_keys[] = {
      .offset = offsetof(bel_cluster_role, machine),
      .read = find_machine},
     {.name = "hosts", .kind = BEL_CLUSTER_OTHER, .read = read_hosts},
-    {.name = "devices", // in place of the machine's
+    {.name = "devices", // instead of the machine's
      .kind = BEL_CLUSTER_WHOLE,
      .offset = offsetof(bel_cluster_role, machine.devices),
      .low = 1,
@@ -160,7 +159,7 @@ static bel_status *read_role(const bel_yaml *yaml, const bel_yaml_node *node, vo
     return bel_cluster_read_mapping(yaml, node, role_keys, SHARED_ROWS, place);
 }
 
-// Of the whole cluster, here and below.
+// `place` is the whole cluster, here and below.
 static const bel_cluster_key master_keys[] = {
     {.name = "machine",
      .kind = BEL_CLUSTER_OTHER,
@@ -181,7 +180,7 @@ static bel_status *read_master(const bel_yaml *yaml, const bel_yaml_node *node, 
 
 // --- The rest ------------------------------------------------------------------------------------
 
-// What a shell takes for a variable's name.
+// True for a shell variable's name.
 static bool is_variable(const char *name)
 {
     static const char letters[] = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -196,7 +195,7 @@ static void add_variable(bel_cluster *cluster, char *item)
     cluster->environment[cluster->environment_count++] = item;
 }
 
-// What launchers set themselves cannot be set by a file.
+// A file cannot set the variables that launchers set.
 static bel_status *read_environment(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     bel_cluster *cluster = place;
@@ -219,8 +218,8 @@ static bel_status *read_environment(const bel_yaml *yaml, const bel_yaml_node *n
     return NULL;
 }
 
-// How processes hear that their machine is to go (driver/notice.h), which they are told as the rest
-// of their environment.
+// How processes learn that their machine will shut down (driver/notice.h). They get it in their
+// environment.
 typedef struct notice {
     char *file, *command;
 } notice;
@@ -251,7 +250,7 @@ static bool is_host(const bel_cluster *cluster, const char *name)
     return false;
 }
 
-// By host, behind the roles: a host that has no process is a mistake.
+// Reads data folders by host, after the roles: a host without a process is a mistake.
 static bel_status *read_data(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     bel_cluster *cluster = place;
@@ -315,7 +314,7 @@ static const bel_cluster_key tls_keys[] = {
     {.name = "key", .kind = BEL_CLUSTER_TEXT, .offset = offsetof(bel_cluster, tls_key)},
 };
 
-// All three files or none: one alone secures nothing.
+// All three files or no file: one without the others secures nothing.
 static bel_status *read_tls(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     size_t count = sizeof tls_keys / sizeof tls_keys[0];
@@ -374,7 +373,7 @@ enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
 
 // --- Rules between keys --------------------------------------------------------------------------
 
-// The first rule that is broken: the section and key where it shows, and in words. False: none.
+// The first broken rule: its section, its key and its message. False: no broken rule.
 typedef struct broken_rule {
     const char *section, *key;
     char words[160];
@@ -405,7 +404,7 @@ static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
         *rule = (broken_rule){.section = "workers", .key = "count"};
         if (workers == 0) {
             bel_snprintf(rule->words, size,
-                         "there are no workers, and the master does not train: nobody would");
+                         "there are no workers, and the master does not train: no process would");
         } else {
             bel_snprintf(rule->words, size,
                          "with the master that trains these are more than %d workers",
@@ -420,7 +419,7 @@ static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
     return true;
 }
 
-// The broken rule, at the key where it would have to be changed, or as near to it as the file goes.
+// Error for the first broken rule, at the key to change, or as near to it as the file goes.
 static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
                              const bel_cluster *cluster)
 {
@@ -450,7 +449,7 @@ bel_status *bel_cluster_change(bel_cluster *cluster, const bel_cluster_changes *
 
 // --- Families ------------------------------------------------------------------------------------
 
-// A file of unknown keys only may be meant for either family.
+// Error for a file of unknown keys only, which may be meant for either family.
 static bel_status *no_family(const bel_yaml *yaml, const bel_yaml_node *root)
 {
     if (root->count == 0) return bel_yaml_error(yaml, root, "the file is empty");
@@ -466,7 +465,7 @@ static bel_status *no_family(const bel_yaml *yaml, const bel_yaml_node *root)
     return status;
 }
 
-// Finds out which family the file is of, and reads it; on an error the cluster may be half filled.
+// Determines the file's family and reads it. On an error the cluster may be half filled.
 static bel_status *read_document(const bel_yaml *yaml, bel_cluster *cluster)
 {
     const bel_yaml_node *root = bel_yaml_root(yaml);
@@ -509,7 +508,7 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
     return cluster;
 }
 
-// Takes the document. A file that says little has one worker and one parameter server.
+// Takes ownership of the document. A nearly empty file has one worker and one parameter server.
 static bel_status *finish(bel_yaml *yaml, bel_cluster **out_cluster)
 {
     bel_cluster *cluster = bel_cluster_create(1, 1, 0);

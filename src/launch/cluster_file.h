@@ -1,9 +1,10 @@
-// cluster.yaml: which processes a job has, on which machines. docs/cluster-yaml.md is the manual.
+// cluster.yaml: the processes of a job and their machines. docs/cluster-yaml.md is the manual.
 //
-// Two families of keys, never mixed in one file. AI Platform's (scaleTier, masterType, workerType,
-// parameterServerType, evaluatorType, workerCount, parameterServerCount, evaluatorCount …), flat or
-// under `trainingInput:`, with their rules: a scale tier is required, counts need CUSTOM, a count
-// above 0 needs its type and the other way round, and the master trains. And Belfry's own:
+// A file has keys of one of two families, never of both. AI Platform's keys are scaleTier,
+// masterType, workerType, parameterServerType, evaluatorType, workerCount, parameterServerCount,
+// evaluatorCount …, flat or under `trainingInput:`. Their rules apply: a scale tier is required,
+// counts need CUSTOM, a count above 0 needs its type and vice versa, and the master trains.
+// Belfry's keys:
 //
 //   machines:            # named kinds of machine
 //     box: {cores: 16, memory: 64 GiB, devices: 2}
@@ -16,8 +17,8 @@
 //            min_workers: 2}
 //   security: {secret_file: FILE, tls: {ca: FILE, certificate: FILE, key: FILE}}
 //   slurm: {partition: P, account: A, minutes: 60, gpus: true, options: [--qos=high]}
-//   data: {a: /ssd, b: /mnt/data}  # where relative names of data lie, by host
-//   notice: {file: FILE, command: COMMAND}  # that a machine is to go
+//   data: {a: /ssd, b: /mnt/data}  # folder of relative data names, by host
+//   notice: {file: FILE, command: COMMAND}  # reports that a machine will shut down
 //   kubernetes: {image: I, namespace: N, kind: jobset, volume_claim: C, mount: /models,
 //                user: 10001, gpus: true, secret: S, service_account: A}
 #ifndef BELFRY_LAUNCH_CLUSTER_FILE_H
@@ -30,109 +31,113 @@
 #include "belfry/status.h"
 #include "launch/task.h"
 
-// A kind of machine. Zero: not said, the machine decides.
+// A kind of machine. Zero: unset, the machine decides.
 typedef struct bel_cluster_machine {
     char *name; // "" when the role names none
     int cores;
     int64_t memory_bytes;
-    int devices;          // towers of a worker; on CPU machines a tower is a share of the cores
-    bool devices_by_type; // of AI Platform's types: machines that are not here, so that more towers
-                          // than devices share the cores
+    int devices;          // towers of a worker; on CPU machines each is a share of the cores
+    bool devices_by_type; // true for AI Platform's types: their machines are not here, so more
+                          // towers than devices share the cores
 } bel_cluster_machine;
 
 typedef struct bel_cluster_role {
     int count;
     bel_cluster_machine machine;
-    char **hosts; // processes are assigned to them in turn; none: the local host
+    char **hosts; // processes are assigned to them in turn; empty: the local host
     size_t host_count;
 } bel_cluster_role;
 
-// Where relative names of data lie on a host.
+// The folder for relative data names on one host.
 typedef struct bel_cluster_data {
     char *host, *folder;
 } bel_cluster_data;
 
-// What Slurm is told of a job.
+// Slurm settings of a job.
 typedef struct bel_cluster_slurm {
-    char *partition, *account; // NULL: its default
+    char *partition, *account; // NULL: Slurm's default
     int minutes;               // the time limit; 0: the partition's
-    bool gpus;                 // devices of machines are GPUs, which Slurm gives out
-    char **options;            // more words for sbatch
+    bool gpus;                 // the machines' devices are GPUs that Slurm allocates
+    char **options;            // more arguments for sbatch
     size_t option_count;
 } bel_cluster_slurm;
 
-// What Kubernetes is told of a job. Names are as Kubernetes has them.
+// Kubernetes settings of a job. Names have Kubernetes' syntax.
 typedef struct bel_cluster_kubernetes {
-    char *image;                // NULL: not said, as is each of the other texts
-    char *name_space;           // "default" unless said
-    bool tfjob;                 // a TFJob in place of a JobSet
-    char *volume_claim, *mount; // the volume with the model's folder, and where pods see it
-    int user;                   // of the processes, and their group
-    bool gpus;                  // devices of machines are GPUs, which nodes give out
-    char *secret;               // that there is already; NULL: one is made for the job
+    char *image;                // NULL: unset, as for the other texts
+    char *name_space;           // "default" if unset
+    bool tfjob;                 // a TFJob instead of a JobSet
+    char *volume_claim, *mount; // the volume with the model folder, and its path in the pods
+    int user;                   // user and group ID of the processes
+    bool gpus;                  // the machines' devices are GPUs that nodes allocate
+    char *secret;               // an existing secret; NULL: the job creates one
     char *service_account;
 } bel_cluster_kubernetes;
 
 typedef struct bel_cluster {
     char *source;                           // file name, for messages; "flags" without a file
     bel_cluster_role roles[BEL_ROLE_COUNT]; // the master's count is 1
-    bool master_trains;                     // counts as a worker of its own, beside `workers`
+    bool master_trains;                     // as one more worker, besides `workers`
     bool from_ai_platform;
-    const char *scale_tier; // of AI Platform's keys, static; NULL: there is none
+    const char *scale_tier; // AI Platform's value, static; NULL: absent
     char **environment;     // "NAME=value"
     size_t environment_count, environment_capacity;
     bel_cluster_data *data;
     size_t data_count;
     double join_timeout_secs, silence_timeout_secs;
-    double stall_timeout_secs; // 0: not said, the program's settings do
-    int restarts;              // of each process; 0: a process that dies ends the job
-    int min_workers;           // so many are enough to go on, the training master included; 0: all
-    char *secret_file;         // NULL: a secret is made up for the job
-    char *tls_ca, *tls_certificate, *tls_key; // PEM files, NULL without TLS
+    double stall_timeout_secs; // 0: unset, the program's settings decide
+    int restarts;              // per process; 0: the death of a process ends the job
+    int min_workers;           // minimum to continue with, the training master included; 0: all
+    char *secret_file;         // NULL: the job gets a random secret
+    char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL: no TLS
     bel_cluster_slurm slurm;
     bel_cluster_kubernetes kubernetes;
 } bel_cluster;
 
 enum {
-    BEL_CLUSTER_MOST = 1024,            // processes of a role; workers with the training master
-    BEL_CLUSTER_MOST_DEVICES = 256,     // of a machine, and towers of a worker
-    BEL_CLUSTER_MOST_SECONDS = 1000000, // of a limit: 11 days
+    BEL_CLUSTER_MOST = 1024,            // processes of a role; for workers with the training master
+    BEL_CLUSTER_MOST_DEVICES = 256,     // devices of a machine, and towers of a worker
+    BEL_CLUSTER_MOST_SECONDS = 1000000, // longest limit: 11 days
     BEL_CLUSTER_MOST_RESTARTS = 1000000,
 };
 
-// A cluster of one master with these counts and everything else at its default.
+// Creates a cluster of one master with these counts and default settings.
 bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_count);
 
-// Reads a file. INVALID_ARGUMENT with file:line:column: not YAML, an unknown key (names the
-// nearest), a value of the wrong kind or out of range, keys of both families, clashing values, an
-// undefined machine, more hosts than processes, impossible counts (a count of workers of 0 while
-// the master does not train, more than BEL_CLUSTER_MOST workers when it does).
+// Reads a file. INVALID_ARGUMENT, with file:line:column:
+// - not YAML, keys of both families, or an unknown key (names the nearest).
+// - a value of the wrong kind or out of range, or clashing values.
+// - an undefined machine, or more hosts than processes.
+// - impossible counts: 0 workers and a master that does not train, or more than BEL_CLUSTER_MOST
+//   workers with a master that trains.
 bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MUST_USE;
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
                               bel_cluster **out_cluster) BEL_MUST_USE;
 
-// An AI Platform's file that says no scaleTier, with this one in front of its keys. *out_text: NULL
-// where it says one, or is of the other family; free with bel_free. INVALID_ARGUMENT: not YAML.
+// Returns the text of an AI Platform file without scaleTier, with this tier added before its keys.
+// *out_text is NULL if the file has a scaleTier or is of the other family; free with bel_free.
+// INVALID_ARGUMENT: not YAML.
 bel_status *bel_ai_platform_add_tier(const char *text, size_t length, const char *source,
                                      const char *tier, char **out_text) BEL_MUST_USE;
 
-// Numbers that win over a file's; -1: that is left as it is.
+// Numbers that override a file's; -1: unchanged.
 typedef struct bel_cluster_changes {
     int worker_count, ps_count, evaluator_count, restarts, min_workers;
 } bel_cluster_changes;
 
 #define BEL_NO_CLUSTER_CHANGES ((bel_cluster_changes){-1, -1, -1, -1, -1})
 
-// INVALID_ARGUMENT: a rule between counts that holds no more.
+// INVALID_ARGUMENT: a rule between counts no longer holds.
 bel_status *bel_cluster_change(bel_cluster *cluster,
                                const bel_cluster_changes *changes) BEL_MUST_USE;
 
-// The folder of data of a host; NULL: none is said.
+// Returns a host's data folder; NULL: unset.
 const char *bel_cluster_data_folder(const bel_cluster *cluster, const char *host);
 
 void bel_cluster_destroy(bel_cluster *cluster);
 
-// Small letters, digits and -, neither - at an end, 63 at most: a name in Kubernetes.
+// True for a name in Kubernetes: 1 to 63 lowercase letters, digits and dashes; no dash at either
+// end.
 bool bel_is_dns_label(const char *text, size_t length);
 
 #endif

@@ -1,7 +1,7 @@
-// Values and mappings of cluster.yaml. Every refusal says where, what was expected and what
-// came. All names of a mapping are checked before the first value is read, so an unknown key is
-// reported before any mistake in a value. Numbers go through base/number.h, which knows no
-// locale; whole numbers may stand in quotes, as AI Platform writes them.
+// Values and mappings of cluster.yaml. Every error has the position, the expected value and the
+// actual one. All names of a mapping are checked before the first value is read, so an unknown key
+// is reported before any mistake in a value. Numbers go through base/number.h, which ignores the
+// locale. Integers may be quoted, as AI Platform writes them.
 #include "launch/cluster_reader.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static bel_status *read_text(const bel_yaml *yaml, const bel_yaml_node *node, ch
     return NULL;
 }
 
-// A number, in quotes or not: the document's scalars are texts.
+// Reads an integer, quoted or not: the document's scalars are texts.
 static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, int low, int high,
                               int *place)
 {
@@ -60,7 +60,7 @@ static bel_status *read_whole(const bel_yaml *yaml, const bel_yaml_node *node, i
                 value <= high;
     if (!good) {
         char what[64];
-        bel_snprintf(what, sizeof what, "a whole number from %d to %d", low, high);
+        bel_snprintf(what, sizeof what, "an integer from %d to %d", low, high);
         return bel_cluster_expected(yaml, node, what);
     }
     *place = (int)value;
@@ -92,7 +92,7 @@ static bel_status *read_switch(const bel_yaml *yaml, const bel_yaml_node *node, 
     return NULL;
 }
 
-// A number, then spaces or none, then a unit of the table.
+// Reads a number, optional spaces and a unit of the table.
 static bel_status *read_bytes(const bel_yaml *yaml, const bel_yaml_node *node, int64_t *place)
 {
     static const struct {
@@ -140,7 +140,7 @@ const bel_yaml_node *bel_cluster_place(const bel_yaml_node *mapping, const char 
     return value != NULL ? value : otherwise;
 }
 
-// Every key of the mapping is in the table.
+// Checks that every key of the mapping is in the table.
 static bel_status *check_names(const bel_yaml *yaml, const bel_yaml_node *mapping,
                                const bel_cluster_key *keys, size_t key_count)
 {

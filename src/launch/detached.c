@@ -1,8 +1,7 @@
-// The supervisor reads the record and the cluster file itself; it is given only the job's name. It
-// has started when it has written a status of its own, which is waited for as long as the engine
-// may need; if it fails
-// before that, the last line of its log is the reason. Cancelling is a signal, sent only where boot
-// id and start time show that the pid is still that process.
+// The supervisor gets only the job's name, and reads the record and the cluster file itself. It has
+// started once it has written the job's status; the wait for that is as long as the engine may
+// need. If it fails earlier, the last line of its log is the reason. Cancelling is a signal, sent
+// only if boot ID and start time show that the pid is still that process.
 #include "launch/detached.h"
 
 #include <errno.h>
@@ -20,14 +19,14 @@
 
 enum { END_MS = 30000, LOOK_MS = 20 };
 
-// The last line that the supervisor has written, which says why it did not start.
+// Returns the last line of the supervisor's log, which has the reason of a failed start.
 static char *last_line(const char *path)
 {
     char *text;
     size_t size;
     bel_status *status = bel_file_read(path, &text, &size);
     if (status != NULL) {
-        bel_status_ignore(status); // then there is nothing to tell
+        bel_status_ignore(status); // no reason to report then
         return bel_strf("see %s", path);
     }
     while (size > 0 && text[size - 1] == '\n')
@@ -41,7 +40,7 @@ static char *last_line(const char *path)
     return copy;
 }
 
-// Waits until the supervisor has written its own status.
+// Waits until the supervisor has written the job's status.
 static bel_status *wait_for_start(const bel_job_record *record, bel_linux_process *process,
                                   const char *log_path, int most_secs)
 {
@@ -77,8 +76,8 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
     }
 }
 
-// Spawns the supervisor with its output in the log, in a session of its own, so that it outlives
-// the terminal.
+// Spawns the supervisor with its output in the log, in a separate session, so that it outlives the
+// terminal.
 static bel_status *start(const bel_job_record *record, const char *log_path, int most_secs)
 {
     static char program_name[] = "belfry", verb[] = "supervise";
@@ -121,7 +120,7 @@ bel_status *bel_detached_submit(bel_job_record *record, int most_secs)
 
 // --- Cancelling ---------------------------------------------------------------------------------
 
-// SIGTERM to the supervisor, which lets the job save and end.
+// Sends SIGTERM to the supervisor, which lets the job save and end.
 bel_status *bel_detached_cancel(const bel_job_record *record)
 {
     if (record->elsewhere) {

@@ -1,6 +1,5 @@
-// The table of engines. The commands find an engine by the name in the job's record or by its
-// index, and know no engine by themselves: a further one is a file of its own, a line in
-// engines.h and a row here.
+// Table of engines. The commands find an engine by the name in the job's record or by its index,
+// and name no engine themselves. A new engine is one file, a line in engines.h and a row here.
 #include "launch/engine.h"
 
 #include <string.h>
@@ -33,18 +32,17 @@ void bel_engine_place(const bel_engine *engine, bel_plan *plan)
 void bel_engine_look(bel_job_record *record)
 {
     const bel_engine *engine = bel_engine_find(record->engine);
-    // A job that was stopped may be one that the engine starts again.
+    // The engine may restart a stopped job.
     bool open = !bel_job_state_is_final(record->state) || record->state == BEL_JOB_LOST ||
                 record->state == BEL_JOB_CANCELLED;
     bool asked = engine != NULL && engine->look != NULL && record->engine_id[0] != '\0' && open;
     bel_status *status = asked ? engine->look(record) : NULL;
-    if (status != NULL &&
-        !bel_job_state_is_final(record->state)) { // the record is good all the same
+    if (status != NULL && !bel_job_state_is_final(record->state)) {
         bel_free(record->message);
         record->message =
             bel_strf("engine %s cannot be asked: %s", record->engine, bel_status_message(status));
     }
-    bel_status_ignore(status); // told there, or of no interest any more
+    bel_status_ignore(status); // in the message, or no longer of interest
 }
 
 bel_status *bel_engine_read_job(const char *name, bel_job_record **out_record)

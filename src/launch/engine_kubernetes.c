@@ -1,11 +1,11 @@
-// Engine "kubernetes": a JobSet, or a TFJob, that kubectl hands in (or the program that
-// BELFRY_KUBECTL names). Kubernetes starts the processes and starts them again; nobody supervises
-// them from here, so a job's state is what the object's conditions say when somebody looks. What is
-// final, or that the object is gone, is written into the record, so that it stays; QUEUED and
-// RUNNING never are, as a record that says RUNNING is judged by its supervisor's pid.
+// Engine "kubernetes": a JobSet, or a TFJob, submitted by kubectl (or the program in
+// BELFRY_KUBECTL). Kubernetes starts and restarts the processes. Belfry has no supervisor for them,
+// so a job's state comes from the object's conditions at each look. A final state, or a missing
+// object, is stored in the record. QUEUED and RUNNING never are, because a RUNNING record is judged
+// by its supervisor's pid.
 //
-// Cancelling suspends: pods get SIGTERM, save and end. The manifest goes to kubectl's standard
-// input, as it holds the job's secret.
+// Cancelling suspends the object: pods get SIGTERM, save and exit. The manifest goes to kubectl's
+// standard input, as it has the job's secret.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,13 +25,13 @@
 
 enum {
     ASK_SECS = 60,
-    DELETE_SECS = 240,    // pods that end have two minutes
-    CANCELLED_CODE = 143, // as a job that SIGTERM has ended
+    DELETE_SECS = 240,    // exiting pods have two minutes
+    CANCELLED_CODE = 143, // as after a job that SIGTERM ended
 };
 
 // --- Asking kubectl ------------------------------------------------------------------------------
 
-// The words behind the program's name, NULL at the end.
+// Runs kubectl. `words` follow the program's name and end with NULL.
 static bel_status *ask(const char *const *words, const char *input, int most_secs, char **out_text)
 {
     enum { MOST_WORDS = 15 };
@@ -48,9 +48,9 @@ static bel_status *ask(const char *const *words, const char *input, int most_sec
     return status;
 }
 
-// An object, as the record's engine_id has it: NAMESPACE/KIND/NAME.
+// An object from the record's engine_id: NAMESPACE/KIND/NAME.
 typedef struct target {
-    char *copy; // of the whole text; the parts are in it
+    char *copy; // copy of the whole text; the parts point into it
     const char *name_space, *kind, *name;
 } target;
 
@@ -74,12 +74,12 @@ static void target_deinit(target *t)
     bel_free(t->copy);
 }
 
-// --- What an object says -------------------------------------------------------------------------
+// --- State of an object --------------------------------------------------------------------------
 
 typedef struct view {
     bool there, ours, suspended;
     bel_job_state state;
-    char *message; // "" or a sentence of Kubernetes'
+    char *message; // "" or a sentence from Kubernetes
 } view;
 
 static void view_deinit(view *v)
@@ -87,7 +87,7 @@ static void view_deinit(view *v)
     bel_free(v->message);
 }
 
-// The condition of that type, if it holds.
+// Finds the condition of that type, if it holds.
 static const bel_json_value *find_condition(const bel_json_value *status, const char *type)
 {
     const bel_json_value *conditions = bel_json_member(status, "conditions");
@@ -101,7 +101,7 @@ static const bel_json_value *find_condition(const bel_json_value *status, const 
     return NULL;
 }
 
-// Of a JobSet nothing says that it runs: its master does once it listens.
+// A JobSet has no condition for "running"; its master is ready once it listens.
 static bool master_is_ready(const bel_json_value *status)
 {
     const bel_json_value *jobs = bel_json_member(status, "replicatedJobsStatus");
@@ -115,7 +115,7 @@ static bool master_is_ready(const bel_json_value *status)
     return false;
 }
 
-// `true` in JSON, which is neither text nor number.
+// True for JSON `true`, which is neither text nor number.
 static bool is_true(const bel_json_value *value)
 {
     bel_str text = {0};
@@ -196,8 +196,8 @@ static bel_status *write_text(const bel_job_record *record, const bel_plan *plan
     return status;
 }
 
-// An object of an earlier run that is over goes, with its pods, as most of it could not be changed.
-// One that runs, or is somebody else's, keeps the name.
+// Deletes the finished object of an earlier run with its pods, because most of an object cannot be
+// changed. An object that runs, or belongs to someone else, keeps the name.
 static bel_status *make_room(const target *t)
 {
     view v;
@@ -272,9 +272,9 @@ static bel_status *look(bel_job_record *record)
     bel_status *status = ask_view(&t, &v);
     target_deinit(&t);
     if (status != NULL) return status;
-    record->elsewhere = false; // it is where everybody can look
+    record->elsewhere = false; // every host can look at it
     bool over = bel_job_state_is_final(v.state);
-    bool stays = before == BEL_JOB_CANCELLED && (over || v.suspended); // until it goes on there
+    bool stays = before == BEL_JOB_CANCELLED && (over || v.suspended); // until it continues there
     if (stays) {
         view_deinit(&v);
         return NULL;
@@ -283,7 +283,7 @@ static bel_status *look(bel_job_record *record)
         record->state = v.state;
         bel_free(record->message);
         record->message = bel_xstrdup(v.message);
-    } else if (v.state != before) { // else it is known to be lost
+    } else if (v.state != before) { // otherwise it is known to be lost
         set_end(record, v.state, v.message);
         status = bel_registry_update(record);
     }
@@ -326,15 +326,15 @@ static bel_status *cancel(const bel_job_record *record)
 
 // --- Logs ----------------------------------------------------------------------------------------
 
-// What a pod has written so far.
+// Output of a pod so far.
 typedef struct pod_log {
-    const char *pod; // in kubectl's text; not terminated
+    const char *pod; // into kubectl's text; not terminated
     size_t pod_length;
     bel_str text;
 } pod_log;
 
-// ROLE-0-INDEX-SUFFIX of a JobSet's pod, or ROLE-INDEX of a TFJob's, behind the job's name. False:
-// it is no pod of the job.
+// Parses a pod's name after the job's name: ROLE-0-INDEX-SUFFIX (JobSet) or ROLE-INDEX (TFJob).
+// False: not a pod of the job.
 static bool read_pod(const char *pod, size_t length, const char *job, bool trains,
                      bel_role *out_role, int *out_index)
 {
@@ -376,8 +376,8 @@ static bel_status *append(const char *path, const char *text, size_t length)
     return status;
 }
 
-// The log of a pod goes on in the file with which it begins; that of another pod, by which it was
-// replaced, has the next number.
+// Appends to the file that begins with the same log; the log of a replacement pod goes into the
+// file with the next number.
 static bel_status *keep_log(const char *folder, bel_role role, int index, const bel_str *text)
 {
     bel_status *status = NULL;
@@ -396,8 +396,8 @@ static bel_status *keep_log(const char *folder, bel_role role, int index, const 
     return status;
 }
 
-// "[pod/NAME/CONTAINER] line" of each line, in the order of pods. Returns how many there are; free
-// the array with bel_free, and deinit each text.
+// Splits lines "[pod/NAME/CONTAINER] line" by pod. Returns the number of pods; free the array with
+// bel_free, and deinit each text.
 static size_t split_logs(const char *text, pod_log **out_pods)
 {
     static const char prefix[] = "[pod/";
@@ -416,7 +416,7 @@ static size_t split_logs(const char *text, pod_log **out_pods)
             pods = bel_xgrow(pods, &capacity, count + 1, sizeof *pods);
             pods[count++] = (pod_log){.pod = text + skip, .pod_length = pod_length};
         }
-        bool whole = text[length] == '\n'; // the newest line may still be written
+        bool whole = text[length] == '\n'; // the newest line may still be in progress
         if (good && whole) {
             const char *line = bracket + (bracket[1] == ' ' ? 2 : 1);
             bel_str_append(&pods[k].text, line, (size_t)(text + length + 1 - line));

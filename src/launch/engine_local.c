@@ -1,11 +1,11 @@
-// Engine "local": all processes on this host, below a supervisor of their own (detached.h). It
-// needs no way to other hosts, so a cluster file that names one is refused rather than read as this
-// host: a job that was described for many machines would not fit on one.
+// Engine "local": all processes on this host, under a detached supervisor (detached.h). A cluster
+// file that names another host is refused, rather than run here, because a job for many machines
+// would not fit on one.
 #include "base/linux_host.h"
 #include "launch/detached.h"
 #include "launch/engines.h"
 
-// Every host that is named must be this one.
+// Every named host must be this one.
 static bel_status *check(const bel_cluster *cluster)
 {
     for (int r = 0; r < BEL_ROLE_COUNT; r++) {
@@ -21,7 +21,7 @@ static bel_status *check(const bel_cluster *cluster)
     return NULL;
 }
 
-// The plan says it all.
+// The plan is the whole output.
 static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
     (void)plan;
@@ -32,7 +32,7 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
 static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
-    (void)plan; // the supervisor makes it itself
+    (void)plan; // the supervisor creates it
     return bel_detached_submit(record, START_SECS);
 }
 

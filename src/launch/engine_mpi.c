@@ -1,10 +1,10 @@
-// Engine "mpi": as ssh (engine_ssh.c), but the way to a host is that of mpirun, by whatever it
-// starts its daemons (tried: ssh). Each process is an mpirun of one rank, so that one of them can
-// die and be started again while the rest goes on, which a rank of a larger one cannot. No message
-// of MPI's is sent; what is needed is Open MPI's launcher, which passes on standard input.
+// Engine "mpi": like ssh (engine_ssh.c), but mpirun reaches the hosts, with any of its methods of
+// starting daemons (tested: ssh). Each process is an mpirun of one rank, so that one can die and be
+// restarted while the others continue; in a larger mpirun that is impossible. No MPI message is
+// sent. The engine needs Open MPI's launcher, which forwards standard input.
 //
-// Nothing is copied: as MPI's users expect, belfry and the program of the job are on every host
-// under the same path.
+// Nothing is copied: as usual with MPI, belfry and the job's program have the same path on every
+// host.
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,16 +22,16 @@ typedef struct mpi_reach {
     char *belfry, *peer;
 } mpi_reach;
 
-// BELFRY_MPIRUN is another program that takes the words of Open MPI's.
+// BELFRY_MPIRUN replaces the program; it must accept Open MPI's arguments.
 static const char *mpirun_program(void)
 {
     const char *program = getenv("BELFRY_MPIRUN");
     return program != NULL && program[0] != '\0' ? program : "mpirun";
 }
 
-// An attempt to reach a host is short, so that a way that heals is found soon; some are long enough
-// for a slow host. These are words of ssh's, which mpirun starts its daemons with unless the user
-// has said otherwise.
+// Most attempts to reach a host are short, so that a recovered connection is found soon; some are
+// long enough for a slow host. These are ssh's options; mpirun starts its daemons by ssh unless the
+// user configured another method.
 static void add_patience(bel_reach_words *words, bool quick)
 {
     const char *own = getenv("OMPI_MCA_plm_rsh_args");
@@ -43,8 +43,8 @@ static void add_patience(bel_reach_words *words, bool quick)
                                          quick ? 1 : 10));
 }
 
-// --quiet: a rank that ends with a code is no news to the supervisor, and mpirun would say it in
-// twelve lines. A connection whose other side is gone is noticed after 15 s, as with ssh.
+// --quiet: the supervisor handles a rank's exit code, and mpirun would print twelve lines about it.
+// A dead connection is detected after 15 s, as with ssh.
 static char **words_of(const bel_reach *reach, const bel_task *task)
 {
     static const char *const settings[][2] = {{"oob_tcp_keepalive_time", "5"},
@@ -113,7 +113,7 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
 static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
-    (void)plan; // the supervisor makes it itself
+    (void)plan; // the supervisor creates it
     return bel_detached_submit(record, START_SECS);
 }
 

@@ -1,14 +1,14 @@
-// Engine "slurm": one job of Slurm's. Its batch script is `belfry supervise` on the first node,
-// beside the master; every other process is a step of its own, started by srun, so that one of them
-// can die and be started again, on whatever node has room, while the rest goes on. The folder of
-// records, and belfry, are on a file system that all nodes see.
+// Engine "slurm": one Slurm job. Its batch script is `belfry supervise` on the first node, beside
+// the master. Every other process is a separate step started by srun. So one can die and be
+// restarted, on any node with room, while the others continue. The records' folder and belfry are
+// on a file system that all nodes see.
 //
-// Roles that want different machines are components of the job (hetjob); those that want the same
-// are one. The script leaves nothing to the nodes' settings: it asks Slurm to run the job again
-// when a node is lost, from the newest checkpoint, and to send SIGTERM a minute before the time
-// limit. (To keep a job that has lost a node, --no-kill, would keep it too when that is the first
-// one, where nobody is left to end it.) Steps do not count memory (--mem=0), as the job's share of
-// a node is for all of them.
+// Roles with different machines are components of the job (hetjob); roles with the same machine
+// share one. The script sets all that nodes might configure. It asks Slurm to requeue the job when
+// a node is lost, which resumes from the newest checkpoint, and to send SIGTERM a minute before the
+// time limit. (--no-kill would keep a job that lost a node. But it would also keep it after the
+// loss of the first node, when no process is left to end it.) Steps do not count memory (--mem=0),
+// because they all share the job's memory on a node.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ enum { ASK_SECS = 60 };
 static const bel_role order[] = {BEL_ROLE_MASTER, BEL_ROLE_PS, BEL_ROLE_WORKER, BEL_ROLE_EVALUATOR};
 enum { ROLES = sizeof order / sizeof order[0] };
 
-// Cores of one process: those of its machine, or one for each of its threads.
+// Cores of one process: its machine's, or one per thread.
 static int cores_of(const bel_plan *plan, bel_role role)
 {
     int cores = plan->cluster->roles[role].machine.cores;
@@ -44,7 +44,7 @@ static int gpus_of(const bel_cluster *cluster, bel_role role)
     return cluster->slurm.gpus ? cluster->roles[role].machine.devices : 0;
 }
 
-// Whether processes of both roles want the same of a node.
+// True if processes of both roles need the same from a node.
 static bool alike(const bel_plan *plan, bel_role a, bel_role b)
 {
     const bel_cluster_role *x = &plan->cluster->roles[a], *y = &plan->cluster->roles[b];
@@ -57,8 +57,8 @@ static bool alike(const bel_plan *plan, bel_role a, bel_role b)
     return same;
 }
 
-// The component of a role; of BEL_ROLE_COUNT how many there are. A role opens one when none in
-// front of it is like it.
+// Returns a role's component; for BEL_ROLE_COUNT the number of components. A role opens a component
+// if no earlier role is like it.
 static int component_of(const bel_plan *plan, bel_role role)
 {
     int components[ROLES] = {0}, count = 0;
@@ -77,7 +77,7 @@ static int component_of(const bel_plan *plan, bel_role role)
 
 // --- The script ----------------------------------------------------------------------------------
 
-// The component that `role` has opened.
+// Writes the component that `role` opened.
 static void write_component(const bel_plan *plan, bel_role role, bel_str *out)
 {
     const bel_cluster *cluster = plan->cluster;
@@ -105,7 +105,7 @@ static void write_component(const bel_plan *plan, bel_role role, bel_str *out)
     bel_str_puts(out, "\n");
 }
 
-// Words of #SBATCH lines are divided at spaces unless they are quoted.
+// Words of #SBATCH lines are split at unquoted spaces.
 static bel_status *check_text(const char *text, const char *what)
 {
     if (strpbrk(text, "\"'\\\n") == NULL) return NULL;
@@ -119,7 +119,7 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
                              ? check_text(folder, "folder")
                              : BEL_ERR(BEL_FAILED_PRECONDITION, "the current folder has no path");
     if (status == NULL) status = check_text(record->folder, "folder");
-    if (status == NULL && strchr(record->folder, '%') != NULL) { // Slurm puts numbers in its place
+    if (status == NULL && strchr(record->folder, '%') != NULL) { // Slurm replaces it by numbers
         status =
             BEL_ERR(BEL_INVALID_ARGUMENT, "folder %s: expected one without %%", record->folder);
     }
@@ -144,7 +144,7 @@ static bel_status *write_script(const bel_job_record *record, const bel_plan *pl
 
 // --- Submitting ----------------------------------------------------------------------------------
 
-// "17", or "17;cluster" where there are several.
+// Submits; Slurm answers "17", or "17;cluster" if there are several clusters.
 static bel_status *hand_in(const bel_job_record *record, const bel_plan *plan)
 {
     char *path = bel_path_join(record->folder, "job.sbatch"), *text = NULL;
@@ -173,7 +173,7 @@ static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 
 // --- Looking and cancelling ----------------------------------------------------------------------
 
-// Slurm's word for the job's state, such as PENDING; "" where it knows no such job any more. Free
+// Asks for Slurm's state of the job, such as PENDING; "" if Slurm no longer knows the job. Free
 // with bel_free.
 static bel_status *ask_state(const bel_job_record *record, char **out_state)
 {
@@ -186,7 +186,7 @@ static bel_status *ask_state(const bel_job_record *record, char **out_state)
         *out_state = bel_xstrdup("");
         return NULL;
     }
-    if (status == NULL) (*out_state)[strcspn(*out_state, "\n")] = '\0'; // of its first component
+    if (status == NULL) (*out_state)[strcspn(*out_state, "\n")] = '\0'; // the first component's
     return status;
 }
 
@@ -195,8 +195,8 @@ static bool is_pending(const char *state)
     return strncmp(state, "PENDING", strlen("PENDING")) == 0;
 }
 
-// Whether Slurm is not through with a job: one that was stopped may be started again (scontrol
-// requeue, preemption), which shows once its processes are gone.
+// True if Slurm still handles the job. Slurm may restart a stopped job (scontrol requeue,
+// preemption), which shows once its processes are gone.
 static bool is_live(const char *state)
 {
     static const char *const over[] = {"CANCELLED",  "COMPLETED", "FAILED",
@@ -207,8 +207,8 @@ static bool is_live(const char *state)
     return state[0] != '\0';
 }
 
-// One that Slurm has, or has again, and that its own process does not tell of. One that it has no
-// more, and that has not said how it ended, never will: that is written down.
+// Updates a job that Slurm has, or has again, and whose own process does not write its status. A
+// job that Slurm no longer has and that recorded no end is recorded as ended.
 static bel_status *look(bel_job_record *record)
 {
     char *state;
@@ -216,8 +216,8 @@ static bel_status *look(bel_job_record *record)
     bel_job_state before = record->state;
     bel_status *status = NULL;
     if (state[0] == '\0' && before != BEL_JOB_CANCELLED) {
-        char *message = bel_strf("Slurm has no job %s any more; belfry jobs resume %s goes on from "
-                                 "the newest checkpoint",
+        char *message = bel_strf("Slurm has no job %s any more; belfry jobs resume %s continues "
+                                 "from the newest checkpoint",
                                  record->engine_id, record->name);
         status = bel_registry_conclude(record, BEL_JOB_FAILED, message);
         bel_free(message);
@@ -235,8 +235,8 @@ static bel_status *look(bel_job_record *record)
     return status;
 }
 
-// One that waits is taken out of the queue; one that runs is told to end as its supervisor is on
-// this host, so that it saves.
+// Removes a waiting job from the queue. A running job gets the signal that its supervisor would get
+// on this host, so that it saves.
 static bel_status *cancel(const bel_job_record *record)
 {
     char *state, *text = NULL;
@@ -261,16 +261,16 @@ static bel_status *cancel(const bel_job_record *record)
     return status;
 }
 
-// --- The way to the nodes ------------------------------------------------------------------------
+// --- Reaching the nodes --------------------------------------------------------------------------
 
 typedef struct slurm_reach {
     bel_reach reach;
     const bel_plan *plan;
-    char *program; // belfry
+    char *program; // belfry's
     char *peer;
 } slurm_reach;
 
-// A step of one task, wherever the component has room.
+// Starts a step of one task, on any node of the component with room.
 static char **words_of(const bel_reach *reach, const bel_task *task)
 {
     const slurm_reach *s = (const slurm_reach *)reach;
@@ -303,7 +303,7 @@ static void destroy(bel_reach *reach)
     bel_free(s);
 }
 
-// The value of "KEY=value" in a line of words. Free with bel_free; NULL: there is none.
+// Returns the value of "KEY=value" in a line of words; NULL: absent. Free with bel_free.
 static char *find_value(const char *line, size_t length, const char *key)
 {
     size_t key_length = strlen(key);
@@ -316,7 +316,7 @@ static char *find_value(const char *line, size_t length, const char *key)
     return NULL;
 }
 
-// All nodes of the job, as a list for scontrol. Free with bel_free.
+// Lists all nodes of the job, for scontrol. Free with bel_free.
 static bel_status *list_nodes(int components, char **out_list)
 {
     bel_str list = {0};
@@ -327,8 +327,8 @@ static bel_status *list_nodes(int components, char **out_list)
         if (nodes == NULL) {
             bel_str_deinit(&list);
             return BEL_ERR(BEL_FAILED_PRECONDITION,
-                           "environment variable %s is not set: a job of Slurm's is supervised by "
-                           "its batch script alone",
+                           "environment variable %s is not set: a job of Slurm's is supervised "
+                           "only by its batch script",
                            name);
         }
         bel_str_printf(&list, "%s%s", c > 0 ? "," : "", nodes);
@@ -337,8 +337,8 @@ static bel_status *list_nodes(int components, char **out_list)
     return NULL;
 }
 
-// The address of a node that is not this one, as Slurm knows it: names of nodes need not be those
-// of hosts. Where there is no other, this one's.
+// Finds the address of another node, as Slurm knows it, because node names need not be host names.
+// Without another node, this one's.
 static bel_status *find_peer(int components, char **out_peer)
 {
     char *nodes = NULL, *text = NULL, *address = NULL;
@@ -366,7 +366,7 @@ static bel_status *find_peer(int components, char **out_peer)
     if (status == NULL && address == NULL) {
         status = BEL_ERR(BEL_ABORTED, "scontrol names no address of %s", nodes);
     }
-    if (status == NULL) *out_peer = bel_strf("%s:6818", address); // the port counts for nothing
+    if (status == NULL) *out_peer = bel_strf("%s:6818", address); // the port has no effect
     bel_free(address);
     bel_free(text);
     bel_free(nodes);
@@ -390,7 +390,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 
 // --- The engine ----------------------------------------------------------------------------------
 
-// Hosts are nodes, and Slurm knows which there are.
+// Hosts are nodes, and Slurm knows them.
 static bel_status *check(const bel_cluster *cluster)
 {
     if (!cluster->slurm.gpus) return NULL;
@@ -402,7 +402,7 @@ static bel_status *check(const bel_cluster *cluster)
                    cluster->source);
 }
 
-// The script, and the way to one process of each role.
+// Shows the script, and the command of one process of each role.
 static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
     slurm_reach s = {.plan = plan, .program = bel_linux_program()};

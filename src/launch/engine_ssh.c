@@ -1,12 +1,12 @@
-// Engine "ssh": the supervisor and the master on the host of the submission, other processes on the
-// hosts that the cluster file names, reached by ssh as the user's own configuration says. Nothing
-// waits there beforehand. What a host needs is put there before a job starts: belfry, the program
-// of the job's processes, the files of their flags --package and --config_file. Programs are linked
-// to where they are at the same path (a shared file system); all else is copied, unless an earlier
-// job has done so. Files are told apart by SHA-256, so no host begins with another one.
+// Engine "ssh": the supervisor and the master on the submitting host, other processes on the hosts
+// of the cluster file, reached by ssh with the user's configuration. Hosts need no Belfry process
+// beforehand. Before a job starts, the engine installs what hosts need: belfry, the program of the
+// job's processes, the files of their flags --package and --config_file. A program at the same path
+// on the host (a shared file system) is linked. Other files are copied, unless an earlier job has
+// done so. Files are identified by SHA-256, so no host starts with a different one.
 //
-// $HOME/.cache/belfry/DIGEST/NAME is that file over there, or a link to it. The words for a host
-// are a shell's, as sshd hands them to one.
+// $HOME/.cache/belfry/DIGEST/NAME is the remote file, or a link to it. Commands for a host are
+// shell text, because sshd passes them to a shell.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,31 +25,31 @@ enum { DIGEST_TEXT = 65, LOOK_SECS = 60, COPY_SECS = 600, MOST_FILES = 4 };
 
 // A file that hosts need.
 typedef struct file {
-    char *path; // here
+    char *path; // on this host
     const char *name;
     char digest[DIGEST_TEXT];
-    bool runs; // a program
+    bool runs; // it is a program
 } file;
 
 typedef struct ssh_reach {
     bel_reach reach;
     const bel_plan *plan;
     char *peer, *program;   // texts of `reach`
-    file files[MOST_FILES]; // belfry; the program of the job's processes if that is another
+    file files[MOST_FILES]; // belfry; the program of the job's processes, if different
     int file_count;
-    char *moved[2 * MOST_FILES + 1]; // what reach.moved points to
+    char *moved[2 * MOST_FILES + 1]; // target of reach.moved
 } ssh_reach;
 
 // --- Words ---------------------------------------------------------------------------------------
 
-// BELFRY_SSH is another program that takes ssh's words.
+// BELFRY_SSH replaces the program; it must accept ssh's arguments.
 static const char *ssh_program(void)
 {
     const char *program = getenv("BELFRY_SSH");
     return program != NULL && program[0] != '\0' ? program : "ssh";
 }
 
-// A connection whose other side is gone is noticed after 15 s; nobody is asked for a password.
+// A dead connection is detected after 15 s; no password prompts.
 static void add_ssh(bel_reach_words *w, const char *host, const char *command, bool quick)
 {
     static const char *const options[] = {"-T", "-oBatchMode=yes", "-oServerAliveInterval=5",
@@ -61,7 +61,7 @@ static void add_ssh(bel_reach_words *w, const char *host, const char *command, b
     bel_reach_words_add(w, "--");
     bel_reach_words_add(w, host);
     bel_str line = {0};
-    bel_str_puts(&line, "exec sh -c "); // whatever the user's shell is
+    bel_str_puts(&line, "exec sh -c "); // works with any login shell
     bel_reach_quote(command, &line);
     bel_reach_words_add(w, line.text);
     bel_str_deinit(&line);
@@ -75,8 +75,8 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     bel_reach_words w = {0};
     char *command =
         bel_strf("exec \"$HOME/.cache/belfry/%s/%s\" carry", s->files[0].digest, s->files[0].name);
-    // Packets of a connection that find no way are sent again at longer and longer intervals, so a
-    // way that heals is found sooner by short attempts; some are long enough for a slow host.
+    // A connection retransmits lost packets at growing intervals, so short attempts find a
+    // recovered host sooner. Some attempts are long enough for a slow host.
     bool quick = task->incarnation % 8 != 0;
     add_ssh(&w, host, command, quick);
     bel_free(command);
@@ -90,7 +90,7 @@ static bel_status *read_digest(file *f)
     char *text, program[] = "sha256sum", mark[] = "--";
     char *const arguments[] = {program, mark, f->path, NULL};
     BEL_TRY(bel_program_ask(arguments, NULL, LOOK_SECS, &text));
-    const char *digits = text[0] == '\\' ? text + 1 : text; // of a path with odd characters
+    const char *digits = text[0] == '\\' ? text + 1 : text; // for a path with odd characters
     bool good = strspn(digits, "0123456789abcdef") == DIGEST_TEXT - 1;
     if (good) memcpy(f->digest, digits, DIGEST_TEXT - 1);
     bel_free(text);
@@ -102,7 +102,7 @@ static char *place_of(const file *f)
     return bel_strf("~/.cache/belfry/%s/%s", f->digest, f->name);
 }
 
-// Takes the path.
+// Takes ownership of the path.
 static bel_status *add_file(ssh_reach *s, char *path, bool runs)
 {
     file *f = &s->files[s->file_count++];
@@ -119,7 +119,7 @@ static bool ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-// The file of a flag of belfry's: the last one counts, as when it is read.
+// Adds the file of a belfry flag: the last occurrence counts, as in flag parsing.
 static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const char *flag)
 {
     const char *path = NULL;
@@ -130,7 +130,7 @@ static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const c
         path = behind ? record->arguments[++i] : value;
     }
     bool named = strcmp(flag, "model") != 0 || (path != NULL && ends_with(path, ".onnx"));
-    if (path == NULL || !named) return NULL; // a model's name, and no file
+    if (path == NULL || !named) return NULL; // a model's name, not a file
     char **pair = s->moved;
     while (*pair != NULL)
         pair += 2;
@@ -141,7 +141,7 @@ static bel_status *add_moved(ssh_reach *s, const bel_job_record *record, const c
     return NULL;
 }
 
-// For a shell: f is the file's place over there, is() whether a path has its bytes.
+// Writes shell code: f is the file's remote path, is() tests whether a path has its bytes.
 static void write_place(const file *f, bel_str *out)
 {
     bel_str_printf(out, "d=\"$HOME/.cache/belfry/%s\"; f=\"$d\"/", f->digest);
@@ -151,7 +151,7 @@ static void write_place(const file *f, bel_str *out)
         f->runs ? 'x' : 'r', f->digest);
 }
 
-// What `command` says on the host; with `input` its standard input is that file.
+// Returns the output of `command` on the host; with `input` that file is its standard input.
 static bel_status *ask_host(const char *host, const char *command, const char *input, int secs,
                             char **out_text)
 {
@@ -183,8 +183,8 @@ static bel_status *copy(const file *f, const char *host)
     return status;
 }
 
-// A copy; of a program also a link to the same path over there. (What is loaded while the job runs
-// may not change under a link.)
+// Installs a file: links a program to an identical file at the same remote path, otherwise copies.
+// (Other files are never linked, because they are loaded while the job runs and must not change.)
 static bel_status *make_ready(const file *f, const char *host)
 {
     bel_str command = {0};
@@ -224,7 +224,7 @@ static void *prepare(void *argument)
     return NULL;
 }
 
-// All at once: each takes as long as a connection.
+// All hosts at once, because each takes as long as a connection.
 static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, size_t count)
 {
     preparation *all = bel_xcalloc(count + 1, sizeof *all);
@@ -236,7 +236,7 @@ static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, siz
         if (status == NULL) {
             status = start;
         } else {
-            bel_status_ignore(start); // the first counts
+            bel_status_ignore(start); // the first error counts
         }
     }
     for (size_t i = 0; i < count; i++) {
@@ -245,21 +245,22 @@ static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, siz
             status = bel_status_wrap(all[i].status, __FILE__, __LINE__,
                                      "host %s cannot be made ready by %s", hosts[i], ssh_program());
         } else {
-            bel_status_ignore(all[i].status); // the first counts
+            bel_status_ignore(all[i].status); // the first error counts
         }
     }
     bel_free(all);
     return status;
 }
 
-// What the user's ssh takes a name for, which may be an alias: its "hostname" as ssh -G says.
+// Resolves a host, which may be an alias in the user's ssh configuration, to its "hostname" from
+// ssh -G.
 static char *find_peer(const char *host)
 {
     char *text = NULL, option[] = "-G", mark[] = "--";
     char *program = bel_xstrdup(ssh_program()), *alias = bel_xstrdup(host);
     char *const arguments[] = {program, option, mark, alias, NULL};
     static const char key[] = "hostname ";
-    bel_status_ignore(bel_program_ask(arguments, NULL, LOOK_SECS, &text)); // then the name itself
+    bel_status_ignore(bel_program_ask(arguments, NULL, LOOK_SECS, &text)); // else the name
     const char *at = text;
     while (at != NULL && strncmp(at, key, sizeof key - 1) != 0) {
         at = strchr(at, '\n');
@@ -336,11 +337,11 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
     return NULL;
 }
 
-// As long as hosts may take to be made ready.
+// Waits as long as preparing the hosts may take.
 static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
-    (void)plan; // the supervisor makes it itself
+    (void)plan; // the supervisor creates it
     return bel_detached_submit(record, START_SECS + MOST_FILES * (LOOK_SECS + COPY_SECS));
 }
 

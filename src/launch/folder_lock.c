@@ -1,10 +1,10 @@
-// A file beside the checkpoints, locked with flock and never removed: removing it could leave two
-// runs with a lock each, on two files of one name. So a run also looks from time to time whether
-// its lock is still that of the path (bel_folder_lock_check).
+// File beside the checkpoints, locked with flock and never removed. Removing it could leave two
+// runs with a lock each, on two files of one name. So a run also checks from time to time that its
+// lock is still that of the path (bel_folder_lock_check).
 //
-// What killed processes have left half-written is removed only under the lock: then no other run
-// writes there, and a pid in the name that is not of this host does no harm. A new file that only a
-// run replaces belongs in the list of is_leftover.
+// Half-written files of killed processes are removed only under the lock. Then no other run writes
+// there, and a name with a pid of another host does no harm. If you add a file that only a run
+// replaces, add it to is_leftover's list.
 #include "launch/folder_lock.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 #include "base/linux_lock.h"
 #include "base/log.h"
 
-// NAME.tmp-PID-N (base/file.c) of a file that only a run writes, where the process was killed
-// before it had replaced it.
+// True for NAME.tmp-PID-N (base/file.c) of a file that only a run writes: its process was killed
+// before the replacement.
 static bool is_leftover(const char *name)
 {
     static const char *const files[] = {"best.json.tmp-", "board.json.tmp-", "job.token.tmp-",
@@ -39,12 +39,13 @@ static bool is_leftover(const char *name)
     return false;
 }
 
-// Only under the lock: a process of another host is not seen here, and does not write then.
+// Call it only under the lock: a process of another host is invisible here, and does not write
+// then.
 static void remove_leftovers(const char *model_dir)
 {
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // they harm nothing
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // they do no harm
     for (size_t i = 0; i < count; i++) {
         if (!is_leftover(names[i])) continue;
         char *path = bel_path_join(model_dir, names[i]);
@@ -68,7 +69,7 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
     return NULL;
 }
 
-// A given descriptor is checked against the path, as a number alone may by now be another file's.
+// A given descriptor is checked against the path, because the number may by now be another file's.
 bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double patience_secs,
                                       bool (*stop)(void), int *out_lock)
 {
@@ -98,8 +99,8 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
     return status;
 }
 
-// False only when it is known that the lock is another file's. A job must not end because a file
-// system failed for a moment.
+// False only if the lock is known to be another file's. A temporary file system failure must not
+// end a job.
 static bool may_be_same(const char *model_dir, int lock, bool *told)
 {
     bool same = false;

@@ -1,10 +1,9 @@
-// Each process writes what it does into a file of its own and needs no other for that; the master
-// makes one file of all when the others have ended. A master that replaces another (incarnation
-// above 0) keeps the parts there are, as its predecessor's spans are among them.
+// Each process writes its spans into a separate file and needs no other process for that. The
+// master joins the files when the others have exited. A master that replaces another (incarnation
+// above 0) keeps the existing parts, because its predecessor's spans are among them.
 //
-// The path of the whole is tried before training, by opening a file beside it: a trace that
-// could not be written in the end is refused at the start. What fails at the end is a warning,
-// and the parts stay.
+// The path of the joined trace is tested before training, by opening a file beside it. So an
+// unwritable path is refused at the start. A failure at the end is a warning, and the parts stay.
 #include "launch/job_trace.h"
 
 #include <sys/stat.h>
@@ -20,7 +19,7 @@ static char *folder_of_parts(const char *model_dir)
     return bel_path_join(model_dir, "logs");
 }
 
-// A trace that could not be written in the end is refused before training.
+// Refuses an unwritable trace path before training.
 static bel_status *check_path(const char *path)
 {
     bel_file_writer *writer;
@@ -33,8 +32,8 @@ static bel_status *check_path(const char *path)
     return NULL;
 }
 
-// The name of a part has the incarnation in it, so that a process started again keeps its
-// predecessor's spans.
+// A part's name has the incarnation in it, so that a restarted process keeps its predecessor's
+// spans.
 bel_status *bel_job_trace_start(const char *trace_file, const char *model_dir, const bel_task *task)
 {
     if (trace_file == NULL || bel_trace_is_on()) return NULL;
@@ -65,6 +64,6 @@ void bel_job_trace_finish(const char *trace_file, const char *model_dir)
         bel_log_write(BEL_LOG_WARN, "there is no trace: %s; its parts are in %s",
                       bel_status_message(status), folder);
     }
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // logged
     bel_free(folder);
 }

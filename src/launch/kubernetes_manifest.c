@@ -1,12 +1,12 @@
-// The text is put together from pieces that are indented when they are put in: a pod is the same in
-// both kinds. Whatever comes from outside stands in double quotes, which JSON and YAML have alike.
-// Kubernetes replaces $(NAME) in command lines and in values of variables, so every $ of the user's
-// is doubled; $(POD_IP), the one that is meant, is written as it is.
+// The text is assembled from pieces that are indented when they are inserted, since a pod is the
+// same in both kinds. External text is in double quotes, which JSON and YAML share. Kubernetes
+// expands $(NAME) in command lines and in variables, so every $ of the user's is doubled. Only
+// $(POD_IP) is written for expansion.
 //
-// Who comes back: a pod that is taken away (a node is drained, or lost) is replaced and not
-// counted; one that was killed, or failed, is replaced while the role's starts last (backoffLimit),
-// then the whole JobSet is started again from the newest checkpoint (maxRestarts). Exit codes 2 and
-// 3 are mistakes in settings and data, which would be made again: they end the job.
+// Restarts. A pod that is taken away (its node is drained or lost) is replaced and not counted. A
+// pod that was killed, or failed, is replaced until the role's limit (backoffLimit) is reached;
+// then the whole JobSet is restarted from the newest checkpoint (maxRestarts). Exit codes 2 and 3
+// are errors in settings and data, which would repeat, so they end the job.
 #include "launch/kubernetes_manifest.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "base/json.h"
 
 enum {
-    PORT = 7077,            // of all who listen; each pod has an address of its own
+    PORT = 7077,            // for every listener; each pod has a separate address
     TFJOB_PORT = 2222,      // TFJob's
-    LONGEST_NAME = 40,      // with ROLE, numbers and a suffix pods have 63
-    GRACE_SECS = 120,       // from SIGTERM to SIGKILL: a checkpoint fits
-    PROBE_SECS = 5,         // between two looks whether a process listens
-    STARTUP_SECS = 600,     // by when it must
-    MOST_BACKOFF = 1 << 30, // of a field with 32 bits
+    LONGEST_NAME = 40,      // with ROLE, numbers and a suffix pods have 63 characters
+    GRACE_SECS = 120,       // from SIGTERM to SIGKILL: enough for a checkpoint
+    PROBE_SECS = 5,         // between checks whether a process listens
+    STARTUP_SECS = 600,     // for a process to start listening
+    MOST_BACKOFF = 1 << 30, // largest value of a 32-bit field
 };
 
 static const char secret_folder[] = "/var/run/secrets/belfry";
@@ -75,7 +75,7 @@ bel_status *bel_kubernetes_check(const bel_cluster *cluster)
                    "%s: security.tls: pods have addresses that no certificate names", source);
 }
 
-// Whether a folder is the volume's, or in it.
+// True if a folder is the volume's mount or inside it.
 static bool is_below(const char *folder, const char *mount)
 {
     size_t length = strlen(mount);
@@ -102,7 +102,7 @@ static bel_status *check_record(const bel_job_record *record, const bel_cluster 
 
 // --- Pieces --------------------------------------------------------------------------------------
 
-// Puts in lines that were written from the left margin.
+// Inserts lines that were written without indentation, indented.
 static void put_indented(const bel_str *lines, int columns, bel_str *out)
 {
     const char *text = lines->text;
@@ -114,7 +114,7 @@ static void put_indented(const bel_str *lines, int columns, bel_str *out)
     }
 }
 
-// A text in quotes, and in commands and variables without a meaning of its $.
+// Appends a quoted text; in commands and variables $ is escaped.
 static void put_plain(const char *text, bel_str *out)
 {
     bel_str doubled = {0};
@@ -143,7 +143,7 @@ static void put_labels(const bel_job_record *record, const char *role, bel_str *
     if (role != NULL) bel_str_printf(out, "  app.kubernetes.io/component: %s\n", role);
 }
 
-// The object's head: kind, name, labels.
+// Appends the object's head: kind, name, labels.
 static void put_head(const bel_job_record *record, const bel_cluster *cluster, const char *version,
                      const char *kind, const char *suffix, bel_str *out)
 {
@@ -162,7 +162,7 @@ static void put_head(const bel_job_record *record, const bel_cluster *cluster, c
 
 // --- A pod ---------------------------------------------------------------------------------------
 
-// The first process of a role; NULL: it has none.
+// Returns the first process of a role; NULL: no process.
 static const bel_plan_process *first_of(const bel_plan *plan, bel_role role, int *out_number)
 {
     for (int i = 0; i < plan->process_count; i++) {
@@ -178,8 +178,8 @@ static bool listens(const bel_plan_process *process)
     return process->role == BEL_ROLE_MASTER || process->has_shard;
 }
 
-// Threads of a tower: a pod has its machine's cores for itself, where they are known; else what the
-// node gives it, which the process sees.
+// Threads of a tower: the machine's cores, if known, as a pod has them for itself; otherwise the
+// process uses the cores that the node gives it.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
 {
     int cores = plan->cluster->roles[process->role].machine.cores, towers = process->towers;
@@ -188,7 +188,7 @@ static int threads_of(const bel_plan *plan, const bel_plan_process *process)
     return towers > 1 && cores > towers ? cores / towers : towers > 1 ? 1 : cores;
 }
 
-// As text of BELFRY_TASK: each pod is a host of its own.
+// BELFRY_TASK as text: each pod is a separate host.
 static void put_task(const bel_job_record *record, const bel_plan *plan, int number, bel_str *out)
 {
     const bel_plan_process *process = &plan->processes[number];
@@ -252,7 +252,7 @@ static void put_command(const bel_job_record *record, const bel_cluster *cluster
     if (tell) bel_str_puts(out, "- \"--no_chief_trains\"\n");
 }
 
-// What the role's machine has, asked for and as the limit.
+// The resources of the role's machine, as request and as limit.
 static void put_resources(const bel_plan *plan, const bel_plan_process *process, bel_str *out)
 {
     const bel_cluster_machine *machine = &plan->cluster->roles[process->role].machine;
@@ -320,7 +320,7 @@ static void put_container(const bel_job_record *record, const bel_plan *plan, in
                    k->mount, secret_folder);
 }
 
-// The secret's file is root's, and readable for the group (fsGroup): 256 is mode 0400.
+// The secret's file is owned by root and group-readable (fsGroup): 256 is mode 0400.
 static void put_pod_spec(const bel_job_record *record, const bel_plan *plan, int number,
                          bel_str *out)
 {
@@ -349,7 +349,7 @@ static void put_pod_spec(const bel_job_record *record, const bel_plan *plan, int
                    k->user, k->user, k->user);
     size_t before = out->length;
     put_indented(&container, 2, out);
-    memmove(out->text + before, out->text + before + 2, out->length - before - 1); // behind "- "
+    memmove(out->text + before, out->text + before + 2, out->length - before - 1); // after "- "
     out->length -= 2;
     bel_str_deinit(&container);
     bel_str_printf(out,
@@ -368,7 +368,7 @@ static void put_pod_spec(const bel_job_record *record, const bel_plan *plan, int
                    k->secret != NULL ? "" : "-secret");
 }
 
-// "template:" with what is below it.
+// Appends "template:" with its content.
 static void put_template(const bel_job_record *record, const bel_plan *plan, int number,
                          bel_str *out)
 {
@@ -392,7 +392,7 @@ static void put_secret(const bel_job_record *record, const bel_cluster *cluster,
     bel_str_printf(out, "type: Opaque\nstringData:\n  secret: \"%s\"\n---\n", secret);
 }
 
-// A replicated job: the pods of a role.
+// Appends a replicated job: the pods of a role.
 static void put_role(const bel_job_record *record, const bel_plan *plan, bel_role role,
                      bel_str *out)
 {

@@ -1,30 +1,28 @@
-// What Kubernetes is asked for: the YAML text of a job, and the names in it. docs/kubernetes.md is
-// the manual.
+// YAML manifest of a job for Kubernetes, and its names. docs/kubernetes.md is the manual.
 //
-// A JobSet (jobset.x-k8s.io/v1alpha2) has a replicated job for each role, whose pods are numbered
-// from 0. They get BELFRY_TASK and BELFRY_TASK_INDEX, meet at the master's name in the job's
-// network, and are started again by Kubernetes: their starts are counted in the model's folder. A
-// TFJob (kubeflow.org/v1) has a replica spec for each role, and its pods TF_CONFIG.
+// A JobSet (jobset.x-k8s.io/v1alpha2) has a replicated job for each role, with pods numbered from
+// 0. The pods get BELFRY_TASK and BELFRY_TASK_INDEX and meet at the master's name in the job's
+// network. Kubernetes restarts them, so their starts are counted in the model folder. A TFJob
+// (kubeflow.org/v1) has a replica spec for each role, and its pods get TF_CONFIG.
 #ifndef BELFRY_LAUNCH_KUBERNETES_MANIFEST_H
 #define BELFRY_LAUNCH_KUBERNETES_MANIFEST_H
 
 #include "launch/plan.h"
 #include "launch/registry.h"
 
-// INVALID_ARGUMENT: the cluster file does not say the image or the volume, or says what cannot be
-// met there: hosts, a file with the secret, TLS.
+// INVALID_ARGUMENT: the cluster file lacks the image or the volume, or has keys that Kubernetes
+// cannot support: hosts, a secret file, TLS.
 bel_status *bel_kubernetes_check(const bel_cluster *cluster) BEL_MUST_USE;
 
-// Appends the text. `secret` is the job's, for a Secret of its own; it does not count where the
-// cluster names one. INVALID_ARGUMENT: a name that pods cannot have, a model's folder that is not
-// on the volume.
+// Appends the manifest. `secret` goes into a Secret object of the job; it is ignored if the cluster
+// names one. INVALID_ARGUMENT: an invalid pod name, or a model folder outside the volume.
 bel_status *bel_kubernetes_write(const bel_job_record *record, const bel_plan *plan,
                                  const char *secret, bel_str *out) BEL_MUST_USE;
 
-// "jobset" or "tfjob", as kubectl calls it.
+// Returns "jobset" or "tfjob", kubectl's names.
 const char *bel_kubernetes_kind(const bel_cluster *cluster);
 
-// The label by which all pods of a job of that kind are found, without its value.
+// Returns the key of the label that all pods of a job of that kind have.
 const char *bel_kubernetes_label(const char *kind);
 
 #endif

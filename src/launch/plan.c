@@ -1,10 +1,10 @@
-// From a cluster to its processes. Their order is relied on: the master is the first (the
-// supervisor's child 0), and processes that train come in the order of worker indices, so that
-// `towers` of a task can be filled by going through them. A master that trains is worker 0;
-// other workers then begin with index 1.
+// From a cluster to its processes. Other code relies on their order: the master is the first (the
+// supervisor's child 0), and training processes are in the order of worker indices. So one pass
+// over them fills a task's `towers`. A master that trains is worker 0; other workers then start at
+// index 1.
 //
-// Threads are shared out when all processes are known, as towers of one host share its cores.
-// The memory of the plan is an estimate for people: it warns and refuses nothing.
+// Threads are assigned when all processes are known, because the towers of one host share its
+// cores. The plan's memory is an estimate for people: it warns and refuses nothing.
 #include "launch/plan.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 // --- Making --------------------------------------------------------------------------------------
 
-// Of each worker of a role: what was asked for, else the machine's devices, else one.
+// Towers of each worker of a role: the requested number, else the machine's devices, else one.
 static bel_status *towers_of(const bel_cluster_role *role, const char *what, int wanted,
                              int *out_towers)
 {
@@ -36,7 +36,7 @@ static bel_status *towers_of(const bel_cluster_role *role, const char *what, int
     return NULL;
 }
 
-// Processes go to hosts in turn; NULL: this host.
+// Assigns processes to hosts in turn; NULL: this host.
 static const char *host_of(const bel_cluster_role *role, int index)
 {
     return role->host_count > 0 ? role->hosts[(size_t)index % role->host_count] : NULL;
@@ -48,7 +48,7 @@ const char *bel_plan_host(const bel_plan *plan, bel_role role, int index)
     return host_of(&plan->cluster->roles[role], index - first);
 }
 
-// Processes of a role, numbered from `first`.
+// Adds processes of a role, numbered from `first`.
 static void add(bel_plan *plan, bel_role role, int first, int towers, bool has_shard)
 {
     const bel_cluster_role *r = &plan->cluster->roles[role];
@@ -68,17 +68,17 @@ static bool same_host(const bel_plan_process *a, const bel_plan_process *b)
     return strcmp(a->host, b->host) == 0;
 }
 
-// Both share what a host has.
+// True if both share a host.
 static bool are_together(const bel_plan *plan, const bel_plan_process *a, const bel_plan_process *b)
 {
     return plan->apart ? a == b : same_host(a, b);
 }
 
-// The cores of a process's machine, divided by the towers of all processes there; where no process
-// trains, by the processes.
+// Returns the cores of a process's machine, divided by the towers of all processes there. If no
+// process there trains, divided by the processes.
 static int threads_of(const bel_plan *plan, const bel_plan_process *process)
 {
-    enum { MOST_THREADS = 1024 }; // as bel_run_config
+    enum { MOST_THREADS = 1024 }; // as in bel_run_config
     int cores = plan->cluster->roles[process->role].machine.cores, towers = 0, processes = 0;
     if (cores == 0) cores = bel_available_cores();
     for (int i = 0; i < plan->process_count; i++) {
@@ -90,7 +90,7 @@ static int threads_of(const bel_plan *plan, const bel_plan_process *process)
     return threads < MOST_THREADS ? threads : MOST_THREADS;
 }
 
-// Counts first, then processes, then threads, which depend on who shares a host.
+// Order: counts, processes, threads. Threads depend on which processes share a host.
 bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
                             bel_plan **out_plan)
 {
@@ -123,7 +123,7 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
         bool server = process->role == BEL_ROLE_PS; // sums and updates on one thread
         process->thread_count = server ? 1 : threads > 0 ? threads : threads_of(plan, process);
     }
-    bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 1, 0); // unless told otherwise, all
+    bel_plan_set_counting(plan, BEL_COUNTING_BACKUPS, 0, 1, 0); // the default: all reports
     *out_plan = plan;
     return NULL;
 }
@@ -148,7 +148,7 @@ void bel_plan_move(bel_plan *plan, bool apart)
     }
 }
 
-// Processes that train come in the order of workers, so they are counted on the way.
+// One pass also counts the workers, because training processes are in the order of workers.
 void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
                            int accumulate_steps, int64_t max_staleness)
 {
@@ -172,7 +172,7 @@ void bel_plan_destroy(bel_plan *plan)
     bel_free(plan);
 }
 
-// Processes that train come in the order of workers.
+// Relies on the order: training processes are in the order of workers.
 static void count_local(const bel_plan *plan, int process, bel_task *task)
 {
     task->local_rank = -1;
@@ -244,14 +244,14 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 // The terms are those of bel_plan_write's comment in plan.h.
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
-    enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as seen
+    enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as measured
     double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4;
     double bytes = PROGRAM_MIB * 1048576.0;
     if (p->has_shard) {
         double own = parameters / plan->shard_count;
         if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
         double own_slots = parameters > 0 ? slots * (own / parameters) : 0;
-        bytes += 2 * own + own_slots;      // two buffers of parameters
+        bytes += 2 * own + own_slots;      // double buffering
         bytes += own + own_slots;          // the version that is being saved
         bytes += own * plan->worker_count; // a report of each worker
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
@@ -278,7 +278,7 @@ static void write_process(const bel_plan *plan, const bel_plan_process *p,
     if (p->has_shard && sizes != NULL && sizes->shard_bytes != NULL) {
         shard = bel_bytes_text((uint64_t)sizes->shard_bytes[p->index], bytes);
     }
-    char threads[16] = "-"; // as many as there are cores
+    char threads[16] = "-"; // number of cores
     if (p->thread_count > 0) bel_snprintf(threads, sizeof threads, "%d", p->thread_count);
     bel_str_printf(out, "%-13s %-*s %7d %8s %10s", bel_role_text(p->role, p->index, name),
                    host_width, host_text(plan, p), p->towers, threads, shard);
@@ -295,7 +295,7 @@ static void write_shortage(const bel_plan *plan, const bel_plan_sizes *sizes, be
         const bel_plan_process *p = &plan->processes[i];
         const bel_cluster_machine *machine = &plan->cluster->roles[p->role].machine;
         double needed = 0;
-        bool said = false; // with an earlier process of this host
+        bool said = false; // reported with an earlier process of this host
         for (int k = 0; k < plan->process_count; k++) {
             const bel_plan_process *other = &plan->processes[k];
             if (!are_together(plan, other, p)) continue;

@@ -1,6 +1,6 @@
-// One loop over descriptors: those of the ranks, which are readable when they have ended, and that
-// of signals. A deadline stands while the job is to end; each time it passes, what is sent gets
-// harder.
+// Loop over descriptors: those of the ranks, which are readable when they have exited, and that of
+// signals. While the job is to end it has a deadline; each time the deadline passes, the loop sends
+// a stronger signal.
 #include "launch/ranks.h"
 
 #include <poll.h>
@@ -23,7 +23,7 @@ typedef struct ranks {
     bool *runs;
     int running;
     int signals;      // descriptor
-    int next_signal;  // sent to all at the deadline
+    int next_signal;  // sent to all ranks at the deadline
     int64_t deadline; // 0: none
     bel_ranks_result result;
 } ranks;
@@ -34,7 +34,7 @@ static void signal_all(const ranks *r, int number)
         if (r->runs[i]) bel_linux_process_signal(&r->processes[i], number, true);
 }
 
-// All are to end: `next` is sent to those that have not by then.
+// Sets the deadline for all ranks to exit; `next` is sent to those that have not.
 static void set_deadline(ranks *r, int next)
 {
     enum { LEARN_SECS = 2, GRACE_SECS = 15 };
@@ -50,7 +50,7 @@ static void set_number(const char *name, int64_t value)
     setenv(name, text, 1);
 }
 
-// The environment is this process's own, which has one thread.
+// The environment is this process's, which has one thread here.
 static bel_status *start_all(ranks *r)
 {
     uint64_t random;
@@ -60,7 +60,7 @@ static bel_status *start_all(ranks *r)
     setenv("BELFRY_JOB", job, 1);
     set_number("BELFRY_SIZE", r->config->count);
     set_number("BELFRY_DDL_STARTER", getpid());
-    fflush(stdout); // nothing of this process may come behind what ranks print
+    fflush(stdout); // this process's output must not follow the ranks'
     for (int i = 0; i < r->config->count; i++) {
         set_number("BELFRY_RANK", i);
         bel_linux_spawn spawn = {.program = r->config->program,
@@ -73,7 +73,7 @@ static bel_status *start_all(ranks *r)
     return NULL;
 }
 
-// The first one that failed is the story; what others say follows from it.
+// The first failed rank is the reason; later failures follow from it.
 static void note_end(ranks *r, int rank, int64_t pid, bel_linux_end end)
 {
     r->runs[rank] = false;
@@ -101,7 +101,7 @@ static void take_ends(ranks *r)
 static void take_signals(ranks *r)
 {
     for (int number; (number = bel_stop_signals_read(r->signals)) != 0;) {
-        if (number == SIGUSR1) { // what a scheduler's warning means is the program's own business
+        if (number == SIGUSR1) { // the program decides what a scheduler's warning means
             signal_all(r, number);
             continue;
         }

@@ -1,6 +1,6 @@
-// Ranks on this host: a program, started so many times, each told by variables which one it is
-// (belfry/ddl.h), until all have ended. Nothing is started again: what ranks have done by then is
-// in their memory.
+// Ranks on this host: runs `count` processes of one program until all have exited. Variables tell
+// each process its rank (belfry/ddl.h). No rank is restarted, because a rank's work so far is in
+// its memory.
 #ifndef BELFRY_LAUNCH_RANKS_H
 #define BELFRY_LAUNCH_RANKS_H
 
@@ -8,22 +8,22 @@
 
 typedef struct bel_ranks_config {
     const char *program;    // path of the executable
-    char *const *arguments; // the program's name first, NULL at the end
+    char *const *arguments; // starts with the program's name; ends with NULL
     int count;
-    double grace_secs; // that ranks have to end when they were told to; 0: 15
+    double grace_secs; // time to end after a request to; 0: 15
 } bel_ranks_config;
 
 typedef struct bel_ranks_result {
-    int exit_code; // of the rank that failed first, 128 + the signal's number when it was killed;
-                   // of this process, when a signal ended the job
-    char *message; // why, in one line; NULL: all is well. Free with bel_free.
+    int exit_code; // the first failed rank's, or 128 + the signal number if a signal killed it;
+                   // this process's, if a signal ended the job
+    char *message; // reason of the failure, in one line; NULL: success. Free with bel_free.
 } bel_ranks_result;
 
-// Output of ranks goes where this process's goes, and their standard input is empty. SIGINT and
-// SIGTERM are passed on once, a second one kills. When a rank fails, the others learn it from their
-// next call; those that have not ended after two seconds get SIGTERM. Whoever has not ended
-// grace_secs after a signal gets SIGKILL. When this process is killed, ranks that have begun are,
-// too. Errors are those of starting. Called by the process's first thread.
+// Runs the ranks to their end. Their output goes to this process's, and their standard input is
+// empty. The first SIGINT or SIGTERM is forwarded, a second one kills. When a rank fails, the
+// others notice in their next call; those still running after two seconds get SIGTERM. Ranks still
+// running grace_secs after a signal get SIGKILL. If this process is killed, the ranks that have
+// started are killed too. Returns only errors of starting. Call it on the process's first thread.
 bel_status *bel_ranks_run(const bel_ranks_config *config,
                           bel_ranks_result *out_result) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
-// What engines share that reach hosts by a command (reach.h): which hosts there are, the words of a
-// command, and how --dry_run shows them. Words are quoted so that a shell over there reads each as
-// one word; nothing here starts a shell.
+// Helpers of the engines that reach hosts by a command (reach.h): the hosts, the words of a
+// command, and its output for --dry_run. Words are quoted so that a remote shell reads each as one
+// word; nothing here starts a shell.
 #include "launch/reach.h"
 
 #include <string.h>
@@ -94,8 +94,8 @@ char *bel_reach_peer(const char *host)
 {
     const char *user = strrchr(host, '@');
     const char *name = user != NULL ? user + 1 : host;
-    bool colons = strchr(name, ':') != NULL;                                  // an address of IPv6
-    return bel_strf("%s%s%s:22", colons ? "[" : "", name, colons ? "]" : ""); // any port does
+    bool colons = strchr(name, ':') != NULL;                                  // IPv6
+    return bel_strf("%s%s%s:22", colons ? "[" : "", name, colons ? "]" : ""); // any port works
 }
 
 void bel_reach_show(const bel_reach *reach, const char *job, const bel_plan *plan, bel_str *out)

@@ -1,11 +1,11 @@
-// The registry: two JSON files a job, each replaced as a whole, so readers need no lock. The job's
-// folder is what holds a name; a process that takes a name or a queued job has the registry's lock
-// meanwhile. job.json is written last and makes a job visible, so a submission that was cut off
-// leaves a folder that counts as damaged and goes with --replace.
+// The registry has two JSON files per job, each replaced as a whole, so readers need no lock. The
+// job's folder reserves the name. A process that takes a name or a queued job holds the registry's
+// lock meanwhile. job.json is written last and makes a job visible. So an interrupted submission
+// leaves a folder that counts as damaged and that --replace removes.
 //
-// LOST is what a reader concludes when the process of a QUEUED or RUNNING record is gone, by boot
-// id and start time, on the machine and in the pid namespace where that can be seen. Only an engine
-// without supervisors writes it. The rules for names also keep a name inside the folder.
+// A reader concludes LOST when the process of a QUEUED or RUNNING record is gone. It checks boot ID
+// and start time, in the machine and pid namespace of that process. Only an engine without
+// supervisors writes LOST. The rules for names also keep a name inside the folder.
 #include "launch/registry.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ void bel_job_record_set_process(bel_job_record *record)
 
 // --- Places -------------------------------------------------------------------------------------
 
-// The folder of all jobs. A relative XDG_STATE_HOME is ignored, as the XDG rules want.
+// Finds the folder of all jobs. A relative XDG_STATE_HOME is ignored, as the XDG rules require.
 static bel_status *find_root(char **out_root)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -123,7 +123,7 @@ bel_status *bel_registry_folder(const char *name, char **out_folder)
     return NULL;
 }
 
-// Beside the folder of all jobs, not in it, where everything is a job.
+// The lock file is beside the folder of all jobs, because every entry of that folder is a job.
 static bel_status *lock(int *out_lock)
 {
     static const double patience_secs = 10;
@@ -139,8 +139,8 @@ static bel_status *lock(int *out_lock)
 
 // --- Adding -------------------------------------------------------------------------------------
 
-// A name is free when there is no folder, or one that `replace` lets be removed. A folder without
-// a readable record is the rest of a submission that was cut off.
+// Frees a name. It is free if there is no folder, or if `replace` permits the removal. A folder
+// without a readable record comes from an interrupted submission.
 static bel_status *make_room(const char *name, const char *folder, bool replace)
 {
     bel_job_record *record;
@@ -173,7 +173,7 @@ static bel_status *make_room(const char *name, const char *folder, bool replace)
     return status;
 }
 
-// job.json makes the job visible, so it comes when all else is there.
+// job.json makes the job visible, so it is written last.
 static bel_status *fill_folder(const bel_job_record *record, const char *folder)
 {
     double now = bel_clock_wall();
@@ -206,7 +206,7 @@ static bel_status *check_text(const char *job, const char *what, const char *val
     bel_json_destroy(json);
     bel_str_deinit(&text);
     if (status == NULL) return NULL;
-    bel_status_ignore(status); // said in other words
+    bel_status_ignore(status); // the caller gets another message
     return BEL_ERR(BEL_INVALID_ARGUMENT, "job %s: expected UTF-8 in %s, got \"%s\"", job, what,
                    value);
 }
@@ -222,13 +222,13 @@ static bel_status *check_texts(const bel_job_record *record)
     return NULL;
 }
 
-// A folder that could not be filled does not stay.
+// Removes a folder that could not be filled.
 static bel_status *add_locked(const bel_job_record *record, const char *folder, bool replace)
 {
     BEL_TRY(make_room(record->name, folder, replace));
     if (mkdir(folder, 0755) != 0) return bel_file_error(errno, "create folder", folder);
     bel_status *status = fill_folder(record, folder);
-    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is told
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is reported
     return status;
 }
 
@@ -248,13 +248,13 @@ bel_status *bel_registry_add(const bel_job_record *record, bool replace)
     return status;
 }
 
-// What an earlier run of the job has left of its own goes; logs are added to.
+// Removes an earlier run's own files of the job; keeps logs, which are appended to.
 static bel_status *requeue(const bel_job_record *record)
 {
     static const char *const files[] = {"output.txt", bel_record_id_file};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char *path = bel_path_join(record->folder, files[i]);
-        (void)remove(path); // most often it is not there
+        (void)remove(path); // usually absent
         bel_free(path);
     }
     bel_job_record queued = {.state = BEL_JOB_QUEUED};
@@ -265,7 +265,7 @@ static bel_status *requeue(const bel_job_record *record)
     return status;
 }
 
-// Under the lock, so that the job is not replaced meanwhile by another of its name.
+// Needs the lock, so that no other job of the same name replaces the job meanwhile.
 static bel_status *end_locked(const char *name, bool again)
 {
     bel_job_record *record;
@@ -301,7 +301,7 @@ bel_status *bel_registry_remove(const char *name)
     return end(name, false);
 }
 
-// Under the lock only one process finds the job QUEUED.
+// Needs the lock: only one process may find the job QUEUED.
 static bel_status *claim_locked(const char *name, const char *again, bel_job_record **out_record)
 {
     bel_job_record *record;
@@ -309,12 +309,12 @@ static bel_status *claim_locked(const char *name, const char *again, bel_job_rec
     bel_status *status = NULL;
     bool over = record->state == BEL_JOB_SUCCEEDED || record->state == BEL_JOB_FAILED;
     bool same = again != NULL && strcmp(again, record->engine_id) == 0;
-    bool other = again != NULL && !same; // it was submitted anew meanwhile
+    bool other = again != NULL && !same; // it was resubmitted meanwhile
     if (other || (record->state != BEL_JOB_QUEUED && (!same || over))) {
         status = BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s; belfry jobs submit starts one",
                          name, bel_job_state_name(record->state));
     } else {
-        record->state = BEL_JOB_QUEUED; // until its processes have been started
+        record->state = BEL_JOB_QUEUED; // until its processes have started
         record->ended_at = 0;
         record->exit_code = 0;
         record->message[0] = '\0';
@@ -350,9 +350,10 @@ bel_status *bel_registry_conclude(bel_job_record *record, bel_job_state state, c
 {
     int held;
     BEL_TRY(lock(&held));
-    char *copy = bel_xstrdup(message); // it may be the record's, which is read anew
+    char *copy = bel_xstrdup(message); // it may belong to the record, which is reread
     bel_status *status = bel_record_read_status(record->folder, record);
-    if (status == NULL && !bel_job_state_is_final(record->state)) { // else its own process has
+    if (status == NULL && !bel_job_state_is_final(record->state)) { // otherwise the job's process
+                                                                    // has
         record->state = state;
         record->exit_code = 1;
         record->ended_at = bel_clock_wall();
@@ -376,20 +377,20 @@ bel_status *bel_registry_update(const bel_job_record *record)
 
 // --- Reading ------------------------------------------------------------------------------------
 
-// Folders of jobs may be shared by machines, and by containers of one machine.
+// Machines, and containers of one machine, may share folders of jobs.
 static bool is_elsewhere(const bel_job_record *record)
 {
     char boot_id[64];
     if (strcmp(record->boot_id, bel_linux_boot_id(boot_id)) == 0) {
         return record->pid_namespace != bel_linux_pid_namespace();
     }
-    char *host = host_name(); // the same name: the machine was started again
+    char *host = host_name(); // same name: the machine has rebooted
     bool other = strcmp(record->host, host) != 0;
     bel_free(host);
     return other;
 }
 
-// The same pid started at the same tick of the same boot: no other process can be that.
+// Only the same process has the same pid, start tick and boot.
 static bool is_alive(const bel_job_record *record)
 {
     char boot_id[64];
@@ -397,7 +398,7 @@ static bool is_alive(const bel_job_record *record)
            bel_linux_start_ticks(record->supervisor) == record->started_ticks;
 }
 
-// A process that seems gone may have ended properly since its status was read: so the status is
+// A process that seems gone may have exited properly since its status was read. So the status is
 // read once more before the job counts as lost.
 static bel_status *read_record(const char *folder, bel_job_record *record)
 {
@@ -414,12 +415,12 @@ static bel_status *read_record(const char *folder, bel_job_record *record)
     record->state = BEL_JOB_LOST;
     bel_free(record->message);
     record->message = bel_strf("its supervisor is gone, or the machine was started again; belfry "
-                               "jobs resume %s goes on from the newest checkpoint in %s",
+                               "jobs resume %s continues from the newest checkpoint in %s",
                                record->name, record->model_dir);
     return NULL;
 }
 
-// Reads all jobs, for the nearest name.
+// Makes the error with the nearest name; reads all jobs for it.
 static bel_status *not_found(const char *name)
 {
     bel_job_record **records;
@@ -462,7 +463,7 @@ bel_status *bel_registry_read(const char *name, bel_job_record **out_record)
 
 // --- The list -----------------------------------------------------------------------------------
 
-// Newest first; names decide between equal times.
+// Newest first; equal times are ordered by name.
 static int compare_records(const void *a, const void *b)
 {
     const bel_job_record *x = *(bel_job_record *const *)a, *y = *(bel_job_record *const *)b;
@@ -470,7 +471,7 @@ static int compare_records(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-// A job that is gone by the time it is read is left out, and so is one that is not there yet.
+// Skips a job that is removed before it is read, and one that does not exist completely yet.
 bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count)
 {
     char *root = NULL, **names = NULL;
@@ -486,7 +487,7 @@ bel_status *bel_registry_list(bel_job_record ***out_records, size_t *out_count)
         if (status == NULL) {
             count++;
         } else {
-            bool begun = bel_status_code(status) == BEL_NOT_FOUND; // its files come any moment
+            bool begun = bel_status_code(status) == BEL_NOT_FOUND; // its files will follow soon
             if (!begun) {
                 bel_log_write(BEL_LOG_WARN, "job %s is passed over: %s", names[i],
                               bel_status_message(status));

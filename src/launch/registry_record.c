@@ -1,6 +1,6 @@
-// Writing and reading a job's record (registry_record.h). Files are JSON, so that people and other
-// programs can read them, and each is replaced as a whole: a reader sees the old one or the new
-// one. What wins over the cluster file is in one table for both ways.
+// Writer and reader of a job's record (registry_record.h). Files are JSON, readable for people and
+// other programs. Each is replaced as a whole, so a reader sees the old one or the new one. One
+// table has the overrides of the cluster file for both directions.
 #include "launch/registry_record.h"
 
 #include <stddef.h>
@@ -60,7 +60,7 @@ bel_status *bel_record_write_file(const char *folder, const char *name, const be
     return status;
 }
 
-// The members of job.json for what wins over the cluster file, and where each is.
+// Members of job.json that override the cluster file, and the place of each.
 typedef struct change {
     const char *name;
     size_t offset;
@@ -87,7 +87,7 @@ static void write_changes(const bel_cluster_changes *from, bel_str *out)
     bel_str_puts(out, "}");
 }
 
-// What was asked for; never changed afterwards.
+// Writes the submission, which never changes afterwards.
 bel_status *bel_record_write_job(const bel_job_record *record, const char *folder, double now)
 {
     bel_str text = {0};
@@ -112,7 +112,7 @@ bel_status *bel_record_write_job(const bel_job_record *record, const char *folde
     return status;
 }
 
-// What became of it; replaced as a whole, so readers see the old or the new.
+// Writes the state, as a whole, so readers see the old or the new one.
 bel_status *bel_record_write_status(const bel_job_record *record, const char *folder)
 {
     bel_str text = {0};
@@ -149,7 +149,7 @@ static bel_status *read_file(const char *folder, const char *name, bel_json **ou
 static char *copy_text(const bel_json_value *object, const char *name)
 {
     const char *text = "";
-    (void)bel_json_string(object, name, &text); // "" when it is missing
+    (void)bel_json_string(object, name, &text); // "" if absent
     return bel_xstrdup(text);
 }
 
@@ -157,12 +157,12 @@ void bel_record_read_engine_id(const char *folder, bel_job_record *record)
 {
     char *path = bel_path_join(folder, bel_record_id_file), *text = NULL;
     size_t size;
-    bel_status_ignore(bel_file_read(path, &text, &size)); // most engines have none
+    bel_status_ignore(bel_file_read(path, &text, &size)); // most engines have no such file
     record->engine_id = text != NULL ? text : bel_xstrdup("");
     bel_free(path);
 }
 
-// What is not there is not changed.
+// An absent member means no change.
 static bel_cluster_changes read_changes(const bel_json_value *root)
 {
     bel_cluster_changes read = BEL_NO_CLUSTER_CHANGES;
@@ -177,7 +177,7 @@ static bel_cluster_changes read_changes(const bel_json_value *root)
     return read;
 }
 
-// The arguments end with NULL, as a program's do.
+// The arguments end with NULL, as in argv.
 bel_status *bel_record_read_job(const char *folder, bel_job_record *record)
 {
     bel_json *json;
@@ -218,7 +218,7 @@ bel_status *bel_record_read_status(const char *folder, bel_job_record *record)
               bel_json_f64(root, "started_at", &record->started_at) &&
               bel_json_f64(root, "ended_at", &record->ended_at);
     record->exit_code = (int)exit_code;
-    bel_free(record->message); // it may be the second time
+    bel_free(record->message); // this may be the second reading
     bel_free(record->boot_id);
     bel_free(record->host);
     bel_free(record->progress);

@@ -1,9 +1,9 @@
-// Lines are JSON objects as base/log.c and the command's main function write them. Other lines are
-// shown too, as warnings: often they say why a process died. Both kinds lose their control
-// characters before they reach a terminal; the log file has the bytes as they came.
+// Log lines are JSON objects from base/log.c and the command's main function. Other lines are shown
+// too, as warnings, because they often have the reason of a process's death. Both kinds lose their
+// control characters before they reach a terminal; the log file has the original bytes.
 //
-// A line of an unknown level counts as debug, and figures that are missing or null stay NAN: a
-// line of another version of Belfry is shown as well as it can be and never refused.
+// A line of an unknown level counts as debug, and absent or null figures stay NAN. So a line of
+// another version of Belfry is shown as well as possible and never refused.
 #include "launch/role_line.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 // --- Progress -----------------------------------------------------------------------------------
 
-// False: the object is none of progress, or lacks its steps.
+// False: not a progress object, or one without steps.
 static bool read_progress(const bel_json_value *object, bel_progress *out_progress)
 {
     const char *event;
@@ -22,7 +22,7 @@ static bool read_progress(const bel_json_value *object, bel_progress *out_progre
               bel_json_i64(object, "step", &progress.step) &&
               bel_json_i64(object, "last_step", &progress.last_step);
     if (!ok) return false;
-    // Left as they are when missing, or null because they are not finite.
+    // Unchanged if absent, or if null because they were not finite.
     (void)bel_json_i64(object, "workers", &progress.workers);
     (void)bel_json_f64(object, "loss", &progress.loss);
     (void)bel_json_f64(object, "examples_per_second", &progress.examples_per_second);
@@ -64,8 +64,8 @@ void bel_progress_write(const bel_progress *progress, bel_str *out)
     }
 }
 
-// Without what a terminal would take as a command: control characters of ASCII and, as UTF-8, of
-// Latin-1.
+// Appends without control characters, which a terminal would interpret: those of ASCII and, as
+// UTF-8, of Latin-1.
 static void put_clean(bel_str *out, const char *bytes, size_t length)
 {
     bel_str_puts(out, "");
@@ -82,7 +82,7 @@ static void put_clean(bel_str *out, const char *bytes, size_t length)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-// False: an object, but not a line of Belfry's.
+// False: an object, but not Belfry's.
 static bool read_object(const bel_json_value *object, bel_role_line *line)
 {
     const char *level, *message, *code, *event;
@@ -101,14 +101,14 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     if (bel_json_string(object, "code", &code)) line->kind = BEL_ROLE_LINE_ERROR;
     if (!bel_json_string(object, "event", &event)) event = "";
     if (strcmp(event, "lost") == 0) {
-        (void)bel_json_i64(object, "pid", &line->lost_pid); // without one no process ends
+        (void)bel_json_i64(object, "pid", &line->lost_pid); // without one no process is killed
     }
     line->begins = strcmp(event, "begins") == 0;
     line->leaves = strcmp(event, "leaves") == 0;
     line->carries = strcmp(event, "carries") == 0;
     if (strcmp(event, "carried") == 0) (void)bel_json_i64(object, "pid", &line->carried_pid);
     if (strcmp(event, "killed") == 0) (void)bel_json_i64(object, "signal", &line->carried_signal);
-    if (strcmp(event, "crash") == 0) { // without them it is an error as any other
+    if (strcmp(event, "crash") == 0) { // without them it is an ordinary error
         (void)bel_json_i64(object, "signal", &line->crash_signal);
         (void)bel_json_i64(object, "step", &line->crash_step);
         (void)bel_json_i64(object, "block", &line->crash_block);
@@ -117,7 +117,7 @@ static bool read_object(const bel_json_value *object, bel_role_line *line)
     return true;
 }
 
-// A line as it came; a carriage return at its end is no part of it.
+// Keeps a line unchanged, except for a carriage return at its end.
 static void read_foreign(const char *bytes, size_t length, bel_role_line *line)
 {
     line->kind = BEL_ROLE_LINE_FOREIGN;
@@ -153,7 +153,7 @@ void bel_role_line_write(const bel_role_line *line, const char *name, bel_str *o
     bel_str_puts(out, "\n");
 }
 
-// The name goes in behind the opening brace of the object as it came.
+// Inserts the name after the opening brace of the original object.
 void bel_role_line_write_json(const bel_role_line *line, const char *bytes, size_t length,
                               const char *name, bel_str *out)
 {

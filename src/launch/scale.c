@@ -1,8 +1,7 @@
-// One number in a file that is replaced as a whole. A reader that is to act once on each wish
-// tells two of them apart by inode and time of writing, not by the number, so that the same
-// number can be asked for again. The mark is taken before the content is read: a wish that is
-// replaced in between is acted on twice rather than never. A file that cannot be read counts as
-// no wish.
+// One number in a file that is replaced as a whole. A reader that acts once on each request
+// distinguishes requests by inode and modification time, not by the number, so the same number can
+// be requested again. The mark is taken before the content is read: a request that is replaced in
+// between is acted on twice rather than never. An unreadable file counts as no request.
 #include "launch/scale.h"
 
 #include <stdio.h>
@@ -37,7 +36,7 @@ int bel_scale_read(const char *model_dir)
         if (status == NULL) (void)bel_json_i64(bel_json_root(json), "workers", &workers);
         bel_free(text);
     }
-    bel_status_ignore(status); // then nobody has asked
+    bel_status_ignore(status); // then there is no request
     bel_json_destroy(json);
     bel_free(path);
     return workers > 0 && workers <= INT32_MAX ? (int)workers : 0;
@@ -55,13 +54,13 @@ int bel_scale_read_new(const char *model_dir, bel_scale_mark *mark)
                                                 about.st_mtim.tv_nsec};
     if (found.file == mark->file && found.written_ns == mark->written_ns) return 0;
     int wish = bel_scale_read(model_dir);
-    if (wish > 0) *mark = found; // what could not be read is tried again
+    if (wish > 0) *mark = found; // an unreadable request is tried again
     return wish;
 }
 
 void bel_scale_remove(const char *model_dir)
 {
     char *path = bel_path_join(model_dir, BEL_SCALE_FILE);
-    (void)remove(path); // mostly there is none
+    (void)remove(path); // usually absent
     bel_free(path);
 }

@@ -1,15 +1,15 @@
-// A folder of sockets is in use while it is locked, or while a socket in it is open: processes may
-// outlive the supervisor that had the lock. The lock is on the folder itself, so there is no lock
-// file in it that would have to be removed last. A folder is removed under that lock, and only when
-// it is this user's own, no link, and unchanged for ten minutes: its job may have been started a
-// moment ago and not have locked it yet. Errors of that are not reported, since the next job looks
-// again.
+// A folder of sockets is in use while it is locked, or while a socket in it is open, because
+// processes may outlive the supervisor that held the lock. The lock is on the folder itself, so no
+// lock file has to be removed last. A folder is removed under that lock, and only if it belongs to
+// this user, is not a link, and has not changed for ten minutes. A newer one may belong to a job
+// that has just started and has not locked it yet. Errors of the removal are not reported, since
+// the next job tries again.
 //
-// A new job looks in /tmp as well as in its own base: the killed one may have had no
-// XDG_RUNTIME_DIR. Folders of another user stay until a job of that user looks.
+// A new job checks /tmp as well as its base, because the killed job may have had no
+// XDG_RUNTIME_DIR. Another user's folders stay until a job of that user checks.
 //
-// A folder with a name that others can guess, as ranks have it, is looked at before it is used:
-// in /tmp anybody could have made it.
+// A folder with a predictable name, as for ranks, is checked before use: in /tmp another user could
+// have created it.
 #include "launch/sockets.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 
 enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
-// With room for the name of a folder, of either kind, and of a socket in it.
+// Leaves room for the names of a folder, of either kind, and of a socket in it.
 char *bel_sockets_base(void)
 {
     static const char longest[] = "/" BEL_SOCKETS_PREFIX "XXXXXX/evaluator-1023.shm";
@@ -48,7 +48,7 @@ bel_status *bel_sockets_create(char **out_folder, int *out_lock)
     if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
     char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
     bel_free(base);
-    if (mkdtemp(folder) == NULL) { // which gives it mode 0700
+    if (mkdtemp(folder) == NULL) { // creates it with mode 0700
         bel_status *status = bel_file_error(errno, "create folder", folder);
         bel_free(folder);
         return status;
@@ -57,8 +57,8 @@ bel_status *bel_sockets_create(char **out_folder, int *out_lock)
     return bel_linux_lock_folder(folder, out_lock);
 }
 
-// Six letters, as many as mkdtemp takes: of a thousand jobs at a time two have the same once in two
-// thousand cases, and then the second one's sockets cannot be made.
+// Six letters, like mkdtemp. Among a thousand simultaneous jobs, two have the same letters in one
+// of two thousand cases; then creating the second one's sockets fails.
 char *bel_sockets_of(const char *job)
 {
     enum { LETTERS = 6, BITS = 5 };
@@ -85,12 +85,12 @@ bel_status *bel_sockets_share(const char *folder)
                (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
     if (own) return NULL;
     return BEL_ERR(BEL_PERMISSION_DENIED,
-                   "%s, the folder of this job's sockets, is not this user's alone (mode %04o): "
-                   "remove it",
+                   "%s, the folder of this job's sockets, is not private to this user (mode "
+                   "%04o): remove it",
                    folder, (unsigned)(about.st_mode & 07777));
 }
 
-// This user's own folder, no link to one, untouched for ten minutes.
+// True for this user's folder, not a link, unchanged for ten minutes.
 static bool is_old(const char *folder)
 {
     enum { AGE_SECS = 600 };
@@ -99,14 +99,14 @@ static bool is_old(const char *folder)
            time(NULL) - about.st_mtime > AGE_SECS;
 }
 
-// Removes it only while holding its lock.
+// Removes a folder only while it holds the folder's lock.
 static void look_at(const char *folder)
 {
     int lock = -1;
     if (!is_old(folder)) return;
     bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // no locks here, or in use: it stays
     if (lock >= 0 && !bel_linux_has_socket_below(folder))
-        bel_status_ignore(bel_dir_remove(folder)); // what stays is tried again
+        bel_status_ignore(bel_dir_remove(folder)); // a later job tries again
     bel_linux_unlock(lock);
 }
 
@@ -114,7 +114,7 @@ void bel_old_sockets_remove(const char *base)
 {
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_dir_list(base, &names, &count)); // making this job's folder says why
+    bel_status_ignore(bel_dir_list(base, &names, &count)); // creating this job's folder reports why
     for (size_t i = 0; i < count; i++) {
         if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
         char *folder = bel_path_join(base, names[i]);

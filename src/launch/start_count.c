@@ -1,8 +1,8 @@
-// One append, and the size that it leaves. The byte is synced before it is counted, so that a
-// crash of the machine does not give an incarnation away twice; a start that fails afterwards
-// has used up its number, which does no harm, since incarnations only have to rise. The file is
-// locked from the append to the look at its size, so that of two starts at one moment each has a
-// number of its own (where the file system has no locks, one start at a time is expected).
+// Counts by one append and the resulting size. The byte is synced before it is counted, so that no
+// incarnation is assigned twice after a machine crash. A start that fails afterwards has used up
+// its number, which is harmless, since incarnations only have to rise. The file is locked from the
+// append until its size is read, so two simultaneous starts get separate numbers. (Without file
+// locks, starts must not be simultaneous.)
 #include "launch/start_count.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { LOCK_SECS = 60 };
 
-// One byte more; its sync comes before the look at the size.
+// Appends one byte and syncs it before reading the size.
 static bel_status *append(const char *path, uint32_t *out_count)
 {
     struct stat about;
@@ -32,7 +32,7 @@ static bel_status *append(const char *path, uint32_t *out_count)
     return NULL;
 }
 
-// Locked over append and look, so that two starts never see the same size.
+// Locks the file over append and read, so that two starts never see the same size.
 static bel_status *count_in(const char *path, uint32_t *out_count)
 {
     int lock;

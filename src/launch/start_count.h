@@ -1,9 +1,8 @@
-// How often a role was started in a model folder: its incarnation, where the launcher does not say
-// it (TF_CONFIG, a task that is "counted"). Clocks may be set back.
+// Counter of a role's starts in a model folder. The count is the incarnation if the launcher does
+// not provide one (TF_CONFIG, a task that is "counted"). A clock would not do: it can be set back.
 //
-// model_dir/job.starts/ROLE-INDEX has a byte for each start, so that counting is one append:
-// nothing is ever read back that could have been written in part. Needs a folder that every host
-// can write.
+// model_dir/job.starts/ROLE-INDEX has one byte per start, so counting is a single append, and no
+// partially written content is ever read. Needs a folder that every host can write.
 #ifndef BELFRY_LAUNCH_START_COUNT_H
 #define BELFRY_LAUNCH_START_COUNT_H
 
@@ -14,7 +13,7 @@
 
 #define BEL_STARTS_FOLDER "job.starts"
 
-// Counts this start; *out_count is 1 for the first. Makes the folders. Errors of files.
+// Counts this start; *out_count is 1 for the first. Creates the folders. File errors.
 bel_status *bel_start_count(const char *model_dir, bel_role role, int index,
                             uint32_t *out_count) BEL_MUST_USE;
 

@@ -1,7 +1,7 @@
-// The self-pipe. Neither end blocks: a handler must not wait for a full pipe, which has signals
-// enough, and the poll loop reads until there is no more. The previous handlers are kept and put
-// back before the pipe is closed, so that no handler writes into a descriptor that has another use
-// by then. All state is static because a handler has no argument: one user in a process.
+// Self-pipe. Neither end blocks: a handler must not wait for a full pipe, which has enough signals,
+// and the poll loop reads until the pipe is empty. The previous handlers are restored before the
+// pipe is closed, so that no handler writes into a reused descriptor. All state is static because a
+// handler has no argument, so a process can have only one user.
 #include "launch/stop_signals.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@ enum { NUMBER_COUNT = sizeof numbers / sizeof numbers[0] };
 static struct sigaction before[NUMBER_COUNT];
 static sigset_t mask_before;
 
-// On any thread. Only calls that are safe in a handler, and errno stays what it was.
+// Runs on any thread. Uses only async-signal-safe calls and preserves errno.
 static void on_signal(int number)
 {
     int error = errno;
     unsigned char byte = (unsigned char)number;
-    ssize_t wrote = write(writing_end, &byte, 1); // a pipe full of signals needs no more of them
+    ssize_t wrote = write(writing_end, &byte, 1); // a full pipe has enough signals
     (void)wrote;
     errno = error;
 }

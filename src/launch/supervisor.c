@@ -1,7 +1,7 @@
-// The supervisor's one loop: signals, what children say, their ends, and the time they have left.
+// The supervisor's loop: signals, the children's output and exits, and deadlines.
 //
-// It must always come to an end: every wait after the end of the master or after a failure has a
-// deadline, at which all are killed.
+// It always terminates: every wait after the master's end or after a failure has a deadline, at
+// which all children are killed.
 #include "launch/supervisor.h"
 
 #include <poll.h>
@@ -21,7 +21,7 @@
 static const double usual_grace_secs = 15;
 static const int tick_ms = 1000;
 
-// One that waits to be started again counts too.
+// A child that waits for its restart counts too.
 static bool any_running(const bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++)
@@ -44,22 +44,22 @@ static void kill_all(bel_supervisor *s)
 
 // --- Signals ------------------------------------------------------------------------------------
 
-// The first signal is passed on, so that the job saves; a second one kills.
+// Forwards the first signal, so that the job saves; a second one kills.
 static void take_signals(bel_supervisor *s)
 {
     int number;
     while ((number = bel_stop_signals_read(s->signal_fd)) != 0) {
-        bool warns = number == SIGUSR1; // that another signal will stop the job
+        bool warns = number == SIGUSR1; // another signal will stop the job
         const char *name = warns ? "SIGUSR1" : number == SIGINT ? "SIGINT" : "SIGTERM";
         if (warns && s->stop_signal != 0) continue;
         if (s->stop_signal == 0) {
             s->warned = warns;
             s->stop_signal = warns ? SIGTERM : number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
-            signal_all(s, SIGINT); // SIGTERM would tell each of them to leave a job that goes on
+            signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
             s->answer_ns = bel_clock_ns() + s->grace_ns;
         } else if (s->warned) {
-            s->warned = false; // this is the signal
+            s->warned = false; // this is the announced signal
         } else if (!s->killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->stop_signal = number;
@@ -70,14 +70,15 @@ static void take_signals(bel_supervisor *s)
 
 // --- Ends ---------------------------------------------------------------------------------------
 
-// A death from outside, not by an error of its own.
+// True for a death from outside, not by the process's own error.
 static bool was_killed(const bel_child *child)
 {
     return child->end.signal != 0 || child->end.code >= 128;
 }
 
-// Has ended because it was asked to: as the job was, or the master alone, which then ends the job.
-// A process that has left the job is another matter: the master may need the next one, to save.
+// True if the child exited because it was asked to: as part of the job, or as the master, which
+// then ends the job. A process that left the job does not count: the master may need its successor,
+// to save.
 static bool has_stopped(const bel_supervisor *s, const bel_child *child)
 {
     int code = child->end.code;
@@ -87,10 +88,11 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
     return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 && asked;
 }
 
-enum { SHORT_NS = 1000000000 }; // a life
+enum { SHORT_NS = 1000000000 }; // a short life
 
-// Was told to go, and went when the job could do without it: that is no death. One that had only
-// just begun, and has no handlers yet, goes by the signal itself.
+// True if the child was asked to leave and left when the job could continue without it, which is
+// not a death. A process that has only just started has no handlers yet, so the signal itself ends
+// it.
 static bool has_left(const bel_supervisor *s, const bel_child *child)
 {
     int signal = child->end.signal;
@@ -99,8 +101,8 @@ static bool has_left(const bel_supervisor *s, const bel_child *child)
     return told && s->config->plan->cluster->restarts > 0;
 }
 
-// The job has ended well, and this one ended so late that nothing depends on it: it was asked to
-// end, could not be started or started again, or died.
+// True if the job was successful and this child's end came too late to matter: it was asked to
+// exit, could not be started or restarted, or died.
 static bool is_late(const bel_supervisor *s, const bel_child *child)
 {
     const bel_cluster *cluster = s->config->plan->cluster;
@@ -109,40 +111,41 @@ static bool is_late(const bel_supervisor *s, const bel_child *child)
                        child->task->incarnation > 0 || (was_killed(child) && may_die));
 }
 
-// A member that ends by itself and says nothing was told that the job is over: while it stops the
-// master says how that went.
+// A member that exits silently with an error was told that the job is over; while the job stops,
+// the master reports the outcome.
 static bool was_told(const bel_supervisor *s, const bel_child *child)
 {
     return s->stop_signal != 0 && child->task->role != BEL_ROLE_MASTER && child->end.signal == 0 &&
            child->last_error.length == 0;
 }
 
-// An end that is the job's failure.
+// True for an end that is the job's failure.
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
     if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
     return !has_stopped(s, child) && !is_late(s, child) && !was_told(s, child);
 }
 
-// Processes that die are started again until the job ends. While it stops the master needs them, to
-// save with all of them; without a master they have ended themselves.
+// Restarts last until the job ends. While the job stops, the master needs all processes, to save;
+// without a master they exit themselves.
 static bool goes_on(const bel_supervisor *s)
 {
     bool stops = s->stop_signal != 0 && !bel_child_is_running(&s->children[0]);
     return !stops && !s->killing && s->deadline_ns == 0;
 }
 
-// Killed, not asked to end, and the job still needs it.
+// Killed, not asked to exit, and still needed.
 static bool is_missed(const bel_supervisor *s, const bel_child *child)
 {
-    // One that was just started again may be killed by the signal that asks all to stop.
+    // The signal that asks all to stop may kill one that was just restarted.
     bool stopped =
         has_stopped(s, child) && (child->end.signal == 0 || child->task->incarnation == 0);
     return (was_killed(child) || has_left(s, child)) && !stopped && !child->let_go && goes_on(s);
 }
 
-// Whoever crashes in the same place by the same signal each time would go on with that: the data or
-// the code is at fault. A block is the place of those that read, whatever step the others are at.
+// Counts identical crashes. A process that crashes by the same signal in the same place each time
+// would continue to: the data or the code is at fault. For readers of the input the place is the
+// block, whatever the others' step is.
 static void count_crash(bel_child *child)
 {
     const bel_crash *now = &child->crash, *before = &child->last_crash;
@@ -160,26 +163,27 @@ static bool may_restart(const bel_supervisor *s, const bel_child *child)
                                   child->restarts < s->config->plan->cluster->restarts);
 }
 
-// A worker that the master has told to end, by a wish that has changed since; or else the job ends
-// at this moment.
+// True for a worker that exited at the master's request, but a later scale request wants it again.
+// The exception is a job that is ending.
 static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
 {
     bool scaled = s->wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
     return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
 }
 
-// Of processes that are found ended at the same time, the one that pulled the others down: rather
-// killed than ended by itself, and rather not the master.
+// Among processes found exited at the same time, rates how likely each caused the others to fail: a
+// killed process before one that exited, and any before the master.
 static int suspicion(const bel_child *child)
 {
     return (child->end.signal != 0 ? 2 : 0) + (child->task->role != BEL_ROLE_MASTER ? 1 : 0);
 }
 
-// At once; from the second short life in a row on after a pause that doubles, from 0.1 to 6.4 s.
+// Restarts at once; from the second short life in a row after a pause that doubles from 0.1 to 6.4
+// s.
 static void plan_restart(bel_supervisor *s, bel_child *child)
 {
     enum { PAUSE_NS = 100000000, MOST_DOUBLINGS = 6, LEAVING = 30 };
-    // One that leaves where it is told to each time may need long to begin.
+    // A process that leaves by request each time may take long to begin.
     int64_t now = bel_clock_ns(),
             brief = has_left(s, child) ? LEAVING * (int64_t)SHORT_NS : SHORT_NS;
     child->short_lives = now - child->started_ns < brief ? child->short_lives + 1 : 0;
@@ -198,8 +202,8 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
     bel_free(what);
 }
 
-// The way to another host ended before the process was there: it is tried again for as long as the
-// master waits for it. What the process or its program says is an error of its own.
+// True if the reach command ended before it had reached the host. It is retried for as long as the
+// master waits for the process. Errors of the process or its program do not count.
 static bool is_unreached(const bel_supervisor *s, const bel_child *child)
 {
     enum { NOT_RUN = 126, NOT_FOUND = 127 }; // a shell's
@@ -208,17 +212,17 @@ static bool is_unreached(const bel_supervisor *s, const bel_child *child)
            child->last_error.length == 0 && !child->let_go && goes_on(s);
 }
 
-// After 0.2 s, so that a way that heals is found soon; from the sixtieth attempt on after 5 s. The
-// same words are said once. What was logged of the attempt has been shown.
+// Retries after 0.2 s, so that a recovered host is found soon; from the sixtieth attempt after 5 s.
+// Identical messages are logged once. The log of an attempt has been shown.
 static void plan_attempt(bel_child *child)
 {
     enum { PAUSE_NS = 200000000, SOON = 60 };
     const int64_t late_ns = INT64_C(5000000000);
     child->restart_ns = bel_clock_ns() + (child->attempts < SOON ? PAUSE_NS : late_ns);
     child->attempts++;
-    // What an earlier run has left in the log stays there.
+    // Keeps the log of an earlier run.
     if (child->log_begin == 0) {
-        (void)remove(child->log_path); // one that stays says the same
+        (void)remove(child->log_path); // a remaining one has the same content
     } else {
         (void)truncate(child->log_path, (off_t)child->log_begin); // as above
     }
@@ -230,7 +234,7 @@ static void plan_attempt(bel_child *child)
                   child->name, child->end.code, why);
 }
 
-// Killed too often, but the job may go on without it.
+// Killed too often, but the job may continue without it.
 static bool give_up(bel_supervisor *s, bel_child *child)
 {
     if (!is_missed(s, child)) return false;
@@ -240,14 +244,15 @@ static bool give_up(bel_supervisor *s, bel_child *child)
     return without;
 }
 
-// Members that end by themselves have two seconds for it before they are asked.
+// Members have two seconds to exit before they are asked to.
 static void ask_soon(bel_supervisor *s)
 {
     enum { NOTICE_SECS = 2 };
     if (s->ask_ns == 0) s->ask_ns = bel_clock_ns() + NOTICE_SECS * (int64_t)1000000000;
 }
 
-// The master notices by itself and ends, unless the member had not joined: then it is asked to.
+// The master notices the failure and ends, unless the member had not joined: then the master is
+// asked to.
 static void take_failure(bel_supervisor *s, const bel_child *child)
 {
     s->first_failed = child;
@@ -255,8 +260,7 @@ static void take_failure(bel_supervisor *s, const bel_child *child)
     ask_soon(s);
 }
 
-// Starts the children whose time has come. A restart that does not work counts as the death it
-// followed.
+// Restarts the children whose time has come. A failed restart counts as the death before it.
 static void restart_due(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -269,14 +273,14 @@ static void restart_due(bel_supervisor *s)
         if (status == NULL && wanted) continue;
         child->end = end;
         if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
-        bel_status_ignore(status); // said
+        bel_status_ignore(status); // logged
         if (s->first_failed == NULL && has_failed(s, child)) take_failure(s, child);
     }
 }
 
-// The child whose end is the reason. Members end with an error once the job has one, and say
-// nothing of it: so the reason is one that was killed, else the first if it told of an error, else
-// the master's error. NULL: nothing has failed.
+// Finds the child whose end is the reason. Once the job has an error, members exit with one and
+// report nothing. So the reason is a killed child, else the first one if it reported an error, else
+// the master's error. NULL: no failure.
 static const bel_child *find_cause(const bel_supervisor *s)
 {
     const bel_child *first = s->first_failed, *master = &s->children[0];
@@ -285,18 +289,18 @@ static const bel_child *find_cause(const bel_supervisor *s)
     return master->last_error.length > 0 && master->end.code != 0 ? master : first;
 }
 
-// Without the master all others are to end: by themselves, when asked, or killed.
+// Without the master all others must exit: on request at the latest, or they are killed.
 static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
     if (s->killing) return;
     s->deadline_ns = bel_clock_ns() + s->grace_ns;
     if (has_failed(s, master)) signal_all(s, SIGINT);
-    ask_soon(s); // for one that was just started again
+    ask_soon(s); // for one that was just restarted
 }
 
-// The sockets of a killed process close before its end can be seen: a peer that notices may be
-// found ended first. So one that another than this process has killed comes before it.
+// The sockets of a killed process close before its end is visible, so a peer that notices may be
+// found exited first. Therefore a process that was killed from outside comes before the peer.
 static bool is_first(const bel_supervisor *s, const bel_child *child)
 {
     const bel_child *first = s->first_failed;
@@ -304,10 +308,10 @@ static bool is_first(const bel_supervisor *s, const bel_child *child)
     return first == NULL || (first->end.signal == 0 && signal != 0 && signal != child->sent);
 }
 
-// Reaps what has ended.
+// Reaps exited children.
 static void take_ends(bel_supervisor *s)
 {
-    enum { WAIT_NS = 1000000000 }; // at the end of the job the master ends before that
+    enum { WAIT_NS = 1000000000 }; // at the end of the job the master exits sooner
     const bel_child *culprit = NULL, *master = NULL;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
@@ -333,7 +337,7 @@ static void take_ends(bel_supervisor *s)
         if (child->restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
             master = child;                      // the first of all
-            bool asked = s->ask_ns == INT64_MAX; // by this process, as another one has failed
+            bool asked = s->ask_ns == INT64_MAX; // by this process, after another one's failure
             s->done = child->end.code == 0 || (has_stopped(s, child) && !asked);
         }
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
@@ -343,7 +347,7 @@ static void take_ends(bel_supervisor *s)
     if (master != NULL) take_master_end(s, master);
 }
 
-// In a container this process may be the first one, to which orphans of its children fall.
+// In a container this process may be PID 1 and adopt orphans of its children.
 static void reap_orphans(const bel_supervisor *s)
 {
     if (getpid() != 1) return;
@@ -356,7 +360,7 @@ static void reap_orphans(const bel_supervisor *s)
 
 // --- Time ---------------------------------------------------------------------------------------
 
-// A process on another host that was killed, or its host, says nothing: its place is needed.
+// A remote process that was killed, or its host, is silent: its place is needed.
 static void give_up_ways(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -367,8 +371,8 @@ static void give_up_ways(bel_supervisor *s)
     }
 }
 
-// One that stands still is most often told by its master; not the master itself, nor one that no
-// master has met, as it was replaced meanwhile.
+// Ends a stopped process. Usually its master reports it; exceptions are the master itself and a
+// process that no master has met, because the master was replaced meanwhile.
 static void end_still(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -383,7 +387,7 @@ static void end_still(bel_supervisor *s)
     }
 }
 
-// A job that has not begun and does nothing is killed.
+// Kills a job that has not begun and is idle.
 static void end_stuck(bel_supervisor *s)
 {
     double limit = 1.5 * s->children[0].task->join_timeout_secs;
@@ -396,7 +400,7 @@ static void end_stuck(bel_supervisor *s)
     kill_all(s);
 }
 
-// A process has failed, and the master still saves what there is.
+// True if a process has failed and the master is still saving.
 static bool is_saving(bel_supervisor *s)
 {
     enum { IDLE_SECS = 3, MOST_SECS = 600 };
@@ -406,7 +410,7 @@ static bool is_saving(bel_supervisor *s)
     return idle >= 0 && idle < IDLE_SECS && bel_child_is_running(&s->children[0]);
 }
 
-// Kills those that did not end in time. False: not even that helped.
+// Kills children that missed the deadline. False: even that failed.
 static bool check_deadline(bel_supervisor *s)
 {
     give_up_ways(s);
@@ -414,10 +418,10 @@ static bool check_deadline(bel_supervisor *s)
     end_stuck(s);
     bool saves = is_saving(s);
     if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
-        s->ask_ns = INT64_MAX; // once
+        s->ask_ns = INT64_MAX; // only once
         signal_all(s, SIGINT);
     }
-    // A job that has begun is bounded by the master's clocks, also while it saves for long.
+    // The master's clocks bound a job that has begun, also during a long save.
     bool answers = s->begun || s->answer_ns == 0 || bel_clock_ns() < s->answer_ns || s->killing;
     bool in_time = s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns || saves;
     if (answers && in_time) return true;
@@ -425,7 +429,7 @@ static bool check_deadline(bel_supervisor *s)
         const bel_child *child = &s->children[i];
         if (!bel_child_is_running(child)) continue;
         bel_log_write(BEL_LOG_WARN, "%s (pid %lld) %s", child->name, (long long)child->process.pid,
-                      s->killing ? "does not end although it was killed; it is left behind"
+                      s->killing ? "does not exit although it was killed; it is abandoned"
                                  : "did not end in time; it is killed");
     }
     if (s->killing) return false;
@@ -433,7 +437,7 @@ static bool check_deadline(bel_supervisor *s)
     return true;
 }
 
-// Until the next thing that is due, rounded up; a tick at most.
+// Time until the next event, rounded up; at most a tick.
 static int time_left_ms(const bel_supervisor *s)
 {
     int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
@@ -446,7 +450,7 @@ static int time_left_ms(const bel_supervisor *s)
     return due > now ? (int)((due - now) / 1000000) + 1 : 0;
 }
 
-// At a change, and once a second: the callback writes the job's status.
+// Called at a change, and once a second: the callback writes the job's status.
 static void tell(bel_supervisor *s, int64_t *told_ns)
 {
     int64_t now = bel_clock_ns();
@@ -459,12 +463,12 @@ static void tell(bel_supervisor *s, int64_t *told_ns)
 
 // --- The loop -----------------------------------------------------------------------------------
 
-// Until nothing runs or waits to be started again, or the last deadline has passed. Each round
-// rebuilds the list of descriptors, as children come and go.
+// Runs until no child runs or waits for a restart, or the last deadline has passed. Each round
+// rebuilds the list of descriptors, as children change.
 static void watch(bel_supervisor *s)
 {
-    // Signals, the master's stdout, then for each child its stderr and its end; poll passes over
-    // descriptors of -1.
+    // Signals, the master's stdout, then each child's stderr and exit; poll ignores descriptors of
+    // -1.
     struct pollfd *waiting = NULL;
     size_t capacity = 0;
     int64_t told_ns = 0;
@@ -494,11 +498,11 @@ static void watch(bel_supervisor *s)
         restart_due(s);
         if (!check_deadline(s)) break;
     }
-    tell(s, &told_ns); // what came with the last end
+    tell(s, &told_ns); // news from the last exit
     bel_free(waiting);
 }
 
-// A process that outlived its kill counts as killed.
+// A process that survived its kill counts as killed.
 static void leave_behind(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
@@ -510,7 +514,7 @@ static void leave_behind(bel_supervisor *s)
     }
 }
 
-// The start has failed: what already runs is killed.
+// After a failed start: kills the running children.
 static void end_early(bel_supervisor *s)
 {
     signal_all(s, SIGKILL);
@@ -524,8 +528,8 @@ static void end_early(bel_supervisor *s)
     leave_behind(s);
 }
 
-// The exit code is the master's, unless another process is the cause; a job that was asked to stop
-// has 128 + the signal.
+// Sets the result. The exit code is the master's, unless another process is the cause; a job that
+// was asked to stop has 128 + the signal.
 static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 {
     const bel_child *cause = find_cause(s), *master = &s->children[0];
@@ -534,7 +538,7 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     bool stopped = cause == NULL && code != 0 && (s->stop_signal != 0 || has_stopped(s, master));
     if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
     if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
-    bel_str_puts(&s->output, ""); // a text, also when nothing came
+    bel_str_puts(&s->output, ""); // a text, even without output
     char *message = cause != NULL ? bel_child_describe_cause(s, cause) : NULL;
     if (s->stuck_secs > 0) {
         code = 1;
@@ -550,7 +554,7 @@ static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
     s->output = (bel_str){0};
 }
 
-// Whatever happened, what the start has made is removed and signals are handled as before.
+// In any case undoes the start and restores the signal handlers.
 static bel_status *supervise_locked(const bel_supervisor_config *config, int lock,
                                     bel_supervisor_result *out_result)
 {

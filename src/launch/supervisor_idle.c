@@ -1,14 +1,14 @@
-// How long a job has done nothing, by what its processes compute, read and write.
+// Idle time of a job: how long its processes have not computed, read or written.
 //
-// Before a job begins the master's clocks may not run yet, as it opens its data or its network,
-// which may never answer. So the supervisor looks by itself. A job that neither computes nor reads
-// for longer than the master would wait for a member is stuck. One that does either, or waits for a
-// program that it has started, goes on, however long it takes. A job that ends with a failure may
-// save what it has in the same way.
+// Before a job begins, the master's clocks may not run yet, as it opens its data or its network,
+// which may never answer. So the supervisor itself measures. A job that neither computes nor reads
+// for longer than the master would wait for a member is stuck. A job that does either, or waits for
+// a program that it has started, continues, however long it takes. A failed job may take the same
+// time to save.
 #include "base/clock.h"
 #include "launch/supervisor_inner.h"
 
-// What all processes have done so far. False: some are on another host, or cannot be looked at.
+// Sums the activity of all processes. False: some are on another host, or cannot be measured.
 static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
 {
     *out_sum = (bel_linux_activity){0};
@@ -29,7 +29,7 @@ double bel_supervisor_idle_secs(bel_supervisor *s)
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
     int64_t now = bel_clock_ns(), since_look = now - s->idle_looked_ns;
     if (since_look < LOOK_NS) return s->idle_secs;
-    // A machine, or a job, that was stopped as a whole has not looked meanwhile.
+    // A machine or job that was stopped as a whole could not measure meanwhile.
     bool stood_still = since_look > 10 * (int64_t)LOOK_NS;
     s->idle_looked_ns = now;
     bel_linux_activity sum;
@@ -38,7 +38,7 @@ double bel_supervisor_idle_secs(bel_supervisor *s)
     bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
                 sum.bytes - s->idle.bytes >= BUSY_BYTES ||
                 sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
-                sum.processor_ns < s->idle.processor_ns; // another process has taken a place
+                sum.processor_ns < s->idle.processor_ns; // another process has replaced one
     if (busy) {
         s->idle = sum;
         s->idle_since_ns = now;

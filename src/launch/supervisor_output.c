@@ -1,12 +1,11 @@
-// What children say. Bytes go to the log file as they come; complete lines are read, and shown
-// on this process's stderr: all of the master's, of others what matters. Nothing here may hold
-// up the supervisor's loop or end the job: pipes are read without waiting and in turns, a log
-// that cannot be written is given up with one warning, a line without an end is cut.
+// Output of children. Bytes go to the log file at once. Complete lines are parsed and shown on this
+// process's stderr: all of the master's, and the important ones of others. Nothing here may delay
+// the supervisor's loop or end the job. So reads never block and alternate between children, an
+// unwritable log is abandoned with one warning, and an endless line is cut.
 //
-// When a child has ended, what is in its pipe is read and the pipe is closed, even if a process
-// that the child has left behind still holds the other end. Two lines mean more than their text:
-// the error that ends a process becomes part of the job's message, and "lost" from the master is an
-// order to kill that pid, if it is a child.
+// When a child has exited, its pipe is drained and closed, even if a process that the child left
+// still holds the other end. Two lines have effects: the error that ends a process becomes part of
+// the job's message, and "lost" from the master kills the process of that pid, if it is a child.
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>
@@ -20,11 +19,11 @@
 enum {
     CHUNK = 1 << 16,       // bytes read at once
     LONGEST_LINE = 65536,  // a longer one is cut
-    MOST_OUTPUT = 1 << 20, // of the master's stdout that is kept at least
-    ROUNDS = 16,           // chunks read from one child before others have their turn
+    MOST_OUTPUT = 1 << 20, // minimum kept of the master's stdout
+    ROUNDS = 16,           // chunks read from one child before the others
 };
 
-// Blocks only as a file does. After a failure the log is closed, and the job goes on.
+// Blocks only as a file does. After a failure closes the log; the job continues.
 static void write_log(bel_child *child, const char *bytes, size_t size)
 {
     while (size > 0 && child->log_fd >= 0) {
@@ -42,7 +41,7 @@ static void write_log(bel_child *child, const char *bytes, size_t size)
     }
 }
 
-// The newest progress object, for the job's status, and the line of the terminal.
+// Keeps the newest progress object, for the job's status, and shows it on the terminal.
 static void take_progress(bel_supervisor *s, const bel_role_line *line, const char *bytes,
                           size_t length)
 {
@@ -53,12 +52,12 @@ static void take_progress(bel_supervisor *s, const bel_role_line *line, const ch
     s->progress = bel_xstrndup(bytes, length);
     s->step = line->progress.step;
     s->changed = true;
-    if (s->shown && again) return; // its last step comes twice: when due, and at the end
+    if (s->shown && again) return; // the last step is reported twice: when due, and at the end
     bel_log_progress(line->text.text, s->progress, at_end);
     s->shown = at_end;
 }
 
-// True for "lost NAME on …": hosts have processes of the same number.
+// True for "lost NAME on …": hosts may have processes with the same pid.
 static bool is_named(const bel_child *child, const char *text)
 {
     static const char word[] = "lost ";
@@ -67,26 +66,26 @@ static bool is_named(const bel_child *child, const char *text)
     return strncmp(text, child->name, length) == 0 && text[length] == ' ';
 }
 
-// A process that its master has lost may still be there, stopped or stuck: it is killed, and
-// another takes its place. One that has taken it meanwhile has another number.
+// Kills a process that its master has lost, as it may still be there, stopped or stuck; another
+// replaces it. If a replacement already runs, its pid differs.
 static void end_lost(bel_supervisor *s, const bel_role_line *line)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
         if (!bel_child_is_running(child) || !is_named(child, line->text.text)) continue;
-        child->lost_pid = line->lost_pid; // of one away it may be heard of before its own number
+        child->lost_pid = line->lost_pid; // for a remote one this may arrive before its pid
         if (pid == line->lost_pid) bel_child_signal(child, SIGKILL, true);
     }
 }
 
-// Why there is no way to a process is said once, when the way has ended.
+// A connection's failure is reported once, when its command has exited.
 static bool is_there(const bel_child *child)
 {
     return !child->away || child->there;
 }
 
-// Not a rule, or an empty line, with which mpirun frames what it says.
+// False for a rule or an empty line; mpirun frames its messages with these.
 static bool says_something(const bel_role_line *line)
 {
     for (size_t i = 0; i < line->text.length; i++)
@@ -94,7 +93,8 @@ static bool says_something(const bel_role_line *line)
     return false;
 }
 
-// Why there is no way: ssh says it last, behind warnings, mpirun first, in front of advice.
+// Keeps the reason of a failed connection: ssh writes it last, after warnings; mpirun writes it
+// first, before advice.
 static void take_words(bel_child *child, const bel_role_line *line)
 {
     enum { MOST = 400 };
@@ -104,8 +104,8 @@ static void take_words(bel_child *child, const bel_role_line *line)
     bel_str_append(words, line->text.text, line->text.length);
 }
 
-// The master's lines are all shown; of others' only warnings and errors. The error that ends a
-// process is kept for the job's message instead.
+// Shows all lines of the master, and others' warnings and errors. The error that ends a process is
+// kept for the job's message instead.
 static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, size_t length)
 {
     bool is_master = child->task->role == BEL_ROLE_MASTER;
@@ -147,7 +147,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bel_role_line_deinit(&line);
 }
 
-// Shows the complete lines of what was read, and with `all` the unfinished one as well.
+// Shows the complete lines read, and with `all` also the unfinished one.
 static void show_lines(bel_supervisor *s, bel_child *child, bool all)
 {
     const char *next = child->line.text;
@@ -165,7 +165,7 @@ static void show_lines(bel_supervisor *s, bel_child *child, bool all)
     child->line.length = left;
 }
 
-// Reads from a pipe without waiting; 0 when there is nothing now, -1 at its end.
+// Reads from a pipe without blocking; 0: nothing now, -1: end.
 static ssize_t read_some(int descriptor, char *chunk)
 {
     ssize_t got;
@@ -176,7 +176,7 @@ static ssize_t read_some(int descriptor, char *chunk)
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
 }
 
-// At most ROUNDS chunks, so that a child that prints without end does not keep out the others.
+// At most ROUNDS chunks, so that a child with endless output does not starve the others.
 void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
 {
     if (child->error_fd < 0) return;
@@ -190,14 +190,14 @@ void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
         show_lines(supervisor, child, false);
     }
     bel_free(chunk);
-    // A process that the child has left behind may hold the other end: it is not waited for.
+    // A process that the child left may hold the other end: do not wait for it.
     if (got >= 0 && !last) return;
     show_lines(supervisor, child, true);
     close(child->error_fd);
     child->error_fd = -1;
 }
 
-// Results come at the end: of a master that prints without end the last is kept.
+// Results come at the end, so the last part of endless output is kept.
 static void keep_output(bel_str *output, const char *bytes, size_t size)
 {
     bel_str_append(output, bytes, size);

@@ -1,6 +1,6 @@
-// Another number of workers while the job runs. Workers below the number are to run; those above it
-// end when the master tells them, after the step that they are in. A wish for the number that there
-// already is brings back workers that were given up.
+// Another number of workers in a running job. Workers below the number must run. Workers above it
+// exit when the master tells them to, after their current step. A request for the present number
+// brings back workers that were given up.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
     return NULL;
 }
 
-// The worker is to run, with all its restarts before it again.
+// Makes the worker run again, with all its restarts available.
 static void want(bel_child *child)
 {
     bool is_away = !bel_child_is_running(child) && child->restart_ns == 0;
@@ -25,17 +25,17 @@ static void want(bel_child *child)
     if (is_away) child->restart_ns = bel_clock_ns();
 }
 
-// The master ends it; until then it runs on.
+// The master ends it; until then it continues.
 static void let_go(bel_child *child)
 {
     child->let_go = true;
     child->restart_ns = 0;
 }
 
-// Children of the plan and of earlier wishes are kept; an index without a child gets one.
+// Keeps children of the plan and of earlier requests; an index without a child gets one.
 static void scale_to(bel_supervisor *s, int workers)
 {
-    bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, in place of %d", workers,
+    bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, instead of %d", workers,
                   workers == 1 ? " is" : "s are", s->workers);
     s->workers = workers;
     for (int i = 0; i < s->child_count; i++) {
@@ -47,7 +47,7 @@ static void scale_to(bel_supervisor *s, int workers)
         if (find_worker(s, w) == NULL) bel_supervisor_add_worker(s, w);
 }
 
-// Not once the job is ending: then nothing is started any more.
+// Does nothing once the job is ending, because no child starts any more.
 void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
 {
     enum { LOOK_NS = 1000000000 };
@@ -62,7 +62,7 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
     if (workers > 0) scale_to(s, workers);
 }
 
-// `others`: workers that run or will, the master included when it trains.
+// `others`: workers that run or will run, the master included when it trains.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what)
 {
     const bel_cluster *cluster = supervisor->config->plan->cluster;
@@ -77,7 +77,7 @@ bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const 
     child->given_up = true;
     bel_log_write(BEL_LOG_WARN,
                   "%s: it is not started again (%d times were allowed), and the job "
-                  "goes on with %d worker%s",
+                  "continues with %d worker%s",
                   what, cluster->restarts, others, others == 1 ? "" : "s");
     return true;
 }

@@ -1,11 +1,11 @@
-// What children are given: addresses, a secret, an environment, files for their output. The
-// task and the secret are set last in the environment, so no other variable can replace them;
-// the secret is never an argument, which every user of the host could read.
+// Input of children: addresses, a secret, an environment, files for their output. The task and the
+// secret are set last in the environment, so no other variable can replace them. The secret is
+// never an argument, because every user of the host could read it.
 //
-// A process keeps its addresses over all incarnations, so members find a master that was started
-// again; only the log file and the pipes are new. The writing ends of the pipes are closed here
-// at once: their end then shows that the child's side is gone. The lock of the model's folder is
-// inherited by masters alone, that of the sockets' folder is held until the folder is removed.
+// A process keeps its addresses over all incarnations, so members find a restarted master; only the
+// log file and the pipes are new. The write ends of the pipes are closed here at once, so
+// end-of-file means that the child's side is gone. Only masters inherit the lock of the model
+// folder. The lock of the sockets' folder is held until the folder is removed.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ extern char **environ;
 
 // --- Addresses ----------------------------------------------------------------------------------
 
-// Members find the master at its address; with TCP they choose a port of their own.
+// Members find the master at its address; with TCP they choose their ports.
 static void set_address(const bel_supervisor *s, bel_task *task, const char *master)
 {
     task->master_address = bel_xstrdup(master);
@@ -48,7 +48,7 @@ static void set_address(const bel_supervisor *s, bel_task *task, const char *mas
     }
 }
 
-// This host's address for its own processes, or on the way to the others'.
+// Finds this host's address, for local processes or on the route to the others.
 static bel_status *find_own_host(const bel_supervisor *s, char **out_host)
 {
     const bel_reach *reach = s->config->reach;
@@ -61,7 +61,7 @@ static bel_status *find_own_host(const bel_supervisor *s, char **out_host)
                    length, reach->peer);
 }
 
-// The master's port is kept reserved, so that a master started again has the same one.
+// Reserves the master's port, so that a restarted master has the same one.
 static bel_status *set_addresses(bel_supervisor *s)
 {
     char *master;
@@ -109,8 +109,8 @@ static void set_item(environment *e, const char *item)
     e->items[e->count] = NULL;
 }
 
-// This process's own (on another host, which has one, only what is Belfry's), then what the cluster
-// file adds, then the task.
+// Order: this process's environment, the cluster file's additions, the task. A remote process has
+// its host's environment, so only Belfry's variables are sent.
 static environment make_environment(const bel_supervisor *s, const bel_task *task, bool away)
 {
     environment e = {0};
@@ -126,7 +126,7 @@ static environment make_environment(const bel_supervisor *s, const bel_task *tas
     text.length = 0;
     bel_str_printf(&text, "BELFRY_SECRET=%s", s->secret);
     set_item(&e, text.text);
-    set_item(&e, "BELFRY_SECRET_FILE="); // this process's own, where it has one
+    set_item(&e, "BELFRY_SECRET_FILE="); // unset this process's
     if (s->config->model_dir != NULL) {
         text.length = 0;
         bel_str_printf(&text, BEL_MODEL_DIR_VARIABLE "=%s", s->config->model_dir);
@@ -153,7 +153,7 @@ static void free_environment(environment *e)
 
 // --- Starting -----------------------------------------------------------------------------------
 
-// Appends: an incarnation's log may hold what an earlier run wrote under that number.
+// Appends: an incarnation's log may have lines of an earlier run with the same number.
 static bel_status *open_log(bel_supervisor *s, bel_child *child)
 {
     const bel_task *task = child->task;
@@ -167,8 +167,8 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     return NULL;
 }
 
-// The arguments of a process. In a list of processes belfry's name says which it is, such as
-// "belfry[worker-1]"; a program of the user's own may need its own name. Free with free_arguments.
+// Returns the arguments of a process. In a process list belfry's name shows the role, such as
+// "belfry[worker-1]"; a user's program may need an unchanged name. Free with free_arguments.
 static char **name_arguments(const bel_supervisor *s, const bel_task *task)
 {
     size_t count = 0;
@@ -186,7 +186,7 @@ static char **name_arguments(const bel_supervisor *s, const bel_task *task)
 
 static void free_arguments(char **arguments)
 {
-    bel_free(arguments[0]); // the others are the supervisor's
+    bel_free(arguments[0]); // the supervisor owns the others
     bel_free(arguments);
 }
 
@@ -218,7 +218,7 @@ static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **
     return status;
 }
 
-// A master here is given the lock of the model's folder.
+// A local master gets the lock of the model folder.
 static bel_status *spawn_child(bel_supervisor *s, bel_child *child, int output, int error)
 {
     const bel_reach *reach = s->config->reach;
@@ -245,15 +245,15 @@ static bel_status *spawn_child(bel_supervisor *s, bel_child *child, int output, 
     return status;
 }
 
-// The writing ends of pipes are the child's alone; a master's stdout is a pipe of its own, other
-// children's is their stderr.
+// The write ends of pipes belong only to the child. A master's stdout is a separate pipe; other
+// children's stdout is their stderr.
 static bel_status *start_child(bel_supervisor *s, bel_child *child)
 {
     int error_ends[2], output_ends[2] = {-1, -1};
     bool is_master = child->task->role == BEL_ROLE_MASTER;
     bel_status *logging = open_log(s, child);
     bool goes_without = logging != NULL && child->task->incarnation > 0;
-    if (goes_without) // the job needs the process, and not its log
+    if (goes_without) // the job needs the process more than its log
         bel_log_write(BEL_LOG_WARN, "%s has no log file: %s", child->name,
                       bel_status_message(logging));
     if (logging != NULL && !goes_without) return logging;
@@ -271,8 +271,8 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     return status;
 }
 
-// A line that does not fit into the pipe has no reader: the way is gone, or it will be. One that
-// has not led to a process yet is ended here.
+// A line that does not fit into the pipe has no reader: the connection is gone, or soon will be. A
+// command that has not reached a process yet is killed here.
 void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
@@ -292,7 +292,7 @@ void bel_child_signal(bel_child *child, int number, bool group)
 // A child that never ran keeps its incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
 {
-    bool again = child->log_path != NULL; // else it has not run yet
+    bool again = child->log_path != NULL; // false: it has not run yet
     if (child->log_fd >= 0) close(child->log_fd);
     bel_free(child->log_path);
     child->log_path = NULL;
@@ -308,11 +308,11 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     bel_free(child->host);
     child->host = NULL;
     child->crash = (bel_crash){0};
-    if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it begins again
+    if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it starts over
     return start_child(supervisor, child);
 }
 
-// Takes the task.
+// Takes ownership of the task.
 static bel_child *add_child(bel_supervisor *s, bel_task *task)
 {
     s->children =
@@ -333,7 +333,7 @@ static void make_children(bel_supervisor *s)
     s->workers = plan->worker_count;
 }
 
-// May move the children: no pointer to one is good afterwards.
+// May move the children, which invalidates pointers to them.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
 {
     const bel_supervisor *s = supervisor;
@@ -346,7 +346,7 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
-    bel_linux_raise_file_limit(); // a child takes three descriptors
+    bel_linux_raise_file_limit(); // a child needs three descriptors
     BEL_TRY(bel_private_file_check(s->config->plan->cluster->tls_key, "tls.key"));
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
@@ -360,12 +360,12 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     return NULL;
 }
 
-// A master that was killed has left them, and no other run is in the folder.
+// Removes the token of a killed master; no other run is in the folder.
 static void remove_token(const bel_supervisor *s)
 {
     if (s->config->model_dir == NULL) return;
     char *path = bel_path_join(s->config->model_dir, BEL_TOKEN_FILE);
-    (void)remove(path); // most often it is gone
+    (void)remove(path); // usually absent
     bel_free(path);
     bel_scale_remove(s->config->model_dir);
 }

@@ -1,6 +1,6 @@
-// How the supervisor tells of the ends of processes: one line that has the name, the number and the
-// host, what ended it and where, and the process's own last words or its log. The same line warns
-// of a restart and ends a job, so that both can be searched for in the same way.
+// Messages about the ends of processes. One line has the process's name, pid and host, the cause
+// and the step of its end, and its last message or its log. The same line warns of a restart and
+// ends a job, so that one search finds both.
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ char *bel_child_describe_end(const bel_supervisor *s, const bel_child *child)
     bel_str text = {0};
     if (child->away && !child->there) {
         bel_str_printf(&text, "the way to %s ", child->name);
-    } else { // its own number, also where it is on another host
+    } else { // the process's pid, also on another host
         int64_t pid = child->away ? child->carried_pid : child->process.pid;
         bel_str_printf(&text, "%s (pid %lld on %s) ", child->name, (long long)pid,
                        child->host != NULL ? child->host : host);
@@ -60,7 +60,7 @@ char *bel_child_describe_cause(const bel_supervisor *s, const bel_child *child)
     if (!told || child->end.signal != 0) return bel_child_describe_end(s, child);
     bel_str text = {0};
     bel_str_puts(&text, child->last_error.text);
-    for (int i = 0; i < s->child_count; i++) { // a master does not know why nobody came
+    for (int i = 0; i < s->child_count; i++) { // a master does not know why a member is absent
         const bel_child *other = &s->children[i];
         if (other->why_unreached == NULL || other->there) continue;
         bel_str_printf(&text, "; the way to %s: %s", other->name, other->why_unreached);

@@ -1,11 +1,12 @@
-// A task from the environment and back. BELFRY_TASK, TF_CONFIG and what other launchers say end in
-// the same struct, so no code beyond this room asks which it was, except by `foreign` and
-// `follows`. Unknown JSON members are passed over in both; known ones are checked here with the
-// limits of cluster files, and errors name the variable, as a foreign launcher may have written it.
+// Reads a task from the environment and writes it. BELFRY_TASK, TF_CONFIG and other launchers'
+// variables end in the same struct, so no code outside this folder distinguishes them, except by
+// `foreign` and `follows`. Unknown JSON members are ignored in both. Known ones are checked here
+// with the limits of cluster files. Errors name the variable, as another launcher may have written
+// it.
 //
-// What bel_task_write says bel_task_parse must take back. Times go as whole milliseconds: a
-// limit below one would come back as 0 and be refused. The secret is a variable of its own and
-// is checked only when it comes from the environment.
+// bel_task_parse must accept the output of bel_task_write. Times are integer milliseconds: a limit
+// below one would become 0 and be refused. The secret is a separate variable, and is checked only
+// when it comes from the environment.
 #include "launch/task.h"
 
 #include <math.h>
@@ -24,9 +25,9 @@
 #include "launch/task_tf_config.h"
 
 enum {
-    MOST_THREADS = 4096,  // of a tower
-    MOST_TOWERS = 256,    // of a worker
-    MOST_MS = 1000000000, // of a limit
+    MOST_THREADS = 4096,  // per tower
+    MOST_TOWERS = 256,    // per worker
+    MOST_MS = 1000000000, // longest limit
     JOIN_MS = 60000,
     SILENCE_MS = 10000
 };
@@ -70,11 +71,11 @@ static const char own[] = "BELFRY_TASK";
 
 typedef struct number {
     const char *name;
-    int64_t low, high, otherwise; // otherwise < low: it must be there
+    int64_t low, high, otherwise; // otherwise < low: required
     int64_t value;
 } number;
 
-// A missing number takes its default; one without a default is then out of range and refused.
+// An absent number has its default; one without a default is then out of range and refused.
 static bel_status *read_numbers(const bel_json_value *root, number *numbers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -84,21 +85,21 @@ static bel_status *read_numbers(const bel_json_value *root, number *numbers, siz
         bool good = !there || bel_json_i64(root, n->name, &n->value);
         if (good && n->value >= n->low && n->value <= n->high) continue;
         char range[96];
-        bel_snprintf(range, sizeof range, "a whole number from %lld to %lld", (long long)n->low,
+        bel_snprintf(range, sizeof range, "an integer from %lld to %lld", (long long)n->low,
                      (long long)n->high);
         return bel_task_bad(own, n->name, range);
     }
     return NULL;
 }
 
-// A text that may be missing, but not be anything else.
+// Reads an optional text; any other type is an error.
 static bel_status *read_text(const bel_json_value *root, const char *name, const char **out_text)
 {
     bool good = bel_json_member(root, name) == NULL || bel_json_string(root, name, out_text);
     return good ? NULL : bel_task_bad(own, name, "a text");
 }
 
-// A master that says no other address listens where members find it.
+// A master without a listen address listens where members find it.
 static bel_status *read_texts(const bel_json_value *root, bel_task *task)
 {
     const char *job = "job", *role = "", *master = "", *listen = "", *sockets = "";
@@ -137,7 +138,7 @@ static bel_status *read_tls(const bel_json_value *root, bel_task *task)
     return bel_task_bad(own, "tls_ca", "there together with tls_certificate and tls_key");
 }
 
-// A number for each worker, or no list: then the program's flags say.
+// Reads a number for each worker; without the list the program's flags decide.
 static bel_status *read_towers(const bel_json_value *root, bel_task *task)
 {
     const bel_json_value *list = bel_json_member(root, "towers");
@@ -155,7 +156,7 @@ static bel_status *read_towers(const bel_json_value *root, bel_task *task)
                 : bel_task_bad(own, "towers", "a list of a number from 1 to 256 for each worker");
 }
 
-// A worker's place on its host; where nothing is said there is one host.
+// Checks a worker's place on its host; without one there is a single host.
 static bel_status *check_local(const bel_json_value *root, bel_task *task)
 {
     if (bel_json_member(root, "local_size") == NULL) {
@@ -168,7 +169,7 @@ static bel_status *check_local(const bel_json_value *root, bel_task *task)
     return bel_task_bad(own, "local_rank", "that of a worker, below local_size, and -1 of others");
 }
 
-// Only the master knows whether there is a seat for a worker that was added.
+// Only the master knows whether an added worker has a seat.
 static bool has_index(const bel_task *task)
 {
     const int counts[] = {1, task->worker_count, task->ps_count, task->evaluator_count};
@@ -176,7 +177,7 @@ static bool has_index(const bel_task *task)
     return task->index < counts[task->role] || added;
 }
 
-// Numbers are read into the table and from it into the task, in the same order.
+// Numbers are read into the table and then into the task, in the same order.
 static bel_status *read_own(const bel_json_value *root, bel_task *task)
 {
     number n[] = {{"index", 0, BEL_TASK_MOST_MEMBERS - 1, 0, 0},
@@ -235,7 +236,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     return NULL;
 }
 
-// The same members as read_own reads, without the secret.
+// Writes the members that read_own reads, without the secret.
 void bel_task_write(const bel_task *task, bel_str *out)
 {
     bel_str_printf(out, "{\"job\":");
@@ -319,7 +320,7 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     return status;
 }
 
-// Of launchers that say neither.
+// Reads the variables of launchers with neither BELFRY_TASK nor TF_CONFIG.
 static bel_status *read_launcher(const char *secret, bool chief_trains, bel_task **out_task)
 {
     bool found = false;
@@ -333,7 +334,7 @@ static bel_status *read_launcher(const char *secret, bool chief_trains, bel_task
     return status;
 }
 
-// Files of TLS that the launcher does not say; all three, or none.
+// Reads TLS files that the launcher does not provide: all three, or none.
 static bel_status *read_tls_variables(bel_task *task)
 {
     static const char *const names[] = {"BELFRY_TLS_CA", "BELFRY_TLS_CERTIFICATE",
@@ -399,7 +400,7 @@ void bel_task_follow_supervisor(void)
     bel_task *task;
     bel_status *status = bel_task_from_environment(false, &task);
     bool reads = status == NULL;
-    bel_status_ignore(status); // where the task is needed its error comes again
+    bel_status_ignore(status); // the error comes again where the task is needed
     if (reads && task != NULL && task->supervisor > 0)
         bel_linux_signal_at_parents_end(task->supervisor, task->carried ? SIGKILL : SIGINT);
     if (reads) bel_task_destroy(task);

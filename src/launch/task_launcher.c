@@ -1,6 +1,6 @@
-// Two readers that end in the same struct. What a launcher does not say has TF_CONFIG's defaults,
-// but for one thing: a launcher of ranks ends all of them when one has died, and starts all anew or
-// none, so nobody is waited for.
+// Two readers that fill the same struct. Absent values have TF_CONFIG's defaults, with one
+// exception: a launcher of ranks ends all of them when one has died and restarts all or none. So
+// the job does not wait for lost members.
 #include "launch/task_launcher.h"
 
 #include <stdlib.h>
@@ -41,12 +41,12 @@ bel_status *bel_task_set_rank(const bel_launch *launch, bel_task *task)
 
 static bel_status *be_rank(const bel_launch *launch, bool chief_trains, bel_task *task)
 {
-    int first = chief_trains ? 0 : 1; // the rank that is worker 0
+    int first = chief_trains ? 0 : 1; // rank of worker 0
     task->worker_count = launch->size - first;
     task->master_trains = chief_trains;
     task->role = launch->rank == 0 ? BEL_ROLE_MASTER : BEL_ROLE_WORKER;
     task->index = launch->rank == 0 ? 0 : launch->rank - first;
-    // The master is rank 0 of its host, so that where it does not train the others move up.
+    // The master is rank 0 of its host, so if it does not train the others move up.
     bool with_master = launch->rank == launch->local_rank;
     bool trains = launch->rank > 0 || chief_trains;
     task->local_size = launch->local_size - (with_master ? first : 0);
@@ -71,7 +71,7 @@ static bel_status *read_dmlc_role(bel_task *task)
                    text);
 }
 
-// ps-lite numbers its nodes as they come; here a number is part of what a process computes.
+// ps-lite numbers its nodes in order of arrival; here a number affects the computation.
 static bel_status *read_dmlc_index(bel_task *task)
 {
     bool worker = task->role == BEL_ROLE_WORKER;
@@ -79,7 +79,7 @@ static bel_status *read_dmlc_index(bel_task *task)
     int count = worker ? task->worker_count : task->ps_count;
     if (getenv(own) != NULL) return bel_launch_number(own, 0, count - 1, &task->index);
     if (getenv("DMLC_TASK_ID") != NULL) {
-        int first = worker ? 0 : task->worker_count; // dmlc_tracker counts servers behind workers
+        int first = worker ? 0 : task->worker_count; // dmlc_tracker counts servers after workers
         BEL_TRY(bel_launch_number("DMLC_TASK_ID", first, first + count - 1, &task->index));
         task->index -= first;
         return NULL;
@@ -112,7 +112,7 @@ static bel_status *be_dmlc(bel_task *task)
     task->listen_address = is_master     ? bel_xstrdup(task->master_address)
                            : own != NULL ? bel_strf("%s:0", own)
                                          : bel_xstrdup(BEL_TASK_ANY_ADDRESS);
-    // Hosts are not told; only where the scheduler is on the loopback are all on one.
+    // Hosts are unknown; only with the scheduler on the loopback all are on one host.
     bool one_host = bel_linux_host_is_loopback(host);
     bool worker = task->role == BEL_ROLE_WORKER;
     task->local_size = one_host ? task->worker_count : worker ? 1 : 0;

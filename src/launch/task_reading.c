@@ -1,6 +1,6 @@
-// Parts of reading a task that BELFRY_TASK (task.c) and TF_CONFIG (task_tf_config.c) have in
-// common, so that both take the same addresses and refuse in the same words. Nothing here knows
-// either variable's form.
+// Parts of reading a task that BELFRY_TASK (task.c) and TF_CONFIG (task_tf_config.c) share, so that
+// both accept the same addresses and report the same errors. This file knows neither variable's
+// format.
 #include "launch/task_reading.h"
 
 #include <string.h>

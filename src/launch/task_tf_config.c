@@ -1,7 +1,7 @@
-// TF_CONFIG: the addresses of all processes of a job, and which one this process is. First it is
-// taken apart, then its parts are checked against each other, since another program has written it.
-// Members that are unknown are passed over, but one that looks like another form of "cluster" is
-// refused: without a cluster each process would train alone.
+// TF_CONFIG: the addresses of all processes of a job, and this process's place among them. It is
+// parsed first; then its parts are checked against each other, since another program has written
+// it. Unknown members are ignored. A member that looks like a misspelled "cluster" is refused,
+// because without a cluster each process would train separately.
 #include "launch/task_tf_config.h"
 
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "launch/task_reading.h"
 
 // The chief or the master trains and is worker 0, unless the program says otherwise; workers follow
-// it. Without a chief the first worker is it. An evaluator may have an entry, which is not needed.
+// it. Without a chief the first worker takes its place. An evaluator's entry is optional.
 typedef struct tf_settings {
-    const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: none
+    const bel_json_value *primary, *workers, *servers; // lists of addresses; NULL: absent
     const bel_json_value *evaluators;
     bool is_master;       // the cluster says master, not chief
-    bool worker_is_chief; // it says neither
-    int job_count;        // of the cluster: none without one
-    const char *type;     // of this task; "" when it is not said
-    int64_t index;        // -1: not said
+    bool worker_is_chief; // it names neither
+    int job_count;        // lists in the cluster; 0 without a cluster
+    const char *type;     // this task's; "" if absent
+    int64_t index;        // -1: absent
 } tf_settings;
 
 static const bel_json_value **list_of(tf_settings *tf, const char *type)
@@ -42,7 +42,7 @@ static const char *chief_address(const tf_settings *tf)
     return address_at(tf->worker_is_chief ? tf->workers : tf->primary, 0);
 }
 
-// Workers beside the chief.
+// Number of workers besides the chief.
 static size_t worker_count(const tf_settings *tf)
 {
     return bel_json_length(tf->workers) - (tf->worker_is_chief ? 1 : 0);
@@ -53,7 +53,7 @@ static const char *worker_address(const tf_settings *tf, size_t worker)
     return address_at(tf->workers, worker + (tf->worker_is_chief ? 1 : 0));
 }
 
-// One list of the cluster. chief and master share a place, so both together are refused.
+// Reads one list of the cluster. chief and master share a place, so both together are refused.
 static bel_status *read_tf_job(void *context, const char *name, const bel_json_value *list)
 {
     tf_settings *tf = context;
@@ -75,7 +75,7 @@ static bel_status *read_tf_job(void *context, const char *name, const bel_json_v
     return NULL;
 }
 
-// The index may be a number in quotes: TensorFlow takes that too.
+// The index may be a quoted number, as in TensorFlow.
 static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
 {
     const char *text;
@@ -85,7 +85,7 @@ static bool read_tf_index(const bel_json_value *task, int64_t *out_index)
     return bel_json_i64(task, "index", out_index) && *out_index >= 0;
 }
 
-// "sparseCluster", "Cluster" and the like.
+// Refuses "sparseCluster", "Cluster" and the like.
 static bel_status *check_tf_name(void *context, const char *name, const bel_json_value *value)
 {
     (void)context, (void)value;
@@ -101,7 +101,7 @@ static bel_status *check_tf_name(void *context, const char *name, const bel_json
                        : "");
 }
 
-// Takes TF_CONFIG apart; whether the parts fit together is checked afterwards.
+// Parses TF_CONFIG; the consistency of its parts is checked later.
 static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
 {
     const bel_json_value *cluster = bel_json_member(root, "cluster");
@@ -127,14 +127,13 @@ static bel_status *read_tf(const bel_json_value *root, tf_settings *out_tf)
         return bel_task_bad(BEL_TF_CONFIG, "type", "a text");
     }
     if (bel_json_member(task, "index") != NULL && !read_tf_index(task, &tf.index)) {
-        return bel_task_bad(BEL_TF_CONFIG, "index", "a whole number from 0");
+        return bel_task_bad(BEL_TF_CONFIG, "index", "an integer from 0");
     }
     *out_tf = tf;
     return NULL;
 }
 
-// Without a cluster everything runs in one process, which may call itself worker 0 but nothing
-// else.
+// Without a cluster everything runs in one process, which may only be worker 0.
 static bel_status *check_tf_alone(const tf_settings *tf)
 {
     if (tf->type[0] != '\0' && strcmp(tf->type, "worker") != 0) {
@@ -149,7 +148,8 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// At an address that two members were given only one could be reached. Port 0 is any free one.
+// Refuses duplicate addresses, because only one of the two members could be reached. Port 0 is any
+// free port.
 static bel_status *check_addresses(const tf_settings *tf)
 {
     const bel_json_value *const lists[] = {tf->primary, tf->workers, tf->servers};
@@ -176,7 +176,7 @@ static bel_status *check_addresses(const tf_settings *tf)
     return status;
 }
 
-// One chief, or a worker that takes its place, and a task that has an entry, unless it is an
+// Checks for one chief, or a worker in its place, and an entry for the task unless it is an
 // evaluator.
 static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
 {
@@ -211,7 +211,7 @@ static bel_status *check_tf_cluster(tf_settings *tf, bool chief_trains)
     return bel_task_bad(BEL_TF_CONFIG, "index", "that of an address in the cluster");
 }
 
-// "host" of "host:port"; all unix sockets are on one host.
+// Compares the hosts of "host:port"; all unix sockets are on one host.
 static bool same_host(const char *a, const char *b)
 {
     size_t length = (size_t)(strrchr(a, ':') - a);
@@ -219,10 +219,10 @@ static bool same_host(const char *a, const char *b)
     return strncmp(a, b, length + 1) == 0;
 }
 
-// The workers on this task's host; an evaluator's is not known.
+// Counts the workers on this task's host; an evaluator's host is unknown.
 static void count_local(const tf_settings *tf, bel_task *task)
 {
-    int first = task->master_trains ? 1 : 0; // worker of the list
+    int first = task->master_trains ? 1 : 0; // index of the list's first worker
     task->local_rank = -1;
     for (int w = 0; w < task->worker_count && !task->follows; w++) {
         const char *worker =
@@ -233,7 +233,7 @@ static void count_local(const tf_settings *tf, bel_task *task)
     }
 }
 
-// Entries that are read in another way than they are written.
+// Describes the entries that were reinterpreted.
 static char *note_of(const tf_settings *tf)
 {
     if (!tf->worker_is_chief && tf->evaluators == NULL) return NULL;
@@ -257,7 +257,7 @@ bel_status *bel_task_read_tf_config(const bel_json_value *root, bool chief_train
     const bel_json_value *list = *list_of(&tf, tf.type), *chief = tf.primary;
     if (tf.worker_is_chief && tf.index == 0) chief = tf.workers;
     bool is_chief = list == chief;
-    if (task->follows) tf.index = 0; // there is one, whatever its number
+    if (task->follows) tf.index = 0; // there is one evaluator, whatever its number
     task->role = task->follows        ? BEL_ROLE_EVALUATOR
                  : is_chief           ? BEL_ROLE_MASTER
                  : list == tf.workers ? BEL_ROLE_WORKER
@@ -265,7 +265,7 @@ bel_status *bel_task_read_tf_config(const bel_json_value *root, bool chief_train
     bool after_chief = task->role == BEL_ROLE_WORKER && chief_trains && !tf.worker_is_chief;
     task->index = (int)tf.index + (after_chief ? 1 : 0);
     task->master_address = bel_xstrdup(chief_address(&tf));
-    // An evaluator listens to nothing.
+    // An evaluator does not listen.
     task->listen_address =
         bel_xstrdup(task->follows ? chief_address(&tf) : address_at(list, (size_t)tf.index));
     task->job = bel_xstrdup("job");

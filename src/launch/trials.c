@@ -1,8 +1,7 @@
-// One loop over descriptors: those of the trials that run, readable when they have ended, and that
-// of signals. A deadline stands once all are to end; when it passes, they are killed. Trials are
-// processes and not threads, as one that fails, or is killed, must not take the others along; each
-// ends by itself, so nothing but the user's patience bounds them, and one that somebody has stopped
-// is told of.
+// Loop over descriptors: those of the running trials, readable when they have exited, and that of
+// signals. The deadline is set once all must exit; when it passes, they are killed. Trials are
+// processes instead of threads, so that a failed or killed one does not end the others. A trial has
+// no time limit except the user's patience, so a stopped one is reported.
 #include "launch/trials.h"
 
 #include <errno.h>
@@ -23,19 +22,19 @@
 #include "base/str.h"
 #include "launch/stop_signals.h"
 
-enum { BEAT_MS = 5000 }; // how often processes are looked at, besides
+enum { BEAT_MS = 5000 }; // interval of other checks of the processes
 
 typedef struct trials {
     const bel_trials_config *config;
-    bel_linux_process *processes; // of each trial
+    bel_linux_process *processes; // by trial
     bool *runs, *told;
-    int *place; // of each that was started
+    int *place; // by trial, once started
     int64_t *still_since;
     int started, running;
     int signals;      // descriptor
-    bool stopping;    // nothing more is started
+    bool stopping;    // no more trials start
     int64_t deadline; // 0: none
-    int signal;       // that ended all of it
+    int signal;       // the one that ended the run
     bool warned;      // it was a scheduler's warning
 } trials;
 
@@ -43,7 +42,7 @@ typedef struct trials {
 
 static int first_free_place(const trials *t)
 {
-    for (int place = 0;; place++) { // fewer run than there are places
+    for (int place = 0;; place++) { // fewer trials run than there are places
         bool taken = false;
         for (int i = 0; i < t->started && !taken; i++)
             taken = t->runs[i] && t->place[i] == place;
@@ -51,7 +50,7 @@ static int first_free_place(const trials *t)
     }
 }
 
-// In the environment that the next trial gets.
+// Sets the place in the environment of the next trial.
 static void set_place(trials *t, int number)
 {
     char text[32];
@@ -125,10 +124,10 @@ static void take_ends(trials *t)
 static void take_signals(trials *t)
 {
     for (int number; (number = bel_stop_signals_read(t->signals)) != 0;) {
-        bool warns = number == SIGUSR1; // that SIGTERM will come
+        bool warns = number == SIGUSR1; // SIGTERM will follow
         if (warns && t->signal != 0) continue;
         if (warns) number = SIGTERM;
-        if (t->warned) { // this is the signal, and the trainings save already
+        if (t->warned) { // this is the announced signal; the trainings already save
             t->warned = false;
             continue;
         }
@@ -150,7 +149,7 @@ static void wait_for_some(const trials *t, struct pollfd *waiting)
     (void)poll(waiting, (nfds_t)count, left_ms > 0 ? (int)left_ms : 0);
 }
 
-// Trials end by themselves, but for those that somebody has stopped: that is said, once each.
+// Reports each stopped trial once; other trials exit without help.
 static void tell_stopped(trials *t)
 {
     enum { SECS = 20 };
@@ -171,7 +170,7 @@ static bel_status *run(trials *t)
     if (status != NULL) stop(t, SIGTERM);
     while (t->running > 0) {
         wait_for_some(t, waiting);
-        take_signals(t); // before ends, which signals bring about
+        take_signals(t); // before exits, which signals cause
         take_ends(t);
         tell_stopped(t);
         if (t->deadline != 0 && bel_clock_ns() >= t->deadline) stop(t, SIGKILL);
@@ -195,7 +194,7 @@ bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal)
     t.told = bel_xcalloc((size_t)config->count, sizeof *t.told);
     t.place = bel_xcalloc((size_t)config->count, sizeof *t.place);
     t.still_since = bel_xcalloc((size_t)config->count, sizeof *t.still_since);
-    bel_linux_raise_file_limit(); // one for each that runs
+    bel_linux_raise_file_limit(); // one descriptor per running trial
     bel_status *status = run(&t);
     unsetenv(BEL_TRIALS_STARTER);
     unsetenv(BEL_TRIALS_PLACE);
@@ -227,5 +226,5 @@ void bel_trials_follow_starter(void)
     const char *text = getenv(BEL_TRIALS_STARTER);
     if (text == NULL || !bel_parse_i64(text, strlen(text), &starter) || starter < 1) return;
     bel_linux_signal_at_parents_end(starter, SIGINT);
-    unsetenv(BEL_TRIALS_STARTER); // those that it starts have it for a parent
+    unsetenv(BEL_TRIALS_STARTER); // processes that it starts have it as their parent
 }

@@ -1,6 +1,6 @@
-// What `belfry export --training` has written, but for checkpoints. signature.json is read first:
-// it has sizes and checksums of the others, so that a file that is damaged is not taken for a
-// model. Outputs of training.onnx have the names that docs/formats/training.md gives them.
+// Reader of the files from `belfry export --training`, except checkpoints. signature.json is read
+// first: it has sizes and checksums of the other files, so that a damaged file is detected.
+// docs/formats/training.md defines the names of training.onnx's outputs.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 
 // --- Files ---------------------------------------------------------------------------------------
 
-// The member of the list "files" that has this name.
+// Finds the member of the list "files" with this name.
 static const bel_json_value *find_entry(const bel_json_value *root, const char *name)
 {
     const bel_json_value *files = bel_json_member(root, "files");
@@ -44,7 +44,7 @@ static bel_status *check_bytes(const bel_json_value *root, const char *name, con
                    name, (long long)wanted_size, wanted, size, sum);
 }
 
-// A file as its signature says it is; close the mapping.
+// Opens a file and checks it against its signature; close the mapping.
 static bel_status *open_checked(const char *folder, const bel_json_value *root, const char *name,
                                 bel_mapping *out)
 {
@@ -59,7 +59,7 @@ static bel_status *open_checked(const char *folder, const bel_json_value *root, 
 
 // --- The signature -------------------------------------------------------------------------------
 
-// Every bit of it counts: a digit of a rate that has changed would still be a rate.
+// Every bit is checked, because a learning rate with one changed digit would still be a valid rate.
 static bel_status *check_seal(const bel_mapping *text)
 {
     char want[BEL_TRAINING_SEAL_BYTES + 1];
@@ -90,7 +90,7 @@ static bel_status *check_version(const bel_json_value *root)
                    (long long)arithmetic, BEL_ARITHMETIC);
 }
 
-// [["optimizer","adam"],["beta1","0.8"], …]
+// Reads [["optimizer","adam"],["beta1","0.8"], …].
 static bel_status *read_optimizers(const bel_json_value *root, bel_optimizers *out)
 {
     const bel_json_value *list = bel_json_member(root, "optimizer");
@@ -182,14 +182,15 @@ static bel_status *take_ports(const bel_json_value *root, bel_training_file *fil
                    BEL_TRAINING_SIGNATURE);
 }
 
-// A value of this shape in F32, where open dimensions match.
+// True for a value of this shape in F32; open dimensions must match.
 static bool is_like(const bel_value *value, const bel_value *like)
 {
     return value->spec.dtype == BEL_DTYPE_F32 &&
            bel_shape_equal(&value->spec.shape, &like->spec.shape);
 }
 
-// What the output of that name is the report of. False: of nothing.
+// Stores the value as the report that its name denotes. False: an unknown name, or a wrong type
+// or shape.
 static bool take_report(bel_training_file *file, const char *name, bel_value *value)
 {
     bel_graph *graph = file->graph;
@@ -251,7 +252,7 @@ static bel_status *read_graph(const char *folder, const bel_json_value *root,
     return bel_status_wrap(status, __FILE__, __LINE__, "%s", BEL_TRAINING_GRAPH);
 }
 
-// Its variables and tables must be those that are trained.
+// The graph's variables and tables must be those of the training.
 static bel_status *check_prediction(const bel_training_file *file)
 {
     bel_onnx_model *model;
@@ -265,12 +266,12 @@ static bel_status *check_prediction(const bel_training_file *file)
         int there = bel_graph_find_variable(file->graph, name);
         if (there < 0 || !bel_shape_equal(&file->graph->variables[there].value->spec.shape,
                                           &graph->variables[v].value->spec.shape))
-            status = BEL_ERR(BEL_DATA_LOSS, "its variable \"%s\" is none of the training's", name);
+            status = BEL_ERR(BEL_DATA_LOSS, "its variable \"%s\" is not in the training", name);
     }
     for (size_t t = 0; status == NULL && t < graph->table_count; t++) {
         int there = bel_graph_find_table(file->graph, graph->tables[t].name);
         if (there < 0 || file->graph->tables[there].width != graph->tables[t].width)
-            status = BEL_ERR(BEL_DATA_LOSS, "its table \"%s\" is none of the training's",
+            status = BEL_ERR(BEL_DATA_LOSS, "its table \"%s\" is not in the training",
                              graph->tables[t].name);
     }
     if (status == NULL && outputs == 0) status = BEL_ERR(BEL_DATA_LOSS, "it has no outputs");
@@ -280,7 +281,7 @@ static bel_status *check_prediction(const bel_training_file *file)
     return status;
 }
 
-// Kept as bytes: each predictor makes a graph of its own.
+// Keeps the bytes, because each predictor makes a separate graph.
 static bel_status *read_prediction(const char *folder, const bel_json_value *root,
                                    bel_training_file *file)
 {

@@ -1,8 +1,7 @@
-// The life of a learner, and a step. Parameters, slots and gradients are laid out as a job's shard
-// has them (ps/layout/layout.h); the program reads parameters and writes gradients where they lie.
-// A step computes first and updates then, so that an error of the batch leaves the model as it was.
-// Where tables are updated memory may run out in the middle of it: then nothing can be done with
-// the learner any more but to load it again.
+// Life of a learner, and a step. Parameters, slots and gradients have the layout of a job's shard
+// (ps/layout/layout.h); the program reads parameters and writes gradients in place. A step first
+// computes and then updates, so that an error of the batch leaves the model unchanged. An update of
+// tables may run out of memory halfway; then the learner is unusable and must be loaded again.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 // --- Making --------------------------------------------------------------------------------------
 
-// As a job with one shard lays them out.
+// Makes the layout of a job with one shard.
 static void make_layout(bel_learner *l)
 {
     const bel_graph *graph = l->file.graph;
@@ -38,7 +37,7 @@ static void add_output(bel_learner *l, bel_value *value, bool external)
     l->outputs[l->output_count++] = (bel_program_output){.value = value, .external = external};
 }
 
-// Reports by variable, row gradients by look-up, the loss.
+// Lists reports by variable, row gradients by lookup, the loss.
 static void list_outputs(bel_learner *l)
 {
     const bel_graph *graph = l->file.graph;
@@ -60,8 +59,8 @@ static void list_outputs(bel_learner *l)
     add_output(l, l->file.loss, false);
 }
 
-// Before memory is taken for them: the checkpoint has all variables, of these shapes. Those that
-// each replica has a value of may have more there.
+// Checks before allocating that the checkpoint has all variables, with these shapes. A variable
+// with a value per replica may have more there.
 static bel_status *check_variables(const bel_graph *graph, const bel_ckpt_reader *reader)
 {
     for (size_t v = 0; v < graph->variable_count; v++) {
@@ -101,7 +100,7 @@ static bel_status *make(bel_learner *l, const bel_ckpt_reader *reader)
     return bel_learner_restore(l, reader);
 }
 
-// A rate of the program's own in place of the training's, with its schedule.
+// Replaces the training's rate, with its schedule, by the program's.
 static void set_rate(bel_optimizer *optimizer, double rate)
 {
     optimizer->learning_rate = rate;
@@ -190,7 +189,7 @@ void bel_learner_destroy(bel_learner *l)
     bel_free(l);
 }
 
-// --- What it is ----------------------------------------------------------------------------------
+// --- Properties ----------------------------------------------------------------------------------
 
 int bel_learner_input_count(const bel_learner *l)
 {
@@ -229,7 +228,7 @@ int64_t bel_learner_step_count(const bel_learner *l)
 
 // --- A step --------------------------------------------------------------------------------------
 
-// A NaN need not show in the loss, as Relu makes 0 of it, and would be in all parameters
+// A NaN may not affect the loss, because Relu turns it into 0, but would be in all parameters
 // afterwards.
 static bel_status *check_finite(const char *what, const bel_port *port, const bel_tensor *elements)
 {
@@ -246,7 +245,7 @@ static bel_status *check_finite(const char *what, const bel_port *port, const be
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": an element is not finite", what, port->name);
 }
 
-// Shapes and addresses by graph input, for as many of them as there are ports.
+// Takes shapes and addresses of the ports' tensors, by graph input.
 static bel_status *take(bel_learner *l, const char *what, const bel_port *ports, const int *fields,
                         int count, const bel_tensor *tensors)
 {
@@ -266,7 +265,7 @@ static bool has_dimension(const bel_shape *shape, int64_t symbol, int32_t *out_a
     return false;
 }
 
-// Open dimensions of one number agree, the batch of all inputs among them.
+// Open dimensions with the same symbol must agree, including the batch dimension of all inputs.
 static bel_status *check_dimensions(const bel_learner *l, const bel_port *ports, const int *fields,
                                     int count)
 {
@@ -278,7 +277,7 @@ static bel_status *check_dimensions(const bel_learner *l, const bel_port *ports,
             int32_t axis = 0;
             size_t at = 0;
             while (!has_dimension(&graph->inputs[at].value->spec.shape, symbol, &axis))
-                at++; // at the latest it is found in this one
+                at++; // this input has it at the latest
             first = l->shapes[at].dims[axis];
             if (have == first) continue;
             return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -289,7 +288,7 @@ static bel_status *check_dimensions(const bel_learner *l, const bel_port *ports,
     return NULL;
 }
 
-// Rows have their ids' shape with the table's width behind it.
+// Rows have their ids' shape followed by the table's width.
 static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels)
 {
     const bel_training_file *file = &l->file;

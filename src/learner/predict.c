@@ -1,6 +1,6 @@
 // Predictors of a learner: the graph of predictions with copies of the values, or of their averages
-// where they are kept, found by the variables' names. Rows of tables are copied, too. Nothing of
-// the learner is pointed to: a predictor answers on another thread, and outlives it.
+// if kept, matched by the variables' names. Rows of tables are copied too. A predictor does not
+// point into the learner, because it runs on another thread and outlives it.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,9 +9,9 @@
 #include "predictor/predictor.h"
 #include "ps/table/rows.h"
 
-// What a predictor's parts point to.
+// Owner of a predictor's parts.
 typedef struct copy {
-    bel_onnx_model *model; // names of outputs
+    bel_onnx_model *model; // for the outputs' names
     bel_graph *graph;
     bel_port *inputs, *outputs;
     bel_value **results; // by output

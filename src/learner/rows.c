@@ -1,7 +1,7 @@
-// Rows of tables in a step: those of the batch's distinct ids are pulled, laid out by position for
-// the program, and updated from the sums of their gradients, which are added in order of positions
-// (src/worker/rows.c and src/ps/server/shard_rows.c, for one replica). Room grows to the largest
-// batch seen.
+// Rows of tables in a step. The rows of the batch's distinct ids are pulled, laid out by position
+// for the program, and updated from the sums of their gradients, added in order of positions.
+// src/worker/rows.c and src/ps/server/shard_rows.c do the same for many replicas. Memory grows to
+// the largest batch so far.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -74,7 +74,7 @@ static int64_t ids_of(const bel_learner *l, const bel_graph_lookup *lookup)
     return bel_shape_elements(&l->shapes[lookup->ids]);
 }
 
-// All lookups of a table make one list, in the order of lookups.
+// Gathers all lookups of a table in one list, in the order of lookups.
 static bel_status *gather_ids(bel_learner *l, int t)
 {
     const bel_graph *graph = l->file.graph;
@@ -93,7 +93,7 @@ static bel_status *gather_ids(bel_learner *l, int t)
     return NULL;
 }
 
-// A position whose id is BEL_NO_ID has a row of zeros.
+// Lays out rows by position; a position with BEL_NO_ID gets a row of zeros.
 static void lay_out(const bel_learner_table *table, int64_t first, int64_t n)
 {
     size_t width = (size_t)table->width;
@@ -108,8 +108,8 @@ static void lay_out(const bel_learner_table *table, int64_t first, int64_t n)
     }
 }
 
-// The file says that rows and their gradient have one shape, in symbols; of a batch whose inputs
-// take one symbol for several sizes that need not be so.
+// In the file, rows and their gradient have the same symbolic shape. Their sizes can still differ
+// if a batch's inputs use several sizes for one symbol.
 static bel_status *check_gradient(const bel_learner *l, const bel_instance *instance, int lookup)
 {
     const bel_graph *graph = l->file.graph;
@@ -142,7 +142,7 @@ bel_status *bel_learner_bind_rows(bel_learner *l, bel_instance *instance)
             if (l->lookup_outputs[k] >= 0) {
                 BEL_TRY(check_gradient(l, instance, k));
                 bel_instance_bind_output(instance, l->lookup_outputs[k], gradients);
-            } else { // a batch before may have left other lookups' there
+            } else { // an earlier batch may have left other lookups' values there
                 memset(gradients, 0, (size_t)n * width * sizeof *gradients);
             }
             position += n;

@@ -1,8 +1,8 @@
 // Checkpoints of a learner: those of a job with one shard and one replica
-// (src/ps/server/shard_state.c, src/master/save.c). Settings are those of the checkpoint that it
-// began with, so that a training goes on where it ends; but for the number of replicas, which is
-// one from there on, and of what depends on it. Every step counts as one block of the input, as if
-// the job had read it.
+// (src/ps/server/shard_state.c, src/master/save.c). Settings come from the initial checkpoint, so
+// that a training can continue where the learner ends. Exceptions are the number of replicas, which
+// is one from then on, and the settings that depend on it. Every step counts as one block of the
+// input, as if the job had read it.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static bel_status *check_model(const bel_learner *l, const bel_ckpt_reader *read
                    bel_ckpt_folder(reader));
 }
 
-// What a step depends on is in the graph and in the optimizer already.
+// Settings that affect a step are already in the graph and the optimizer.
 static bel_status *check_settings(const bel_learner *l, const bel_ckpt_reader *reader)
 {
     bel_str list = {0};
@@ -76,7 +76,7 @@ static bel_status *restore_variable(bel_learner *l, const bel_ckpt_reader *reade
                                  variable->elements, l->averages + variable->offset);
 }
 
-// What is saved from now on is made by one replica and by Belfry's own products.
+// Later checkpoints are made by one replica and by Belfry's own products.
 static void take_settings(bel_learner *l, const bel_ckpt_info *info)
 {
     size_t count = (size_t)info->setting_count;
@@ -91,7 +91,7 @@ static void take_settings(bel_learner *l, const bel_ckpt_info *info)
     }
 }
 
-// Steps of one replica read one block each, behind all that were read.
+// Steps of one replica read one block each, after all blocks read before.
 static bel_status *take_segments(bel_learner *l, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
@@ -126,7 +126,7 @@ bel_status *bel_learner_restore(bel_learner *l, const bel_ckpt_reader *reader)
 
 // --- Out -----------------------------------------------------------------------------------------
 
-// Pieces of a checkpoint, with the names of slots and averages in an arena.
+// Pieces of a checkpoint; the names of slots and averages are in an arena.
 typedef struct piece_list {
     bel_ckpt_piece *items;
     int count;
@@ -218,13 +218,14 @@ static bel_status *save(const bel_learner *l, const char *model_dir, bel_hash128
     BEL_TRY(bel_ckpt_begin(model_dir, l->step, l->generation, 0, &folder));
     bel_status *status = write_shard(l, folder, &shard);
     if (status == NULL) status = commit(l, model_dir, folder, shard, out_digest);
-    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is reported
     bel_ckpt_shard_destroy(shard);
     bel_free(folder);
     return status;
 }
 
-// What was just saved stays, also where newer ones are there, and what an evaluator has in hand.
+// Removes old checkpoints, except the one just saved, even if newer ones exist, and the one that an
+// evaluator is using.
 static void retain(const bel_learner *l, const char *model_dir)
 {
     int64_t held[2] = {l->step, -1};
@@ -232,7 +233,7 @@ static void retain(const bel_learner *l, const char *model_dir)
     if (l->keep_checkpoint_max < 0) return;
     bel_status *status = bel_ckpt_held(model_dir, &held[1]);
     if (status == NULL) bel_ckpt_retain_but(model_dir, most, 0, held, 2);
-    bel_status_ignore(status); // nobody knows which may go
+    bel_status_ignore(status); // then it is unknown which may be removed
 }
 
 bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_digest[33])

@@ -1,5 +1,5 @@
-// An exported training as files: what who writes them (estimator/export_training.c) and the learner
-// agree on. docs/formats/training.md is the normative description.
+// File format constants of an exported training, shared by its writer (estimator/export_training.c)
+// and the learner. docs/formats/training.md is the normative description.
 #ifndef BELFRY_LEARNER_TRAINING_FILE_H
 #define BELFRY_LEARNER_TRAINING_FILE_H
 
@@ -10,12 +10,12 @@ enum { BEL_TRAINING_VERSION = 1 };
 #define BEL_TRAINING_GRAPH "training.onnx"
 #define BEL_TRAINING_PREDICTION "prediction.onnx"
 
-// How the signature ends: a CRC-32C of all bytes before.
+// End of the signature: a CRC-32C of all preceding bytes.
 #define BEL_TRAINING_SEAL ",\n \"crc32c\":\"%08x\"}\n"
 enum { BEL_TRAINING_SEAL_BYTES = 24 };
 
-// Outputs of training.onnx: the loss; for a variable its gradient, or what it becomes; for a
-// look-up, by the name of its input, the gradient of its rows.
+// Outputs of training.onnx: the loss; a variable's gradient, or its new value; the gradient of a
+// lookup's rows, named after its input.
 #define BEL_TRAINING_LOSS "loss"
 #define BEL_TRAINING_REPORT "report:"
 #define BEL_TRAINING_ROWS "rows:"

@@ -1,7 +1,7 @@
-// The optimizer: what a shard does with the sum over one replica (src/ps/server/pass.c), segment by
-// segment on the threads of the team. Rules give an element the same bits wherever its range
-// begins, so the cuts are free. Where norms are needed a first pass makes directions and their
-// squares.
+// Optimizer: a shard's update from the sum over one replica (src/ps/server/pass.c), segment by
+// segment on the team's threads. A rule gives an element the same bits wherever its range begins,
+// so the segments may be cut anywhere. Rules with norms need a first pass, which computes
+// directions and their squares.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@ static const bel_rule_group *group_of(const bel_learner *l, int variable)
 
 // --- Memory --------------------------------------------------------------------------------------
 
-// Finds the groups, and how many slots they have at most.
+// Finds the groups and returns the largest number of slots in one.
 static int find_groups(bel_learner *l)
 {
     int slots = 0;
@@ -79,8 +79,8 @@ static void apply(bel_learner *l, const bel_rule_group *group, int64_t offset, i
     if (l->averages != NULL) bel_rule_average(values, l->average_rest, l->averages + offset, n);
 }
 
-// Everything at once, where no norm is needed. Gradients that no program writes are zero and stay
-// it when they are clipped.
+// Does everything in one pass, if no norm is needed. Gradients that no program writes are zero and
+// stay zero when clipped.
 static void update_piece(bel_learner *l, const bel_rule_group *group, int variable, int64_t offset,
                          int64_t n)
 {
@@ -107,7 +107,7 @@ static void apply_piece(bel_learner *l, const bel_rule_group *group, int variabl
     apply(l, group, offset, n, l->directions + offset, l->factors[variable]);
 }
 
-// By grains, which stay in the first-level cache from one rule to the next.
+// Processes grains, which stay in the L1 cache from one rule to the next.
 static void run_pieces(bel_learner *l, const bel_segment *segment, piece_fn *piece)
 {
     const bel_rule_group *group = group_of(l, segment->variable);

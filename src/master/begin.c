@@ -1,7 +1,7 @@
-// What comes before the first step: the folder is locked, members are listened for, the model is
-// built, evaluations too, the newest checkpoint is loaded or the first one made; and where training
-// will end. Whatever is wrong with the program's functions, the data or the settings shows here,
-// before anything is trained. What was made before an error is undone by run_job (train.c).
+// The part before the first step: lock the folder, listen for members, build the model and its
+// evaluations, load the newest checkpoint or make the first one, and find where training will end.
+// Faults of the program's functions, the data or the settings show here, before training. After an
+// error, run_job (train.c) undoes all that was made.
 #include "master/job.h"
 
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "launch/folder_lock.h"
 #include "master/embedded.h"
 
-// The block behind the last one that is read. With drop_remainder only whole steps are read: of all
-// replicas, or with a ledger of one worker.
+// Finds the block after the last one to read. With drop_remainder only complete steps are read: of
+// all replicas, or with a ledger of one worker.
 int64_t bel_job_block_end(const bel_job *job)
 {
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
@@ -32,9 +32,9 @@ int64_t bel_job_block_end(const bel_job *job)
     return blocks - left % together;
 }
 
-// The version at which training ends: max_steps, or where the input ends; the last step has what is
-// left there. With a ledger the end of the input shows when it has come, and this is what is
-// expected: reports that are dropped, and blocks that are left out by going back, make it sooner.
+// Finds the version at which training ends: max_steps, or the end of the input, whose last step may
+// be short. With a ledger the end of the input shows only when it is reached, and this is the
+// expected version: dropped reports, and blocks left out by going back, make it earlier.
 bel_status *bel_job_find_last_step(bel_job *job)
 {
     const bel_input_segment *segment = &job->segments[job->segment_count - 1];
@@ -52,7 +52,7 @@ bel_status *bel_job_find_last_step(bel_job *job)
     job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
     if (job->loop_end >= 0 && job->loop_end < job->last_step) job->last_step = job->loop_end;
     int64_t stop = job->stopping.stop_at;
-    if (stop >= 0 && stop < job->last_step) { // somebody has asked for an end before it
+    if (stop >= 0 && stop < job->last_step) { // an earlier end was requested
         job->last_step = stop > job->first_step ? stop : job->first_step;
         return NULL;
     }
@@ -78,7 +78,7 @@ static void say_remainder(const bel_job *job)
                   (long long)records);
 }
 
-// One step is hardly ever what was meant.
+// Warns of a single step, which is hardly ever intended.
 static void say_single_step(const bel_job *job)
 {
     int64_t batch = bel_input_batch_size(job->trainable.input) * job->backend->replica_count,
@@ -90,8 +90,8 @@ static void say_single_step(const bel_job *job)
                   (long long)records, (long long)batch);
 }
 
-// Settings that count in other ways to run, so that one set of flags serves all of them. Here no
-// part of the job reads them.
+// Lists settings that apply only in other ways to run, so that one set of flags serves all of them.
+// No part of this job reads them.
 static void say_unread(const bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -117,7 +117,29 @@ static void say_unread(const bel_job *job)
     }
 }
 
-// What is about to be trained, in two lines of the log.
+// Modes other than plain sync say which reports make an update.
+static void describe_counting(const bel_counting *counting, bel_str *out_plan)
+{
+    const char *plural = counting->workers == 1 ? "" : "s";
+    switch (counting->kind) {
+    case BEL_COUNTING_BACKUPS:
+        bel_str_printf(out_plan, "; the first %d report%s of a version make an update",
+                       counting->workers, plural);
+        break;
+    case BEL_COUNTING_ASYNC:
+        bel_str_printf(out_plan, "; mode async, %d report%s an update", counting->workers, plural);
+        break;
+    case BEL_COUNTING_BOUNDED:
+        bel_str_printf(out_plan,
+                       "; mode bounded, %d report%s an update, workers at most %lld reports ahead",
+                       counting->workers, plural, (long long)counting->max_lead);
+        break;
+    case BEL_COUNTING_ALL:
+    case BEL_COUNTING_KIND_COUNT: break;
+    }
+}
+
+// Logs what is about to be trained, in two lines.
 void bel_job_describe(const bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
@@ -161,6 +183,7 @@ void bel_job_describe(const bel_job *job)
             bel_str_puts(&plan, "at checkpoints and at the end");
         }
     }
+    describe_counting(&job->trainable.counting, &plan);
     bel_log_write(BEL_LOG_INFO, "%s", plan.text);
     bel_str_deinit(&plan);
     say_remainder(job);
@@ -168,7 +191,7 @@ void bel_job_describe(const bel_job *job)
     say_unread(job);
 }
 
-// Threads of this process, or members of a cluster.
+// Makes the backend: threads of this process, or members of a cluster.
 static bel_status *make_backend(bel_job *job)
 {
     if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->backend);
@@ -183,7 +206,7 @@ static bel_status *make_backend(bel_job *job)
     return bel_remote_create(&config, &job->backend);
 }
 
-// What the settings must be where the number of workers may change.
+// Checks the settings of a job whose number of workers may change.
 static bel_status *check_elastic(const bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -207,13 +230,13 @@ static bel_status *check_elastic(const bel_job *job)
                    "replicas follow the workers, the other keeps their number");
 }
 
-// The parts of a program that need evaluations by the master.
+// Refuses parts of a program that need evaluations by the master.
 static bel_status *check_evaluator(const bel_job *job)
 {
     if (job->evaluator_count == 0) return NULL;
     if (job->estimator->config.evaluate_on_workers) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "evaluate_on_workers: the job has an evaluator, which evaluates alone");
+                       "evaluate_on_workers: the job has an evaluator, and only it evaluates");
     }
     const bel_hooks *hooks = &job->trainable.hooks;
     for (int i = 0; i < hooks->count; i++) {
@@ -226,7 +249,8 @@ static bel_status *check_evaluator(const bel_job *job)
     return NULL;
 }
 
-// One run in the folder; a master may be older than its supervisor's end, or follow another master.
+// Locks the folder, for one run in it. A master may outlive its supervisor, or follow another
+// master.
 static bel_status *lock_folder(bel_job *job)
 {
     const bel_task *task = job->task;
@@ -237,30 +261,30 @@ static bel_status *lock_folder(bel_job *job)
                                      bel_end_requested, &job->lock);
 }
 
-// The master's own thread does not come back from what it does, perhaps a write to a network disk:
-// nobody else could end the job. What is on disk is as it was.
+// Ends the process: the master's thread hangs, perhaps in a write to a network disk, and nothing
+// else could end the job. Files on disk are unchanged.
 static void end_standstill(void *context, double secs)
 {
     (void)context;
     bel_status *status =
         BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                "the master stands still since %.1f s; hint: does a disk or a file system that it "
-                "writes to or reads from not answer?",
+                "the master has hung for %.1f s; hint: does a disk or a file system that it writes "
+                "to or reads from not answer?",
                 secs);
     bel_log_failure(status);
     _exit(bel_status_exit_code(status));
 }
 
-// It rests until the master waits for messages, and is fed each time that it does.
+// Starts the watchdog. It rests until the master waits for messages, and is fed in each wait.
 static bel_status *start_watchdog(bel_job *job)
 {
-    enum { SPARE_SECS = 5 }; // members that stall are noticed and named before
+    enum { SPARE_SECS = 5 }; // stalled members are detected and named earlier
     if (job->task == NULL) return NULL;
     double limit = 1.5 * job->estimator->config.stall_timeout_secs + SPARE_SECS;
     return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
 }
 
-// A misspelt parameter would be silently without effect.
+// Warns of unread parameters: a misspelt one would silently have no effect.
 static void warn_unread(const bel_job *job)
 {
     const bel_estimator *estimator = job->estimator;
@@ -276,7 +300,8 @@ static void warn_unread(const bel_job *job)
     }
 }
 
-// How the run is begun again. A folder that does not take it takes no checkpoint either.
+// Records how to start the run again. If the folder refuses this file, it would refuse checkpoints
+// too.
 static bel_status *write_job_file(const bel_run_config *config)
 {
     if (config->job_file == NULL) return NULL;
@@ -286,9 +311,9 @@ static bel_status *write_job_file(const bel_run_config *config)
     return status;
 }
 
-// What evaluate, predict and export read the model from, under a name that says what is in it. A
-// copy that is there already has the same bytes. A file that was changed since the model was read
-// would be another model than the one that is trained.
+// Copies the ONNX file for evaluate, predict and export, under a name derived from its contents. An
+// existing copy has the same bytes. If the file changed since the model was read, it is refused, as
+// it would be another model than the trained one.
 static bel_status *keep_model_file(const bel_estimator *estimator)
 {
     const bel_run_config *config = &estimator->config;
@@ -313,7 +338,7 @@ static bel_status *keep_model_file(const bel_estimator *estimator)
     return status;
 }
 
-// What determines the bits, as a table where TensorBoard shows texts.
+// Logs the settings that determine the bits, as a table in TensorBoard's texts.
 static void log_settings(const bel_job *job)
 {
     const bel_settings *settings = &job->trainable.settings;
@@ -331,8 +356,8 @@ static void log_settings(const bel_job *job)
     bel_str_deinit(&table);
 }
 
-// In this order: the folder is this run's before anything is written; members may call while the
-// model is built.
+// In this order: the folder is locked for this run before anything is written; members may call
+// while the model is built.
 bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     const bel_run_config *config = &job->estimator->config;

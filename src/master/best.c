@@ -1,14 +1,14 @@
-// The checkpoint whose evaluation was the best (bel_keep_best). What counts are the evaluations in
-// the event files, as for early stopping, in f32: so a run that was killed and resumed decides as
-// one that was not. An evaluation counts where its checkpoint is there: a version between two
-// checkpoints is saved when it is the best, and a kill before that leaves nothing but the record,
-// so that the evaluation is made again.
+// The checkpoint with the best evaluation (bel_keep_best). It is chosen from the evaluations in the
+// event files, as for early stopping, in f32, so a run that was killed and resumed decides like an
+// uninterrupted one. An evaluation counts if its checkpoint exists: a version between two
+// checkpoints is saved when it is the best. After a kill before that save only the record is left,
+// and the evaluation is repeated.
 //
-// In this order, so that a kill at any moment leaves the best checkpoint where it is: the record of
-// the evaluation to disk; its version saved; best.json, which retention obeys, stating it; and then
-// the one that was the best before may go.
+// A kill at any moment leaves the best checkpoint, by this order: sync the record of the
+// evaluation; save its version; write it to best.json, which retention obeys. Only then may the
+// previous best go.
 //
-// An evaluator of its own writes the event files itself. The master reads them before it removes
+// A separate evaluator writes the event files itself. The master reads them before it removes
 // anything, and at the end.
 #include <math.h>
 #include <string.h>
@@ -31,13 +31,13 @@ static bool is_on(const bel_job *job)
     return job->spec->keep_best.metric != NULL;
 }
 
-// The folder of the evaluation that the rule names; free with bel_free.
+// The folder of the rule's evaluation; free with bel_free.
 static char *watched(const bel_keep_best *rule)
 {
     return rule->eval == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", rule->eval);
 }
 
-// An evaluator looks itself for the metric (member_evaluator.c).
+// Checks the metric. An evaluator checks it itself (member_evaluator.c).
 static bel_status *check_evaluation(const bel_job *job)
 {
     const bel_keep_best *rule = &job->spec->keep_best;
@@ -62,7 +62,7 @@ bel_status *bel_job_check_best(bel_job *job)
     return bel_goal_resolve(rule->goal, rule->metric, user, &job->best.goal);
 }
 
-// --- Stating -------------------------------------------------------------------------------------
+// --- Recording ----------------------------------------------------------------------------------
 
 static bel_status *state(bel_job *job)
 {
@@ -99,8 +99,8 @@ static bool is_there(const bel_job *job, int64_t step)
     return there;
 }
 
-// Of a series by ascending steps the earliest of equal ones is met first. The one that was the best
-// is among them, unless somebody has removed it.
+// Finds the best of a series by ascending steps; of equal ones the earliest comes first. The
+// previous best is among them, unless it was removed by hand.
 static void look_through(bel_job *job, const bel_report_series *series)
 {
     bel_best found = {.goal = job->best.goal, .step = -1, .value = NAN};
@@ -130,7 +130,7 @@ bel_status *bel_job_recall_best(bel_job *job)
     return status == NULL ? state(job) : status;
 }
 
-// --- One more ------------------------------------------------------------------------------------
+// --- One more evaluation ------------------------------------------------------------------------
 
 bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *result,
                             bool *out_best)
@@ -155,9 +155,9 @@ bel_status *bel_job_take_best(bel_job *job, const bel_result *result)
     return NULL;
 }
 
-// What an evaluator has in hand is asked for first: its record is there by the next look, or it is
-// still held. One that it takes up in between is the newest, and stays as such. What cannot be read
-// keeps old checkpoints where they are.
+// Reads the evaluator's hold first: its record exists by the next look, or it is still held. A
+// checkpoint that it takes up in between is the newest, and so stays. If a file cannot be read, old
+// checkpoints stay.
 void bel_job_retain(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;

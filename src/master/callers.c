@@ -1,9 +1,9 @@
-// A list with a lock. Callers are taken out of the list while they are heard: `sit` runs
-// without the mutex, so the endpoint's thread, which adds callers, never waits for the master's.
+// A list with a lock. Callers are taken out of the list while they are heard: `sit` runs without
+// the mutex, so the endpoint's thread, which adds callers, never waits for the master's.
 //
-// A refusal is kept until it is sent: a caller that is blind may join again on the same stream,
-// and the newer answer counts. A caller that has said nothing stays until its stream ends. Sending
-// one away may hold the master's thread up for LINGER_MS, until the reason is out.
+// A refusal is kept until it is sent: a blind caller may join again on the same stream, and the
+// newer answer counts. A silent caller stays until its stream ends. Sending a refusal may delay the
+// master's thread for LINGER_MS.
 #include "master/callers.h"
 
 #include <pthread.h>
@@ -12,13 +12,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { LINGER_MS = 500 }; // a refusal may be on its way
+enum { LINGER_MS = 500 }; // time to deliver a refusal
 
 typedef struct caller {
     struct caller *next;
     bel_mailbox *mailbox;
-    bel_status *refusal; // why what it said last is refused; NULL: it has not said anything
-    bool blind;          // as it does not see the model folder yet
+    bel_status *refusal; // refusal of its last message; NULL: it has not sent anything
+    bool blind;          // cannot access the model folder yet
     int64_t blind_ns;    // since when
 } caller;
 
@@ -44,7 +44,7 @@ void bel_callers_destroy(bel_callers *callers)
         caller *c = callers->first;
         callers->first = c->next;
         bel_mailbox_close(c->mailbox, 0);
-        bel_status_ignore(c->refusal); // nobody asks any more
+        bel_status_ignore(c->refusal); // no longer needed
         bel_free(c);
     }
     pthread_mutex_destroy(&callers->mutex);
@@ -66,22 +66,22 @@ void bel_callers_add(bel_callers *callers, bel_mailbox *mailbox)
     put(callers, c);
 }
 
-// It gets its seat, or c->refusal says why not.
+// Gives the caller its seat, or sets c->refusal.
 static void take_word(bel_callers *callers, caller *c, const Bel__Message *word)
 {
     bool joins = word->kind_case == BEL__MESSAGE__KIND_JOIN;
-    if (c->blind && !joins) return; // it says that again once it has a seat
-    bel_status_ignore(c->refusal);  // it joins once more
+    if (c->blind && !joins) return; // it repeats the message after joining
+    bel_status_ignore(c->refusal);  // it joins again
     c->refusal =
         joins
             ? callers->sit(callers->context, c->mailbox, word->join, word->generation, &c->blind)
             : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join, got %s", bel_message_kind_name(word));
-    if (c->refusal == NULL) c->mailbox = NULL; // the member's
+    if (c->refusal == NULL) c->mailbox = NULL; // owned by the member
     if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
 }
 
-// True when the caller can leave the list. False: it has not said who it is, or may still come to
-// see the model folder.
+// Whether the caller can leave the list. False: it has not introduced itself, or may still get
+// access to the model folder.
 static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
 {
     int64_t now = bel_clock_ns();
@@ -89,7 +89,7 @@ static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
     return !c->blind || now - c->blind_ns >= patience_ns || now >= until_ns;
 }
 
-// Takes what it says, or sees that it has gone.
+// Takes the caller's messages, or detects that it has disconnected.
 static void hear(bel_callers *callers, caller *c)
 {
     Bel__Message *word = bel_mailbox_take(c->mailbox);
@@ -98,13 +98,13 @@ static void hear(bel_callers *callers, caller *c)
         bel_message_destroy(word);
     } else if (bel_mailbox_is_over(c->mailbox)) {
         bel_mailbox_close(c->mailbox, 0);
-        bel_status_ignore(c->refusal); // it does not matter any more
+        bel_status_ignore(c->refusal); // no longer matters
         c->mailbox = NULL;
         c->refusal = NULL;
     }
 }
 
-// Why it is sent away, or NULL.
+// Returns the reason for the refusal, or NULL.
 static bel_status *dismiss(caller *c)
 {
     bel_status *refusal = c->refusal;
@@ -116,8 +116,7 @@ static bel_status *dismiss(caller *c)
     return refusal;
 }
 
-// The master's thread has the whole list to itself meanwhile; callers that came during this are
-// heard next time.
+// The master's thread owns the whole list meanwhile; callers added during this are heard next time.
 bel_status *bel_callers_hear(bel_callers *callers, int64_t patience_ns, int64_t until_ns,
                              bool joining)
 {

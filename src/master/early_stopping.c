@@ -1,15 +1,15 @@
-// Training that ends before its last step: evaluations that get no better, a limit of time, a hook
-// that asks for it.
+// Training that stops before its last step: evaluations that do not improve, a time limit, a hook's
+// request.
 //
-// The same in every run is what follows from evaluations alone. An evaluation reads a snapshot,
-// and the next snapshot cannot be made before it is released: so a word sent before the release
-// reaches shard 0 in time to end at the version of that next snapshot, wherever the workers are by
-// then. Where snapshots come by time there is no such version, and the end is one of the next.
+// Decisions from evaluations are the same in every run. An evaluation reads a snapshot, and the
+// next snapshot cannot be made before its release. A stop that is sent before the release therefore
+// reaches shard 0 in time to end at the version of the next snapshot, wherever the workers are by
+// then. If snapshots come by time there is no such version, and training ends at one of the next.
 //
-// What counts of earlier evaluations is read back from the event files, as the figures that this
-// run would have written, in f32: so a run that was resumed, or went back, decides as one that was
-// not, also where the evaluation that ends training was made and its end has not come yet. What a
-// hook asks for in `after_evaluation` is kept when training goes back, as it is not told again.
+// Earlier evaluations are read back from the event files, as this run would have written them, in
+// f32. So a run that was resumed, or went back, decides like an uninterrupted one, even after the
+// deciding evaluation and before the end that it set. A request of a hook in `after_evaluation` is
+// kept when training goes back, as the hook is not called again.
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const char *metric_of(const bel_early_stopping *rule)
     return rule->metric != NULL ? rule->metric : "loss";
 }
 
-// The folder of the evaluation that the rule looks at.
+// Whether it is the folder of the rule's evaluation.
 static bool is_watched(const bel_early_stopping *rule, const char *folder)
 {
     return bel_job_is_named(folder, rule->eval);
@@ -51,7 +51,7 @@ bel_status *bel_job_check_stopping(bel_job *job)
     return bel_goal_resolve(rule->goal, metric_of(rule), "early stopping", &job->stopping_goal);
 }
 
-// One more evaluation. A value that is no number is never better.
+// Adds one evaluation. NaN is never better.
 static void count(bel_job *job, int64_t step, float value)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
@@ -65,7 +65,7 @@ static void count(bel_job *job, int64_t step, float value)
     s->best_step = step;
 }
 
-// The first step behind `step` that is a multiple of one of them; 0: none of them is given.
+// The first step after `step` that is a multiple of one of them; 0: all are unset.
 static int64_t next_snapshot(const bel_job *job, int64_t step)
 {
     int64_t next = 0, periods[1 + BEL_MAX_EVALS];
@@ -80,13 +80,13 @@ static int64_t next_snapshot(const bel_job *job, int64_t step)
     return next;
 }
 
-// Behind the evaluation that ends training no other one counts: that of the end is one more.
+// Whether the evaluations end training. No later one counts: that of the end is an additional one.
 static bool ends(const bel_job *job)
 {
     return job->stopping.worse >= job->spec->early_stopping.patience;
 }
 
-// The evaluations up to the step from which training goes on.
+// Restores the evaluations up to the step from which training continues.
 bel_status *bel_job_recall_stopping(bel_job *job)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
@@ -133,7 +133,7 @@ void bel_job_stop_behind_evaluation(bel_job *job, int64_t step)
     if (s->hook_at < 0) s->hook_at = next_snapshot(job, step);
 }
 
-// The soonest end that is wanted; 0: soon, -1: none.
+// The earliest requested end; 0: soon, -1: none.
 static int64_t wanted(const bel_job *job)
 {
     const bel_stopping *s = &job->stopping;
@@ -148,7 +148,7 @@ void bel_job_settle_stop(bel_job *job)
     if (at >= 0) job->stopping.stop_at = at > job->first_step ? at : job->first_step;
 }
 
-// Before the snapshot in hand is released, where there is one.
+// Called before the release of the current snapshot, if any.
 void bel_job_stop_if_wanted(bel_job *job)
 {
     int64_t at = wanted(job), before = job->stopping.stop_at;
@@ -158,7 +158,7 @@ void bel_job_stop_if_wanted(bel_job *job)
     if (at > 0 && at < job->last_step) job->last_step = at;
 }
 
-// The limit of a training's time, which began with this call.
+// Checks the time limit of a training, which began with this call.
 void bel_job_look_at_clock(bel_job *job, double seconds)
 {
     double most = job->spec->max_seconds;

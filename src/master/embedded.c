@@ -1,11 +1,10 @@
 // Wiring. Lanes: one per worker and shard, and one between shard 0 and each other shard. Shards
-// have no threads here: a worker that waits does their work with all threads of its towers, and a
-// tower that has computed does it while others compute.
+// have no threads here: a waiting worker does their work with all threads of its towers, and a
+// tower that has finished computing does it while others compute.
 //
-// A shard that has failed publishes nothing more and tells nobody, so the master asks for its error
-// whenever it looks for news. The workers' threads are joined before anything is freed, and
-// doorbells outlive all lanes. No member can be lost: gather, attend, finish and dismiss do
-// nothing.
+// A failed shard publishes nothing more and notifies no one, so the master reads its error whenever
+// it looks for news. The workers' threads are joined before anything is freed, and doorbells
+// outlive all lanes. No member can be lost: gather, attend, finish and dismiss do nothing.
 #include "master/embedded.h"
 
 #include <stdatomic.h>
@@ -26,9 +25,9 @@ typedef struct thread_worker { // a worker and its thread
     bel_lane **lanes; // by shard
     float **ranges;
     void *row_buffer; // with tables: keys and reports
-    float *values;    // with a ledger: where the shards copy what it computes on …
-    bel_space *space; // … and a space over it; else that of all
-    int64_t progress; // of shard 0, as its thread has last seen it
+    float *values;    // with a ledger: target of the shards' copies of its values …
+    bel_space *space; // … and a space over it; else the common one
+    int64_t progress; // progress of shard 0 that its thread saw last
     pthread_t thread;
     bool started;
 } thread_worker;
@@ -45,7 +44,7 @@ typedef struct bel_embedded {
     const bel_trainable *trainable;
     bel_assignment *assignment;
     bel_space *space;
-    bel_updater *updater; // NULL: parameters lie in `space`
+    bel_updater *updater; // NULL: parameters are in `space`
     server *servers;
     thread_worker *workers;
     float **outboxes; // with a ledger: the workers' values
@@ -53,9 +52,9 @@ typedef struct bel_embedded {
     bel_control *control;
 } bel_embedded;
 
-// --- Life ----------------------------------------------------------------------------------------
+// --- Creation and destruction -------------------------------------------------------------------
 
-// Each lane has an end in the worker's row and one in the shard's; its owner closes it.
+// Makes the lanes. Each has an end in the worker's row and one in the shard's; its owner closes it.
 static void make_lanes(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
@@ -84,7 +83,7 @@ static void make_lanes(bel_embedded *embedded)
     }
 }
 
-// What the workers compute on: the shards' own memory, or with a ledger a copy each.
+// Makes the workers' values: the shards' memory, or with a ledger a copy each.
 static bel_status *make_values(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
@@ -100,7 +99,7 @@ static bel_status *make_values(bel_embedded *embedded)
     return NULL;
 }
 
-// All shards share the space and the snapshot, of which each writes its own chunks.
+// All shards share the space and the snapshot; each writes its chunks.
 static bel_status *make_shards(bel_embedded *embedded)
 {
     for (int k = 0; k < embedded->server_count; k++) {
@@ -149,7 +148,7 @@ static size_t row_buffer_bytes(const bel_embedded *embedded, int worker)
     return bel_row_buffer_bytes(embedded->trainable->layout, embedded->assignment, worker);
 }
 
-// Gradients lie where they are added up.
+// Places gradients where they are summed.
 static bel_status *make_ranges(bel_embedded *embedded, int w)
 {
     thread_worker *m = &embedded->workers[w];
@@ -167,14 +166,15 @@ static void free_ranges(bel_embedded *embedded, int w)
 {
     thread_worker *m = &embedded->workers[w];
     if (embedded->updater != NULL) {
-        bel_free(m->ranges); // what it holds is the updater's
+        bel_free(m->ranges); // the updater owns the contents
     } else {
         bel_space_free_arrays(embedded->trainable->layout, m->ranges,
                               bel_assignment_replicas(embedded->assignment, w));
     }
 }
 
-// Workers end first, and nothing runs any more; lanes go before the doorbells that they ring.
+// Workers finish first, and nothing runs any more; lanes are destroyed before the doorbells that
+// they ring.
 static void destroy(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
@@ -224,7 +224,7 @@ typedef struct help {
     atomic_bool worked;
 } help;
 
-// Runs on every thread of the worker's towers. `worked` only tells the worker to go on helping.
+// Runs on every thread of the worker's towers. `worked` only tells the worker to keep helping.
 static void help_on_thread(void *context)
 {
     help *h = context;
@@ -233,9 +233,9 @@ static void help_on_thread(void *context)
             atomic_store(&h->worked, true);
 }
 
-// A waiting worker works for the shards, with all its threads. What others bring about counts as
-// done, too: where a loop asks for each step and some workers count, a worker may have to wait for
-// its turn behind all others, and a turn may take nearly as long as the stall timeout.
+// A waiting worker works for the shards, with all its threads. Progress by others also counts. With
+// a loop that requests each step and only some workers counting, a worker may wait for its turn
+// after all others, nearly as long as the stall timeout.
 static bool help_shards(void *context)
 {
     thread_worker *m = context;
@@ -247,7 +247,7 @@ static bool help_shards(void *context)
     return atomic_load(&h.worked) || moved;
 }
 
-// Little of it: one job of each shard.
+// Does a little work: one job of each shard.
 static bool work_for_shards(void *context)
 {
     const bel_embedded *embedded = context;
@@ -257,7 +257,7 @@ static bool work_for_shards(void *context)
     return worked;
 }
 
-// A worker's thread.
+// Main function of a worker's thread.
 static void *worker_main(void *argument)
 {
     thread_worker *m = argument;
@@ -266,7 +266,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-// A worker with its client, gradient ranges and rooms for rows; its thread is started later.
+// Makes a worker with its client, gradient ranges and row buffers; its thread is started later.
 static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_segment *segment,
                                int64_t first_step)
 {
@@ -310,7 +310,7 @@ static bel_status *gather(bel_backend *backend)
     return NULL; // all members are here
 }
 
-// Shards begin before workers, which may pull at once.
+// Starts shards before workers, which may pull at once.
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
@@ -336,12 +336,12 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
 
 // --- The master's side ---------------------------------------------------------------------------
 
-// The master's thread.
+// Runs on the master's thread.
 static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     bel_control_wait(embedded->control, secs, out_state);
-    for (int k = 0; k < embedded->server_count; k++) { // one that has failed publishes nothing more
+    for (int k = 0; k < embedded->server_count; k++) { // a failed one publishes nothing more
         bel_status *failure = bel_shard_check(embedded->servers[k].shard);
         if (failure != NULL) bel_control_cancel(embedded->control, failure);
     }
@@ -355,7 +355,7 @@ static void stop_at(bel_backend *backend, int64_t step)
     bel_control_stop_at(((bel_embedded *)backend)->control, step);
 }
 
-// A worker that waits finds the step when it next works for the shards.
+// A waiting worker finds the step when it next works for the shards.
 static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
@@ -371,7 +371,7 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
 
 static bel_status *read_values(bel_backend *backend)
 {
-    (void)backend; // the shards have written them where the master reads
+    (void)backend; // the shards have written them to the master's memory
     return NULL;
 }
 
@@ -443,7 +443,7 @@ static bel_status *finish(bel_backend *backend)
     return NULL;
 }
 
-// The worker's thread goes on meanwhile: what is asked here is thread-safe.
+// Reads only thread-safe values: the worker's thread keeps running.
 static void show_worker(const bel_embedded *embedded, int w, int64_t now, bel_board *board)
 {
     bel_board_row *row = bel_board_find(board, BEL_BOARD_WORKER, w);
@@ -490,7 +490,7 @@ static void show(bel_backend *backend, bel_board *board)
 
 static void dismiss(bel_backend *backend, const bel_status *status)
 {
-    (void)backend, (void)status; // threads that have ended need no word
+    (void)backend, (void)status; // finished threads need no message
 }
 
 static const bel_backend_ops embedded_ops = {
@@ -515,8 +515,8 @@ static const bel_backend_ops embedded_ops = {
     .destroy = destroy,
 };
 
-// The memory of parameters. On cards it is theirs, and the process has the snapshot alone. For one
-// tower alone one buffer is enough, as it works for the shards only when it has computed.
+// Makes the memory of parameters. With GPUs it is theirs, and the process has only the snapshot.
+// For a single tower one buffer is enough, as it works for the shards only after computing.
 static bel_status *make_space(bel_embedded *embedded)
 {
     const bel_trainable *trainable = embedded->trainable;
@@ -531,7 +531,7 @@ static bel_status *make_space(bel_embedded *embedded)
     return NULL;
 }
 
-// Takes the updater, or destroys it.
+// Takes ownership of the updater, also on failure.
 static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
                           bel_backend **out_backend)
 {
@@ -545,7 +545,7 @@ static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
     embedded->backend.replica_count = trainable->estimator->replica_count;
     embedded->server_count = trainable->layout->shard_count;
     embedded->worker_count = trainable->estimator->config.worker_count;
-    // Rows of tables are better merged by the workers, all at once.
+    // Workers merge rows of tables better, all at once.
     embedded->assignment =
         (trainable->layout->table_count > 0 ? bel_assignment_create : bel_assignment_create_apart)(
             trainable->estimator->replicas_of, embedded->worker_count);
@@ -563,7 +563,8 @@ static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
     return NULL;
 }
 
-// Where cards have no room for all of it, which nobody has asked for, the process has.
+// If GPUs lack room for the parameters, and the user did not request them, the process's memory is
+// used.
 bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **out_backend)
 {
     bool asked = trainable->estimator->config.update_device == BEL_DEVICE_CUDA;
@@ -580,13 +581,13 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
         }
     }
     if (status == NULL) {
-        bel_log_write(BEL_LOG_INFO, "parameters lie on %d GPU%s and are updated there", devices,
+        bel_log_write(BEL_LOG_INFO, "parameters are on %d GPU%s and are updated there", devices,
                       devices == 1 ? "" : "s");
         return NULL;
     }
     if (asked || bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;
     bel_log_write(BEL_LOG_WARN, "parameters stay in the memory of the process: %s",
                   bel_status_message(status));
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // reported
     return create(trainable, NULL, out_backend);
 }

@@ -1,6 +1,6 @@
-// The evaluations that a master makes of its snapshots. Their inputs and graphs are made once for
-// the whole job, before it trains, so that what is wrong with them is known then; a graph's
-// variables point into the backend's snapshot, which stays where it is.
+// The master's evaluations of its snapshots. Their inputs and graphs are made once for the whole
+// job, before training, so that faults show early. A graph's variables point into the backend's
+// snapshot, which does not move.
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "estimator/input_fn.h"
 #include "master/job.h"
 
-// The training table of that name and width, -1: there is none.
+// Finds the training table of that name and width, -1: absent.
 static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
 {
     for (int t = 0; t < layout->table_count; t++) {
@@ -26,8 +26,8 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
     return -1;
 }
 
-// Rows held by other processes: their shards have written them into a checkpoint, or do so now. It
-// is that of the step or none: rows of an older one do not belong to the values.
+// Reads rows of other processes: their shards have written them into a checkpoint, or do so now.
+// Only the checkpoint of that step will do: rows of an older one do not match the values.
 static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
@@ -82,7 +82,7 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
     return NULL;
 }
 
-// The input has the columns of training's, so that both mean the same by a feature.
+// Builds an evaluation. Its input has the columns of training's, so that features mean the same.
 static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
 {
     const bel_estimator *estimator = job->estimator;
@@ -145,7 +145,7 @@ static void log_result(const char *folder, const bel_result *result)
     bel_str_deinit(&line);
 }
 
-// Between batches: a long evaluation still hears members and shows progress.
+// Called between batches: a long evaluation still hears members and shows progress.
 static bel_status *attend(void *context)
 {
     bel_job *job = context;
@@ -153,8 +153,8 @@ static bel_status *attend(void *context)
     return job->backend->ops->attend(job->backend);
 }
 
-// Workers read the values from the checkpoint, so they help where there is one. Who takes which
-// batch is chance: so they do not where that would change its bits.
+// Workers read the values from the checkpoint, so they help only if there is one. The distribution
+// of batches is random, so they do not help if that would change the bits.
 static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_job_eval *eval,
                                                 int64_t step)
 {
@@ -169,7 +169,7 @@ static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_jo
     return helpers;
 }
 
-// The snapshot stays in hand all the while.
+// Runs an evaluation; the snapshot stays current throughout.
 static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step,
                                   bel_result *result, bel_details *details)
 {
@@ -208,7 +208,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
     return NULL;
 }
 
-// A version that is the best so far is saved, whether or not it was time for that.
+// Saves a version that is the best so far, even between checkpoints.
 static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_result *result)
 {
     bool best;
@@ -218,7 +218,7 @@ static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_resu
     return bel_job_take_best(job, result);
 }
 
-// The first evaluation's result is the job's.
+// Evaluates. The first evaluation's result is the job's.
 static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
     bel_result result = {.global_step = step, .evaluation_step = step};
@@ -251,10 +251,10 @@ bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
     return status;
 }
 
-// --- Made up for ---------------------------------------------------------------------------------
+// --- Making up evaluations ----------------------------------------------------------------------
 
-// Whether a run that nobody disturbs evaluates the version of this step. Where time decides it, no
-// version is missed.
+// Whether an undisturbed run evaluates the version of this step. If time decides, no version is
+// missing.
 static bool belongs_to_series(const bel_job *job, const bel_job_eval *eval, int64_t step)
 {
     int64_t every = eval->spec->every_steps, saves = job->estimator->config.save_checkpoints_steps;
@@ -272,16 +272,14 @@ static bool has_result(const bel_history *history, const char *folder, int64_t s
     return false;
 }
 
-// NULL: it cannot be read, which a warning says.
+// NULL: unreadable, with a warning.
 static bel_history *read_history(const bel_job *job)
 {
     bel_history *history = NULL;
     bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
     if (status != NULL) {
-        bel_log_write(
-            BEL_LOG_WARN,
-            "what was evaluated before cannot be read, and may be evaluated once more: %s",
-            bel_status_message(status));
+        bel_log_write(BEL_LOG_WARN, "earlier evaluations cannot be read, and may be repeated: %s",
+                      bel_status_message(status));
     }
     bel_status_destroy(status);
     return history;
@@ -293,11 +291,11 @@ bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t
     bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
     bool has = status == NULL && has_result(history, eval->folder, step);
     if (status == NULL) bel_history_destroy(history);
-    bel_status_ignore(status); // then it is made once more
+    bel_status_ignore(status); // then it is repeated
     return has;
 }
 
-// The value of a curve at a step, with the digits that it was written with; NaN: it has none there.
+// The value of a curve at a step, with the digits that were written; NaN: absent.
 static double value_at(const bel_report_series *series, int64_t step)
 {
     char text[BEL_F32_TEXT];
@@ -338,12 +336,12 @@ void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out
         bel_history_read_folder(job->estimator->config.model_dir, folder, &history);
     if (status == NULL) take_evaluation(history, folder, step, out_result);
     bel_history_destroy(history);
-    bel_status_ignore(status); // what cannot be read is not there
+    bel_status_ignore(status); // an unreadable file counts as absent
     bel_free(folder);
 }
 
 // A stop or a kill may come between a checkpoint and the end of its evaluation. In a cluster the
-// values are those that were loaded.
+// loaded values are used.
 bel_status *bel_job_make_up_evals(bel_job *job)
 {
     int64_t step = job->first_step;

@@ -1,6 +1,6 @@
-// The master's exporters (estimator/exporters.h): which checkpoints are kept after an evaluation.
-// An exporter copies a checkpoint, so an evaluated version without one is saved first. Names of
-// exporters are folders: they are checked before the first step, as two that are equal would
+// The master's exporters (estimator/exporters.h): the checkpoints that are kept after an
+// evaluation. An exporter copies a checkpoint, so an evaluated version without one is saved first.
+// Names of exporters are folders. They are checked before the first step, as two equal ones would
 // overwrite each other. The watchdog must rest while files are written.
 #include "master/job.h"
 #include "master/watchdog.h"
@@ -16,7 +16,7 @@ bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own)
     return bel_exporters_check_names(job->evaluator_specs, job->evaluator_count);
 }
 
-// A large model on a slow disk takes long, and is no standstill.
+// Rests the watchdog: a large model on a slow disk takes long, and is no hang.
 bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result, bool over)
 {
     unsigned chosen = bel_exporters_choose(&eval->exporters, result, over);

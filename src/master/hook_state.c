@@ -1,11 +1,10 @@
-// Memory of hooks that checkpoints keep: a file "hook-<name>" in the checkpoint's folder, its bytes
-// and their CRC-32C behind them.
+// Memory of hooks in checkpoints: a file "hook-<name>" in the checkpoint's folder, with its bytes
+// followed by their CRC-32C.
 //
-// Hooks are told of everything in the order of the versions: of no step behind a snapshot before
-// that is saved and evaluated (train.c). So the memory is that of the checkpoint's version when it
-// is written, and it is written again behind each evaluation, which a hook may have remembered. A
-// kill between the two, or before the evaluation's figures are on disk, has the evaluation made
-// again.
+// Hooks are called in the order of the versions: for no step after a snapshot before that is saved
+// and evaluated (train.c). So the memory is that of the checkpoint's version when it is written. It
+// is written again after each evaluation, which a hook may have stored. After a kill between the
+// two, or before the evaluation's values are on disk, the evaluation is repeated.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -49,7 +48,7 @@ static char *path_of(const char *folder, const bel_hook *hook)
     return path;
 }
 
-// Replaces what is there: readers, and a kill, see the old bytes or the new ones.
+// Replaces the file atomically: readers, and a kill, see the old bytes or the new ones.
 static bel_status *write_one(const char *folder, const bel_hook *hook)
 {
     bel_file_writer *writer;
@@ -79,7 +78,7 @@ bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step)
 {
     if (bytes_of_all(&job->trainable.hooks) == 0) return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
-    bool saved = bel_file_exists(folder); // else it was evaluated alone
+    bool saved = bel_file_exists(folder); // otherwise it was only evaluated
     bel_status *status = saved ? bel_job_write_hooks(job, folder) : NULL;
     bel_free(folder);
     return status;
@@ -119,7 +118,7 @@ bel_status *bel_job_read_hooks(bel_job *job, const char *folder)
 {
     const bel_hooks *hooks = &job->trainable.hooks;
     size_t at = 0;
-    if (job->hook_beginning == NULL) note_beginning(job); // the first reading
+    if (job->hook_beginning == NULL) note_beginning(job); // first read
     for (int i = 0; i < hooks->count; i++) {
         const bel_hook *hook = &hooks->items[i];
         if (hook->state_bytes > 0) BEL_TRY(read_one(folder, hook, job->hook_beginning + at));

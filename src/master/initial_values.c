@@ -1,9 +1,8 @@
-// What a new run begins with: values of initializers, or those that the model function has given
-// (of an ONNX file); then those of a warm start, then what the program's function makes of them.
-// The master fills them into one array, and rows of tables, of which only a warm start has any,
-// into shards of this process; that becomes ckpt-0, and all shards, wherever they are, begin by
-// loading it. So a warm start needs no part in any protocol, and its bits do not depend on the
-// deal.
+// Initial values of a new run: from initializers, or from the model function (of an ONNX file);
+// then those of a warm start, then the changes by the program's function. The master fills them
+// into one array, and rows of tables, which only a warm start has, into shards of this process.
+// The result becomes ckpt-0, and all shards, in any process, start by loading it. So a warm start
+// needs no part in any protocol, and its bits do not depend on the assignment.
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
@@ -44,9 +43,9 @@ static bool is_wanted(const bel_warm_start *warm, const char *name)
     return warm->variables == NULL || warm->variable_count == 0;
 }
 
-enum { MOST_NAMES = 4096 }; // among which the nearest is looked for
+enum { MOST_NAMES = 4096 }; // candidates for the nearest name
 
-// Names of the checkpoint's tensors, or of its tables; at most MOST_NAMES.
+// Lists names of the checkpoint's tensors, or of its tables; at most MOST_NAMES.
 static int list_names(const bel_ckpt_reader *reader, bool tables, const char **out_names)
 {
     int count = tables ? bel_ckpt_table_count(reader) : bel_ckpt_tensor_count(reader);
@@ -100,14 +99,14 @@ static bel_status *read_variable(const bel_warm_start *warm, const bel_ckpt_read
     return NULL;
 }
 
-// The values of its rows; one of which the checkpoint knows nothing begins as it always does.
+// Reads a table's rows. A row that the checkpoint lacks starts as usual.
 static bel_status *read_table(const bel_job *job, const bel_ckpt_reader *reader, int index)
 {
     const char *here = job->trainable.layout->tables[index].name;
     char *there = name_there(&job->spec->warm_start, here);
     bel_status *status = bel_embedded_warm_up_rows(job->backend, index, reader, there);
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status); // said in the words of variables
+        bel_status_ignore(status); // reported in terms of variables
         status = not_there(reader, true, here, there);
     }
     bel_free(there);
@@ -115,7 +114,7 @@ static bel_status *read_table(const bel_job *job, const bel_ckpt_reader *reader,
     return NULL;
 }
 
-// Variables first, then tables.
+// Variables come first, then tables.
 static const char *name_at(const bel_layout *layout, int index)
 {
     bool table = index >= layout->variable_count;
@@ -123,7 +122,7 @@ static const char *name_at(const bel_layout *layout, int index)
                  : layout->variables[index].name;
 }
 
-// A pattern that matches nothing, or a name that no variable has, is a mistake of spelling; so is a
+// Refuses spelling mistakes: a pattern that matches nothing, a name that no variable has, or a
 // pattern for one name.
 static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layout)
 {
@@ -159,7 +158,8 @@ static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layo
     return NULL;
 }
 
-// FTRL makes a variable, or a row, anew from its slots in each step, and they begin at nothing.
+// Refuses FTRL: it computes a variable, or a row, anew from its slots in each step, and they start
+// at zero.
 static bel_status *check_rule(const bel_job *job, const char *name)
 {
     const bel_built *built = job->trainable.built;
@@ -233,7 +233,7 @@ static bel_status *call_function(const bel_job *job, float *values)
     return NULL;
 }
 
-// Variables that the model function has given elements to.
+// Copies the elements of variables that the model function has set.
 static void take_elements(const bel_job *job, float *values)
 {
     const bel_graph *graph = job->trainable.built->graph;

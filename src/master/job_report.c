@@ -1,6 +1,6 @@
-// report.html of a run, while it goes on and at its end: the curves come from the event files
-// (estimator/history.h), the rest from the job. It never ends a job: what cannot be written is said
-// once as a warning, and training goes on.
+// report.html of a run, while it runs and at its end: the curves come from the event files
+// (estimator/history.h), the rest from the job. It never ends a job: a failure to write is logged
+// once as a warning, and training continues.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 #include "estimator/history.h"
 #include "master/job_tables.h"
 
-// A rate with as many digits as are worth showing.
+// Formats a rate with its meaningful digits.
 static char *count_text(double value)
 {
     return bel_strf(value < 1000 ? "%.1f" : "%.0f", value);
@@ -24,7 +24,7 @@ static int add_tile(bel_report_tile *tiles, int count, const char *label, char *
     return count + 1;
 }
 
-// The best evaluation of all that there were, also before this run, or by an evaluator of its own.
+// Adds the best of all evaluations, including those of earlier runs or a separate evaluator.
 static int add_best(const bel_job *job, const bel_history *history, bel_report_tile *tiles,
                     int count)
 {
@@ -77,11 +77,12 @@ static int make_parts(const bel_job *job, bel_report_part *parts)
         parts[count++] = (bel_report_part){"apply, pull and wait", split.wait,
                                            "from the last report to the next version"};
     }
-    parts[count++] = (bel_report_part){"other", split.other, "hooks, and what has no part here"};
+    parts[count++] = (bel_report_part){"other", split.other, "hooks, and all other work"};
     return count;
 }
 
-// Parameters that no function of the model asks for determine nothing, but for those of the data.
+// Whether a setting is read. Parameters that no function of the model reads determine nothing,
+// except those of the data.
 static bool is_read(const bel_job *job, const char *setting)
 {
     static const char begin[] = "param.";
@@ -99,7 +100,7 @@ static bool is_read(const bel_job *job, const char *setting)
     return read;
 }
 
-// Names and values are borrowed. Free with bel_free.
+// Lists the settings; names and values are borrowed. Free with bel_free.
 static bel_report_setting *list_settings(const bel_job *job, const bel_settings *settings,
                                          int *out_count)
 {
@@ -111,7 +112,7 @@ static bel_report_setting *list_settings(const bel_job *job, const bel_settings 
     return list;
 }
 
-// The names of the label's classes. *out_count: 0 where they have none. Free with bel_free.
+// Lists the names of the label's classes. *out_count: 0 without names. Free with bel_free.
 static const char **list_classes(const bel_job *job, int *out_count)
 {
     const bel_columns *table = bel_input_table(job->trainable.input);
@@ -122,7 +123,7 @@ static const char **list_classes(const bel_job *job, int *out_count)
     return classes;
 }
 
-// "train.csv, 333 examples; label "species", 3 classes". Free with bel_free.
+// Formats e.g. "train.csv, 333 examples; label "species", 3 classes". Free with bel_free.
 static char *about_data(const bel_job *job)
 {
     const bel_input *input = job->trainable.input;
@@ -143,7 +144,7 @@ static char *about_data(const bel_job *job)
     return text.text;
 }
 
-// Tiles own their values, which are freed here; everything else is borrowed.
+// Writes the report. Tiles own their values, which are freed here; everything else is borrowed.
 static bel_status *write_report(bel_job *job, bool over, const bel_history *history)
 {
     enum { MAX_TILES = 16 };
@@ -211,7 +212,7 @@ void bel_job_report(bel_job *job, bool over)
     if (status == NULL) status = write_report(job, over, history);
     if (status != NULL && !job->report_told) {
         bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
-        job->report_told = true; // the next seconds bring the next try
+        job->report_told = true; // the next call tries again
     }
     bel_status_destroy(status);
     bel_history_destroy(history);

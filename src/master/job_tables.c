@@ -1,9 +1,9 @@
-// Members come from the board, so they are those of the last look, and their numbers are those of
-// processes that live: one that was replaced has taken what it counted with it. Of the epochs only
-// the last are listed, as a long run has many; all of them are checked.
+// Members come from the board as of its last update, and their numbers are those of live processes:
+// a replaced process's counts are lost. Only the last epochs are listed, as a long run has many;
+// all of them are checked.
 //
-// Checking notes takes 24 bytes of memory for each record that was read. A report must not cost
-// what training did not, so from MOST_NOTE_BYTES on it is left to `belfry inspect --audit`.
+// Checking notes takes 24 bytes of memory for each read record. A report must not cost more than
+// training, so from MOST_NOTE_BYTES on the check is left to `belfry inspect --audit`.
 #include "master/job_tables.h"
 
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ enum { MOST_NOTE_BYTES = 64 << 20, LISTED_EPOCHS = 12 };
 
 #define COLUMNS(names) (names), (int)(sizeof(names) / sizeof(names)[0])
 
-// A table without rows; the sentence (NULL: none) becomes its own.
+// Begins a table without rows; the table owns the sentence (NULL: none).
 static void begin_table(bel_job_tables *t, const char *title, char *sentence,
                         const char *const *columns, int column_count)
 {
@@ -31,7 +31,7 @@ static void begin_table(bel_job_tables *t, const char *title, char *sentence,
         .title = title, .sentence = sentence, .columns = columns, .column_count = column_count};
 }
 
-// The next cell of the newest table, row by row; the text becomes its own.
+// Adds the next cell of the newest table, row by row; the table owns the text.
 static void put(bel_job_tables *t, char *text)
 {
     int at = t->count - 1;
@@ -51,7 +51,7 @@ static void put_count(bel_job_tables *t, double count)
     put(t, text.text);
 }
 
-// Milliseconds of each of so many steps.
+// Adds milliseconds per step.
 static void put_ms(bel_job_tables *t, double seconds, double steps)
 {
     put(t, steps > 0 ? bel_strf("%.3f", 1e3 * seconds / steps) : bel_xstrdup("–"));
@@ -103,7 +103,7 @@ static void put_shard(bel_job_tables *t, const bel_board_row *row)
     put_bytes(t, row->values[BEL_NUMBER_MEMORY]);
 }
 
-// What became of the processes, and who holds the others up.
+// Summarises restarts of processes, and the slowest one.
 static char *members_sentence(const bel_job *job, const bel_board *board)
 {
     const bel_board_row *master = &board->rows[0];
@@ -128,7 +128,8 @@ static char *members_sentence(const bel_job *job, const bel_board *board)
     return text.text;
 }
 
-// Of a cluster: where everybody runs. A worker that shares the master's process has no row.
+// Adds the place of each process of a cluster. A worker that shares the master's process has no
+// row.
 static void put_processes(const bel_job *job, bel_job_tables *t)
 {
     static const char *const columns[] = {"Process", "host", "pid", "restarts"};
@@ -143,7 +144,7 @@ static void put_processes(const bel_job *job, bel_job_tables *t)
     for (int i = 0; i < bel_members_count(members); i++) {
         const bel_member_view *m = bel_members_get(members, i);
         char text[32];
-        if (m->pid == 0) continue; // nobody has joined there
+        if (m->pid == 0) continue; // never joined
         put(t, bel_xstrdup(bel_role_text(m->role, m->index, text)));
         put(t, m->host != NULL ? bel_xstrdup(m->host) : NULL);
         put(t, bel_strf("%lld", (long long)m->pid));
@@ -151,7 +152,7 @@ static void put_processes(const bel_job *job, bel_job_tables *t)
     }
 }
 
-// What workers' towers run on; without any, nothing.
+// Adds the devices of workers' towers, if they have any.
 static void put_devices(const bel_board *board, bel_job_tables *t)
 {
     static const char *const columns[] = {"GPU", "worker", "towers", "taken", "free", "of"};
@@ -190,9 +191,9 @@ static void put_members(const bel_job *job, bel_job_tables *t)
     if (job->task != NULL) put_processes(job, t);
 }
 
-// --- What was read -------------------------------------------------------------------------------
+// --- Read data -------------------------------------------------------------------------------
 
-// Of all notes in a folder; what cannot be looked at counts as none, and is told by the check.
+// Size of all notes in a folder. An unreadable folder counts as empty, and the check reports it.
 static int64_t note_bytes(const char *folder)
 {
     char **names;
@@ -200,7 +201,7 @@ static int64_t note_bytes(const char *folder)
     int64_t bytes = 0;
     bel_status *status = bel_dir_list(folder, &names, &count);
     if (status != NULL) {
-        bel_status_ignore(status); // no notes, or none that can be read: inspect says which
+        bel_status_ignore(status); // no readable notes: inspect reports which
         return 0;
     }
     for (size_t i = 0; i < count; i++) {
@@ -220,7 +221,7 @@ static void put_epochs(bel_job_tables *t, const bel_audit_result *result)
     bel_str_printf(&text, "Every record was read exactly once in each epoch: %lld batches",
                    (long long)result->blocks);
     if (result->not_counted > 0) {
-        bel_str_printf(&text, ", and %lld more in steps that were repeated or did not come about",
+        bel_str_printf(&text, ", and %lld more in steps that were repeated or did not happen",
                        (long long)result->not_counted);
     }
     bool all = result->epoch_count <= LISTED_EPOCHS;
@@ -264,7 +265,7 @@ static void put_audit(const bel_job *job, bel_job_tables *t)
     }
     bel_log_write(BEL_LOG_WARN, "audit: %s", bel_status_message(status));
     begin_table(t, "What was read", bel_xstrdup(bel_status_message(status)), NULL, 0);
-    bel_status_ignore(status); // it was told; the training is done
+    bel_status_ignore(status); // reported; training is done
 }
 
 void bel_job_tables_make(const bel_job *job, bool over, bel_job_tables *out_tables)

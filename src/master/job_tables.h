@@ -1,4 +1,4 @@
-// The tables of report.html: who took part in the job, and what was read of the data.
+// Tables of report.html: the participants of the job, and the data that were read.
 #ifndef BELFRY_MASTER_JOB_TABLES_H
 #define BELFRY_MASTER_JOB_TABLES_H
 
@@ -13,12 +13,12 @@ typedef struct bel_job_tables {
     struct {
         char *sentence, **cells;
         size_t cell_count, capacity;
-    } texts[BEL_JOB_TABLES]; // what each is made of
+    } texts[BEL_JOB_TABLES]; // texts of each table
 } bel_job_tables;
 
-// Of a job that goes on, or is over: then notes of what was read are checked, where they were taken
-// (config.audit_input) and are few enough to be looked at in passing. What the check finds to be
-// wrong is a warning, too. Free with bel_job_tables_deinit.
+// Makes the tables of a running or finished (`over`) job. When finished, notes of the read data are
+// checked, if they were taken (config.audit_input) and are few enough for a quick check. Faults
+// that it finds are also warnings. Free with bel_job_tables_deinit.
 void bel_job_tables_make(const bel_job *job, bool over, bel_job_tables *out_tables);
 void bel_job_tables_deinit(bel_job_tables *tables);
 

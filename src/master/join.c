@@ -1,9 +1,9 @@
-// Versions, seats, folder and settings, in this order. A seat is checked before the folder so
-// that a process that was replaced is told so at once; only a member at the right seat is given
-// time to see the folder. A higher incarnation takes the seat even while its predecessor is
-// connected, as that one may hang; another connection of the same process takes it again. Settings
-// are compared for workers alone, since nobody else builds the model. A value that the member does
-// not send is a difference.
+// Versions, seats, folder and settings, in this order. The seat is checked before the folder so
+// that a replaced process learns it at once; only a member at the right seat gets time to see the
+// folder. A higher incarnation takes the seat even while its predecessor is connected, as that one
+// may hang; another connection of the same process takes it again. Only workers' settings are
+// compared, since no other member builds the model. A value that the member does not send is a
+// difference.
 #include "master/join.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bel_status *differs(const Bel__Join *join, const char *name, const char *
     return status;
 }
 
-// The first setting in which a member differs, also one that only one side has; NULL: none.
+// The first setting in which a member differs, including one that only one side has; NULL: none.
 static bel_status *compare_settings(const bel_join_rules *rules, const Bel__Join *join,
                                     const char *name)
 {
@@ -52,7 +52,8 @@ static bel_status *compare_settings(const bel_join_rules *rules, const Bel__Join
     return NULL;
 }
 
-// One that a worker alone makes, or does not make, is found by nothing but the stall clock later.
+// Compares collectives. A collective that only one worker makes, or omits, would otherwise be
+// detected only by the stall clock.
 static bel_status *compare_collectives(const bel_join_rules *rules, const Bel__Join *join,
                                        const char *name)
 {
@@ -83,7 +84,8 @@ static bel_status *compare_graphs(const bel_join_rules *rules, const Bel__Join *
     return compare_collectives(rules, join, name);
 }
 
-// A seat is for the highest incarnation; of the same one, for the process that has it.
+// Checks the seat. It belongs to the highest incarnation; for the same one, to the process that has
+// it.
 static bel_status *check_seat(const bel_member_view *seat, bool connected, const Bel__Join *join,
                               const char *name)
 {

@@ -1,9 +1,8 @@
-// One write call a line, to a file that is opened for appending, so that lines of two masters
-// never mix. A master that is killed while it writes leaves half a line: the next one begins a
-// line of its own, and readers pass over what is no JSON. A generation is synced, with the
-// folder, since the file may be new, before any member is told of it: a number that was
-// forgotten would be used twice. Readers look for the highest number, not for the last line; of
-// lines with the same number the last counts.
+// One write call a line, to a file opened for appending, so that lines of two masters never mix. A
+// master that is killed while it writes leaves half a line: the next one begins a new line, and
+// readers skip text that is no JSON. A generation is synced, with the folder, since the file may be
+// new, before any member is sent it: a lost number would be used twice. Readers look for the
+// highest number, not for the last line; of lines with the same number the last counts.
 #include "master/journal.h"
 
 #include <errno.h>
@@ -17,7 +16,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-// False: the last line was not finished, as by a master that was killed while it wrote.
+// False: the last line is incomplete, as after a killed master.
 static bool ends_with_a_line(int descriptor)
 {
     off_t size = lseek(descriptor, 0, SEEK_END);
@@ -25,14 +24,14 @@ static bool ends_with_a_line(int descriptor)
     return size <= 0 || (pread(descriptor, &last, 1, size - 1) == 1 && last == '\n');
 }
 
-// Owns the descriptor; see the head of this file for what a line's write promises.
+// Owns the descriptor; the head of this file describes the guarantees for a line.
 static bel_status *append(const char *path, const bel_str *line, bool sync)
 {
     int descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
     bel_str text = {0};
     bel_str_printf(&text, "%s%s", ends_with_a_line(descriptor) ? "" : "\n", line->text);
-    errno = ENOSPC; // should less be written
+    errno = ENOSPC; // for a short write
     bool good = write(descriptor, text.text, text.length) == (ssize_t)text.length &&
                 (!sync || fsync(descriptor) == 0);
     bel_status *status = good ? NULL : bel_file_error(errno, "write", path);
@@ -63,14 +62,14 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
 // --- Reading -------------------------------------------------------------------------------------
 
 typedef struct visitor {
-    uint32_t wanted; // of this generation; 0: of the highest
-    uint32_t found;  // the highest so far that is wanted
-    int *replicas;   // NULL: nobody asks for the assignment
+    uint32_t wanted; // read this generation; 0: the highest
+    uint32_t found;  // highest matching generation so far
+    int *replicas;   // NULL: the assignment is not requested
     int worker_count;
     bool has_assignment;
 } visitor;
 
-// Numbers that are missing or malformed count as 0: that worker plays none.
+// Reads the assignment. Missing or malformed numbers count as 0: that worker plays no replica.
 static void read_assignment(const bel_json_value *list, visitor *v)
 {
     v->has_assignment = list != NULL;
@@ -82,13 +81,13 @@ static void read_assignment(const bel_json_value *list, visitor *v)
     }
 }
 
-// Takes a line that is of the wanted generation, or at least of the highest so far.
+// Takes a line of the wanted generation, or of the highest so far.
 static void visit_line(const char *line, size_t length, visitor *v)
 {
     bel_json *json = NULL;
     int64_t generation = 0;
     bel_status *status = bel_json_parse(line, length, BEL_JOURNAL_FILE, &json);
-    bel_status_ignore(status); // a line that was not finished
+    bel_status_ignore(status); // an incomplete line
     if (json == NULL) return;
     const bel_json_value *root = bel_json_root(json);
     (void)bel_json_i64(root, "generation", &generation);
@@ -101,7 +100,7 @@ static void visit_line(const char *line, size_t length, visitor *v)
     bel_json_destroy(json);
 }
 
-// Passes over what is not there: the first master of a model finds no journal.
+// Skips an absent file: the first master of a model finds no journal.
 static bel_status *visit(const char *model_dir, visitor *v)
 {
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE), *text = NULL;
@@ -139,6 +138,6 @@ bool bel_journal_assignment(const char *model_dir, uint32_t generation, int work
                             int *out_replicas)
 {
     visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
-    bel_status_ignore(visit(model_dir, &v)); // then it is not known
+    bel_status_ignore(visit(model_dir, &v)); // then it is unknown
     return v.has_assignment;
 }

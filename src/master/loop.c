@@ -1,6 +1,6 @@
-// A loop of the program's own in the master's story (belfry/replica.h, replicator.h). It is begun
-// when shards and workers are, asked how far it is while they run, and ended whenever training
-// ends. After a pause it goes on where it is; after a loss it begins anew from the checkpoint.
+// The program's loop in the master's main program (belfry/replica.h, replicator.h). It is started
+// with shards and workers, checked for progress while they run, and ended whenever training ends.
+// After a pause it continues where it is; after a loss it starts again from the checkpoint.
 #include <time.h>
 
 #include "base/clock.h"
@@ -20,13 +20,14 @@ bel_status *bel_job_start_loop(bel_job *job)
     return bel_replicator_start(job->replicator, job->first_step, ask, job->backend);
 }
 
-// The memory of a run that has not begun is the program's own, and no function has run.
+// Whether the loop's state at a step is known. Before a run begins it is the program's initial
+// memory, and no function has run.
 bool bel_job_knows_loop(bel_job *job, int64_t step)
 {
     return job->replicator == NULL || bel_replicator_recall(job->replicator, step, job->runs);
 }
 
-// The loop thinks, perhaps, before it asks for the step behind the checkpoint.
+// Waits for the loop, which may compute before it requests the step after the checkpoint.
 bel_status *bel_job_await_loop(bel_job *job, int64_t step)
 {
     double most = job->estimator->config.stall_timeout_secs;
@@ -35,7 +36,7 @@ bel_status *bel_job_await_loop(bel_job *job, int64_t step)
         double waited = (double)(bel_clock_ns() - begun) * 1e-9;
         if (waited >= most) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                           "the loop of the program has asked for no step behind version %lld for "
+                           "the loop of the program has asked for no step after version %lld for "
                            "%.1f s",
                            (long long)step, waited);
         }
@@ -45,15 +46,15 @@ bel_status *bel_job_await_loop(bel_job *job, int64_t step)
     return NULL;
 }
 
-// The loop's clock ends before those of workers, which wait for a version in the meantime and would
-// name shard 0.
+// Checks the loop. Its time limit ends before those of workers, which wait for a version meanwhile
+// and would name shard 0.
 bel_status *bel_job_look_at_loop(bel_job *job)
 {
     if (job->replicator == NULL || job->loop_end >= 0) return NULL;
     bel_replicator_look look = bel_replicator_look_at(job->replicator);
     if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout_secs) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                       "the loop of the program has asked for no step behind version %lld for "
+                       "the loop of the program has asked for no step after version %lld for "
                        "%.1f s; hint: --stall_timeout",
                        (long long)look.asked, look.idle_secs);
     }
@@ -98,6 +99,6 @@ bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
                                      words, job->estimator->config.stall_timeout_secs, &error);
     if (error == NULL) error = ending;
     if (status == NULL) return error;
-    bel_status_ignore(error); // the first error is the story
+    bel_status_ignore(error); // the first error counts
     return status;
 }

@@ -1,6 +1,6 @@
-// The master of a training job: builds the model, makes or loads the first checkpoint, starts
-// shards and workers (threads of this process, or members of a cluster), saves, evaluates and
-// reports until the end, and goes back to the newest checkpoint when state is lost.
+// Master of a training job. It builds the model, makes or loads the first checkpoint, and starts
+// shards and workers: threads of this process, or members of a cluster. It saves, evaluates and
+// reports until the end, and returns to the newest checkpoint when state is lost.
 #ifndef BELFRY_MASTER_MASTER_H
 #define BELFRY_MASTER_MASTER_H
 
@@ -10,16 +10,16 @@
 typedef struct bel_master_config {
     const bel_estimator *estimator;
     const bel_train_spec *train;
-    const bel_eval_spec *evals; // that the master makes itself
+    const bel_eval_spec *evals; // made by the master itself
     int eval_count;
-    const bel_eval_spec *evaluator_evals; // that an evaluator's process makes
+    const bel_eval_spec *evaluator_evals; // made by an evaluator's process
     int evaluator_count;
-    const bel_task *task; // of a cluster's master; NULL: everything in this process
+    const bel_task *task; // task of a cluster's master; NULL: everything in this process
 } bel_master_config;
 
-// Runs the job to its end on the calling thread; all members have been told of its end when this
-// returns. Errors: the first of those that ended the job; ABORTED or FAILED_PRECONDITION: another
-// run holds the model folder, or this one's settings differ from the checkpoint's.
+// Runs the job to its end on the calling thread; all members have been sent its end on return.
+// Errors: the first of those that ended the job; ABORTED or FAILED_PRECONDITION: another run holds
+// the model folder, or this one's settings differ from the checkpoint's.
 bel_status *bel_master_run(const bel_master_config *config, bel_result *out_result) BEL_MUST_USE;
 
 #endif

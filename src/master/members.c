@@ -1,12 +1,11 @@
-// A seat for each member that there may be, from the start; workers' seats stand together, by
-// index. The first message on a caller's mailbox says who it is. The endpoint's thread only adds
-// callers to a list (callers.c); everything else happens on the master's thread, so seats need no
-// lock.
+// Every possible member has a seat from the start; workers' seats are contiguous, by index. The
+// first message on a caller's mailbox identifies it. The endpoint's thread only adds callers to a
+// list (callers.c); everything else happens on the master's thread, so seats need no lock.
 //
-// A member that sits down anew is told to the caller before any message of its new
-// mailbox; what the old one still held is gone, and the member says it again. Messages are taken
-// from all members in turn. The patience with a lost member counts from the moment at which the
-// loss was noticed. A member that joins after the end is told of it at once.
+// The caller is notified of a member that joins anew before it gets any message of the new mailbox.
+// Messages left in the old mailbox are dropped, and the member repeats them. Messages are taken
+// from all members in turn. The patience with a lost member counts from the detection of the loss.
+// A member that joins after the end is sent the end at once.
 #include "master/members_inner.h"
 
 #include <string.h>
@@ -40,8 +39,8 @@ static void set_text(char **text, const char *value)
     *text = bel_xstrdup(value);
 }
 
-// Gives a caller its seat, or says why not; for callers.c, on the master's thread. *out_blind:
-// bel_join_check's.
+// Gives a caller its seat, or returns why not; for callers.c, on the master's thread. *out_blind:
+// that of bel_join_check.
 static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__Join *join,
                                uint32_t generation, bool *out_blind)
 {
@@ -60,9 +59,9 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     bel_seat *s = &members->seats[member];
     bel_free(s->refusal);
     s->refusal = NULL;
-    bool planned = s->member.vacant || s->let_go || s->failed; // here again, as it is wanted again
-    members->losses += s->mailbox != NULL && !planned;         // back before anybody noticed
-    bel_mailbox_close(s->mailbox, 0); // of its last connection, or of its predecessor
+    bool planned = s->member.vacant || s->let_go || s->failed; // wanted again
+    members->losses += s->mailbox != NULL && !planned;         // back before the loss was detected
+    bel_mailbox_close(s->mailbox, 0); // mailbox of its last connection, or of its predecessor
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
@@ -75,7 +74,7 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
         bel_log_write(BEL_LOG_INFO, "%s on %s does not see the model folder%s",
                       bel_seat_name(&s->member, text), join->host,
                       s->member.role == BEL_ROLE_PS || members->config.counts[BEL_ROLE_PS] == 0
-                          ? ": its checkpoints come and go by this process"
+                          ? ": this process transfers its checkpoints"
                           : "");
     }
     members->restarts +=
@@ -92,9 +91,9 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     return NULL;
 }
 
-// --- Life ----------------------------------------------------------------------------------------
+// --- Creation and destruction -------------------------------------------------------------------
 
-// On the endpoint's thread: control streams become callers, other paths are the backend's.
+// Runs on the endpoint's thread: control streams become callers, other paths are the backend's.
 static bel_status *accept_stream(void *context, const char *path, bel_stream *stream,
                                  bel_stream_events *out_events)
 {
@@ -107,7 +106,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
     return NULL;
 }
 
-// Workers beyond the wanted number have vacant seats.
+// Adds the seats of a role. Those of workers beyond the wanted number are vacant.
 static void add_seats(bel_members *members, bel_role role)
 {
     for (int i = 0; i < members->config.counts[role]; i++) {
@@ -207,9 +206,9 @@ int bel_members_find(const bel_members *members, bel_role role, int index)
     return -1;
 }
 
-// --- What is noted here -------------------------------------------------------------------------
+// --- Noted messages -------------------------------------------------------------------------
 
-// The list becomes the seat's.
+// The seat takes ownership of the list.
 static void take_numbers(bel_seat *s, double **numbers, size_t *count)
 {
     if (*count == 0) return;
@@ -221,7 +220,7 @@ static void take_numbers(bel_seat *s, double **numbers, size_t *count)
     *count = 0;
 }
 
-// Those that make no sense are left out.
+// Takes the devices, omitting invalid ones.
 static void take_devices(bel_seat *s, const Bel__Status *status)
 {
     size_t count = status->n_devices < BEL_MOST_DEVICES ? status->n_devices : BEL_MOST_DEVICES;
@@ -236,7 +235,7 @@ static void take_devices(bel_seat *s, const Bel__Status *status)
     }
 }
 
-// True when a message is only noted here; false: it is for the caller as well.
+// True if a message is only noted here; false: the caller gets it as well.
 static bool note(bel_members *members, bel_seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
@@ -259,13 +258,12 @@ static bool note(bel_members *members, bel_seat *s, Bel__Message *message)
         take_numbers(s, &ended->numbers, &ended->n_numbers);
     }
     if (message->kind_case != BEL__MESSAGE__KIND_JOIN) return false;
-    // It sits already; and may have come to see the folder, which a network shows late.
+    // It has already joined; it may now have access to the folder, which a network shows late.
     if (strcmp(message->join->token, members->token) == 0) s->member.blind = false;
     return true;
 }
 
-// While others are waited for nobody takes messages: what is noted here counts all the same, and
-// the rest is kept in its order.
+// Notes messages while the master waits for others and takes none; keeps the rest in order.
 static void note_all(bel_members *members)
 {
     for (int i = 0; i < members->seat_count; i++) {
@@ -290,7 +288,7 @@ static bel_status *hear_callers(bel_members *members, bool joining)
     return bel_callers_hear(members->callers, patience_ns, members->patient_until_ns, joining);
 }
 
-// True while a member has not joined or not come back; lists their names.
+// Whether a member has not joined or not come back; lists their names.
 static bool is_missing(const bel_members *members, bel_str *out_names)
 {
     char text[32];
@@ -314,9 +312,9 @@ static bel_status *late(const bel_members *members, const char *names)
         tls != NULL ? ", and " : "", tls != NULL ? tls : "");
 }
 
-// --- Workers that the job goes on without --------------------------------------------------------
+// --- Workers that the job continues without -----------------------------------------------------
 
-// Gives up all that are away, if the job may; false: one is missing that the job needs.
+// Gives up all absent members, if the job may; false: it needs one of them.
 static bool give_up_missing(bel_members *members)
 {
     bool all = true;
@@ -362,8 +360,8 @@ void bel_members_let_go(bel_members *members, int member)
     send_away(&members->seats[member], true);
 }
 
-// Ends when no seat is missing, on an error, on a stop, or at the deadline if a member is missing
-// that the job needs. The nap bounds how late a stop is noticed.
+// Returns when no seat is missing, on an error, on a stop, or at the deadline if a needed member is
+// missing. The nap bounds the delay of a stop.
 bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph,
                                bool (*stop)(void *context), void *context)
 {
@@ -382,7 +380,7 @@ bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph
         int64_t now = bel_clock_ns();
         if (stop(context)) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
         if (now >= deadline && status == NULL && !give_up_missing(members)) {
-            status = hear_callers(members, true); // one that is blind is the reason
+            status = hear_callers(members, true); // a blind member is the reason
             if (status == NULL) status = late(members, missing.text);
         }
         if (status != NULL) break;
@@ -390,7 +388,7 @@ bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph
     }
     members->patient_until_ns = INT64_MAX;
     for (int i = 0; i < members->seat_count; i++)
-        members->seats[i].came_back = false; // the caller looks at all of them
+        members->seats[i].came_back = false; // the caller checks all of them
     bel_str_deinit(&missing);
     return status;
 }
@@ -401,7 +399,7 @@ void bel_members_hear(bel_members *members, double secs)
     bel_str missing = {0};
     do {
         missing.length = 0;
-        bel_status_ignore(hear_callers(members, false)); // refused already
+        bel_status_ignore(hear_callers(members, false)); // already refused
     } while (is_missing(members, &missing) && bel_doorbell_wait(members->bell, deadline));
     bel_str_deinit(&missing);
 }
@@ -415,7 +413,7 @@ void bel_members_send(bel_members *members, int member, uint32_t generation,
         bel_mailbox_send(members->seats[member].mailbox, generation, kind);
 }
 
-// News of one seat: that it was taken anew comes before any message of its new mailbox.
+// Takes the news of one seat: that it was taken anew comes before any message of its new mailbox.
 static bool take_from(bel_members *members, bel_seat *s, Bel__Message **out_message)
 {
     *out_message = NULL;
@@ -434,14 +432,13 @@ static bool take_from(bel_members *members, bel_seat *s, Bel__Message **out_mess
     return false;
 }
 
-// Begins behind the seat that had the last word, so that a talkative member does not keep out the
-// others.
+// Starts after the seat of the last message, so that a talkative member does not block the others.
 bool bel_members_take(bel_members *members, double secs, int *out_member,
                       Bel__Message **out_message)
 {
     int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
     do {
-        bel_status_ignore(hear_callers(members, false)); // refused already
+        bel_status_ignore(hear_callers(members, false)); // already refused
         for (int i = 0; i < members->seat_count; i++) {
             int index = (members->next_seat + i) % members->seat_count;
             if (!take_from(members, &members->seats[index], out_message)) continue;
@@ -486,7 +483,7 @@ void bel_members_dismiss(bel_members *members, bel_code code, const char *text, 
     for (;;) {
         int member, here = 0;
         Bel__Message *message;
-        while (bel_members_take(members, 0, &member, &message)) // nothing they say matters now
+        while (bel_members_take(members, 0, &member, &message)) // messages no longer matter
             bel_message_destroy(message);
         for (int i = 0; i < members->seat_count; i++)
             here += members->seats[i].mailbox != NULL &&

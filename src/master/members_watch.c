@@ -1,7 +1,6 @@
-// Whether members are still here: first their streams, then how long nothing was heard of them. A
-// loss is noticed when somebody asks (bel_members_check), on the master's thread; the patience with
-// a member that is away counts from then on. A member that was told to go is no loss, nor is
-// one that has said that it fails.
+// Detects lost members: by the ends of their streams, then by silence. A loss is detected in
+// bel_members_check, on the master's thread; the patience with an absent member counts from then
+// on. A member that was told to leave is no loss, nor is one that reported its failure.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,7 +15,7 @@ void bel_seat_forget_kept(bel_seat *s)
     s->kept_count = s->kept_taken = 0;
 }
 
-// A worker beyond those that are wanted now.
+// A worker beyond the currently wanted ones.
 static bool is_unwanted(const bel_members *members, const bel_seat *s)
 {
     return s->member.role == BEL_ROLE_WORKER && s->member.index >= members->config.wanted_workers;
@@ -34,7 +33,7 @@ bool bel_seat_give_up(bel_members *members, bel_seat *s)
     int least = is_unwanted(members, s) ? 1 : members->config.min_workers;
     if (s->member.role != BEL_ROLE_WORKER || least == 0 || others < least) return false;
     s->member.vacant = true;
-    bel_log_write(BEL_LOG_WARN, "%s is not waited for: the job goes on with %d worker%s",
+    bel_log_write(BEL_LOG_WARN, "%s is not waited for: the job continues with %d worker%s",
                   bel_seat_name(&s->member, text), others, others == 1 ? "" : "s");
     return true;
 }
@@ -69,7 +68,7 @@ void bel_members_begin_at(bel_members *members, int64_t step)
     }
 }
 
-// The member's place is empty from now on; its process may still live, and come back.
+// Empties the member's seat; its process may still live, and come back.
 static void lose(bel_members *members, bel_seat *s, const char *why, bool planned)
 {
     char text[32];
@@ -90,11 +89,11 @@ static void lose(bel_members *members, bel_seat *s, const char *why, bool planne
     }
 }
 
-// Whether one member is still here: its stream, then its silence.
+// Checks that one member is still present: its stream, then its silence.
 static void look_after(bel_members *members, bel_seat *s)
 {
     if (s->mailbox == NULL) return;
-    if (s->member.vacant) { // retired, or left out
+    if (s->member.vacant) { // retired, or omitted
         if (!bel_mailbox_is_over(s->mailbox)) return;
         bel_mailbox_close(s->mailbox, 0);
         s->mailbox = NULL;
@@ -103,7 +102,7 @@ static void look_after(bel_members *members, bel_seat *s)
     if (bel_mailbox_is_over(s->mailbox)) {
         const char *why = s->let_go   ? "it was told to go"
                           : s->failed ? "it has failed"
-                                      : "its connection has ended";
+                                      : "its connection ended";
         lose(members, s, why, s->let_go || s->failed);
         return;
     }
@@ -119,7 +118,8 @@ void bel_members_give_up_recovery(bel_members *members)
     members->config.recovers = false;
 }
 
-// A lost member has `patience` to come back; then the job does without it, or ends.
+// Checks all members. A lost one has `patience` to come back; then the job continues without it, or
+// ends.
 bel_status *bel_members_check(bel_members *members)
 {
     double patience = members->config.recovers ? members->config.join_timeout_secs : 0;

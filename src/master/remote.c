@@ -1,11 +1,11 @@
-// The master's side of a cluster as the backend that train.c waits for: the start, snapshots,
-// the end. All on the master's thread. Every wait goes round in bel_remote_pump, which takes
-// messages and looks for losses, and ends with the answer, with an error, with lost state, or by
-// the stall clock; for the evaluator's last word only silence counts.
+// The master's side of a cluster, as the backend of train.c: the start, snapshots, the end. All of
+// it is on the master's thread. Every wait loops over bel_remote_pump, which takes messages and
+// detects losses. A wait ends with the answer, with an error, with lost state, or by the stall
+// clock; for the evaluator's last message only silence counts.
 //
-// Two outcomes are kept apart: `error`, of which the first ends the job, and `backend.lost`, for
-// which train.c goes back to the newest checkpoint. The end is believed when all workers have
-// ended, shard 0 has told a step as late as theirs and why it is the last, and no announced
+// Two outcomes are separate: `error`, of which the first ends the job, and `backend.lost`, after
+// which train.c goes back to the newest checkpoint. The end is accepted if all workers have
+// finished, shard 0 has reported a step as late as theirs and why it is the last, and no announced
 // snapshot is left.
 #include "master/remote_inner.h"
 
@@ -35,11 +35,11 @@ static bel_status *refuse_lane(void *context, const char *path, bel_stream *stre
     return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
 }
 
-// Every worker needs a replica, so R is the limit; where R follows the workers, it is what any
-// cluster may have.
+// Every worker needs a replica, so R is the limit. If R follows the workers, the limit is that of
+// any cluster.
 static int worker_seats(const bel_task *task, const bel_estimator *estimator)
 {
-    if (task->ps_count == 0) return task->worker_count; // they hold the shards
+    if (task->ps_count == 0) return task->worker_count; // workers hold the shards
     return estimator->config.elastic_rescale ? BEL_CLUSTER_MOST : estimator->replica_count;
 }
 
@@ -50,7 +50,7 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
     char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
                            (unsigned long long)(bel_clock_wall() * 1e6));
-    bool left_behind = bel_file_exists(path); // by a master that was killed
+    bool left_behind = bel_file_exists(path); // leftover of a killed master
     *out_replaces = task->foreign ? left_behind : task->incarnation > 0;
     bel_status *status = bel_file_write_atomic(path, token, strlen(token));
     bel_free(path);
@@ -86,7 +86,7 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
     size_t bytes;
     bel_status_ignore(bel_file_read(path, &token, &bytes)); // then it is not this master's
     if (token != NULL && strcmp(token, bel_members_token(members)) == 0) {
-        (void)remove(path); // one that stays does no harm: the next job writes its own
+        (void)remove(path); // a leftover is harmless: the next job replaces it
         bel_scale_remove(config->model_dir);
     }
     bel_free(token);
@@ -95,9 +95,9 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 
 // --- The start -----------------------------------------------------------------------------------
 
-// The master reads the values too, to find a bad checkpoint before members do, and for an
-// evaluation where nothing is left to train.
-// Shards load the folder themselves, when they are told to begin.
+// Loads a checkpoint. The master reads the values too, to detect a bad checkpoint before members
+// do, and for an evaluation when nothing is left to train. Shards load the folder themselves, when
+// they are told to begin.
 static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
     remote *r = (remote *)backend;
@@ -110,7 +110,7 @@ static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
         averaged ? bel_ckpt_read_average : bel_ckpt_read;
-    for (int v = 0; v < layout->variable_count; v++) { // refused here, before anybody starts
+    for (int v = 0; v < layout->variable_count; v++) { // refused before a member starts
         const bel_layout_variable *variable = &layout->variables[v];
         BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
                          variable->elements, backend->values + variable->offset),
@@ -132,11 +132,11 @@ static bel_status *gather_members(remote *r)
                                   .setting_count = t->settings.count,
                                   .collectives =
                                       t->collectives.length > 0 ? t->collectives.text : ""};
-    bel_watchdog_feed(r->config.watchdog, true); // the join timeout counts here
+    bel_watchdog_feed(r->config.watchdog, true); // the join timeout applies here
     return bel_members_gather(r->config.members, &graph, bel_remote_ends_early, r);
 }
 
-// True when all shards hold the state of one generation: nothing has to be loaded.
+// Whether all shards hold the state of one generation, so that no load is needed.
 static bool have_state(const remote *r)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
@@ -147,7 +147,7 @@ static bool have_state(const remote *r)
     return generation != 0;
 }
 
-// The job goes on as it is under this master.
+// Takes over the running job unchanged.
 static void take_over(remote *r)
 {
     const bel_member_view *first = bel_members_get(r->config.members, r->shard_members[0]);
@@ -164,8 +164,8 @@ static void take_over(remote *r)
     }
 }
 
-// A number that no generation had before, in the journal or at any member; it is on disk before any
-// member hears of it.
+// Begins a generation with a number that is unused in the journal and at any member. It is on disk
+// before any member is sent it.
 static bel_status *begin_generation(remote *r)
 {
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
@@ -193,7 +193,7 @@ static bel_status *begin_generation(remote *r)
     return NULL;
 }
 
-// Forgets what members have said; they say it again.
+// Forgets members' reports; they repeat them.
 static void forget(remote *r)
 {
     bel_remote_close_lanes(r);
@@ -216,7 +216,8 @@ static void forget(remote *r)
     r->examples_before = 0;
 }
 
-// Begins with nothing known. Whether the job goes on as it is shows once all shards are here.
+// Starts without knowledge. When all shards are present, it shows whether the job continues
+// unchanged.
 static bel_status *gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -226,24 +227,24 @@ static bel_status *gather(bel_backend *backend)
     bel_remote_expect(r);
     bel_remote_let_go(r);
     BEL_TRY(gather_members(r));
-    // A loop of the program's own remembers what a checkpoint says, and not what came behind it.
+    // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
     r->backend.runs = !r->begins_anew && !loops && have_state(r);
     bel_remote_assign(r, r->backend.runs);
     return NULL;
 }
 
-// The values are for evaluations alone, each of which reads its snapshot's: between them they would
-// be one more copy of the parameters on the master's host.
+// Frees the values. They are only for evaluations, each of which reads its snapshot's. Between
+// evaluations they would be one more copy of the parameters on the master's host.
 static void forget_values(remote *r)
 {
     size_t bytes = (size_t)r->config.trainable->layout->size * sizeof(float);
-    bel_remote_close_lanes(r); // nothing comes into the array any more
+    bel_remote_close_lanes(r); // nothing writes to the array any more
     bel_pages_forget(r->backend.values, bytes);
     r->values_step = -1;
 }
 
-// A stop that was asked for while nobody could hear it is sent now.
+// Starts training. A stop requested while no one could receive it is sent now.
 static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
                          const bel_input_segment *segment, int64_t block_end)
 {
@@ -269,7 +270,7 @@ static bel_status *start(bel_backend *backend, const bel_control_config *schedul
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// True while the next step takes longer than those before: a member starts, joins or compiles.
+// Whether the next step takes longer than earlier ones: a member starts, joins or compiles.
 static bool waits_for_members(const remote *r)
 {
     bool waits = r->sets_up || r->longest_step_ns == 0;
@@ -284,8 +285,8 @@ static bool waits_for_members(const remote *r)
     return waits;
 }
 
-// How long the master waits for the next step. After a request to stop it waits no longer than a
-// step of this job may take by what was seen of it, unless it waits for members.
+// How long the master waits for the next step. After a request to stop it waits at most for an
+// observed long step of this job, unless it waits for members.
 static double patience_secs(const remote *r)
 {
     enum { STOP_SECS = 30, STEPS = 3 };
@@ -295,19 +296,18 @@ static double patience_secs(const remote *r)
     return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
 }
 
-// The stall clock: progress, a release or a request to stop sets it back.
+// Checks the stall clock, which progress, a release or a request to stop resets.
 static void check_stall(remote *r)
 {
     if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
     if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
-    if (bel_remote_is_idle(r)) r->progress_ns = bel_clock_ns(); // the loop has a clock of its own
+    if (bel_remote_is_idle(r)) r->progress_ns = bel_clock_ns(); // the loop has a separate clock
     double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
-    bool waits =
-        !r->state.has_snapshot && !bel_remote_is_broken(r); // else it is the master that works
+    bool waits = !r->state.has_snapshot && !bel_remote_is_broken(r); // otherwise the master is busy
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
 
-// One round of the master's wait; train.c comes again while `running`.
+// Makes one round of the master's wait; train.c repeats it while `running`.
 static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
 {
     remote *r = (remote *)backend;
@@ -316,18 +316,19 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     if (bel_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
     check_stall(r);
     bel_remote_rescue(r);
-    // Shard 0 has said why the last step is the last.
+    // Shard 0 has sent why the last step is the last.
     bool why =
         backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
     bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
                  state->step >= r->end_step && r->points_step >= state->step;
-    bool snapshot = r->saved_snapshot >= 0; // shard 0 has announced one: others will have it, too
+    bool snapshot = r->saved_snapshot >= 0; // announced by shard 0: others will have it, too
     state->running =
         (!ended || snapshot) && !bel_remote_is_broken(r) && r->rescue == BEL_RESCUE_NONE;
     *out_state = *state;
 }
 
-// Shard 0 ends behind a step that it has made already: then the schedule's last step is past.
+// Stops at a step. If shard 0 has already made it, it ends after it: then the schedule's last step
+// is past.
 static void stop_at(bel_backend *backend, int64_t step)
 {
     remote *r = (remote *)backend;
@@ -337,7 +338,7 @@ static void stop_at(bel_backend *backend, int64_t step)
     bel_remote_send_stop_at(r);
 }
 
-// The master's thread sends it, as it alone knows which connection is shard 0's.
+// Stores a request that the master's thread sends, as only it knows shard 0's connection.
 static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
 {
     remote *r = (remote *)backend;
@@ -355,7 +356,7 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
 {
     remote *r = (remote *)backend;
     size_t count = 0;
-    bool snapshot = false; // points behind that of a snapshot wait
+    bool snapshot = false; // points after the snapshot's wait
     while (count < r->point_count && count < (size_t)capacity && !snapshot)
         snapshot = r->points[count++].snapshot;
     if (count == 0) return 0;
@@ -365,8 +366,7 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
     return (int)count;
 }
 
-// Shard 0 is told that the snapshot may be overwritten; a release that is lost is said again
-// (take_snapshot).
+// Sends shard 0 that the snapshot may be overwritten. A lost release is repeated (take_snapshot).
 static void release_snapshot(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -381,7 +381,7 @@ static void release_snapshot(bel_backend *backend)
 static void cancel(bel_backend *backend)
 {
     remote *r = (remote *)backend;
-    bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has ended the job"));
+    bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master ended the job"));
 }
 
 static bel_status *attend(bel_backend *backend)
@@ -396,9 +396,9 @@ static bel_status *join(bel_backend *backend)
     return bel_remote_take_error((remote *)backend); // the processes end when they are dismissed
 }
 
-// --- The snapshot in hand ------------------------------------------------------------------------
+// --- The current snapshot ------------------------------------------------------------------------
 
-// Shards write into `folder` side by side; out_shards get their parts as the answers come.
+// Makes shards write into `folder` in parallel; out_shards get their parts as the answers come.
 static bel_status *write_shards(bel_backend *backend, const char *folder,
                                 bel_ckpt_shard **out_shards)
 {
@@ -417,14 +417,14 @@ static bel_status *write_shards(bel_backend *backend, const char *folder,
     return bel_remote_take_error(r);
 }
 
-// Members may have been told to train before: by this master, or by one that it replaces.
+// Whether members may have been told to train before: by this master, or by a predecessor.
 static bool began(const remote *r)
 {
     return r->config.replaces || r->backend.generation > 0;
 }
 
-// Nothing is left to train: members are only told to go. Where --train_steps says so they know it
-// themselves, and this process may be alone, started again by a launcher.
+// Gathers members to dismiss them, as nothing is left to train. With --train_steps they know it
+// themselves, and this process may be the only one, restarted by a launcher.
 static bel_status *meet(remote *r)
 {
     enum { PATIENCE_SECS = 1 };
@@ -439,19 +439,19 @@ static bel_status *meet(remote *r)
     return NULL;
 }
 
-// The end of training, or a pause: shards copy what they have, as no step runs. Where training was
-// not even begun there is nothing to copy.
+// Makes a snapshot at the end of training, or at a pause: shards copy their state, as no step runs.
+// If training was not begun there is nothing to copy.
 static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     if (!r->started) return meet(r);
-    if (r->rescue == BEL_RESCUE_DONE) { // it was made
+    if (r->rescue == BEL_RESCUE_DONE) { // already made
         r->state.has_snapshot = true;
         return bel_remote_take_error(r);
     }
     r->state.has_snapshot = false;
     r->saved_snapshot = r->points_step = r->state.step;
-    r->released = -1; // training may have been stopped at a version that had a snapshot
+    r->released = -1; // training may have stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots[k] = -1;
     bel_remote_ask_shards(r, BEL_ASKED_FINISH, r->state.step, NULL);
@@ -464,8 +464,8 @@ static bel_status *snapshot_now(bel_backend *backend)
 
 // --- The end -------------------------------------------------------------------------------------
 
-// The evaluator looks at the last checkpoint, when there is an evaluator. How long that takes is
-// the data's business: only the silence clock counts.
+// Waits for the evaluator, if any, to evaluate the last checkpoint. Its duration depends on the
+// data, so only the silence clock counts.
 static bel_status *wait_for_evaluator(remote *r)
 {
     int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
@@ -473,7 +473,7 @@ static bel_status *wait_for_evaluator(remote *r)
     bool met = began(r) && bel_members_get(r->config.members, member)->here;
     if (!r->started && !met) return NULL;
     r->finishing = true;
-    // The last checkpoint is written: no other member is needed, whether it goes or comes back.
+    // The last checkpoint is written: no other member is needed, present or not.
     for (int i = 0; i < bel_members_count(r->config.members); i++)
         if (i != member) bel_members_set_vacant(r->config.members, i, true);
     bel_remote_send_finish(r, member);
@@ -502,7 +502,7 @@ static void destroy(bel_backend *backend)
     bel_remote_help_destroy(r->help);
     bel_doorbell_destroy(r->bell);
     bel_space_free_array(r->config.trainable->layout, backend->values);
-    bel_status_ignore(r->error); // reported, or it does not matter any more
+    bel_status_ignore(r->error); // reported, or no longer relevant
     for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
     bel_free(r->replicas);

@@ -1,11 +1,11 @@
-// Questions to all shards: for parts of a checkpoint, for a snapshot's values, for a snapshot of
-// the end, or for one of now if they are whole. A connection that breaks may lose a question, so a
-// shard that comes back is asked again.
+// Requests to all shards: for parts of a checkpoint, for a snapshot's values, for a snapshot of the
+// end, or for a current one if their version is complete. A broken connection may lose a request,
+// so a shard that comes back is asked again.
 #include "master/remote_inner.h"
 
 enum { UNANSWERED = -2 };
 
-// Asks one shard for what all of them were asked.
+// Sends the current request to one shard.
 static void send_asked(remote *r, int shard)
 {
     Bel__Save save;
@@ -16,7 +16,7 @@ static void send_asked(remote *r, int shard)
     bel__finish__init(&finish);
     save.step = values.step = finish.step = r->asked.step;
     char empty[] = "";
-    if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, whatever it comes to see
+    if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, even if it gains access
         r->saves_apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
     save.folder = r->saves_apart[shard] ? empty : r->asked.folder;
     values.lane = r->reading;
@@ -30,7 +30,7 @@ static void send_asked(remote *r, int shard)
     }
 }
 
-// What shard 0 has taken already it passes over.
+// Repeats steps; shard 0 skips those that it has.
 static void ask_all_again(remote *r)
 {
     pthread_mutex_lock(&r->ask_mutex);
@@ -39,8 +39,8 @@ static void ask_all_again(remote *r)
     bel_remote_send_asks(r);
 }
 
-// A shard's connection was broken: what it was asked for may be lost. One that has saved its part
-// must not write it once more while the checkpoint becomes visible.
+// Asks again after a shard's connection broke, which may have lost the request. A shard that has
+// saved its part must not write it again while the checkpoint becomes visible.
 void bel_remote_ask_again(remote *r, int shard)
 {
     bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
@@ -64,7 +64,7 @@ bool bel_remote_joins_whole(remote *r, int member)
 {
     int shard = bel_remote_shard_of(r, member);
     bool done = r->rescue == BEL_RESCUE_DONE;
-    if (shard >= 0 && done) { // it has gone on
+    if (shard >= 0 && done) { // it has continued
         bel_remote_fail(r, BEL_ERR(BEL_UNAVAILABLE,
                                    "the connection of shard %d broke before it was saved", shard));
     } else if (shard >= 0 && r->asked.what == BEL_ASKED_WHOLE && r->whole[shard] != UNANSWERED) {

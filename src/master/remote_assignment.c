@@ -1,9 +1,9 @@
-// Who plays which replicas. An assignment holds for a generation. When there should be another one,
+// Assignment of replicas to workers. An assignment holds for a generation. When it should change,
 // because workers came, or fewer or more are wanted, training pauses at the next version, which is
-// saved, and a new generation goes on from there. A worker that is lost for good leaves its step
+// saved, and a new generation continues from there. A worker that is lost for good leaves its step
 // unfinished: then a new generation begins at the newest checkpoint.
 //
-// Bits depend on replica ids alone, so an assignment changes speed and nothing else.
+// Bits depend only on replica ids, so an assignment changes only speed.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,9 +19,9 @@ static const bel_member_view *worker_at(const remote *r, int worker)
     return bel_members_get(r->config.members, bel_remote_worker(r, worker));
 }
 
-// A wish that cannot be met, or not as it is, is said and replaced by what the job has, so that the
-// supervisor starts nobody for it and gives nobody up. `jobs scale` refuses most of them, but of a
-// program of the user's own it does not know the settings.
+// Refuses a scale request that cannot be met exactly: logs it and replaces it by the job's number,
+// so that the supervisor starts and stops no process for it. `jobs scale` refuses most of them, but
+// does not know the settings of a user's program.
 static void refuse_wish(remote *r, int wish, int instead)
 {
     const char *why = bel_remote_why_fixed(r);
@@ -29,17 +29,17 @@ static void refuse_wish(remote *r, int wish, int instead)
     r->refused = wish;
     char *most = bel_strf("each plays at least one replica, and there are at most %d", r->seats);
     bel_log_write(BEL_LOG_WARN,
-                  "%d worker%s wanted (" BEL_SCALE_FILE "), but %s: the job goes on with %d", wish,
-                  wish == 1 ? " is" : "s are", why != NULL ? why : most, instead);
+                  "%d worker%s wanted (" BEL_SCALE_FILE "), but %s: the job continues with %d",
+                  wish, wish == 1 ? " is" : "s are", why != NULL ? why : most, instead);
     bel_free(most);
     bel_status *status = bel_scale_write(r->config.trainable->estimator->config.model_dir, instead);
     if (status != NULL) {
-        bel_log_write(BEL_LOG_WARN, "the wish stays as it is: %s", bel_status_message(status));
+        bel_log_write(BEL_LOG_WARN, "the request stays unchanged: %s", bel_status_message(status));
     }
     bel_status_destroy(status);
 }
 
-// Reads how many workers are wanted (job.scale); without a wish the number stays.
+// Reads how many workers are wanted (job.scale); without a request the number stays.
 static void look_for_wish(remote *r)
 {
     r->scale_ns = bel_clock_ns();
@@ -56,7 +56,7 @@ static void look_for_wish(remote *r)
     bel_members_want(r->config.members, workers);
 }
 
-// A new master of a running job waits only for workers that played; others would keep it waiting.
+// A new master of a running job waits only for workers that played; others would delay it.
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
@@ -75,8 +75,8 @@ void bel_remote_expect(remote *r)
 
 // --- The assignment ------------------------------------------------------------------------------
 
-// The wanted workers whose seats are not vacant, without those that go; if there are none, the
-// others.
+// Finds the wanted workers whose seats are not vacant, without those that leave; if there are no
+// others, those.
 static bool *find_present(const remote *r)
 {
     bool *present = bel_xcalloc((size_t)r->seats, sizeof *present), any = false;
@@ -89,8 +89,8 @@ static bool *find_present(const remote *r)
     return present;
 }
 
-// With elastic_rescale replicas follow towers; otherwise R is fixed, and the cluster's own division
-// is kept while exactly its workers are here.
+// Finds the assignment. With elastic_rescale replicas follow towers; otherwise R is fixed, and the
+// cluster's division is kept while exactly its workers are present.
 static void find_assignment(const remote *r, int *out_replicas)
 {
     const bel_estimator *estimator = r->config.trainable->estimator;
@@ -109,7 +109,7 @@ static void find_assignment(const remote *r, int *out_replicas)
     bel_free(present);
 }
 
-// What the backend says of itself to the job's story.
+// Fills in the backend's counts for train.c.
 static void count_assignment(remote *r)
 {
     r->backend.worker_count = r->backend.replica_count = 0;
@@ -132,7 +132,7 @@ static void say_assignment(const remote *r)
     bel_str_deinit(&text);
 }
 
-// A generation that runs keeps the assignment that the journal has for it.
+// Assigns replicas. A running generation keeps the assignment in the journal.
 void bel_remote_assign(remote *r, bool runs)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
@@ -160,7 +160,7 @@ void bel_remote_take_idle(remote *r, int worker)
         bel_members_set_vacant(r->config.members, member, true);
         return;
     }
-    look_for_wish(r); // it may have been started by a wish that was not heard of here
+    look_for_wish(r); // a request that this master did not see may have started it
     if (worker >= r->wanted) {
         bel_log_write(BEL_LOG_INFO, "worker %d is not needed any more", worker);
         bel_members_retire(r->config.members, member);
@@ -169,7 +169,7 @@ void bel_remote_take_idle(remote *r, int worker)
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// A worker that plays, has not ended, and is not waited for any more; -1: none.
+// Finds an unfinished worker with replicas that is no longer awaited; -1: none.
 static int find_lost(const remote *r)
 {
     for (int w = 0; w < r->seats; w++)
@@ -177,7 +177,7 @@ static int find_lost(const remote *r)
     return -1;
 }
 
-// On each round. One request at a time: a pause that was sent leads to a new generation.
+// Runs in each round. One request at a time: a sent pause leads to a new generation.
 void bel_remote_check_assignment(remote *r)
 {
     enum { LOOK_NS = 1000000000 };

@@ -1,7 +1,7 @@
-// Checkpoints of shards that do not see the model's folder. What such a shard loads it asks for;
-// what it has written, in a folder of its own, is asked for here, and counts as saved when it has
-// come whole. The shard is one of this job, which its secret has shown, and still it is shown files
-// of checkpoints alone.
+// Checkpoints of shards without access to the model folder. Such a shard requests the files to
+// load. Its part, written in a separate folder, is requested here, and counts as saved when it has
+// arrived completely. The shard belongs to this job, as its secret has proved, and still gets only
+// files of checkpoints.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,7 +16,7 @@ static void send_requests(remote *r, int shard)
         bel_remote_send_to_shard(r, shard, &request.base);
 }
 
-// "shard-00000-of-00002.safetensors"
+// Requests "shard-00000-of-00002.safetensors".
 static bel_status *begin(remote *r, int shard)
 {
     char *name = bel_ckpt_shard_file_name(shard, r->backend.shard_count);
@@ -37,7 +37,7 @@ void bel_remote_pull(remote *r, int shard)
 
 void bel_remote_pull_again(remote *r, int shard)
 {
-    if (r->pulls[shard] == NULL) return; // it has come
+    if (r->pulls[shard] == NULL) return; // it has arrived
     bel_fetch_again(r->pulls[shard]);
     send_requests(r, shard);
 }
@@ -50,7 +50,7 @@ void bel_remote_end_pulls(remote *r)
     }
 }
 
-// The file is whole: it must be the one of which the shard has reported.
+// Finishes a complete file, which must match the shard's report.
 static bel_status *end(remote *r, int shard)
 {
     int64_t size;

@@ -1,8 +1,8 @@
-// Workers that help with an evaluation: who has which batches, and what has come of them. A worker
-// has one stretch of batches at a time, and is free when the last of them has come, or when it is
-// another process. One that says that it cannot help (it does not see the checkpoint, or its input
-// is another) is asked no more. A worker in the master's own process is not asked, as the master's
-// towers have its processors.
+// Workers that help with an evaluation: their batches and results. A worker has one range of
+// batches at a time, and is free after the last of them, or when it is another process. A worker
+// that reports that it cannot help (it has no access to the checkpoint, or its input differs) is
+// not asked again. A worker in the master's process is not asked, as the master's towers use its
+// processors.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,11 +11,11 @@
 
 typedef struct help_seat {
     uint32_t incarnation;
-    int64_t last; // of its batches; -1: it has none
+    int64_t last; // last of its batches; -1: none
     bool refused;
 } help_seat;
 
-// What has come, until it is taken.
+// A received result, until it is taken.
 typedef struct come {
     int64_t batch, examples;
     int64_t *elements;
@@ -34,7 +34,7 @@ struct bel_remote_help {
     uint64_t input;
     come *queue;
     size_t count, taken, capacity;
-    int64_t batches; // that have come in this evaluation
+    int64_t batches; // received in this evaluation
 };
 
 static void free_come(come *c)
@@ -46,7 +46,7 @@ static void free_come(come *c)
 static void clear_queue(bel_remote_help *h)
 {
     for (size_t i = h->taken > 0 ? h->taken - 1 : 0; i < h->count; i++)
-        free_come(&h->queue[i]); // the one that was taken last was still read
+        free_come(&h->queue[i]); // the last taken one was still in use
     h->count = h->taken = 0;
 }
 
@@ -65,7 +65,7 @@ static void send(bel_remote_help *h, int worker, int64_t first, int64_t count)
                      &evaluate.base);
 }
 
-// Whether there is somebody to ask at that seat.
+// Whether a worker at that seat can be asked.
 static bool is_here(const bel_remote_help *h, int worker)
 {
     const remote *r = h->r;
@@ -145,7 +145,7 @@ const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int ev
     return &h->helpers;
 }
 
-// Whatever is still under way is of no use to anybody.
+// Ends the help; later results are dropped.
 void bel_remote_end_help(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -160,7 +160,7 @@ void bel_remote_end_help(bel_backend *backend)
     h->open = false;
 }
 
-// As many values as the outputs have elements.
+// Whether there are as many values as the outputs have elements.
 static bool is_whole(const Bel__Batch *m)
 {
     size_t left = m->n_values;
@@ -176,7 +176,7 @@ void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m)
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     bel_remote_help *h = r->help;
     bool now = h->open && m->evaluation == h->evaluation && m->step == h->step;
-    if (!now) return; // of an evaluation that is over
+    if (!now) return; // an earlier evaluation's
     help_seat *seat = &h->seats[sender->index];
     if (m->code != BEL_OK || !is_whole(m)) {
         if (!seat->refused)

@@ -1,9 +1,16 @@
-// The inside of the master's side of a cluster: remote.c (the backend), remote_members.c (messages
-// and members that come back), remote_ask.c (what shards are asked), remote_assignment.c (who plays
-// which replicas), remote_seats.c (who is who), remote_leave.c (processes that are told to go),
-// remote_rescue.c (what is saved without a worker), remote_files.c (checkpoints of shards that do
-// not see the model's folder), remote_show.c (what members have counted), remote_help.c (workers
-// that help with evaluations), remote_values.c (values of a snapshot).
+// Private layout of the master's side of a cluster. The files of the backend are:
+//
+//   remote.c             the backend's functions
+//   remote_members.c     messages, and members that come back
+//   remote_ask.c         requests to all shards
+//   remote_assignment.c  assignment of replicas to workers
+//   remote_seats.c       members by role
+//   remote_leave.c       processes that are told to leave
+//   remote_rescue.c      saving without a worker
+//   remote_files.c       checkpoints of shards without access to the model folder
+//   remote_show.c        members' numbers
+//   remote_help.c        workers that help with evaluations
+//   remote_values.c      values of a snapshot
 #ifndef BELFRY_MASTER_REMOTE_INNER_H
 #define BELFRY_MASTER_REMOTE_INNER_H
 
@@ -12,29 +19,29 @@
 #include "fetch/fetch.h"
 #include "master/remote.h"
 
-// A worker that comes anew while the job runs: the shards are told, and say where they stand.
+// Admission of a worker that joins while the job runs: the shards are asked for their positions.
 typedef struct admission {
     bool under_way;
     int answers;
     bool *answered;  // by shard
-    int64_t step;    // the lowest of them
-    int64_t counted; // the last step in which the one before counted, -1: none
+    int64_t step;    // their lowest step
+    int64_t counted; // last step in which the predecessor counted, -1: none
 } admission;
 
-// What all shards were asked for and have not all answered. Fields that a kind does not name are
+// Request to all shards that some have not answered yet. Fields that a kind does not name are
 // unused.
 typedef enum bel_asked {
     BEL_ASKED_NOTHING,
-    BEL_ASKED_SAVE,   // to write the snapshot of `step` into `folder`
-    BEL_ASKED_VALUES, // to send the snapshot of `step` on the lane of now
-    BEL_ASKED_FINISH, // to make a snapshot of the end, which is `step`
-    BEL_ASKED_WHOLE,  // to make one of now, if nothing of the next version is made
+    BEL_ASKED_SAVE,   // write the snapshot of `step` into `folder`
+    BEL_ASKED_VALUES, // send the snapshot of `step` on the current lane
+    BEL_ASKED_FINISH, // make a snapshot of the end, which is `step`
+    BEL_ASKED_WHOLE,  // make a current one, if no part of the next version is made
 } bel_asked;
 
 typedef enum bel_rescue {
     BEL_RESCUE_NONE,
-    BEL_RESCUE_ASKS, // the shards whether they are whole
-    BEL_RESCUE_DONE, // they are, and stand still; the snapshot is in hand
+    BEL_RESCUE_ASKS, // asks the shards whether their versions are complete
+    BEL_RESCUE_DONE, // they are, and shards are paused; the snapshot is current
 } bel_rescue;
 
 typedef struct asked {
@@ -50,71 +57,71 @@ typedef struct remote {
     bel_remote_config config;
     bel_control_state state;
     bel_status *error;
-    int *shard_members; // by shard: its number among the members
+    int *shard_members; // by shard: its index in the members
     char *checkpoint;   // folder that shards load
     bel_control_config schedule;
     bel_input_segment segment;
     bool started, stop_sent;
-    bool begins_anew;  // what shards hold is void, though they hold it
-    int64_t block_end; // with a ledger: behind the last block of the input that is read
-    bool over;         // training ended as the input has nothing left
+    bool begins_anew;  // the shards' state is void, though they hold it
+    int64_t block_end; // with a ledger: one past the last block of the input to read
+    bool over;         // training ended as the input is exhausted
     int64_t progress_ns;
-    int64_t longest_step_ns; // between two words of progress; 0: no step was seen yet
-    bool sets_up;            // a worker was told to begin, and no step has come about since
-    int64_t stop_ns;         // when a stop was asked for, 0: not yet
-    bool heard_progress;     // of this generation, or since this master took it over
+    int64_t longest_step_ns; // between two progress messages; 0: no step was seen yet
+    bool sets_up;            // a worker was told to begin, and no step was made since
+    int64_t stop_ns;         // time of the stop request, 0: none
+    bool heard_progress;     // in this generation, or since this master took it over
     int64_t examples_before; // made before this master took over; -1: not yet known
 
-    int seats;     // for workers; what follows by worker is by seat
-    int *replicas; // by worker: how many it plays in this generation
-    int wanted;    // workers below this index are to play
-    int refused;   // the last wish, where it cannot be met and that was said; else 0
-    bool gathered; // members have been waited for once
+    int seats;     // seats of workers; arrays by worker are by seat
+    int *replicas; // by worker: its number of replicas in this generation
+    int wanted;    // workers below this index shall play
+    int refused;   // last refused scale request that was logged; else 0
+    bool gathered; // members were waited for once
     bool pause_sent, stop_at_sent;
-    int64_t leave_ns;  // when this process was told to go; 0: it was not, -1: before it began
-    int64_t all_ns;    // since when all processes are told; 0: they are not
-    int64_t notice_ns; // nobody goes before that has passed
-    int64_t stop_at;   // what was sent
-    int64_t scale_ns;  // when job.scale was last read for the number of workers that is wanted
+    int64_t leave_ns;  // when this process was told to leave; 0: unset, -1: before it began
+    int64_t all_ns;    // since when all processes are told to leave; 0: not all
+    int64_t notice_ns; // no process leaves before this has passed
+    int64_t stop_at;   // the sent value
+    int64_t scale_ns;  // when job.scale was last read for the wanted number of workers
 
     bool *ended; // by worker
     int ended_workers;
-    int64_t end_step;      // the version at which they ended
+    int64_t end_step;      // version at which they finished
     admission *admissions; // by worker
 
-    int64_t *snapshots;     // by shard: the version of its newest snapshot, -1: none
-    int64_t saved_snapshot; // the version that shard 0 has announced last, -1: none
-    int64_t released;       // the version that was released last
-    int64_t values_step;    // of backend.values; -1: none
-    asked asked;            // of the shards, until they have answered
+    int64_t *snapshots;     // by shard: version of its newest snapshot, -1: none
+    int64_t saved_snapshot; // version that shard 0 has announced last, -1: none
+    int64_t released;       // version that was released last
+    int64_t values_step;    // step of backend.values; -1: none
+    asked asked;            // request to the shards, until they have answered
     uint32_t reading_count;
     int32_t reading;  // number of the lanes for values
     bel_lane **lanes; // by shard, for values
     bel_doorbell *bell;
     int saved_shards;
     bel_ckpt_shard **saved; // by shard, while a checkpoint is written
-    bool *saves_apart;      // by shard: it was asked to save in a folder of its own
-    bel_fetch **pulls;      // by shard: its file, which comes from a folder of its own; NULL: none
+    bool *saves_apart;      // by shard: it was asked to save in a separate folder
+    bel_fetch **pulls;      // by shard: its file, which comes from a separate folder; NULL: none
     int64_t news_ns;        // when a piece of one came last
-    bool finishing;         // the evaluator was told that training is over
+    bool finishing;         // the evaluator was sent the end of training
 
-    // Steps that a loop of the program's own has asked for, by version modulo the size; its thread
-    // puts them here, and the master's sends them.
+    // Steps that the program's loop has requested, by version modulo the size. The loop's thread
+    // adds them, and the master's sends them.
     pthread_mutex_t ask_mutex;
     struct {
         int function;
         bool waits;
     } asks[BEL_CONTROL_MOST_ASKED];
-    int64_t asks_end;  // behind the last version
-    int64_t asks_sent; // before this version all were sent
+    int64_t asks_end;  // one past the last version
+    int64_t asks_sent; // all before this version were sent
 
     bel_rescue rescue;
-    bool lacks_worker; // the job ends, or goes back, as a worker has failed or is lost for good
-    int64_t rescue_ns; // since when a worker is away while the job is to stop; 0: none is
+    bool lacks_worker; // the job ends, or goes back, as a worker failed or is lost for good
+    int64_t rescue_ns; // since when a worker is absent while the job is to stop; 0: none
     int64_t *whole;    // by shard: its answer
-    int whole_count;   // shards that have answered
+    int whole_count;   // number of shards that have answered
 
-    bel_remote_help *help; // with evaluations
+    bel_remote_help *help; // help with evaluations
 
     bel_control_point *points; // not yet taken
     size_t point_count, point_capacity;
@@ -123,81 +130,84 @@ typedef struct remote {
 
 // --- remote_members.c ----------------------------------------------------------------------------
 
-// Tells a member to begin anew; a worker with `step`.
+// Sends a member its setup, to begin anew; a worker also `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step);
-// A worker joins the running generation: asks the shards, which leads to its setup.
+// Admits a worker into the running generation: asks the shards, then sends its setup.
 void bel_remote_admit(remote *r, int worker);
 
-// Takes messages for up to `secs`, or at least one; notes which members are lost.
+// Takes messages for up to `secs`, or at least one; detects lost members.
 void bel_remote_pump(remote *r, double secs);
-// The same while an answer is waited for that was asked for at begun_ns, under the stall clock.
+// The same while waiting for an answer to a request made at begun_ns, under the stall clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
 void bel_remote_stalled(remote *r, double secs, const char *what);
 
 // --- remote_ask.c --------------------------------------------------------------------------------
 
-// Asks all shards for something; it is asked again of one whose connection breaks meanwhile. The
-// answer is waited for with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
+// Sends a request to all shards, and again to one whose connection breaks meanwhile. The caller
+// waits for the answer with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
 void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
 void bel_remote_ask_again(remote *r, int shard);
-// An answer to BEL_ASKED_WHOLE; it goes to `whole`.
+// Takes an answer to BEL_ASKED_WHOLE, for `whole`.
 void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m);
-// A member has come back while shards are asked whether they are whole, or stand still as they are.
-// True: nothing is to be done for it.
+// Handles a member that comes back while shards are asked whether their version is complete, or are
+// paused. True: the caller has nothing to do for it.
 bool bel_remote_joins_whole(remote *r, int member);
 
 // --- remote_assignment.c -------------------------------------------------------------------------
 
-// Before members are waited for: how many workers are wanted, and, for a master that replaces
+// Before members are awaited: finds how many workers are wanted, and, for a master that replaces
 // another, which of them played when that one was lost.
 void bel_remote_expect(remote *r);
-// Once members are there: the assignment of the generation that runs, or of the one that begins, in
-// which all workers that are there and wanted have a part; others are retired.
+// When members are present: makes the assignment of the running generation, or of the next one. In
+// it all present and wanted workers play a part; others are retired.
 void bel_remote_assign(remote *r, bool runs);
-// While it runs: asks for a pause when there should be another assignment; state is lost with a
-// worker that is not waited for any more.
+// In each round: requests a pause if the assignment should change. State is lost with a worker that
+// is no longer awaited.
 void bel_remote_check_assignment(remote *r);
-// A worker has no part: tells it so, if it is not wanted, or told to go.
+// Tells a worker without part that the job is over for it, if it is not wanted, or was told to
+// leave.
 void bel_remote_take_idle(remote *r, int worker);
 
 // --- remote_leave.c ------------------------------------------------------------------------------
 
-// While it runs: lets those go that were told to, and are not needed for more than they have done;
-// asks for a pause for the others, and for this process; for a stop where all are told to go.
+// In each round: lets processes leave that were told to and have no more to do. Requests a pause
+// for the others, and for this process; a stop if all are told to leave.
 void bel_remote_check_leaving(remote *r);
-// While members are waited for: true when that is to end, as the job is to stop, or as this process
-// is told to go.
+// While waiting for members: true if the wait must end, as the job is to stop, or this process was
+// told to leave.
 bool bel_remote_ends_early(void *remote);
-// How long a notice is in this process's environment.
+// Length of a notice in this process's environment.
 int64_t bel_remote_notice_ns(const bel_task *task);
-// Between generations, when all state is saved: lets the others go, too.
+// Between generations, when all state is saved: lets the others leave, too.
 void bel_remote_let_go(remote *r);
-// A worker that was told to go, where enough others remain: it has no part in the next assignment.
+// Whether a worker that was told to leave has no part in the next assignment, as enough others
+// remain.
 bool bel_remote_is_spared(const remote *r, int worker);
 
 // --- remote_seats.c ------------------------------------------------------------------------------
 
-// Sends a message of this kind (wire/message.h) with the generation of now.
+// Sends a message of this kind (wire/message.h) with the current generation.
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind);
-void bel_remote_send_stop(remote *r);  // to shard 0: save and end
-void bel_remote_send_pause(remote *r); // to shard 0: end, and training goes on from there
-int bel_remote_shard_of(const remote *r, int member); // which a member holds; -1: none
-// Why workers cannot come and go; NULL, and elastic: they can.
+void bel_remote_send_stop(remote *r);                 // to shard 0: save and end
+void bel_remote_send_pause(remote *r);                // to shard 0: end for a pause
+int bel_remote_shard_of(const remote *r, int member); // shard that a member holds; -1: none
+// Why the set of workers is fixed; NULL: it is elastic.
 const char *bel_remote_why_fixed(const remote *r);
+// Whether workers can come and go.
 bool bel_remote_is_elastic(const remote *r);
-// Keeps the first error; the status is the callee's.
+// Keeps the first error; takes ownership of the status.
 void bel_remote_fail(remote *r, bel_status *status);
-bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // why; NULL: it can go on
+bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // NULL: no error
 void bel_remote_ask_to_stop(remote *r, const char *why);
 void bel_remote_send_stop_at(remote *r);
-void bel_remote_send_asks(remote *r);               // to shard 0: steps that were not sent yet
-bool bel_remote_is_idle(remote *r);                 // all steps that were asked for are made
+void bel_remote_send_asks(remote *r);               // to shard 0: unsent steps
+bool bel_remote_is_idle(remote *r);                 // all requested steps are made
 void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
 void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
-bool bel_remote_is_broken(const remote *r); // nothing more can come of what the master does now
-int bel_remote_worker(const remote *r, int worker); // its number among the members
-bool bel_remote_is_away(const remote *r);           // a worker that plays, and has not ended
-int bel_remote_assigned(const remote *r);           // workers up to the last that plays
+bool bel_remote_is_broken(const remote *r);         // the master's current operation cannot succeed
+int bel_remote_worker(const remote *r, int worker); // index in the members
+bool bel_remote_is_away(const remote *r);           // an unfinished worker is absent
+int bel_remote_assigned(const remote *r);           // one past the last worker with replicas
 
 // --- remote_help.c -------------------------------------------------------------------------------
 
@@ -211,10 +221,11 @@ void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
 
 // --- remote_files.c ------------------------------------------------------------------------------
 
-// Asks a shard that has saved its part in a folder of its own for the file; asks once more over
-// another connection for what has not come; gives that up.
+// Requests the file from a shard that has saved its part in a separate folder.
 void bel_remote_pull(remote *r, int shard);
+// Requests missing pieces again over another connection.
 void bel_remote_pull_again(remote *r, int shard);
+// Abandons the requests.
 void bel_remote_end_pulls(remote *r);
 void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece);
 void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request);
@@ -225,7 +236,7 @@ void bel_remote_show(bel_backend *backend, bel_board *board); // for bel_backend
 
 // --- remote_rescue.c -----------------------------------------------------------------------------
 
-// On each round of the wait: see there.
+// Called on each round of the wait; remote_rescue.c explains it.
 void bel_remote_rescue(remote *r);
 
 // --- remote_values.c -----------------------------------------------------------------------------

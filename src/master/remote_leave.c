@@ -1,15 +1,14 @@
-// Processes that are told to go while the job runs: a machine is about to be taken away. Nothing is
-// lost with them. A worker goes behind its step, and the others wait for the next process in its
-// place; where the job may go on with fewer, it is left out of the next assignment instead. Of a
-// shard, of a worker that holds one, and of the master there is state to save first: training
-// pauses as for another assignment, and they go when that version is saved.
+// Processes that are told to leave while the job runs, as a machine is about to be taken away.
+// Nothing is lost with them. A worker leaves after its step, and the others wait for the process
+// that replaces it; if the job may continue with fewer, it is omitted from the next assignment
+// instead. A shard, a worker that holds one, and the master have state to save first: training
+// pauses as for another assignment, and they leave when that version is saved.
 //
-// Whoever asks for the end of a whole job may do it by telling all processes at once, and they do
-// not hear it at the same moment. So nobody goes before a notice has passed, while training goes
-// on; if by then all are told to go, the job stops. Under a supervisor, which would have said so,
-// the notice is short. Whoever was told before it joined was started again in a place that it is to
-// leave: where the job can do without it, it is sent away, and else it works for as long as it is
-// left.
+// A user may end a whole job by telling all processes to leave at once, and they do not receive it
+// at the same moment. So no process leaves before a notice has passed, while training continues; if
+// by then all are told to leave, the job stops. Under a supervisor, which would have sent a stop,
+// the notice is short. A process that was told before it joined was restarted in a place that it
+// must leave. If the job can do without it, it is dismissed; otherwise it works as long as it can.
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -17,8 +16,8 @@
 #include "base/requests.h"
 #include "master/remote_inner.h"
 
-// Processes of one machine look for its notice at different moments, and a command takes as long as
-// its period at most.
+// Processes of one machine check for its notice at different moments, and a command takes at most
+// its period.
 int64_t bel_remote_notice_ns(const bel_task *task)
 {
     const int64_t second_ns = 1000000000, supervised_ns = 500000000, alone_ns = 5 * second_ns;
@@ -42,7 +41,7 @@ static bool leaves(const remote *r, int member)
     return m->here && !m->vacant && is_due(r, m->leave_ns);
 }
 
-// The worker of a master that trains goes with it.
+// The worker of a master that trains leaves with it.
 static bool is_told(const remote *r, const bel_member_view *m)
 {
     bool trainer = m->role == BEL_ROLE_WORKER && m->index == 0 && r->config.task->master_trains;
@@ -54,8 +53,8 @@ static void note_own(remote *r)
     if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
 }
 
-// All members are here and told to go, and this process is: then nobody goes alone. *out_due: it
-// has stayed so for as long as a notice is.
+// Whether all members are present and told to leave, and this process is: then no process leaves
+// separately. *out_due: this has held for the length of a notice.
 static bool all_are_told(remote *r, bool *out_due)
 {
     bool all = r->leave_ns != 0;
@@ -72,7 +71,8 @@ static bool all_are_told(remote *r, bool *out_due)
     return all;
 }
 
-// Enough others: `min_workers` that nobody has told to go, where the job says how many that is.
+// Whether enough others remain: `min_workers` that are not told to leave, if the job has that
+// setting.
 bool bel_remote_is_spared(const remote *r, int worker)
 {
     const bel_member_view *own = bel_members_get(r->config.members, bel_remote_worker(r, worker));
@@ -95,7 +95,7 @@ static void let_go(remote *r, int member)
     bel_members_let_go(r->config.members, member);
 }
 
-// Spared workers are dealt with by the next assignment.
+// The next assignment handles spared workers.
 static bool is_spared(const remote *r, int member)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
@@ -115,7 +115,7 @@ bool bel_remote_ends_early(void *remote_)
     return bel_stop_requested() || is_due(r, r->leave_ns);
 }
 
-// Members that can go at once do; true when others hold state.
+// Lets members leave that can at once; true if others hold state.
 static bool let_some_go(remote *r)
 {
     bool holds_state = false;
@@ -130,15 +130,16 @@ static bool let_some_go(remote *r)
     return holds_state;
 }
 
-// Where a ledger leaves the blocks to the workers a pause leaves out what they have not used. The
-// master goes without one, as training goes on meanwhile, if the next one can take that over.
+// Whether the master leaves at once. If a ledger assigns the blocks, a pause omits those that
+// workers have not used. The master then leaves without a pause, as training continues meanwhile,
+// if its successor can take over.
 static bool goes_at_once(const remote *r)
 {
     const bel_trainable *t = r->config.trainable;
     return bel_counting_has_ledger(&t->counting) && !t->loop && !r->config.task->master_trains;
 }
 
-// Not while training ends, or pauses: then all that is needed is under way.
+// Does nothing while training ends, or pauses: the necessary steps are under way.
 void bel_remote_check_leaving(remote *r)
 {
     bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0, due;
@@ -150,7 +151,7 @@ void bel_remote_check_leaving(remote *r)
     }
     bool goes = is_due(r, r->leave_ns), pauses = let_some_go(r);
     if (goes && goes_at_once(r)) {
-        if (!r->state.has_snapshot) // which is used first
+        if (!r->state.has_snapshot) // the snapshot is used first
             bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has left the job, as it was "
                                                       "told to"));
         return;

@@ -1,12 +1,12 @@
-// What the master says to members, what their messages mean, and members that come back. What
-// belongs to another generation is dropped in one place, take_message, except a request to stop and
-// the word of a member that could not begin. The rest may come twice, since members repeat what may
-// not have been heard: each shard's snapshot, part of a checkpoint and answer to an admission
-// counts once, and so does each worker's end.
+// The master's messages to members, its handling of theirs, and members that come back. Messages of
+// another generation are dropped in one place, take_message, except a request to stop and the end
+// of a member that could not begin. Others may come twice, since members repeat messages that may
+// be lost: each shard's snapshot, part of a checkpoint and answer to an admission counts once, and
+// so does each worker's end.
 //
-// What the master has asked for is kept until it is answered, and asked again of a shard that
-// comes back over another connection. A part that is saved is not asked for again: it would be
-// written once more while the checkpoint becomes visible.
+// A request of the master is kept until it is answered, and repeated to a shard that comes back
+// over another connection. A saved part is not requested again: it would be written once more while
+// the checkpoint becomes visible.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 #include "master/remote_inner.h"
 #include "optim/settings.h"
 
-// --- Asking ------------------------------------------------------------------------------------
+// --- Requests ------------------------------------------------------------------------------------
 
 static void send_to_shards(remote *r, const ProtobufCMessage *kind)
 {
@@ -27,7 +27,7 @@ static void send_to_shards(remote *r, const ProtobufCMessage *kind)
 
 // --- Beginning anew ------------------------------------------------------------------------------
 
-// A setup and what it points at; free_setup frees what is not borrowed.
+// A setup and the data that it points to; free_setup frees those that are not borrowed.
 typedef struct setup {
     Bel__Setup message;
     Bel__Schedule schedule;
@@ -39,7 +39,7 @@ typedef struct setup {
     size_t setting_capacity;
 } setup;
 
-// What a shard must know of the model: names, shapes, kinds; it runs no user code.
+// Describes the model to a shard: names, shapes, kinds; it runs no user code.
 static void describe_variables(const bel_layout *layout, setup *s)
 {
     size_t count = (size_t)layout->variable_count;
@@ -75,7 +75,7 @@ static void describe_tables(const bel_layout *layout, setup *s)
     }
 }
 
-// Takes the settings of the optimizer.
+// Adds a setting of the optimizer.
 static void add_setting(void *context, const char *name, const char *text)
 {
     setup *s = context;
@@ -87,7 +87,8 @@ static void add_setting(void *context, const char *name, const char *text)
     setting->value = bel_xstrdup(text);
 }
 
-// The list of settings grows while it is filled, so pointers to its entries are taken afterwards.
+// Describes the settings. The list grows while it is filled, so pointers to its entries are taken
+// afterwards.
 static void describe_settings(const remote *r, setup *s)
 {
     bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
@@ -97,7 +98,7 @@ static void describe_settings(const remote *r, setup *s)
     }
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
-    for (size_t i = 0; i < count; i++) // the list does not move any more
+    for (size_t i = 0; i < count; i++) // the list no longer moves
         s->message.optimizer[i] = &s->settings[i];
     bel__counting__init(&s->counting);
     s->counting.kind = (int32_t)settings.counting.kind;
@@ -113,7 +114,7 @@ static void describe_settings(const remote *r, setup *s)
     s->message.exchanges = r->config.trainable->layout->exchanges;
 }
 
-// When shard 0 saves and stops, and which blocks of the input the generation reads.
+// Describes when shard 0 saves and stops, and the blocks of the input that the generation reads.
 static void describe_schedule(const remote *r, setup *s)
 {
     const bel_control_config *from = &r->schedule;
@@ -135,7 +136,7 @@ static void describe_schedule(const remote *r, setup *s)
     s->message.segment = &s->segment;
 }
 
-// Replicas and incarnations by worker, up to the last that plays; addresses by shard.
+// Describes replicas and incarnations by worker, up to the last with replicas; addresses by shard.
 static void describe_members(const remote *r, Bel__Setup *message)
 {
     const bel_members *members = r->config.members;
@@ -171,7 +172,7 @@ static void free_setup(setup *s)
     bel_free(s->settings);
 }
 
-// Tells a member to begin anew; a worker with `step`.
+// Sends a member its setup, to begin anew; a worker also `step`.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
     const bel_member_view *view = bel_members_get(r->config.members, member);
@@ -203,8 +204,8 @@ static void take_staleness(remote *r, const Bel__Progress *m)
     staleness->dropped = m->dropped;
 }
 
-// A snapshot is there when every shard has it, and the points up to its version have come: what is
-// saved goes with what was said until then.
+// Completes a snapshot when every shard has it, and the points up to its version have come: they
+// are saved with it.
 static void see_snapshot(remote *r)
 {
     int64_t step = r->saved_snapshot;
@@ -216,7 +217,7 @@ static void see_snapshot(remote *r)
     if (r->values_step != step) r->values_step = -1;
 }
 
-// What a loop of the program's own hears of its steps: snapshots before later versions.
+// Notifies the program's loop of its steps: snapshots before later versions.
 static void tell_loop(remote *r, const Bel__Progress *m)
 {
     const bel_control_config *to = &r->schedule;
@@ -234,7 +235,7 @@ static void tell_loop(remote *r, const Bel__Progress *m)
     to->made(to->made_context, &(bel_control_made){.version = m->step});
 }
 
-// Shard 0's word. The longest step is measured between two words of it.
+// Takes shard 0's progress. The longest step is measured between two of these messages.
 static void take_progress(remote *r, const Bel__Progress *m)
 {
     if (m->step != r->state.step) {
@@ -249,7 +250,7 @@ static void take_progress(remote *r, const Bel__Progress *m)
     r->state.loss = m->loss;
     if (r->examples_before < 0) r->examples_before = m->examples;
     r->state.examples = m->examples - r->examples_before;
-    if (r->rescue == BEL_RESCUE_DONE) return; // why it ended is known
+    if (r->rescue == BEL_RESCUE_DONE) return; // the reason of its end is known
     r->backend.interrupted = m->interrupted;
     r->backend.paused = m->paused;
     r->over = m->over;
@@ -273,7 +274,7 @@ static void take_progress(remote *r, const Bel__Progress *m)
     see_snapshot(r);
 }
 
-// Shard 0 says what the snapshot is for.
+// Takes a snapshot; shard 0 sends its purpose.
 static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
 {
     int shard = bel_remote_shard_of(r, member);
@@ -281,9 +282,9 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
         bel_remote_take_whole(r, shard, m);
         return;
     }
-    if (m->step < r->snapshots[shard]) return; // an old one, said once more
+    if (m->step < r->snapshots[shard]) return; // a repeated old one
     r->snapshots[shard] = m->step;
-    if (shard == 0 && m->step == r->released) { // the word of that was lost
+    if (shard == 0 && m->step == r->released) { // the release was lost
         bel_remote_release(r);
         return;
     }
@@ -296,7 +297,7 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
     see_snapshot(r);
 }
 
-// The part of the checkpoint that is written now; one of a checkpoint before it comes too late.
+// Takes a part of the current checkpoint; one of an earlier checkpoint is too late.
 static void take_saved(remote *r, int member, const Bel__Saved *m)
 {
     int shard = bel_remote_shard_of(r, member);
@@ -340,7 +341,7 @@ static void take_evaluation(remote *r, const Bel__Evaluated *m)
         *r->config.evals[m->evaluation].out_result = result;
 }
 
-// A worker's end counts once, whatever it says again.
+// Takes a worker's end, which counts once, even if repeated.
 static void take_ended(remote *r, int member, const Bel__Ended *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
@@ -362,8 +363,8 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
 
 // --- Members that come back ----------------------------------------------------------------------
 
-// Every shard lets the newcomer take its predecessor's place and says where it stands; its setup
-// follows when all have answered (take_admitted).
+// Admits a worker. Every shard lets the newcomer replace its predecessor and sends its position.
+// The setup follows when all have answered (take_admitted).
 void bel_remote_admit(remote *r, int worker)
 {
     int member = bel_remote_worker(r, worker);
@@ -379,8 +380,8 @@ void bel_remote_admit(remote *r, int worker)
     send_to_shards(r, &admit.base);
 }
 
-// The newcomer begins with the lowest step of all shards; where everybody counts, a shard that has
-// finished that step still has its version.
+// Takes an answer. The newcomer begins with the lowest step of all shards; if all workers count, a
+// shard that has finished that step still has its version.
 static void take_admitted(remote *r, int member, const Bel__Admitted *m)
 {
     int shard = bel_remote_shard_of(r, member);
@@ -394,30 +395,30 @@ static void take_admitted(remote *r, int member, const Bel__Admitted *m)
     if (shard == 0) a->counted = m->counted_step;
     if (++a->answers < r->backend.shard_count) return;
     a->under_way = false;
-    // Its report is part of an update that some shard cannot finish without it.
+    // Its report belongs to an update that some shard cannot finish without it.
     if (bel_counting_has_ledger(&r->config.trainable->counting) && a->step <= a->counted) {
         bel_log_write(BEL_LOG_INFO, "worker %d was lost in the middle of step %lld", m->worker,
                       (long long)a->counted);
         r->backend.lost = true;
         return;
     }
-    bel_log_write(BEL_LOG_INFO, "worker %d is back and goes on with step %lld", m->worker,
+    bel_log_write(BEL_LOG_INFO, "worker %d is back and continues with step %lld", m->worker,
                   (long long)a->step);
     bel_remote_send_setup(r, worker, a->step);
 }
 
-// A member has come back. A shard without the running state means that state is lost.
+// Handles a member that has come back. A shard without the running state means that state is lost.
 static void take_join(remote *r, int member)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
     int shard = bel_remote_shard_of(r, member);
     bool holds = m->generation == r->backend.generation;
-    if (!r->started) return; // the next start looks at all members
+    if (!r->started) return; // the next start checks all members
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
         if (r->finishing) bel_remote_send_finish(r, member);
     } else if (r->finishing) {
-        bel_members_set_vacant(r->config.members, member, true); // only the evaluator is waited for
+        bel_members_set_vacant(r->config.members, member, true); // only the evaluator is awaited
     } else if (bel_remote_joins_whole(r, member)) {
         return;
     } else if (shard >= 0 && !holds) {
@@ -433,8 +434,8 @@ static void take_join(remote *r, int member)
     }
 }
 
-// Whether a member of that role may send this kind (docs/protocol.md, "from"). A stop is
-// everybody's: its process was told to end the job. So is an end, as any member may fail.
+// Whether a member of that role may send this kind (docs/protocol.md, "from"). Any member may send
+// a stop, if its process was told to end the job, and an end, as any may fail.
 static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
 {
     bel_role role = bel_members_get(r->config.members, member)->role;
@@ -458,19 +459,19 @@ static bel_status *refuse(const remote *r, int member, const Bel__Message *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     char name[32];
-    return BEL_ERR(BEL_INTERNAL,
-                   "%s sent the master a message of kind %s, which is not its to send",
+    return BEL_ERR(BEL_INTERNAL, "%s sent the master a message of kind %s, which it may not send",
                    bel_role_text(sender->role, sender->index, name), bel_message_kind_name(m));
 }
 
-// A stop holds whatever the generation; an end without one is of a member that could not begin.
+// Takes a message. A stop holds in any generation; an end without one comes from a member that
+// could not begin.
 static void take_message(remote *r, int member, const Bel__Message *m)
 {
     bool of_now = m->generation == r->backend.generation;
     bool stops = m->kind_case == BEL__MESSAGE__KIND_STOP;
     bool asks = m->kind_case == BEL__MESSAGE__KIND_FETCH; // before it holds a state
     bool early = m->kind_case == BEL__MESSAGE__KIND_ENDED && m->generation == 0; // could not begin
-    if (!of_now && !early && !stops && !asks) return; // of a state that is void
+    if (!of_now && !early && !stops && !asks) return; // its state is void
     if (!may_say(r, member, m->kind_case)) {
         bel_remote_fail(r, refuse(r, member, m));
         return;
@@ -486,11 +487,11 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
     case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
     case BEL__MESSAGE__KIND_ADMITTED: take_admitted(r, member, m->admitted); break;
-    default: break; // nobody may say it
+    default: break; // no member may send it
     }
 }
 
-// `message` is NULL when the member has joined anew.
+// `message` is NULL if the member has joined anew.
 static void take_news(remote *r, int member, const Bel__Message *message)
 {
     if (bel_members_get(r->config.members, member)->vacant) return; // it was retired
@@ -501,8 +502,8 @@ static void take_news(remote *r, int member, const Bel__Message *message)
     }
 }
 
-// Takes messages for up to `secs`, or at least one; notes which members are lost. The watchdog is
-// fed here, as every wait of the master comes by.
+// Takes messages for up to `secs`, or at least one; detects lost members. Feeds the watchdog, as
+// every wait of the master comes here.
 void bel_remote_pump(remote *r, double secs)
 {
     bel_watchdog_feed(r->config.watchdog, false);
@@ -536,8 +537,7 @@ void bel_remote_stalled(remote *r, double secs, const char *what)
     bel_str_deinit(&who);
 }
 
-// Goes on waiting for an answer of the shards that was asked for at begun_ns, under the stall
-// clock.
+// Waits for an answer of the shards to a request made at begun_ns, under the stall clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what)
 {
     bel_remote_pump(r, secs);

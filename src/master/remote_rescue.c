@@ -1,20 +1,21 @@
-// Saves what a job has when a worker is lost for good, or is away while the job is to stop.
+// Saves the state of a job when a worker is lost for good, or is absent while the job is to stop.
 //
-// Where everybody counts, a step without one worker's reports never ends. Mostly the worker is lost
-// while it computes, so no shard has made anything of the next version: all stand at one version,
-// which is as good as a checkpoint. The shards are asked for it, and it becomes the snapshot in
-// hand. Where a chunk was updated already, its slots are those of the next version: then the newest
-// checkpoint is all there is.
+// If all workers count, a step without one worker's reports never ends. Usually the worker is lost
+// while it computes, so no shard has made any part of the next version: all are at one version,
+// which is as good as a checkpoint. The shards are asked for it, and it becomes the current
+// snapshot. If a chunk was already updated, its slots are those of the next version: then only the
+// newest checkpoint is left.
 //
-// A job that ends with an error saves it and ends; one that stops does not wait for the worker; one
-// that goes on without the worker does so from there (a pause). Nothing is rescued where the loss
-// has cut off an evaluation: it is made up from the checkpoint, and may decide when training ends.
-// A snapshot that the master has not used yet must stay as well: another one takes its memory.
+// A job that ends with an error saves the version and ends. A job that stops does not wait for the
+// worker. A job that continues without the worker does so from there (a pause). Nothing is rescued
+// if the loss has interrupted an evaluation: it is repeated from the checkpoint, and may decide
+// when training ends. A snapshot that the master has not used yet also prevents a rescue, as
+// another one takes its memory.
 #include "base/clock.h"
 #include "base/log.h"
 #include "master/remote_inner.h"
 
-// True once a worker has been away for a second while the job is to stop; then once a second.
+// True after a worker has been absent for a second while the job is to stop; then once a second.
 static bool stops_without(remote *r)
 {
     enum { LOOK_NS = 1000000000 };
@@ -32,7 +33,7 @@ static bool stops_without(remote *r)
     return true;
 }
 
-// All shards are here, and their state is one that a step without the worker leaves as it is.
+// Whether all shards are present, in a state that a step without the worker does not change.
 static bool have_all_shards(const remote *r)
 {
     const bel_trainable *t = r->config.trainable;
@@ -44,7 +45,7 @@ static bool have_all_shards(const remote *r)
     return true;
 }
 
-// True when all shards have made a snapshot of one version, up to which everything was heard.
+// Whether all shards have made a snapshot of one version, up to which all reports have come.
 static bool ask_shards(remote *r)
 {
     bel_remote_ask_shards(r, BEL_ASKED_WHOLE, -1, NULL);
@@ -59,7 +60,7 @@ static bool ask_shards(remote *r)
     return whole && r->state.step == step && r->points_step >= step;
 }
 
-// Nothing that workers say or do matters any more, but of those that hold a shard.
+// Makes workers irrelevant, except those that hold a shard.
 static void forget_workers(remote *r)
 {
     for (int w = 0; w < r->seats; w++) {
@@ -69,7 +70,7 @@ static void forget_workers(remote *r)
     }
 }
 
-// It was not whole, and training goes on: the worker may come back.
+// Lets shards continue after an incomplete version: the worker may come back.
 static void let_shards_go_on(remote *r)
 {
     Bel__Release release;
@@ -83,20 +84,19 @@ static void say(const remote *r, bool whole, bool stops)
 {
     long long step = (long long)r->state.step;
     if (whole) {
-        bel_log_write(
-            BEL_LOG_INFO,
-            "no shard has begun with step %lld, which lacks a worker: what was trained up "
-            "to it is saved",
-            step);
+        bel_log_write(BEL_LOG_INFO,
+                      "no shard has begun with step %lld, which lacks a worker: the training up "
+                      "to it is saved",
+                      step);
     } else if (!stops && !bel_remote_is_broken(r)) {
         bel_log_write(BEL_LOG_WARN,
-                      "not all shards stand at the beginning of step %lld, which lacks a worker: "
+                      "not all shards are at the beginning of step %lld, which lacks a worker: "
                       "the newest checkpoint is all there is",
                       step);
     }
 }
 
-// The end of training is known, and shards stand still.
+// Records the end of training; shards are paused.
 static void conclude(remote *r, bool goes_on, bool stops)
 {
     r->rescue = BEL_RESCUE_DONE;
@@ -132,6 +132,6 @@ void bel_remote_rescue(remote *r)
     if (!whole && stops) let_shards_go_on(r);
     if (!whole && goes_on) r->backend.lost = true;
     if (!ends) return;
-    bel_status_ignore(r->error); // the first error is the story
+    bel_status_ignore(r->error); // the first error counts
     r->error = error;
 }

@@ -1,8 +1,8 @@
-// Which member is which: the numbers of workers and shards among the members, how far replicas are
-// assigned, whether they can be assigned anew, the ways to speak to one of them, and the first
-// error. It calls nothing of the other remote files, so that they can call it without a circle.
-// Numbers of workers rest on the order in which members.c makes seats. A message to a member that
-// is away is dropped: code that waits for an answer asks again when it has come back.
+// Members by role: the indices of workers and shards among the members, the extent and elasticity
+// of the assignment, messages to single members, and the first error. It calls no other remote
+// file, so that they can call it without a cycle. Indices of workers rely on the order in which
+// members.c makes seats. A message to an absent member is dropped: code that waits for an answer
+// asks again when it has come back.
 #include "base/log.h"
 #include "master/remote_inner.h"
 
@@ -81,7 +81,7 @@ void bel_remote_send_finish(remote *r, int member)
     bel_members_send(r->config.members, member, r->backend.generation, &finish.base);
 }
 
-// Nothing more can come of what the master does now.
+// Whether the master's current operation cannot succeed.
 bool bel_remote_is_broken(const remote *r)
 {
     return r->error != NULL || r->backend.lost;
@@ -89,7 +89,7 @@ bool bel_remote_is_broken(const remote *r)
 
 int bel_remote_worker(const remote *r, int worker)
 {
-    return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // one behind the other
+    return bel_members_find(r->config.members, BEL_ROLE_WORKER, 0) + worker; // contiguous
 }
 
 bool bel_remote_is_away(const remote *r)
@@ -111,8 +111,8 @@ int bel_remote_assigned(const remote *r)
     return count;
 }
 
-// Why the workers stay who they are: they hold the shards, or a ledger knows them by number. NULL:
-// they may become more or fewer.
+// Why the set of workers is fixed: they hold the shards, or a ledger knows them by number. NULL: it
+// is elastic.
 const char *bel_remote_why_fixed(const remote *r)
 {
     if (r->config.task->ps_count == 0) return "the workers hold the parameters";
@@ -130,11 +130,11 @@ void bel_remote_fail(remote *r, bel_status *status)
     if (r->error == NULL) {
         r->error = status;
     } else {
-        bel_status_ignore(status); // the first error is the story
+        bel_status_ignore(status); // the first error counts
     }
 }
 
-// Why the master cannot go on; NULL: it can.
+// Why the master cannot continue; NULL: it can.
 bel_status *bel_remote_take_error(remote *r)
 {
     bel_status *error = r->error;

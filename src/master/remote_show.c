@@ -1,7 +1,7 @@
-// The numbers that members have sent, on the master's board. They are those of a member's last
-// status or end, so up to a second old, and stay while it is away. The list is numbers.h's, to
-// which the process with shard 0 adds three numbers for each worker; one that is too short is not
-// read past its end. Where worker 0 shares the master's process its memory is in the master's row.
+// Numbers from members, on the master's board. They are those of a member's last status or end, so
+// up to a second old, and stay while it is absent. The list is that of numbers.h, to which the
+// process with shard 0 adds three numbers for each worker; one that is too short is not read past
+// its end. If worker 0 shares the master's process, its memory is in the master's row.
 #include "base/clock.h"
 #include "master/remote_inner.h"
 
@@ -15,7 +15,8 @@ static void show_reports(const bel_member_view *m, int seats, bel_board *board)
     }
 }
 
-// A worker that holds a shard has a row of each kind: its memory is in the worker's.
+// Shows a member. A worker that holds a shard has a row of each kind: its memory is in the
+// worker's.
 static void show_member(remote *r, const bel_member_view *m, bel_board *board)
 {
     static const bel_board_role roles[BEL_ROLE_COUNT] = {
@@ -29,7 +30,7 @@ static void show_member(remote *r, const bel_member_view *m, bel_board *board)
     bel_board_row *row = bel_board_find(board, roles[m->role], m->index);
     if (row == NULL) return;
     bool with_master = m->role == BEL_ROLE_WORKER && m->index == 0 && task->master_trains;
-    row->is_process = !with_master; // else its memory is in the master's row
+    row->is_process = !with_master; // otherwise its memory is in the master's row
     bel_board_set_doing(row, m->step, m->doing);
     bel_board_note_devices(row, m->devices, m->device_count);
     if (m->number_count < BEL_NUMBER_COUNT) return;

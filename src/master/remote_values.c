@@ -1,17 +1,17 @@
-// The values of a snapshot, which the master evaluates: shards send them on lanes of their own,
-// straight into the backend's array, which has memory from then until the snapshot is released.
-// Each reading has lanes of its own; their number, which has the master's incarnation in it, keeps
-// a shard from taking an earlier one's, or another master's, for them. Shards are asked before
-// their lanes are connected, since that makes the shards create their ends; a hello that comes too
-// early is tried again. `values_step` says what the array holds, so that several evaluations of a
-// snapshot read it once.
+// Values of a snapshot, for the master's evaluations: shards send them on separate lanes, straight
+// into the backend's array, which has memory from then until the snapshot is released. Each reading
+// has new lanes. Their number, which includes the master's incarnation, keeps a shard from
+// confusing them with an earlier reading's, or another master's. Shards are asked before their
+// lanes are connected, since that makes the shards create their ends; a hello that comes too early
+// is tried again. `values_step` is the step in the array, so that several evaluations of a snapshot
+// read it once.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/remote_inner.h"
 #include "ps/frames/frames.h"
 #include "transport/grpc/grpc_lane.h"
 
-// Values come into the master's array; shards send nothing else on these lanes.
+// Places values in the master's array; shards send nothing else on these lanes.
 static void *place_values(void *context, const bel_frame *frame)
 {
     const remote *r = context;
@@ -30,7 +30,7 @@ void bel_remote_close_lanes(remote *r)
     bel_lane_close_all(r->lanes, r->backend.shard_count);
 }
 
-// A number that no other lanes to these shards had, of this master or one before.
+// Finds a number that no other lanes to these shards had, of this master or a predecessor.
 static void number_lanes(remote *r)
 {
     enum { LANES_OF_ONE = 4096 };
@@ -39,7 +39,7 @@ static void number_lanes(remote *r)
     r->reading = (int32_t)(number & INT32_MAX);
 }
 
-// A lane to each shard; values come quietly and the version behind them rings.
+// Connects a lane to each shard; only the version after the values rings.
 static void connect_lanes(remote *r)
 {
     const bel_grpc_lane_config config = {
@@ -59,7 +59,7 @@ static void connect_lanes(remote *r)
     }
 }
 
-// Takes what has come on the values' lanes; true when all shards have sent all.
+// Takes received values; true if all shards have sent all.
 static bool drain_values(remote *r, int *arrived, int *expected)
 {
     int complete = 0;
@@ -78,7 +78,8 @@ static bool drain_values(remote *r, int *arrived, int *expected)
     return complete == r->backend.shard_count;
 }
 
-// A lane that has broken is opened again by itself; one that is cut for good ends the job.
+// Checks the lanes. A broken lane reconnects automatically; one that is closed for good ends the
+// job.
 static void check_lanes(remote *r)
 {
     for (int k = 0; k < r->backend.shard_count; k++) {
@@ -89,16 +90,16 @@ static void check_lanes(remote *r)
     }
 }
 
-// Ends when all chunks are here, with an error, or by the stall clock. `arrived` counts this
-// snapshot's chunks only.
+// Returns when all chunks have arrived, with an error, or by the stall clock. `arrived` counts only
+// this snapshot's chunks.
 bel_status *bel_remote_read_values(bel_backend *backend)
 {
     enum { NAP_NS = 50000000 };
     remote *r = (remote *)backend;
     if (!r->started || r->values_step == r->state.snapshot) return NULL;
-    bel_remote_close_lanes(r); // of a reading that was cut short
+    bel_remote_close_lanes(r); // an interrupted reading's
     number_lanes(r);
-    bel_remote_ask_shards(r, BEL_ASKED_VALUES, r->state.snapshot, NULL); // which makes their ends
+    bel_remote_ask_shards(r, BEL_ASKED_VALUES, r->state.snapshot, NULL); // this makes their ends
     connect_lanes(r);
     size_t shards = (size_t)backend->shard_count;
     int *arrived = bel_xcalloc(shards, sizeof *arrived);

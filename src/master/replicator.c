@@ -1,13 +1,13 @@
-// Two threads and one mutex: the loop's thread asks and waits for what a step returns; whoever
-// publishes a version says that it was made; the master's thread starts and ends the loop. The
-// context that asks is called under the mutex, so that it is never called behind a pause.
+// Two threads and one mutex: the loop's thread requests steps and waits for their results; the
+// thread that publishes a version reports it; the master's thread starts and ends the loop. The
+// request callback is called under the mutex, so that it is never called after a pause.
 //
-// Ends of waits: a step is made, or bel_replicator_end is called, which the master does whenever
-// training ends, for whatever reason; the clocks that end a training that stands still are its own.
+// A wait ends when a step is made, or by bel_replicator_end, which the master calls whenever
+// training ends, for any reason. The master's clocks end training that hangs.
 //
-// Memory before the step on version v lies in place v modulo KEPT. The loop runs at most AHEAD
-// steps before what it knows to be made, so a version that is made is still there; that of a
-// snapshot is put aside when its version is made, as it may be saved much later.
+// Memory before the step on version v is in slot v modulo KEPT. The loop runs at most AHEAD steps
+// before the last known version, so a version that is made is still there. A snapshot's memory is
+// copied when its version is made, as it may be saved much later.
 #include "master/replicator.h"
 
 #include <math.h>
@@ -23,42 +23,42 @@
 
 enum { AHEAD = 64, KEPT = BEL_CONTROL_MOST_ASKED };
 
-// What is known before the step on a version.
+// The state before the step on a version.
 typedef struct moment {
-    int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // of each function before it
-    uint8_t *memory;                      // the loop's
-    int function;                         // of the step itself, once it is asked for
+    int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // runs of each function before it
+    uint8_t *memory;                      // the loop's memory
+    int function;                         // function of the step itself, once it is requested
     bool wanted;
 } moment;
 
 struct bel_replicator {
     const bel_trainable *trainable;
     const bel_loop *loop;
-    uint8_t *hook_memory; // what checkpoints keep
+    uint8_t *hook_memory; // memory for checkpoints
 
-    pthread_mutex_t mutex; // guards all below
-    pthread_cond_t cond;   // a step was made, the loop has returned, or it is to end
+    pthread_mutex_t mutex; // guards all fields below
+    pthread_cond_t cond;   // a step was made, the loop has returned, or it must end
     pthread_t thread;
-    bool began; // once
+    bool began; // it has started once
     bool runs, returned;
-    bel_status *error; // of the loop, once it has returned
+    bel_status *error; // error of the loop, once it has returned
     bel_code failing;  // bel_replicator_run fails with it; BEL_OK: it does not
-    bool has_failed;   // and has done so: the loop's error is that one
+    bool has_failed;   // and it has failed: the loop's error is the same
     char why[512];
     bel_replicator_ask *ask; // NULL: paused
     void *ask_context;
-    int64_t asked;   // the version on which the next step is made
-    int64_t reached; // its moment is known: asked + 1, else asked
-    int64_t made;    // the newest version that was made
+    int64_t asked;   // version on which the next step is made
+    int64_t reached; // end of the known moments: asked + 1, or asked
+    int64_t made;    // newest version that was made
     bool wants_room; // the loop waits until fewer steps are under way
-    int64_t idle_ns; // since when the loop could ask
-    int64_t awaited; // the version that the loop waits for; -1: none
+    int64_t idle_ns; // since when the loop could request a step
+    int64_t awaited; // version that the loop waits for; -1: none
     bool result_is_there;
-    bel_step_result result; // of `awaited`
+    bel_step_result result; // result of `awaited`
     bel_returned values[BEL_MAX_RETURNS];
-    double *numbers; // of the result
+    double *numbers; // numbers of the result
     moment moments[KEPT];
-    int64_t snapshot;  // the newest version that a snapshot is made of; -1: none …
+    int64_t snapshot;  // newest version with a snapshot; -1: none …
     bool has_snapshot; // … and its moment:
     moment at_snapshot;
 };
@@ -90,7 +90,7 @@ bel_replicator *bel_replicator_create(const bel_trainable *trainable, const bel_
 void bel_replicator_destroy(bel_replicator *r)
 {
     if (r == NULL) return;
-    if (r->runs) return; // a loop that does not return still holds on to it
+    if (r->runs) return; // a loop that does not return still uses it
     for (int i = 0; i < KEPT; i++)
         bel_free(r->moments[i].memory);
     bel_free(r->at_snapshot.memory);
@@ -123,7 +123,7 @@ static moment *moment_of(bel_replicator *r, int64_t version)
     return &r->moments[version % KEPT];
 }
 
-// The loop has come to the version on which its next step is made: on its own thread.
+// Records the moment of the version on which the next step is made: on the loop's thread.
 static void note_moment_locked(bel_replicator *r)
 {
     moment *now = moment_of(r, r->asked);
@@ -139,7 +139,7 @@ static void note_moment_locked(bel_replicator *r)
 
 int64_t bel_replicator_step(const bel_replicator *r)
 {
-    return r->asked; // changed by the loop's thread alone while it runs
+    return r->asked; // only the loop's thread changes it while it runs
 }
 
 static bel_status *failure_locked(bel_replicator *r)
@@ -154,7 +154,7 @@ static void wait_locked(bel_replicator *r)
     (void)bel_cond_wait_until(&r->cond, &r->mutex, bel_clock_ns() + NAP_NS);
 }
 
-// The moment behind the step is this one's, and one run more.
+// Requests a step. The next moment is this one with one more run.
 static void ask_locked(bel_replicator *r, int function, bool wanted)
 {
     moment *now = moment_of(r, r->asked), *next = moment_of(r, r->asked + 1);
@@ -169,7 +169,7 @@ static void ask_locked(bel_replicator *r, int function, bool wanted)
 static bel_status *run_locked(bel_replicator *r, int function, bel_step_result *out_result)
 {
     note_moment_locked(r);
-    if (r->asked - r->made >= AHEAD) { // then many at once: a wake-up costs more than a step's word
+    if (r->asked - r->made >= AHEAD) { // waits for several: a wake-up costs more
         r->wants_room = true;
         while (r->failing == BEL_OK && r->asked - r->made > AHEAD / 2)
             wait_locked(r);
@@ -226,9 +226,9 @@ static void *loop_main(void *argument)
     return NULL;
 }
 
-// --- Whoever publishes ---------------------------------------------------------------------------
+// --- The publishing thread ----------------------------------------------------------------------
 
-// The values of a step from its statistics: means were added up with their examples.
+// Takes the values of a step from its statistics: sums for means are weighted by examples.
 static void take_result_locked(bel_replicator *r, const bel_control_made *made)
 {
     int function = moment_of(r, made->version - 1)->function;
@@ -292,7 +292,7 @@ bel_status *bel_replicator_load_runs(bel_replicator *r, const char *text)
     return NULL;
 }
 
-// From a checkpoint: its runs are in at_snapshot, its memory is the hook's.
+// Starts from a checkpoint: its runs are in at_snapshot, its memory is the hook's.
 static bel_status *begin_locked(bel_replicator *r, int64_t step)
 {
     if (state_bytes(r) > 0) memcpy(r->loop->state, r->hook_memory, state_bytes(r));
@@ -307,7 +307,7 @@ static bel_status *begin_locked(bel_replicator *r, int64_t step)
     return status;
 }
 
-// Steps that a pause has cut off are asked for again, in order.
+// Requests steps that a pause has skipped again, in order.
 static void ask_again_locked(bel_replicator *r, int64_t step)
 {
     r->made = step;
@@ -372,14 +372,14 @@ bel_status *bel_replicator_end(bel_replicator *r, bel_code code, const char *wor
     pthread_mutex_unlock(&r->mutex);
     if (!returned) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                       "the loop of the program does not return: training has ended %.0f s ago, at "
+                       "the loop of the program does not return: training ended %.0f s ago, at "
                        "step %lld (%s)",
                        secs, (long long)r->asked, words);
     }
     pthread_join(r->thread, NULL);
     r->runs = false;
     if (r->has_failed) {
-        bel_status_ignore(r->error); // it passes on what bel_replicator_run has said
+        bel_status_ignore(r->error); // the same as bel_replicator_run has returned
     } else {
         *out_error = r->error;
     }

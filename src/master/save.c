@@ -1,11 +1,11 @@
-// Checkpoints: saving, and where a run begins. Between the shards' answers and the rename the
-// master looks at its members once more: one that was replaced meanwhile, or has lost a member,
-// must not make the checkpoint visible. After any error the unfinished folder is removed; what a
-// kill leaves is removed by the next master that begins a checkpoint.
+// Checkpoints: saving, and the start of a run. Between the shards' answers and the rename the
+// master checks its members once more: a master that was replaced meanwhile, or has lost a member,
+// must not make the checkpoint visible. After any error the unfinished folder is removed. The next
+// master that begins a checkpoint removes leftovers of a kill.
 //
-// Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of
-// this process, as no member has values yet. Segments of the input are carried from one
-// checkpoint to the next, so that a run that goes on reads no block twice.
+// Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of this
+// process, as no member has values yet. Segments of the input are carried from one checkpoint to
+// the next, so that a resumed run reads no block twice.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,10 +20,10 @@
 
 // --- Saving --------------------------------------------------------------------------------------
 
-// With a ledger positions do not follow from the step: a run that continues from here begins with
-// the first block that was not leased. Blocks that were leased and not used by then are left out.
-// At the end of the input the last step had fewer records than its blocks: a run over more epochs
-// continues with the first record of the next one.
+// Computes the segments at a step. With a ledger positions do not follow from the step: a run that
+// continues from here begins with the first block that was not leased. Blocks that were leased and
+// not used by then are omitted. At the end of the input the last step had fewer records than its
+// blocks: a run over more epochs continues with the first record of the next one.
 static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
 {
     int count = job->segment_count;
@@ -42,7 +42,7 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
     return job->backend->leased >= 0 || beyond ? count + 1 : count;
 }
 
-// Makes the checkpoint visible; its digest is the result's.
+// Makes the checkpoint visible; its digest becomes the result's.
 static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
@@ -55,7 +55,7 @@ static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ck
                           .setting_values = (const char *const *)job->trainable.settings.values,
                           .setting_count = job->trainable.settings.count};
     const char **names = NULL, **values = NULL;
-    if (job->runs[0] != '\0') { // one setting more
+    if (job->runs[0] != '\0') { // one more setting
         size_t count = (size_t)info.setting_count;
         names = bel_xcalloc(2 * (count + 1), sizeof *names);
         values = names + count + 1;
@@ -104,10 +104,10 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     bel_fault_point("master_saves");
     bel_status *status = job->backend->ops->write_shards(job->backend, folder, shards);
     if (status == NULL) status = bel_job_write_hooks(job, folder);
-    // What was lost meanwhile, this master's place perhaps, must not become visible.
+    // After a loss, perhaps of this master's role, the checkpoint must not become visible.
     if (status == NULL) status = job->backend->ops->attend(job->backend);
     if (status == NULL) status = commit(job, step, folder, shards);
-    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is the one
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error counts
     for (size_t k = 0; k < count; k++)
         bel_ckpt_shard_destroy(shards[k]);
     bel_free(shards);
@@ -131,8 +131,8 @@ static void set_segments(bel_job *job, const bel_input_segment *segments, int co
     job->segment_count = count;
 }
 
-// A new run: initial values become ckpt-0, which is then loaded like any other checkpoint. In a
-// cluster shards of this process write it, for no member has values yet.
+// Saves initial values as ckpt-0 in a new run, which is then loaded like any other checkpoint. In a
+// cluster shards of this process write it, as no member has values yet.
 static bel_status *save_first(bel_job *job)
 {
     bel_input_segment segment = {
@@ -143,7 +143,7 @@ static bel_status *save_first(bel_job *job)
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
     if (first != NULL) job->backend = first;
     bel_status *status = bel_job_initialize(job, job->backend->values);
-    if (status == NULL && job->backend->averages != NULL) { // which begin as the values
+    if (status == NULL && job->backend->averages != NULL) { // averages begin as the values
         memcpy(job->backend->averages, job->backend->values,
                (size_t)job->trainable.layout->size * sizeof(float));
     }
@@ -167,7 +167,7 @@ static bel_status *take_batch_size(bel_job *job, int64_t step)
 {
     int64_t own = bel_input_batch_size(job->trainable.input), records;
     bel_input_segment *last = &job->segments[job->segment_count - 1], resized;
-    if (last->batch_size == 0) last->batch_size = own; // of an earlier version: taken for the same
+    if (last->batch_size == 0) last->batch_size = own; // an earlier version: assumed equal
     if (last->batch_size == own) return NULL;
     if (!bel_input_segment_resize(last, step, own, &resized, &records)) {
         return BEL_ERR(BEL_DATA_LOSS, "its input segments count more records than 64 bits hold");
@@ -182,7 +182,7 @@ static bel_status *take_batch_size(bel_job *job, int64_t step)
 }
 
 // With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
-// a ledger always, since what is leased is counted from there.
+// a ledger always, since leases are counted from there.
 static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
 {
     set_segments(job, info->segments, info->segment_count);
@@ -197,7 +197,7 @@ static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
     return NULL;
 }
 
-// Replicas whose batches make a step: of backups only those of the workers that count.
+// Replicas whose batches make a step: with backups only those of the workers that count.
 static int64_t counted_replicas(const bel_job *job)
 {
     const bel_counting *counting = &job->trainable.counting;
@@ -205,7 +205,8 @@ static int64_t counted_replicas(const bel_job *job)
     return (int64_t)counting->workers * job->estimator->replicas_of[0];
 }
 
-// The given rate is that of one replica, and the optimizer knows how warm-up comes to so many.
+// Scales rates. The given rate is for one replica, and the optimizer knows how warm-up reaches the
+// scale.
 static void scale_rates(bel_job *job)
 {
     int64_t replicas = counted_replicas(job);
@@ -218,9 +219,8 @@ static void scale_rates(bel_job *job)
                   (long long)replicas);
 }
 
-// The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large takes a rate k times
-// as high. With elastic_rescale alone the first segment's replicas are those for which the rate was
-// given.
+// The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large needs a rate k times
+// as high. With only elastic_rescale the given rate is for the first segment's replicas.
 void bel_job_rescale(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -239,13 +239,13 @@ void bel_job_rescale(bel_job *job)
     if (!changes) return;
     bel_log_write(BEL_LOG_INFO,
                   "%lld replica%s from step %lld on: %g times the learning rate of %lld; schedules "
-                  "count steps as before, of which the data now make another number",
+                  "count steps as before, and the data now give another number of them",
                   (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
                   (long long)job->segments[0].replica_count);
 }
 
-// More passes, or a schedule that ends later, are no other training. They are said, as the steps so
-// far had the old schedule, and the last of them perhaps a short batch.
+// Compares settings. More passes, or a schedule that ends later, are the same training. They are
+// logged, as earlier steps had the old schedule, and the last of them perhaps a short batch.
 static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *reader)
 {
     bel_str longer = {0};
@@ -262,7 +262,7 @@ static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *r
     return status;
 }
 
-// Takes the checkpoint's place in the input and its values.
+// Loads the checkpoint's position in the input and its values.
 static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
@@ -284,8 +284,8 @@ static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
     return NULL;
 }
 
-// Initial values of a run that was given up, on data that could not be read perhaps: another run
-// may begin in their place.
+// Whether there are only initial values of an abandoned run, perhaps because its data could not be
+// read: another run may replace them.
 static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -293,9 +293,9 @@ static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
     size_t count = 0;
     if (bel_ckpt_reader_info(reader)->step > 0 || config->allow_changes) return false;
     bel_status *listing = bel_ckpt_list(config->model_dir, &steps, &count);
-    bool alone = listing == NULL && count == 1; // no other that is only damaged
+    bool alone = listing == NULL && count == 1; // no other, possibly damaged one
     bel_free(steps);
-    bel_status_ignore(listing); // resuming says what is wrong
+    bel_status_ignore(listing); // resuming reports the fault
     if (!alone) return false;
     bel_status *status =
         bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, NULL);
@@ -304,14 +304,14 @@ static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
     return differs;
 }
 
-// A checkpoint is there afterwards in any case, and it is loaded.
+// Afterwards a checkpoint exists in any case, and is loaded.
 bel_status *bel_job_resume(bel_job *job)
 {
     const char *model_dir = job->estimator->config.model_dir;
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
     if (reader != NULL && is_only_begun(job, reader)) {
-        bel_log_write(BEL_LOG_INFO, "nothing was trained in %s yet: it begins anew", model_dir);
+        bel_log_write(BEL_LOG_INFO, "nothing was trained in %s yet: it starts again", model_dir);
         bel_ckpt_close(reader);
         reader = NULL;
     }
@@ -324,15 +324,15 @@ bel_status *bel_job_resume(bel_job *job)
     } else {
         bool begins = job->spec->warm_start.checkpoint != NULL || job->spec->init_fn != NULL;
         bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),
-                      begins ? "; what a new run begins with is passed over" : "");
+                      begins ? "; the initial values of a new run are skipped" : "");
     }
     bel_status *status = load(job, reader);
     bel_ckpt_close(reader);
     return status;
 }
 
-// After a loss, or on after a pause. Evaluations of steps that will be made again count as not
-// made.
+// Goes back after a loss, or continues after a pause. Evaluations of steps that will be repeated
+// count as not made.
 bel_status *bel_job_go_back(bel_job *job)
 {
     bel_ckpt_reader *reader;
@@ -341,7 +341,7 @@ bel_status *bel_job_go_back(bel_job *job)
         return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint to go back to is gone",
                        job->estimator->config.model_dir);
     }
-    int64_t step = job->state.step; // by shard 0's last word
+    int64_t step = job->state.step; // from shard 0's last report
     int64_t reached = job->backend->reached > step ? job->backend->reached : step;
     bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
     bel_status *status = load(job, reader);

@@ -1,8 +1,8 @@
-// Nothing here ends training, except a port that is taken at the very first start: a master
-// that replaces another goes on without it, and a file that cannot be written is one warning.
-// The file is replaced as a whole, unsynced, since nobody needs it after a crash of the machine.
-// The HTTP server is given finished texts, never the board, so the board needs no lock. Bound to
-// the master's thread, which a long save holds up: the numbers are then that old.
+// Failures here end training only for a taken port at the very first start: a master that replaces
+// another continues without the port, and a file that cannot be written is one warning. The file is
+// replaced as a whole, unsynced, since it is not needed after a crash of the machine. The HTTP
+// server gets finished texts, never the board, so the board needs no lock. Bound to the master's
+// thread, which a long save delays: the numbers are then that old.
 #include "master/status_reporter.h"
 
 #include "base/alloc.h"
@@ -15,13 +15,13 @@
 
 struct bel_reporter {
     bel_board *board;
-    bel_metrics_server *server; // NULL: nobody asked for it
-    char *path;                 // of board.json; NULL in one process
+    bel_metrics_server *server; // NULL: not configured
+    char *path;                 // path of board.json; NULL in one process
     bool warned;
     int64_t updated_ns;
 };
 
-// A negative port asks for any free one.
+// A negative port requests any free one.
 static bel_status *open_port(bel_reporter *reporter, const bel_run_config *config,
                              const bel_task *task)
 {
@@ -29,9 +29,9 @@ static bel_status *open_port(bel_reporter *reporter, const bel_run_config *confi
     if (port == 0) return NULL;
     const char *address = config->metrics_address != NULL ? config->metrics_address : "127.0.0.1";
     bel_status *status = bel_metrics_server_start(address, port > 0 ? port : 0, &reporter->server);
-    if (status != NULL && task != NULL && task->incarnation > 0) { // training goes on without
+    if (status != NULL && task != NULL && task->incarnation > 0) { // training continues without it
         bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
-        bel_status_ignore(status); // said
+        bel_status_ignore(status); // reported
         return NULL;
     }
     if (status != NULL) return status;
@@ -67,7 +67,7 @@ void bel_reporter_destroy(bel_reporter *reporter)
     bel_free(reporter);
 }
 
-// One warning for all failures, as the next second brings the next try.
+// Logs one warning for all failures, as the next second tries again.
 static void write_file(bel_reporter *reporter)
 {
     bel_str text = {0};

@@ -1,8 +1,8 @@
-// The master's story, in one process or over a cluster's.
+// Main program of the master, in one process or over a cluster.
 //
-// The calling thread is the master: it builds the model, loads or makes the first checkpoint,
-// starts its backend of shards and workers, and then waits: for snapshots, which it saves and
-// evaluates while training goes on, for time to show progress, and for the end, which it saves,
+// The calling thread is the master. It builds the model, loads or makes the first checkpoint, and
+// starts its backend of shards and workers. Then it waits: for snapshots, which it saves and
+// evaluates while training continues, for time to show progress, and for the end, which it saves,
 // evaluates and reports.
 #include "master/job.h"
 
@@ -26,7 +26,8 @@
 
 // --- While it runs -------------------------------------------------------------------------------
 
-// Of several step functions each has a rate of its own, at a count of its own: none is written.
+// Writes a point. With several step functions each has a separate rate and step count: none is
+// written.
 static void write_point(bel_job *job, const bel_control_point *point, const bel_step_value *values)
 {
     const bel_trainable *t = &job->trainable;
@@ -63,10 +64,10 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     return bel_hooks_after_step(&t->hooks, &context, &report);
 }
 
-// Points up to told_step were taken by an earlier run or master, or came over a connection that has
-// ended since. Behind that of a snapshot they wait until it was used: so hooks are told of
-// everything in the order of the versions, and their memory is that of the snapshot when it is
-// saved. Behind an error of a hook the rest is taken and not told.
+// Takes points. Those up to told_step were taken by an earlier run or master, or came over an
+// earlier connection. Points after the snapshot's wait until it was used: so hooks are called in
+// the order of the versions, and their memory is that of the snapshot when it is saved. After an
+// error of a hook the rest is taken without calling hooks.
 static bel_status *take_points(bel_job *job)
 {
     bel_control_point points[64];
@@ -85,7 +86,7 @@ static bel_status *take_points(bel_job *job)
     return status;
 }
 
-// All of them up to the snapshot in hand; one before it was used by a master before this one.
+// Takes all points up to the current snapshot; an earlier one was used by an earlier master.
 static bel_status *take_points_before(bel_job *job, int64_t snapshot)
 {
     bel_status *status = take_points(job);
@@ -101,7 +102,8 @@ typedef struct progress {
     double rate; // examples per second, smoothed
 } progress;
 
-// On a terminal ten times a second, else at the settings' steps, no more than once a second.
+// Shows progress: on a terminal ten times a second, else at the settings' steps, at most once a
+// second.
 static void show_progress(const bel_job *job, const bel_control_state *state, progress *p,
                           bool final)
 {
@@ -121,7 +123,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     double left = (double)(job->last_step - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};
-    bool knows_end = job->last_step < INT64_MAX; // not with a loop of the program's own
+    bool knows_end = job->last_step < INT64_MAX; // unknown with the program's loop
     bel_str_printf(&text, "step %lld", (long long)step);
     if (knows_end) bel_str_printf(&text, "/%lld", (long long)job->last_step);
     bel_str_printf(&text, "  loss = %.5g  %.0f examples/s", state->loss, p->rate);
@@ -146,7 +148,8 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     p->shown_ns = now;
 }
 
-// By steps, or with checkpoints, from start_delay_secs on and no more often than throttle_secs.
+// Whether an evaluation is due: by steps, or with checkpoints, from start_delay_secs on and at most
+// every throttle_secs.
 static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
 {
     int64_t every = eval->spec->every_steps;
@@ -158,7 +161,7 @@ static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state
            (eval->last_step < 0 || since >= eval->spec->throttle_secs);
 }
 
-// Looks about once a second, and before a checkpoint, whether the folder is still that of this run.
+// Checks about once a second, and before a checkpoint, whether the folder is still this run's.
 static bel_status *look_at_folder(bel_job *job, bool now)
 {
     enum { PERIOD_NS = 1000000000 };
@@ -167,24 +170,24 @@ static bel_status *look_at_folder(bel_job *job, bool now)
     return bel_folder_lock_check(job->estimator->config.model_dir, job->lock, &job->folder_told);
 }
 
-// An evaluation has failed, by its data perhaps: the snapshot in hand need not be lost for that.
+// Saves the current snapshot after an evaluation failed, perhaps by its data.
 static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
 {
     if (job->backend->lost || job->saved_step == step) return failure;
     bel_status *status = bel_job_save(job, step);
-    bel_status_ignore(status); // the evaluation's failure is the one to tell
+    bel_status_ignore(status); // the evaluation's failure is reported
     return failure;
 }
 
-// The master that this one replaces may have been killed between an evaluation and the release of
-// its snapshot.
+// Whether an earlier master has evaluated: it may have been killed between an evaluation and the
+// release of its snapshot.
 static bool made_before(const bel_job *job, const bel_job_eval *eval,
                         const bel_control_state *state)
 {
     return state->snapshot == job->first_step && bel_job_has_evaluated(job, eval, state->snapshot);
 }
 
-// The snapshot in hand is saved, then evaluated; training goes on meanwhile.
+// Saves the current snapshot, then evaluates it; training continues meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
@@ -204,7 +207,8 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
     return NULL;
 }
 
-// At the first snapshot, and then every ten seconds or as seldom as keeps it below a fiftieth.
+// Writes the report at the first snapshot, then every ten seconds, or more rarely to stay below a
+// fiftieth of the time.
 static void report_so_far(bel_job *job, bool has_news)
 {
     const int64_t least_ns = 10000000000;
@@ -213,8 +217,8 @@ static void report_so_far(bel_job *job, bool has_news)
     if (first || bel_clock_ns() - job->reported_ns > pause) bel_job_report(job, false);
 }
 
-// The master's wait, to the end of training or a loss. After an error of its own it cancels and
-// goes on taking news until the workers have ended.
+// The master's wait, to the end of training or a loss. After an error here it cancels and keeps
+// taking news until the workers have finished.
 static bel_status *watch(bel_job *job)
 {
     bel_backend *backend = job->backend;
@@ -233,7 +237,7 @@ static bel_status *watch(bel_job *job)
         if (status == NULL) status = take_points(job);
         if (status == NULL) status = bel_job_look_at_loop(job);
         bool waits = state->has_snapshot && status == NULL &&
-                     !bel_job_knows_loop(job, state->snapshot); // the loop has not come there yet
+                     !bel_job_knows_loop(job, state->snapshot); // the loop has not reached it yet
         if (waits) (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         if (state->has_snapshot && status == NULL && !waits) status = use_snapshot(job, state);
         if (status != NULL) backend->spoiled = true;
@@ -251,7 +255,7 @@ static bel_status *watch(bel_job *job)
     if (status == NULL) status = take_points_before(job, INT64_MAX); // the last ones
     bel_status *error = backend->ops->join(backend);
     if (status == NULL) return error;
-    bel_status_ignore(error); // the master's own error ended the job, or both are the same loss
+    bel_status_ignore(error); // the master's error ended the job, or both are the same loss
     return status;
 }
 
@@ -263,7 +267,7 @@ static bool nothing_left(const bel_job *job)
     return true;
 }
 
-// With a ledger the shards know when the input has nothing left.
+// With a ledger the shards know when the input is exhausted.
 static int64_t stop_step(const bel_job *job)
 {
     if (!bel_counting_has_ledger(&job->trainable.counting)) return job->last_step;
@@ -272,8 +276,8 @@ static int64_t stop_step(const bel_job *job)
     return stop >= 0 && stop < last ? stop : last;
 }
 
-// *out_over: nothing is left, and the members that would know better do not come: they were told
-// that the job is over, by a master before this one.
+// Gathers members. *out_over: nothing is left, and the members that would know better do not come:
+// an earlier master told them that the job is over.
 static bel_status *gather(bel_job *job, bool *out_over)
 {
     bel_status *status = job->backend->ops->gather(job->backend);
@@ -282,13 +286,14 @@ static bel_status *gather(bel_job *job, bool *out_over)
     bel_status *error = bel_job_try_loop(job);
     if (error == NULL) error = bel_job_find_last_step(job);
     *out_over = error == NULL && nothing_left(job);
-    bel_status_ignore(error); // that nobody comes is the story
+    bel_status_ignore(error); // the missing members are reported
     if (!*out_over) return status;
-    bel_status_ignore(status); // nobody is needed
+    bel_status_ignore(status); // no member is needed
     return NULL;
 }
 
-// From here on there may be something to save, or something under way that must not be cut off.
+// Announces the begin. From here on there may be something to save, or an operation that must not
+// be interrupted.
 static void tell_begins(const bel_job *job)
 {
     bel_long_wait_note_training(true);
@@ -296,7 +301,7 @@ static void tell_begins(const bel_job *job)
         bel_log_event(BEL_LOG_DEBUG, "begins", (long long)getpid(), "training begins");
 }
 
-// One assignment's training: from members that are here to workers that have ended.
+// Trains with one assignment: from present members to finished workers.
 static bel_status *run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -304,11 +309,11 @@ static bel_status *run(bel_job *job)
     bool over;
     BEL_TRY(gather(job, &over));
     if (over) return NULL;
-    // Members that go on come with the snapshot that was not evaluated.
+    // Members that continue come with the snapshot that was not evaluated.
     if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
     bel_job_rescale(job);
-    BEL_TRY(bel_job_find_last_step(job)); // replicas may be others now, or blocks left out
-    // Members that go on may stand further than the checkpoint, from which nothing would be left.
+    BEL_TRY(bel_job_find_last_step(job)); // replicas may have changed, or blocks were omitted
+    // Members that continue may be past the checkpoint, from which nothing would be left.
     if (!job->backend->runs && nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = bel_common_divisor(eval_steps, job->evals[i].spec->every_steps);
@@ -330,7 +335,7 @@ static bel_status *run(bel_job *job)
     BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
                                      bel_job_block_end(job)));
     tell_begins(job);
-    if (job->backend->runs) job->stopping.stop_at = -1; // members that go on may not know of it
+    if (job->backend->runs) job->stopping.stop_at = -1; // members that continue may not know of it
     BEL_TRY(bel_job_start_loop(job));
     bel_status *status = watch(job);
     if (job->replicator != NULL) bel_replicator_pause(job->replicator);
@@ -360,8 +365,8 @@ static void say_staleness(const bel_job *job)
                   (long long)staleness->dropped);
 }
 
-// The last evaluation, of the last version but where training was interrupted: of this call, or of
-// one before it, as the event files have it.
+// Finds the last evaluation, of the last version unless training was interrupted: of this call, or
+// of an earlier one in the event files.
 static void find_evaluation(const bel_job *job, bel_result *out_result)
 {
     const bel_result *other = &job->backend->evaluation; // by an evaluator's process
@@ -387,7 +392,7 @@ static void fill_result(bel_job *job)
     job->result = result;
 }
 
-// Exports of the end, and the hooks' last word. A run that was stopped goes on another time.
+// Runs the exports of the end, and the hooks' end. A stopped run continues another time.
 static bel_status *end_hooks(bel_job *job)
 {
     if (job->backend->interrupted) return NULL;
@@ -400,7 +405,7 @@ static bel_status *end_hooks(bel_job *job)
     return bel_hooks_end(&job->trainable.hooks, &context, &job->result);
 }
 
-// The end of a job: the last version is saved, evaluated and reported.
+// Ends a job: the last version is saved, evaluated and reported.
 static bel_status *finish(bel_job *job)
 {
     bel_backend *backend = job->backend;
@@ -409,7 +414,7 @@ static bel_status *finish(bel_job *job)
     BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
     if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
-    bel_reporter_end(job->reporter, backend, job->last_step); // shards have told theirs with it
+    bel_reporter_end(job->reporter, backend, job->last_step); // shards have sent theirs with it
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;
     for (int i = 0; i < job->eval_count && !interrupted; i++) {
@@ -418,15 +423,15 @@ static bel_status *finish(bel_job *job)
         }
     }
     BEL_TRY(backend->ops->finish(backend));
-    if (job->evaluator_count > 0) bel_job_retain(job); // its last word may be the best
+    if (job->evaluator_count > 0) bel_job_retain(job); // its last result may be the best
     fill_result(job);
     BEL_TRY(end_hooks(job));
     bel_job_report(job, true);
     return NULL;
 }
 
-// Training goes on from here: with another assignment, or other processes. If this one was told to
-// go the next master goes on, and finds the members where they are.
+// Saves the version at which training pauses, for another assignment, or other processes. If this
+// process was told to leave, the next master continues, and finds the members in place.
 static bel_status *save_pause(bel_job *job)
 {
     BEL_TRY(job->backend->ops->snapshot_now(job->backend));
@@ -438,7 +443,7 @@ static bel_status *save_pause(bel_job *job)
     return bel_job_end_loop(job, leaves);
 }
 
-// Training ended with an error of one worker, and shards stand still at a version that is whole.
+// Saves after an error of one worker ended training, with shards paused at a complete version.
 static bel_status *save_rescued(bel_job *job, bel_status *failure)
 {
     bel_backend *backend = job->backend;
@@ -446,12 +451,13 @@ static bel_status *save_rescued(bel_job *job, bel_status *failure)
     bel_status *status = backend->ops->snapshot_now(backend);
     if (status == NULL) status = bel_job_save(job, job->state.step);
     if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
-    bel_status_ignore(status); // said; the failure is the one to tell
+    bel_status_ignore(status); // reported; the failure is returned
     return failure;
 }
 
-// True when the checkpoint alone says that training is over, so no member is waited for: those that
-// were told so may be gone. With a ledger they may know better than what is expected of the input.
+// Whether the checkpoint proves without members that training is over, so that no member is
+// awaited: those that were told so may have exited. With a ledger they may know better than the
+// expected end of the input.
 static bool is_over(const bel_job *job)
 {
     bool enough = job->max_steps > 0 && job->first_step >= job->max_steps;
@@ -460,8 +466,7 @@ static bool is_over(const bel_job *job)
     return known && nothing_left(job);
 }
 
-// Where training goes on from has changed, and with it what is known of evaluations before, and of
-// the end.
+// Restores the state of evaluations, and of the end, after the starting point has changed.
 static bel_status *recall(bel_job *job)
 {
     BEL_TRY(bel_job_recall_stopping(job));
@@ -488,14 +493,14 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         bel_status *status = job->task == NULL ? bel_job_make_up_evals(job) : NULL;
         if (status == NULL) status = bel_job_find_last_step(job); // they may end it
         bool over = status == NULL && is_over(job);
-        if (over) tell_begins(job); // what is left is evaluated, exported and told
+        if (over) tell_begins(job); // evaluates, exports and reports what is left
         if (status == NULL && !over) status = run(job);
         bool paused = job->backend->paused;
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
         if (status != NULL) status = save_rescued(job, status);
         if (status == NULL) status = paused ? save_pause(job) : finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
-        bel_status_ignore(status); // the loss was said, and is made good
+        bel_status_ignore(status); // the loss was reported, and is repaired
         if (!paused) job->loop_end = -1;
         BEL_TRY(bel_job_go_back(job));
         BEL_TRY(recall(job));
@@ -503,11 +508,12 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
     }
 }
 
-// Whatever happened, members are told, and everything that prepare may have made is undone.
+// Runs a job. In any case members are sent the end, and everything that prepare may have made is
+// undone.
 static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     bel_status *status = train(job, evals, eval_count);
-    // Told to go before the end: members wait for the next master.
+    // Told to leave before the end: members wait for the next master.
     job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
     bel_watchdog_stop(job->watchdog);
     bel_run_log_close(job->log);

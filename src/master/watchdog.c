@@ -1,8 +1,8 @@
-// One thread that wakes eight times within the limit and looks whether it was fed since. It
-// counts its own naps rather than the time, so that a process that was suspended and goes on is not
-// taken for dead. The state is one word: the watched thread writes FED or RESTING over anything,
-// the dog HUNGRY over FED only, by compare and exchange, so that no feeding is overlooked.
-// `stands_still` is called without the mutex, at most once, as it may end the process.
+// One thread that wakes eight times within the limit and checks whether it was fed since. It counts
+// its naps rather than the time, so that a suspended and resumed process does not count as dead.
+// The state is one word: the watched thread writes FED or RESTING over anything, the dog HUNGRY
+// over FED only, by compare and exchange, so that no feeding is missed. `stands_still` is called
+// without the mutex, at most once, as it may end the process.
 #include "master/watchdog.h"
 
 #include <stdatomic.h>
@@ -19,15 +19,15 @@ struct bel_watchdog {
     int64_t nap_ns;
     void (*stands_still)(void *context, double secs);
     void *context;
-    atomic_int state; // the watched thread writes FED and RESTING, the other HUNGRY over FED
+    atomic_int state; // the watched thread writes FED and RESTING, the dog HUNGRY over FED
     pthread_t thread;
     pthread_mutex_t mutex; // guards stop
     pthread_cond_t changed;
     bool stop;
 };
 
-// The dog's thread. A nap that finds the state HUNGRY already saw no food; one that finds FED makes
-// it HUNGRY, and RESTING counts as fed.
+// The dog's thread. A nap that finds HUNGRY saw no food; one that finds FED makes it HUNGRY, and
+// RESTING counts as fed.
 static void *watch(void *argument)
 {
     bel_watchdog *dog = argument;
@@ -42,7 +42,7 @@ static void *watch(void *argument)
         naps = eats || seen == RESTING ? 0 : naps + 1;
     }
     bool stands_still = !dog->stop;
-    pthread_mutex_unlock(&dog->mutex); // what is called may end the process
+    pthread_mutex_unlock(&dog->mutex); // the callback may end the process
     if (stands_still) dog->stands_still(dog->context, (double)(NAPS * dog->nap_ns) * 1e-9);
     return NULL;
 }
@@ -81,7 +81,7 @@ void bel_watchdog_stop(bel_watchdog *dog)
     bel_free(dog);
 }
 
-// The watched thread; the state is the only thing that the two share without the mutex.
+// Called on the watched thread; only the state is shared without the mutex.
 void bel_watchdog_feed(bel_watchdog *dog, bool rests)
 {
     if (dog != NULL) atomic_store(&dog->state, rests ? RESTING : FED);

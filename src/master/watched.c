@@ -1,6 +1,5 @@
-// What a rule that follows evaluations (early stopping, the best checkpoint) names: which of them,
-// and which of its metrics. Both are checked before training begins, so that a name that is wrong
-// is not found after hours.
+// Evaluation and metric of a rule (early stopping, the best checkpoint). Both are checked before
+// training begins, so that a wrong name does not show only after hours.
 #include <string.h>
 
 #include "estimator/goal.h"

@@ -1,12 +1,12 @@
-// The loop of a member's main thread: the start of its parts, messages, clocks, the end.
-// Training itself runs on the threads of member_worker.c and member_shard.c; joining is
-// member_join.c. They ring the main thread's bell; besides, it looks around by itself: ten times a
-// second where there is a shard, whose progress it tells, else twice, in an evaluator once.
+// Main loop of a member: the start of its parts, messages, clocks, the end. Training itself runs on
+// the threads of member_worker.c and member_shard.c; member_join.c joins. They ring the main
+// thread's bell. The main thread also polls: ten times a second with a shard, whose progress it
+// reports, else twice, in an evaluator once.
 //
-// A setup always ends what runs: first the worker's thread, then the shard, which reads the
-// worker's reports where they lie, then the worker's memory. Memory is made once, what depends
-// on the assignment with each new one, lanes and threads with each generation. A lost master
-// does not end training: it is called again and told all that it may not have heard.
+// A setup always ends the running parts: first the worker's thread, then the shard, which reads the
+// worker's reports in place, then the worker's memory. Memory is allocated once, parts that depend
+// on the assignment with each new one, lanes and threads with each generation. The loss of a master
+// does not end training: it is called again and receives all reports that it may have missed.
 #include "member/member.h"
 
 #include <math.h>
@@ -29,10 +29,10 @@
 
 enum { SHARD_NAP_NS = 100000000, NAP_NS = 500000000, SECOND_NS = 1000000000 };
 
-// Takes `why`; NULL: its end of the stream was in order.
+// Takes `why`; NULL: the stream ended in order.
 static bel_status *lost_master(const member *m, bel_status *why)
 {
-    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection has ended");
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection ended");
     return bel_status_wrap(why, __FILE__, __LINE__, "lost the master at %s",
                            m->task->master_address);
 }
@@ -47,7 +47,7 @@ static bool is_assignment(const bel_assignment *assignment, const Bel__Setup *se
     return same;
 }
 
-// True when the numbers of replicas make an assignment in which this process has a part to play.
+// True if the numbers of replicas make an assignment in which this process has replicas.
 static bool check_assignment(const member *m, const Bel__Setup *setup)
 {
     enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
@@ -62,8 +62,8 @@ static bool check_assignment(const member *m, const Bel__Setup *setup)
     return !m->worker.here || (index < workers && setup->replicas[index] > 0);
 }
 
-// The assignment of this generation. With another one than before, what was made for that is made
-// anew; with a ledger there is but one.
+// Takes the assignment of this generation. A changed assignment replaces the parts that depend on
+// it; with a ledger there is only one.
 static bel_status *take_assignment(member *m, const Bel__Setup *setup)
 {
     if (is_assignment(m->assignment, setup)) return NULL;
@@ -80,7 +80,7 @@ static bel_status *take_assignment(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// Of a parameter server's own layout, from the master's description, which is checked here.
+// Adds tables to a parameter server's layout, from the master's description, which is checked here.
 static bel_status *add_tables(member *m, const Bel__Setup *setup)
 {
     for (size_t t = 0; t < setup->n_tables; t++) {
@@ -103,7 +103,7 @@ static bel_status *add_tables(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// False: no shape, or one of more elements than can be counted.
+// Returns false for an invalid shape, or one with too many elements to count.
 static bool read_shape(const Bel__Variable *from, bel_shape *out_shape)
 {
     int64_t elements = 1;
@@ -118,7 +118,8 @@ static bool read_shape(const Bel__Variable *from, bel_shape *out_shape)
     return true;
 }
 
-// A parameter server's layout: the same function of names, shapes and kinds as the master's.
+// Creates a parameter server's layout: the same function of names, shapes and kinds as the
+// master's.
 static bel_status *make_layout(member *m, const Bel__Setup *setup)
 {
     const int64_t most = (int64_t)1 << 40; // parameters
@@ -134,7 +135,8 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
         bel_shape shape;
         bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_REPLICA_FIRST &&
                     read_shape(from, &shape) && bel_shape_elements(&shape) <= most - all;
-        bool of_replicas = good && from->kind >= BEL_VARIABLE_REPLICA; // by the first dimension
+        // one value by replica, in the first dimension
+        bool of_replicas = good && from->kind >= BEL_VARIABLE_REPLICA;
         if (!good || (of_replicas && (shape.rank == 0 || shape.dims[0] == 0))) {
             status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
             break;
@@ -155,7 +157,7 @@ static bel_status *make_layout(member *m, const Bel__Setup *setup)
     return status;
 }
 
-// What is made once in the life of a process.
+// Allocates the memory that is made once in the life of a process.
 static bel_status *make_memory(member *m)
 {
     member_shard *s = &m->shard;
@@ -172,7 +174,7 @@ static bel_status *make_memory(member *m)
     return bel_member_make_outboxes(m);
 }
 
-// What must agree with the layout, which a worker has from its own model.
+// Checks a setup against the layout, which a worker has from its model.
 static bel_status *check_setup(const member *m, const Bel__Setup *setup)
 {
     const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
@@ -186,7 +188,7 @@ static bel_status *check_setup(const member *m, const Bel__Setup *setup)
     return bel_row_buffer_check(layout, m->assignment->replica_count);
 }
 
-// A shard of this process reads its worker's reports where they lie, so it ends before they go.
+// A shard of this process reads its worker's reports in place, so it ends before they are freed.
 static void stop_parts(member *m, double patience_secs)
 {
     bel_member_worker_end(m, patience_secs);
@@ -194,9 +196,9 @@ static void stop_parts(member *m, double patience_secs)
     bel_member_worker_stop(m);
 }
 
-// Records from the first setup on. On the master's host the clocks are one: then what it sent last
-// cannot have come from the future, nor the join from the past. On another host the setup tells how
-// far the master's clock is ahead, short of the time that it was under way.
+// Records from the first setup on. On the master's host the clocks are the same: then the master's
+// last message cannot come from the future, nor the join from the past. On another host the setup
+// gives the lead of the master's clock, minus the message's delay.
 static bel_status *start_trace(member *m, const Bel__Setup *setup)
 {
     if (m->traces || bel_trace_is_on()) return NULL;
@@ -208,7 +210,7 @@ static bel_status *start_trace(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// What every setup has, and the settings in it; optimizers go into an array of
+// Reads the common part of every setup, and its settings; optimizers go into an array of
 // BEL_MAX_STEP_FUNCTIONS.
 static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimizers,
                                  bel_shard_settings *out_settings)
@@ -219,8 +221,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
                 counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES &&
                 setup->returned >= 0 && setup->returned <= BEL_MAX_RETURNED &&
                 setup->check_steps >= 0;
-    // Only where everybody counts may there be more reports than workers, which then take
-    // turns.
+    // Only if all workers count may there be more reports than workers, which then take turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
     if (!good)
@@ -258,13 +259,13 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
     return NULL;
 }
 
-// Begins, or begins anew with another generation.
+// Begins, or begins again with another generation.
 static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup *setup)
 {
-    bel_long_wait_note_training(true); // a request is obeyed from here on, whatever is read
+    bel_long_wait_note_training(true); // from here on requests work during any read
     stop_parts(m, m->estimator->config.stall_timeout_secs);
     m->generation = generation;
-    m->status_ns = 0; // what it does now is news
+    m->status_ns = 0; // the new activity is reported at once
     bel_fault_point("member_begins");
     BEL_TRY(start_trace(m, setup));
     m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
@@ -294,7 +295,8 @@ static bel_status *take_piece(member *m, const Bel__Piece *piece)
     return bel_member_files_begun(m, start_parts(m, setup->generation, setup->setup));
 }
 
-// A setup whose checkpoint is not seen here: what runs ends, and begins anew when files have come.
+// For a setup whose checkpoint is not visible here: stops, and begins again when its files have
+// arrived.
 static bel_status *fetch_and_begin(member *m, Bel__Message *message)
 {
     stop_parts(m, m->estimator->config.stall_timeout_secs);
@@ -304,7 +306,7 @@ static bel_status *fetch_and_begin(member *m, Bel__Message *message)
 
 // --- The loop ------------------------------------------------------------------------------------
 
-// Once: a failure ends this member, and the master ends the job or goes on without it.
+// Once: a failure ends this member, and the master ends the job or continues without it.
 static void tell_failure(member *m, const bel_status *status)
 {
     if (m->told_failure) return;
@@ -320,7 +322,7 @@ static void tell_failure(member *m, const bel_status *status)
     bel_free(text);
 }
 
-// A shard hears only what belongs to its generation; a setup and the end are always heard.
+// A shard handles only messages of its generation; a setup and the end are always handled.
 static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->answered = true;
@@ -331,8 +333,7 @@ static bel_status *take_message(member *m, const Bel__Message *message)
         const Bel__End *end = message->end;
         m->over = true;
         m->leaves = end->leaves;
-        if (end->code != BEL_OK)
-            m->end = BEL_ERR(BEL_CANCELLED, "the job has ended: %s", end->text);
+        if (end->code != BEL_OK) m->end = BEL_ERR(BEL_CANCELLED, "the job ended: %s", end->text);
     } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
         m->evaluates = false;
         return bel_member_evaluate(m, true, !message->finish->interrupted);
@@ -353,7 +354,8 @@ static bool is_final(const bel_status *why)
            code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED || code == BEL_OUT_OF_RANGE;
 }
 
-// What this master has not heard, since it is another one or did not let this member in.
+// Repeats the reports that this master has not received: it is another one, or did not accept this
+// member.
 static void tell_again(member *m)
 {
     m->worker.told = m->told_stop = m->told_leave = false;
@@ -361,19 +363,19 @@ static void tell_again(member *m)
     bel_member_shard_tell_again(m);
 }
 
-// The master may be replaced, or only the connection may have broken: training goes on meanwhile,
-// and the master that answers is told everything again.
+// The master may be replaced, or only the connection may have broken: training continues meanwhile,
+// and the master that answers receives all reports again.
 static bel_status *find_master_again(member *m, bel_status *why)
 {
     if (m->task->added && !m->answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
         bel_log_write(BEL_LOG_INFO, "not needed: %s", bel_status_message(why));
-        bel_status_ignore(why); // started by a wish that the master cannot meet, as it says
+        bel_status_ignore(why); // started on a request that the master cannot meet, as it reports
         m->over = true;
         return NULL;
     }
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
-    // Whoever answers calls and ends each at once is no master, such as another process of the job
-    // at an address that two were given: it is not called for longer than one that is silent.
+    // A process that answers calls and ends each at once is no master: for example, another process
+    // of the job with the same address. It is not called for longer than a silent one.
     enum { SERVED_NS = 1000000000, RETRY_NS = 20000000 };
     int64_t now = bel_clock_ns();
     bool served = m->answered || now - m->joined_ns > SERVED_NS;
@@ -382,17 +384,17 @@ static bel_status *find_master_again(member *m, bel_status *why)
     bool enough = !served && (now - m->sought_ns > patience_ns || bel_end_requested() ||
                               (over != NULL && atomic_load(over)));
     if (enough) {
-        bel_status_ignore(why); // of a call to somebody else
-        return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "who answers there ends every call; hint: "
+        bel_status_ignore(why); // from a call to another process
+        return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "the process there ends every call; hint: "
                                                        "is it another process's address?"));
     }
     if (served) m->sought_ns = now;
     if (!served) (void)bel_doorbell_wait(m->bell, now + RETRY_NS);
-    if (over == NULL && served) { // one in this process has ended, as it says itself
+    if (over == NULL && served) { // a master in this process reports its end itself
         bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
                       m->task->master_address);
     }
-    bel_status_ignore(why); // said, or the same as before
+    bel_status_ignore(why); // logged, or the same as before
     bel_mailbox_close(m->mailbox, 0);
     m->mailbox = NULL;
     bel_member_files_drop(m); // another setup comes
@@ -420,15 +422,15 @@ static void send_stop(member *m)
     bel_free(stop.why);
 }
 
-// What this process was asked for goes to the master, once for each. A worker in the master's own
-// process leaves with that.
+// Passes this process's requests to the master, once for each. A worker in the master's process
+// leaves without one.
 static void pass_requests_on(member *m)
 {
     if (bel_stop_requested() && !m->told_stop) {
         m->told_stop = true;
         send_stop(m);
     }
-    bool told = m->told_leave || bel_leave_stood(); // its joins say the second
+    bool told = m->told_leave || bel_leave_stood(); // a join also reports the request
     if (!bel_leave_requested() || told || m->program->master_over != NULL) return;
     m->told_leave = true;
     if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
@@ -443,8 +445,8 @@ static Bel__Message *next_message(member *m)
     return kept != NULL ? kept : bel_mailbox_take(m->mailbox);
 }
 
-// The main thread's loop, until the master says that the job is over. The naps bound how late
-// anything is noticed that does not ring.
+// The main thread's loop, until the master ends the job. The naps bound the delay for events that
+// do not ring.
 static bel_status *obey(member *m)
 {
     while (!m->over) {
@@ -452,7 +454,7 @@ static bel_status *obey(member *m)
         bel_status *status = NULL;
         while (status == NULL && !m->over && (message = next_message(m)) != NULL) {
             bool is_setup = message->kind_case == BEL__MESSAGE__KIND_SETUP;
-            if (is_setup) bel_member_files_drop(m); // of an earlier one
+            if (is_setup) bel_member_files_drop(m); // an earlier setup's
             m->fetches = is_setup ? message->setup->fetches : m->fetches;
             if (is_setup && m->fetches) {
                 m->answered = true;
@@ -486,7 +488,7 @@ static bel_status *obey(member *m)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// What may fail for this process's own reasons comes before it joins.
+// Steps that may fail for this process's reasons come before it joins.
 static bel_status *run(member *m)
 {
     const bel_task *task = m->task;
@@ -525,18 +527,19 @@ static bel_status *run(member *m)
     return status;
 }
 
-// Threads first, then the master's last word, then lanes' transports, then memory that they read.
+// Ends threads first, then sends the last messages to the master, then ends the lanes' transports,
+// then frees the memory that they read.
 static void release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
     bel_member_help_end(m, PATIENCE_SECS);
-    if (m->traces) bel_trace_stop(); // before the master hears that this process is done
+    if (m->traces) bel_trace_stop(); // before the master receives this process's end
     bel_mailbox_close(m->mailbox, LINGER_MS);
     bel_shm_hub_destroy(m->hub);
     bel_endpoint_destroy(m->endpoint);
     bel_member_files_free(m);
-    bel_member_shard_free(m); // first: a worker's model is the shard's layout, too
+    bel_member_shard_free(m); // first: a worker's model is also the shard's layout
     bel_member_free_memory(m);
     bel_member_worker_free(m);
     bel_assignment_destroy(m->assignment);
@@ -550,8 +553,9 @@ static void release(member *m)
     bel_run_log_close(m->log);
 }
 
-// Whether training and its master have ended already. Some launchers restart every process that
-// ends, so this one may be alone. Only --train_steps tells; where the data ends the master knows.
+// True if training and its master have already finished. Some launchers restart every exited
+// process, so this one may be the only one. Only --train_steps shows it; if the data ends training,
+// the master decides.
 static bool is_job_over(const bel_member_program *program)
 {
     int64_t *steps = NULL, last = program->train->max_steps;
@@ -563,7 +567,7 @@ static bool is_job_over(const bel_member_program *program)
     bel_free(token);
     bel_status *status = runs ? NULL : bel_ckpt_list(model_dir, &steps, &count);
     bool over = status == NULL && count > 0 && steps[count - 1] >= last;
-    bel_status_ignore(status); // joining says what is wrong with the folder
+    bel_status_ignore(status); // joining reports the folder's error
     bel_free(steps);
     if (over)
         bel_log_write(BEL_LOG_INFO, "training in %s is over, at step %lld: nothing to do",
@@ -574,7 +578,7 @@ static bool is_job_over(const bel_member_program *program)
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
                            bel_result *out_result)
 {
-    bool late = task->foreign || task->incarnation > 0; // a supervisor starts all at once at first
+    bool late = task->foreign || task->incarnation > 0; // a supervisor first starts all at once
     if (late && is_job_over(program)) {
         if (out_result != NULL) *out_result = (bel_result){.evaluation_step = -1};
         return NULL;

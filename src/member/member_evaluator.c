@@ -1,11 +1,10 @@
 // The evaluator of a cluster: follows the checkpoints in the model folder. Only the newest one
-// counts; those that came during an evaluation and are not the newest are passed over. It evaluates
-// on the member's main thread, which answers nothing meanwhile; the endpoint's thread goes on
-// sending pings.
+// counts; older ones that arrived during an evaluation are skipped. It evaluates on the member's
+// main thread, which answers no messages meanwhile; the endpoint's thread continues to send pings.
 //
-// The last checkpoint is evaluated if that was not done before, and every result is sent before the
-// word that the evaluator is done. A master that asks again gets the results that were kept.
-// bel_member_follow does the same without a master, by looking every 200 ms.
+// The last checkpoint is evaluated unless that was done before, and every result is sent before the
+// evaluator's end. A master that asks again gets the kept results. bel_member_follow does the same
+// without a master, by polling every 200 ms.
 #include <math.h>
 #include <poll.h>
 #include <string.h>
@@ -25,7 +24,7 @@
 #include "estimator/predict.h"
 #include "member/member_inner.h"
 
-// The newest checkpoint's step, -1: there is none.
+// Returns the newest checkpoint's step; -1: no checkpoint.
 static bel_status *newest_step(const char *model_dir, int64_t *out_step)
 {
     int64_t *steps;
@@ -45,7 +44,7 @@ static void describe(const char *name, const bel_result *result, bel_str *out)
     bel_str_printf(out, " (%lld examples)", (long long)result->examples);
 }
 
-// All evaluations go together, at the pace of the one that comes first and most often.
+// All evaluations run together, at the pace of the first and most frequent one.
 static bool is_time(const bel_member_program *program, bel_evaluator_pace *pace)
 {
     double delay = INFINITY, throttle = INFINITY;
@@ -63,7 +62,7 @@ static bool is_time(const bel_member_program *program, bel_evaluator_pace *pace)
     return pace->last_ns == 0 || (double)(now - pace->last_ns) * 1e-9 >= throttle;
 }
 
-// The evaluation of which a training that keeps the best one looks at a metric.
+// True for the evaluation whose metric decides about the best checkpoint.
 static bool is_watched(const bel_keep_best *rule, const bel_eval_spec *eval)
 {
     if (rule->metric == NULL) return false;
@@ -71,7 +70,7 @@ static bool is_watched(const bel_keep_best *rule, const bel_eval_spec *eval)
     return both ? strcmp(eval->name, rule->eval) == 0 : eval->name == rule->eval;
 }
 
-// The checkpoint that is evaluated must not be removed before it is recorded and exported.
+// The evaluated checkpoint must not be removed before it is recorded and exported.
 static void hold(const bel_member_program *program, int64_t step)
 {
     bel_status *status = bel_ckpt_hold(program->estimator->config.model_dir, step);
@@ -81,7 +80,7 @@ static void hold(const bel_member_program *program, int64_t step)
     bel_status_destroy(status);
 }
 
-// Holds the newest checkpoint: one that another has followed meanwhile may be gone already.
+// Holds the newest checkpoint: an older one may already be removed.
 static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
 {
     int64_t held;
@@ -93,7 +92,8 @@ static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
     return NULL;
 }
 
-// The checkpoint that is held, or the newest good one where that cannot be read or none is held.
+// Evaluates the held checkpoint, or the newest good one if that cannot be read or no checkpoint is
+// held.
 static bel_status *evaluate(const bel_member_program *program, const bel_eval_spec *eval,
                             int64_t held, bel_run_log *log, uint64_t *data, bel_result *out_result)
 {
@@ -105,11 +105,11 @@ static bel_status *evaluate(const bel_member_program *program, const bel_eval_sp
     bool unread =
         bel_status_code(status) == BEL_NOT_FOUND || bel_status_code(status) == BEL_DATA_LOSS;
     if (!unread) return status;
-    bel_status_ignore(status); // said when it is passed over, or comes again
+    bel_status_ignore(status); // logged when it is skipped, or repeated later
     return bel_evaluate_along(estimator, eval, NULL, log, data, out_result);
 }
 
-// All evaluations of a checkpoint, in their order. `data`: fingerprints, by evaluation.
+// Runs all evaluations of a checkpoint, in their order. `data`: fingerprints, by evaluation.
 static bel_status *evaluate_all(const bel_member_program *program, int64_t held, bel_run_log *log,
                                 uint64_t *data, bel_result *out_results, bel_str *out)
 {
@@ -130,8 +130,8 @@ static bel_status *evaluate_all(const bel_member_program *program, int64_t held,
     return NULL;
 }
 
-// What an evaluation is asked for must be among its metrics. A model that cannot be built shows at
-// its evaluation, with the checkpoint's columns.
+// Checks that the requested metrics of an evaluation exist. An error in building the model shows at
+// the evaluation, with the checkpoint's columns.
 static bel_status *check_metrics(const bel_member_program *program, const bel_eval_spec *eval,
                                  bel_input *input, bel_exporters *exporters)
 {
@@ -169,7 +169,7 @@ bel_status *bel_member_check_evals(member *m)
     return NULL;
 }
 
-// Tells the master what the last evaluation number `index` found.
+// Sends the last result of evaluation number `index` to the master.
 static void send_result(member *m, int index)
 {
     bel_result *result = &m->evaluated[index];
@@ -191,7 +191,8 @@ static void send_result(member *m, int index)
     bel_member_send(m, &evaluated.base);
 }
 
-// Keeps what evaluation number `index` has found worth it; `over`: at the end of the training.
+// Exports the result of evaluation number `index` if it qualifies; `over`: at the end of the
+// training.
 static void export_result(member *m, int index, bool over)
 {
     bel_exporters *exporters = &m->exporters[index];
@@ -213,15 +214,15 @@ static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
     return status;
 }
 
-// looked_step keeps a newest checkpoint that cannot be read from being tried on each round.
+// looked_step prevents retries of an unreadable newest checkpoint on each round.
 bel_status *bel_member_evaluate(member *m, bool last, bool over)
 {
     int64_t step;
     BEL_TRY(newest_step(m->estimator->config.model_dir, &step));
     bel_str words = {0};
     bel_status *status = NULL;
-    // The initial values are not worth an evaluation; the end is, whatever came before.
-    // A newest one that cannot be read leads to an older one, once.
+    // The initial values are not worth an evaluation; the end always is. An unreadable newest
+    // checkpoint leads to an older one, once.
     bool fresh = step != m->evaluated_step && step != m->looked_step;
     bool now = is_time(m->program, &m->pace);
     if (last ? fresh : step > 0 && fresh && now) {
@@ -239,12 +240,12 @@ bel_status *bel_member_evaluate(member *m, bool last, bool over)
         bel_member_send(m, &ended.base);
     }
     bel_str_deinit(&words);
-    bel_member_leave_if_lost(m, status); // the next evaluator makes it up
+    bel_member_leave_if_lost(m, status); // the next evaluator repeats it
     return status;
 }
 
-// Whether a job is in the folder, as its token says, and whether one that was has been gone for so
-// long that it is over, wherever it has ended: a master that is started again comes sooner.
+// Presence of a job in the folder, according to its token. A job that has been absent for long
+// enough is over, wherever it finished: a restarted master returns sooner.
 typedef struct presence {
     char *token;
     double patience_secs;
@@ -258,7 +259,7 @@ static bool is_over(presence *p)
     return p->seen_ns > 0 && (double)(now - p->seen_ns) * 1e-9 > p->patience_secs;
 }
 
-// Evaluates the newest checkpoint whenever there is a new one, until the last one that will come.
+// Evaluates each new newest checkpoint, until the last one that will come.
 static bel_status *follow(const bel_member_program *program, presence *job, bel_run_log *log,
                           uint64_t *data, bel_result *results)
 {
@@ -267,7 +268,7 @@ static bel_status *follow(const bel_member_program *program, presence *job, bel_
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
     bel_evaluator_pace pace = {.begun_ns = bel_clock_ns()};
     while (!bel_stop_requested() && (last_step == 0 || evaluated < last_step)) {
-        bool over = is_over(job); // before looking for what it may have left
+        bool over = is_over(job); // before it looks for the job's last checkpoint
         BEL_TRY(newest_step(model_dir, &step));
         bool last = over || (last_step > 0 && step >= last_step);
         bool fresh = step > 0 && step != evaluated && step != looked;

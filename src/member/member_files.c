@@ -1,8 +1,8 @@
-// A shard that does not see the master's model folder. It has a folder of its own below the model
-// folder's name on its own host, MODEL_DIR/copies/ROLE-INDEX, with checkpoints as far as it needs
-// them: what it has saved itself, and what it has asked the master for. A checkpoint that it is to
-// load is loaded when its files have come, and until then it holds no state; files that are here
-// already, from an earlier life on this host too, are checked and not asked for again.
+// A shard that does not see the master's model folder. It has a private folder below the model
+// folder's name on its host, MODEL_DIR/copies/ROLE-INDEX, with the checkpoints that it needs: those
+// that it saved, and those that it requested from the master. It loads a checkpoint when all its
+// files have arrived, and has no state until then. Files from an earlier life on this host are
+// checked and not requested again.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,14 +14,14 @@
 #include "member/member_inner.h"
 
 struct bel_member_files {
-    char *folder;          // of its own
-    Bel__Message *setup;   // what begins when all files are here; NULL: nothing is asked for
-    bel_fetch *fetch;      // the file that is under way, also while no master is there
-    bel_ckpt_file *needed; // NULL: the manifest has not come yet
+    char *folder;          // the private folder
+    Bel__Message *setup;   // begins when all files are here; NULL: no request
+    bel_fetch *fetch;      // the file under way, kept also without a master
+    bel_ckpt_file *needed; // NULL: the manifest has not arrived yet
     int count, next;
     bool ready;          // all files are here
-    bool all;            // not only those that a shard needs most often
-    Bel__Message **kept; // that came behind the setup, for the state that is not here yet
+    bool all;            // not only the files that a shard usually needs
+    Bel__Message **kept; // received after the setup, for a state that is not complete
     size_t kept_count, kept_capacity, kept_taken;
 };
 
@@ -56,7 +56,7 @@ static void send_requests(member *m)
         bel_member_send(m, &request.base);
 }
 
-// Asks for a file, or goes on with it where it has come in part.
+// Requests a file, or continues it if it has partly arrived.
 static bel_status *ask_for(member *m, const char *name)
 {
     struct bel_member_files *f = m->files;
@@ -84,7 +84,7 @@ static void end_waiting(struct bel_member_files *f)
     forget_needed(f);
 }
 
-// The next file that is not here.
+// Requests the next missing file.
 static bel_status *go_on(member *m)
 {
     struct bel_member_files *f = m->files;
@@ -104,7 +104,7 @@ bel_status *bel_member_files_begun(member *m, bel_status *status)
 {
     struct bel_member_files *f = m->files;
     f->ready = false;
-    // It needs more: what has been saved is of another model, perhaps.
+    // More files are needed: the saved ones may be another model's.
     if (bel_status_code(status) == BEL_NOT_FOUND && !f->all) {
         bel_status_destroy(status);
         f->all = true;
@@ -112,7 +112,7 @@ bel_status *bel_member_files_begun(member *m, bel_status *status)
         m->generation = 0;
         return ask_for(m, BEL_CKPT_MANIFEST);
     }
-    end_waiting(f); // what was kept is taken next
+    end_waiting(f); // kept messages are taken next
     return status;
 }
 
@@ -182,7 +182,7 @@ bel_status *bel_member_files_take(member *m, const Bel__Piece *piece)
     struct bel_member_files *f = m->files;
     bool wanted = f != NULL && f->setup != NULL && f->fetch != NULL &&
                   bel_fetch_is_of(f->fetch, piece->step, piece->file);
-    if (!wanted) return NULL; // of what was given up
+    if (!wanted) return NULL; // for a request that was given up
     BEL_TRY(bel_fetch_take(f->fetch, piece));
     if (bel_fetch_is_whole(f->fetch)) return take_whole(m);
     send_requests(m);

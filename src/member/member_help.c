@@ -1,10 +1,10 @@
-// A worker that helps with an evaluation, on a thread of its own, beside training: the main thread
-// takes what the master asks for and sends what has come of it. One stretch of batches is asked for
-// at a time; another one takes its place, from the next batch on. The values are those of the
-// checkpoint; they and the programs are kept from one stretch of an evaluation to the next, and
-// freed when the master says that it is over.
+// A worker that helps with an evaluation, on a separate thread, beside training. The main thread
+// takes the master's requests and sends the results. The master requests one range of batches at a
+// time; another request replaces it, from the next batch on. The values are those of the
+// checkpoint. They and the programs are kept from one range of an evaluation to the next, and freed
+// when the master ends the evaluation.
 //
-// Under the mutex: the request and the results. Everything else is the thread's.
+// The mutex guards the request and the results. All other data belongs to the thread.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 #include "member/member_inner.h"
 
 typedef struct request {
-    uint32_t generation; // of the job's state: the same step of another one may have other values
+    uint32_t generation; // the job's: the same step in another generation may have other values
     int evaluation;
     char *checkpoint; // owned
     int64_t step, first, count;
@@ -28,7 +28,7 @@ typedef struct result {
     int64_t *elements;
     float *values;
     size_t value_count;
-    bel_status *failure; // NULL: none
+    bel_status *failure; // NULL: no failure
 } result;
 
 struct bel_member_help {
@@ -38,11 +38,11 @@ struct bel_member_help {
     pthread_cond_t wake;
     bool ends, asked;
     atomic_bool ended;
-    request wanted; // where `asked`
+    request wanted; // if `asked`
     request now;    // the thread's
     result *results;
     size_t count, capacity;
-    bel_evaluating *evaluating; // the thread's: of now.evaluation and now.step; NULL: of none
+    bel_evaluating *evaluating; // the thread's, for now.evaluation and now.step; NULL: not open
     uint32_t open_generation;
     int open_evaluation;
     int64_t open_step;
@@ -86,7 +86,7 @@ static void take_sums(void *context, const bel_batch_sums *sums)
     add_result(h, &made);
 }
 
-// The evaluation of the request is open.
+// Opens the requested evaluation.
 static bel_status *open_wanted(bel_member_help *h)
 {
     const bel_member_program *program = h->m->program;

@@ -1,11 +1,10 @@
-// How a member finds its master and says who it is, the first time and again. It calls every 20
-// ms until the join timeout, counted anew from each loss; only a master that cannot be reached is
-// called again; any other answer is final. A stop, or the end of a master in this process, ends the
-// calls.
+// Search for the master, and the join, the first time and again. It calls every 20 ms until the
+// join timeout, counted again from each loss. Only a master that cannot be reached is called again;
+// any other answer is final. A stop, or the end of a master in this process, ends the calls.
 //
-// The token may be an old one for a while on a network file system. So the folder's names are
-// listed first, and until the master has answered another token is joined with on the same
-// stream, no longer than the master has patience. While the main thread calls it does nothing else.
+// On a network file system the token may be old for a while. So the folder's names are listed
+// first. Until the master has answered, a changed token is sent in another join on the same stream,
+// at most for the master's patience. While the main thread calls it does no other work.
 #include <string.h>
 #include <unistd.h>
 
@@ -21,24 +20,24 @@
 
 enum { NAP_NS = 50000000, SECOND_NS = 1000000000, HOST_TEXT = 256 };
 
-// A network file system that is asked for the folder's names looks at it anew.
+// Listing the folder's names makes a network file system read it again.
 static void look_at_folder(const char *model_dir)
 {
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // the token will be missing as well
+    bel_status_ignore(bel_dir_list(model_dir, &names, &count)); // then the token is missing as well
     bel_dir_names_free(names, count);
 }
 
-// Reads what the master has written into the model folder; "" when it cannot be read here. True
-// when it was something else before.
+// Reads the master's token from the model folder; "" if it cannot be read here. Returns true if it
+// has changed.
 static bool read_token(member *m)
 {
     const char *model_dir = m->estimator->config.model_dir;
     char *path = bel_path_join(model_dir, BEL_TOKEN_FILE), *token = NULL;
     size_t size;
     look_at_folder(model_dir);
-    bel_status_ignore(bel_file_read(path, &token, &size)); // the master says what is wrong
+    bel_status_ignore(bel_file_read(path, &token, &size)); // the master reports the error
     if (token == NULL) token = bel_xstrdup("");
     bool other = m->token == NULL || strcmp(token, m->token) != 0;
     bel_free(path);
@@ -48,7 +47,7 @@ static bool read_token(member *m)
     return other;
 }
 
-// Where the state that it holds stands.
+// Returns the step of its state.
 static int64_t step_of(const member *m)
 {
     bel_str words = {0};
@@ -59,7 +58,7 @@ static int64_t step_of(const member *m)
     return step;
 }
 
-// Says who this is, what state it holds, and, of a worker, with which settings it was built.
+// Sends its identity, its state's step and, for a worker, the settings of its model.
 static void send_join(member *m)
 {
     char host[HOST_TEXT] = "?";
@@ -100,8 +99,8 @@ static void send_join(member *m)
     bel_free(pointers);
 }
 
-// Calls the master once. False: *out_why says why it did not answer, and keeps what an earlier call
-// was told where this one was told nothing: the last of many may have had no time left.
+// Calls the master once. On failure *out_why is the reason, or stays that of an earlier call if
+// this call has no reason: the last of many may have had no time left.
 static bool call_master(member *m, int64_t deadline, bel_status **out_why)
 {
     int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
@@ -129,9 +128,9 @@ bel_status *bel_member_leave(member *m)
     return BEL_ERR(BEL_CANCELLED, "%s has left the job, as it was told to", role);
 }
 
-// Told to go, and no master is there whom it could tell. A shard's state is saved by the next
-// master, if that comes soon, and one that has never met a master waits for it; others have nothing
-// to lose.
+// True if this process must leave and cannot report it to a master. The next master saves a shard's
+// state, if it comes soon, and a member that has never met a master waits for one; others have
+// nothing to lose.
 static bool may_go_unheard(member *m)
 {
     const int64_t patience_ns = 15 * (int64_t)SECOND_NS;
@@ -141,7 +140,7 @@ static bool may_go_unheard(member *m)
     return !waits || bel_clock_ns() - m->leave_ns > patience_ns;
 }
 
-// The end of all calls; takes `why`, NULL where no call was told a reason.
+// Error after all calls; takes `why`, NULL if no call had a reason.
 static bel_status *no_master(const member *m, bel_status *why)
 {
     const char *address = m->task->master_address;
@@ -160,7 +159,7 @@ static bel_status *no_master(const member *m, bel_status *why)
     return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
 }
 
-// On the main thread. Ends with an open stream, or when no further call makes sense.
+// Runs on the main thread. Returns with an open stream, or when no further call makes sense.
 bel_status *bel_member_join(member *m)
 {
     enum { RETRY_NS = 20000000 };
@@ -168,20 +167,20 @@ bel_status *bel_member_join(member *m)
     int64_t deadline = m->sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
     while (!call_master(m, deadline, &why)) {
-        // One that ends, and one that has just ended, may answer a call before its host does.
+        // A master that is exiting, or has just exited, may answer a call before its host does.
         bel_code code = bel_status_code(why);
         bool gone = why == NULL || code == BEL_UNAVAILABLE || code == BEL_CANCELLED;
         const atomic_bool *over = m->program->master_over;
         bool again = gone && bel_clock_ns() < deadline && !bel_stop_requested() &&
                      (over == NULL || !atomic_load(over));
         if (may_go_unheard(m)) {
-            bel_status_ignore(why); // it makes no difference any more
+            bel_status_ignore(why); // no longer relevant
             return bel_member_leave(m);
         }
         if (!again) return no_master(m, why);
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
     }
-    bel_status_ignore(why); // of earlier calls, when the master was not there yet
+    bel_status_ignore(why); // from earlier calls, before the master was ready
     m->answered = false;
     m->joined_ns = bel_clock_ns();
     (void)read_token(m);
@@ -189,7 +188,7 @@ bel_status *bel_member_join(member *m)
     return NULL;
 }
 
-// Ten times a second at most, and only until the master has answered or would lose patience.
+// At most ten times a second, until the master has answered or would lose patience.
 bool bel_member_join_with_new_token(member *m)
 {
     enum { PAUSE_NS = 100000000 };

@@ -1,12 +1,12 @@
-// The lanes of a member's shard: made here for each generation and for each worker that is
-// admitted, and found when a peer opens one. Threads of the endpoint and the hub look for lanes
-// while the main thread makes and closes them, so what they find is guarded by the shard's mutex.
+// Lanes of a member's shard: created here for each generation and for each admitted worker, and
+// found when a peer opens one. Threads of the endpoint and the hub look for lanes while the main
+// thread creates and closes them, so the shard's mutex guards the data of the search.
 #include "base/alloc.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 
-// A peer of another generation or incarnation is told to ask again: either it, or this process,
-// will soon hear of the change.
+// A peer of another generation or incarnation must ask again: either it or this process will soon
+// receive the change.
 static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
                                     bel_lane **out_lane)
 {
@@ -26,8 +26,8 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     return NULL;
 }
 
-// On threads of the endpoint and the hub: workers of this host come over shared memory where there
-// is a hub, all other peers over gRPC.
+// On threads of the endpoint and the hub: workers of this host use shared memory if there is a hub,
+// all other peers gRPC.
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
                              bel_lane **out_lane)
 {
@@ -64,10 +64,10 @@ bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream 
 void *bel_member_refuse_frame(void *context, const bel_frame *frame)
 {
     (void)context, (void)frame;
-    return NULL; // the master sends nothing
+    return NULL; // the master sends no payloads
 }
 
-// The shard's end; the worker's region must hold all its ranges and its rooms for rows.
+// Creates the shard's end; the worker's region must hold all its ranges and its rooms for rows.
 bel_lane *bel_member_make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
@@ -113,7 +113,7 @@ static void make_shard_lanes(member *m, const Bel__Setup *setup)
     s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
 }
 
-// Before the engine runs. Admitting gives the shard its lanes and the workers' incarnations.
+// Runs before the engine. Admitting gives the shard its lanes and the workers' incarnations.
 void bel_member_make_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
@@ -122,7 +122,7 @@ void bel_member_make_lanes(member *m, const Bel__Setup *setup)
         int64_t step;
         s->incarnations[w] = setup->incarnations[w];
         if (s->assignment->first_node[w] == s->assignment->first_node[w + 1])
-            continue; // it plays no part
+            continue; // it has no replicas
         (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
                               own ? s->own_lane : bel_member_make_worker_lane(m, w), &step);
     }

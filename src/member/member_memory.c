@@ -1,11 +1,11 @@
 // Memory of a member that other processes of its host read in place: a shard's parameters, a
-// worker's gradients. Without shared memory it is the process's own. A shard's region has two
-// buffers of the whole space, with a ledger a copy for each worker, then the rooms for rows; only
-// the pages of its own chunks are touched, the rest costs nothing.
+// worker's gradients. Without shared memory it is private. A shard's region has two buffers of the
+// whole space, with a ledger a copy for each worker, then the rooms for rows; only the pages of its
+// chunks are touched, the rest costs nothing.
 //
-// A worker maps each run of a shard's chunks over its own space when the first version is there;
-// that also replaces the mapping of a generation before. Gradients are made anew with each
-// assignment; a shard's region only where there are tables, whose rooms for rows differ.
+// A worker maps each run of a shard's chunks over its space when the first version has arrived;
+// that also replaces the mapping of an earlier generation. Gradients are allocated again with each
+// assignment; a shard's region only if there are tables, whose rooms for rows differ.
 #include <string.h>
 #include <unistd.h>
 
@@ -17,7 +17,8 @@ static const char unix_prefix[] = "unix:";
 
 // --- The hub -------------------------------------------------------------------------------------
 
-// The socket at which a shard introduces its shared memory, beside its address; NULL: it has none.
+// Returns the socket at which a shard introduces its shared memory, beside its address; NULL: no
+// socket.
 char *bel_member_shm_path(const char *address)
 {
     size_t skip = sizeof unix_prefix - 1;
@@ -57,7 +58,8 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
 
 // --- A shard's parameters ------------------------------------------------------------------------
 
-// Calls `each` for every run of neighbouring chunks of one shard: offset and bytes of whole pages.
+// Calls `each` for every run of neighbouring chunks of one shard: offset and bytes, multiples of
+// the page size.
 static bel_status *each_run(const bel_layout *layout, int shard,
                             bel_status *(*each)(void *context, size_t offset, size_t bytes),
                             void *context)
@@ -98,7 +100,7 @@ size_t bel_member_parameter_bytes(const member *m)
     return bytes;
 }
 
-// The rooms for rows lie behind the values, worker after worker.
+// The rooms for rows follow the values, worker after worker.
 static void place_answers(member *m)
 {
     member_shard *s = &m->shard;
@@ -112,7 +114,7 @@ static void place_answers(member *m)
     }
 }
 
-// One run of chunks, in each array of the region.
+// Touches one run of chunks, in each array of the region.
 static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 {
     const member *m = context;
@@ -121,8 +123,8 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
-// With a hub and a shard the space lies in the region; a worker alone has one of its own, over
-// which it maps the shards' parts.
+// With a hub and a shard the space is in the region; a process with only a worker has a separate
+// space, over which it maps the shards' parts.
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
     if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, 2, out_space);
@@ -134,7 +136,7 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
     *out_space = bel_space_over(layout, buffers);
     m->shard.layout = layout;
     place_answers(m);
-    return each_run(layout, m->shard.index, touch_run, m); // what is not its own costs nothing
+    return each_run(layout, m->shard.index, touch_run, m); // untouched pages cost nothing
 }
 
 void bel_member_forget_answers(member *m)
@@ -149,8 +151,8 @@ void bel_member_forget_answers(member *m)
     m->parameters = NULL;
 }
 
-// With a ledger worker w's copy is array 2 + w of the region, behind the two buffers; the process's
-// own worker has memory of its own, and without a hub each copy is an array.
+// With a ledger worker w's copy is array 2 + w of the region, after the two buffers. The process's
+// worker has private memory, and without a hub each copy is an array.
 bel_status *bel_member_make_outboxes(member *m)
 {
     member_shard *s = &m->shard;
@@ -174,7 +176,7 @@ bel_status *bel_member_make_outboxes(member *m)
 typedef struct mapping {
     const bel_shm_region *region;
     bel_space *space;
-    size_t first_array, arrays; // of the region: those that take the place of the buffers
+    size_t first_array, arrays; // in the region: the arrays that replace the buffers
 } mapping;
 
 // With a ledger only this worker's copy is mapped, over the first buffer.
@@ -190,8 +192,8 @@ static bel_status *map_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
-// The first version is there, and with it every shard's memory: its parts take their places in the
-// space, where they replace those of a generation before.
+// The first version has arrived, and with it every shard's memory: maps its parts over the space,
+// where they replace those of an earlier generation.
 bel_status *bel_member_attach(void *context)
 {
     const member *m = context;
@@ -211,7 +213,7 @@ bel_status *bel_member_attach(void *context)
 
 // --- A worker's gradients ------------------------------------------------------------------------
 
-// Without a hub: rooms for rows of this process alone.
+// Without a hub: rooms for rows only of this process.
 static bel_status *make_own_rooms(member *m)
 {
     member_worker *w = &m->worker;
@@ -223,7 +225,7 @@ static bel_status *make_own_rooms(member *m)
     return bel_pages_create(got, false, "rows", &w->answer_room);
 }
 
-// With a hub one region holds the ranges, one after the other, and the rooms for rows behind them.
+// With a hub one region holds the ranges, one after the other, followed by the rooms for rows.
 bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;

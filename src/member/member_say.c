@@ -1,8 +1,8 @@
-// What a member says to its master: any message, under the generation of the state that it holds,
-// what it does, and the numbers that it counts (monitoring/numbers.h). For the main thread, which
-// alone changes the generation. What is sent over a connection that has ended is lost without an
-// error: the member joins again and says it once more. It calls no other file of the room, so that
-// all of them can call it.
+// Messages of a member to its master, with the generation of its state: any message, its activity,
+// and its counters (monitoring/numbers.h). For the main thread, which is the only one that changes
+// the generation. Messages over a finished connection are lost without an error: the member joins
+// again and repeats them. This file calls no other file of the folder, so that all of them can call
+// it.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/linux_process.h"
@@ -15,7 +15,7 @@ void bel_member_send(member *m, const ProtobufCMessage *kind)
     bel_mailbox_send(m->mailbox, m->generation, kind);
 }
 
-// Shard 0 adds three numbers for each worker: what it knows of their reports.
+// Shard 0 adds three numbers for each worker: the counts of its reports.
 double *bel_member_numbers(const member *m, size_t *out_count)
 {
     bool knows_reports = m->shard.shard != NULL && m->shard.index == 0;

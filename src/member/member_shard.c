@@ -1,12 +1,11 @@
-// The shard of a member: its memory, its thread, and what the master asks of it. The
-// engine's thread and its team do the shard's work; the main thread answers the master, also
-// while steps go on; threads of the endpoint and the hub look for lanes. The mutex guards which
-// lanes they find. A lane is closed in three steps: it cannot be found any more, calls under way
-// are over (settle), then it is closed.
+// The shard of a member: its memory, its thread, and the master's messages to it. The engine's
+// thread and its team do the shard's work. The main thread answers the master, also during steps.
+// Threads of the endpoint and the hub look for lanes; the mutex guards their search. A lane is
+// closed in three steps: remove it from the search, wait for calls under way (settle), close it.
 //
-// Events of the shard only set an atomic and ring the main thread, which does all the sending.
-// It reports a snapshot before it reports a later step. A file is written from the snapshot,
-// so training goes on beside it.
+// Events of the shard only set an atomic and ring the main thread, which sends all messages. It
+// reports a snapshot before it reports a later step. A file is written from the snapshot, so
+// training continues meanwhile.
 
 #include <string.h>
 
@@ -43,7 +42,7 @@ static int function_of(void *context, int64_t version)
     return bel_control_function_of(((member *)context)->shard.control, version);
 }
 
-// On the engine's thread, or one of its team's: the main thread tells the master.
+// Runs on the engine's thread, or one of its team's: the main thread reports to the master.
 static void snapshot_ready(void *context, int shard, int64_t version)
 {
     (void)shard;
@@ -54,7 +53,7 @@ static void snapshot_ready(void *context, int shard, int64_t version)
     bel_doorbell_ring(m->bell);
 }
 
-// The engine's thread. The nap bounds how late it sees `stop`; frames ring the bell.
+// The engine's thread. The nap bounds the delay for `stop`; frames ring the bell.
 static void *engine_main(void *argument)
 {
     enum { NAP_NS = 50000000 };
@@ -74,7 +73,7 @@ static void *engine_main(void *argument)
 
 // --- The start -----------------------------------------------------------------------------------
 
-// More threads than chunks would have nothing to do.
+// More threads than chunks would have no work.
 static bel_status *make_team(member_shard *s)
 {
     int chunks = 0, cores = bel_available_cores();
@@ -137,7 +136,7 @@ static bel_status *load_checkpoint(member *m, const Bel__Setup *setup)
     return status;
 }
 
-// One shard, this one: the master puts snapshots of all shards together.
+// For this one shard: the master combines the snapshots of all shards.
 static bel_control *make_control(member *m, const Bel__Schedule *schedule)
 {
     const member_shard *s = &m->shard;
@@ -157,8 +156,8 @@ static bel_control *make_control(member *m, const Bel__Schedule *schedule)
     return bel_control_create(&config);
 }
 
-// Lanes can be found only once everything behind them stands: open_generation is set last, before
-// the engine starts.
+// Lanes can be found only after all their data is ready: open_generation is set last, before the
+// engine starts.
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
@@ -181,9 +180,9 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     return NULL;
 }
 
-// --- What the master asks ------------------------------------------------------------------------
+// --- The master's messages -----------------------------------------------------------------------
 
-// Where the master says, or where it asks for the file.
+// Writes to the master's folder, or to the private one, from which the master requests the file.
 static bel_status *write_part(member *m, const Bel__Save *save, bel_ckpt_shard **out_shard)
 {
     char *own = NULL;
@@ -194,12 +193,12 @@ static bel_status *write_part(member *m, const Bel__Save *save, bel_ckpt_shard *
     return status;
 }
 
-// On the main thread, from the snapshot; the engine goes on with steps. An error is the master's to
-// handle.
+// Runs on the main thread, from the snapshot; the engine continues with steps. The master handles
+// an error.
 static void save_and_answer(member *m, const Bel__Save *save)
 {
     bel_ckpt_shard *shard = NULL;
-    bel_member_send_status(m, true); // behind the last checkpoint the job's numbers are told
+    bel_member_send_status(m, true); // the job's numbers are reported after the last checkpoint
     bel_status *status = write_part(m, save, &shard);
     Bel__Saved saved;
     bel__saved__init(&saved);
@@ -218,8 +217,8 @@ static void save_and_answer(member *m, const Bel__Save *save)
     bel_status_destroy(status);
 }
 
-// At the end of training no decision has asked for this snapshot. While training goes on (`whole`)
-// there may be none; the master hears of all steps before it hears the answer.
+// At the end of training no decision has requested this snapshot. During training (`whole`) there
+// may be no snapshot; the master receives all steps before the answer.
 static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
 {
     member_shard *s = &m->shard;
@@ -240,7 +239,7 @@ static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
     return NULL;
 }
 
-// A shard that stands still goes on; else a snapshot is released.
+// Ends a shard's pause, or releases a snapshot.
 static void take_release(member *m, const Bel__Release *release)
 {
     member_shard *s = &m->shard;
@@ -252,8 +251,8 @@ static void take_release(member *m, const Bel__Release *release)
     bel_doorbell_ring(s->bell);
 }
 
-// Each reading has a lane of its own, which has a number. A master that asks once more on the same
-// lane, since its connection broke, gets what was sent before: lanes lose nothing.
+// Each reading has a separate lane, with a number. A master that asks again on the same lane,
+// because its connection broke, receives the values sent before: lanes lose nothing.
 static void send_values(member *m, const Bel__Values *values)
 {
     member_shard *s = &m->shard;
@@ -276,8 +275,8 @@ static void send_values(member *m, const Bel__Values *values)
     bel_member_shard_go_on_sending(m);
 }
 
-// A worker is replaced: its predecessor's lane must be closed before the new one can be found.
-// Returns the step at which the shard stands.
+// Replaces a worker: its predecessor's lane must be closed before the new one can be found. Returns
+// the shard's step.
 static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
 {
     member_shard *s = &m->shard;
@@ -298,8 +297,8 @@ static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
     return step;
 }
 
-// The master asks again when a connection broke meanwhile. A worker that is admitted already may
-// have begun on the first answer: its lane stays.
+// The master asks again if a connection broke meanwhile. A worker that is already admitted may have
+// begun on the first answer: its lane stays.
 static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
 {
     member_shard *s = &m->shard;
@@ -324,7 +323,7 @@ static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
     return NULL;
 }
 
-// Steps that were asked for before, over a connection that has broken, are passed over.
+// Skips steps that were requested before, over a broken connection.
 static bel_status *take_asks(member *m, const Bel__Ask *ask)
 {
     member_shard *s = &m->shard;
@@ -367,7 +366,7 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
     return NULL;
 }
 
-// A peer that is gone comes back; one that sends malformed frames would do so again.
+// A lost peer returns; one that sends malformed frames would do so again.
 static bel_status *check_lanes(const member_shard *s)
 {
     for (int w = 0; w < s->assignment->worker_count; w++)
@@ -386,7 +385,7 @@ bel_status *bel_member_shard_check(member *m)
 
 // --- The end -------------------------------------------------------------------------------------
 
-// First no lane can be found, then the engine ends, then lanes are closed: nobody is inside them.
+// First no lane can be found, then the engine ends, then lanes are closed: no thread uses them.
 void bel_member_shard_stop(member *m)
 {
     member_shard *s = &m->shard;

@@ -1,6 +1,6 @@
-// News of the shard for the master, from the main thread: steps, snapshots, and values that it has
-// asked for. The engine's thread only notes what is due and rings, so no step waits for a message.
-// The master must hear of each snapshot before it hears of a later step.
+// Reports of the shard to the master, from the main thread: steps, snapshots, and requested values.
+// The engine's thread only notes due reports and rings, so no step waits for a message. The master
+// must receive each snapshot before a later step.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "member/member_inner.h"
 
-// Shard 0, on the engine's thread: the main thread tells the master, at once of a step that a loop
-// waits for, and of others often enough for a loop that runs ahead.
+// Shard 0, on the engine's thread: the main thread reports a step at once if a loop waits for it,
+// and other steps often enough for a loop that runs ahead.
 void bel_member_shard_step_made(void *context, const bel_control_made *made)
 {
     enum { TELL_EVERY = 16 };
@@ -29,7 +29,7 @@ void bel_member_shard_step_made(void *context, const bel_control_made *made)
     bel_doorbell_ring(m->bell);
 }
 
-// A copy for a message, if the master has not heard of it; free it with bel_free.
+// Copies it for a message, if the master has not received it; free the copy with bel_free.
 static double *take_made(member *m, Bel__Made *out_made)
 {
     member_shard *s = &m->shard;
@@ -55,9 +55,9 @@ void bel_member_shard_forget_made(member_shard *s)
     pthread_mutex_unlock(&s->made_mutex);
 }
 
-// In messages that end with the point of a snapshot, or when they are full; the last one may have
-// none.
-// Each says which step it has come to, so a step is heard of when all points up to it are.
+// Sends messages that end with the point of a snapshot, or when they are full; the last one may
+// have no points. Each has the step that it has reached, so a step is reported after all points up
+// to it.
 static void send_progress(member *m, const bel_control_state *state)
 {
     enum { MOST = BEL_PROGRESS_POINTS };
@@ -94,21 +94,21 @@ static void send_progress(member *m, const bel_control_state *state)
         progress.n_lateness = BEL_STALENESS_BINS;
         progress.dropped = staleness.dropped;
         Bel__Made made;
-        double *stats = more ? NULL : take_made(m, &made); // behind all points up to its step
+        double *stats = more ? NULL : take_made(m, &made); // after all points up to its step
         if (stats != NULL) progress.made = &made;
         bel_member_send(m, &progress.base);
         bel_free(stats);
     } while (more);
 }
 
-// The master knows nothing: of a new generation, or because it is a new master.
+// The master has received nothing: for a new generation, or as a new master.
 void bel_member_shard_forget_told(member_shard *s)
 {
     s->snapshot_told = s->progress_told = -1;
     s->progress_ns = 0;
 }
 
-// Sends what is left of the values that the master has asked for, as far as its lane has room.
+// Sends the rest of the values that the master requested, as far as its lane has room.
 void bel_member_shard_go_on_sending(member *m)
 {
     member_shard *s = &m->shard;
@@ -119,13 +119,13 @@ void bel_member_shard_go_on_sending(member *m)
     if (status == NULL && !whole) return;
     s->sending = -1;
     if (status == NULL) return;
-    // The master is gone, and its mailbox will say so; or it will ask on another lane.
+    // The master is gone, and its mailbox will report that; or it will ask on another lane.
     bel_log_write(BEL_LOG_DEBUG, "values of a snapshot: %s", bel_status_message(status));
-    bel_status_ignore(status); // said
+    bel_status_ignore(status); // logged
 }
 
-// That a step is the last one is reported even when the step itself was reported before: it may
-// have waited for a snapshot, and was stopped then.
+// The last step is reported as the last even if it was reported before: it may have waited for a
+// snapshot before the stop.
 static void tell_progress(member *m, const bel_control_state *state, bool due)
 {
     enum { EVERY_NS = 100000000 };
@@ -138,8 +138,8 @@ static void tell_progress(member *m, const bel_control_state *state, bool due)
     send_progress(m, state);
 }
 
-// Shard 0 says what a snapshot is for, and is silent about one that was released meanwhile. True
-// when it was told of now.
+// Shard 0 reports the purpose of a snapshot, and skips one that was released meanwhile. Returns
+// true if it has reported one now.
 static bool tell_snapshot(member *m, const bel_control_state *state)
 {
     member_shard *s = &m->shard;
@@ -157,7 +157,8 @@ static bool tell_snapshot(member *m, const bel_control_state *state)
     return true;
 }
 
-// Main thread, on each round: news for the master, and values that did not fit the lane before.
+// Main thread, on each round: reports to the master, and sends values that did not fit the lane
+// before.
 void bel_member_shard_progress(member *m)
 {
     member_shard *s = &m->shard;
@@ -165,8 +166,8 @@ void bel_member_shard_progress(member *m)
     bool due = atomic_exchange(&s->progress_due, false);
     bel_control_state state = {0};
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
-    // In this order: the master knows of each snapshot before it hears of a later step. It uses it
-    // when it has heard of all steps before, so that is not put off.
+    // In this order: the master receives each snapshot before a later step. It uses the snapshot
+    // when it has received all earlier steps, so their report is not delayed.
     if (tell_snapshot(m, &state)) due = true;
     bel_member_shard_go_on_sending(m);
     if (s->control != NULL) tell_progress(m, &state, due);
@@ -175,7 +176,7 @@ void bel_member_shard_progress(member *m)
 void bel_member_shard_tell_again(member *m)
 {
     if (m->shard.shard != NULL)
-        bel_shard_go_on(m->shard.shard); // the master is another, or asks again
+        bel_shard_go_on(m->shard.shard); // another master, or a repeated request
     bel_member_shard_forget_told(&m->shard);
     pthread_mutex_lock(&m->shard.made_mutex);
     m->shard.made_told = false;

@@ -1,11 +1,12 @@
-// The worker of a member: its model, its lanes and its thread. The main thread reads the outcome of
-// the worker's thread only after `ended`. A worker that has ended because a shard's lane is cut
-// says nothing where the job recovers: the job begins anew, or the master ends it. Neither does one
-// whose card is lost: its process ends as a killed one does, and another takes its place.
+// The worker of a member: its model, its lanes and its thread. The main thread reads the result of
+// the worker's thread only after `ended`. If a worker ended because a shard's lane is cut, it
+// reports nothing in a job that recovers: the job begins again, or the master ends it. A worker
+// whose GPU is lost reports nothing either: its process ends like a killed one, and another
+// replaces it.
 //
 // Each wait has a bound. The client's is longer than the master's stall clock, as the master knows
-// who waits for whom. A step that does not end within the patience ends the process: a thread that
-// hangs in a user's code cannot be ended otherwise.
+// which member waits for which. A step that does not end within the patience ends the process: a
+// thread that hangs in a user's code cannot be ended otherwise.
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -21,8 +22,7 @@ bel_status *bel_member_worker_build(member *m)
     return bel_trainable_init(&m->worker.trainable, m->estimator, m->program->train);
 }
 
-// The quiet kinds announce nothing by themselves: the shard is woken by the step statistics behind
-// them.
+// Quiet kinds do not wake the shard: the step statistics after them do.
 static void connect_shm_lane(member *m, const char *address, int shard, const bel_lane_hello *hello,
                              size_t capacity)
 {
@@ -70,8 +70,8 @@ static bool is_cancelled(void *context)
     return atomic_load(&w->cancelled);
 }
 
-// The worker's thread. `status` is written before `ended`, whose default order shows it to the main
-// thread.
+// The worker's thread. `status` is written before `ended`, whose default memory order makes it
+// visible to the main thread.
 static void *worker_main(void *argument)
 {
     member *m = argument;
@@ -81,7 +81,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-// The program's settings, with what the setup says of this generation.
+// Combines the program's settings with the setup of this generation.
 static bel_status *create_worker(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
@@ -91,7 +91,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     config.space = w->space;
     config.client = w->client;
     config.ranges = w->ranges;
-    config.ledger = bel_member_has_ledger(m); // as the master says
+    config.ledger = bel_member_has_ledger(m); // from the master
     config.leaves = &w->leaves;
     config.first_step = setup->step;
     config.segment = (bel_input_segment){.first_step = segment->first_step,
@@ -107,16 +107,16 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     return bel_worker_create(&config, &w->worker);
 }
 
-// How long a worker waits for a version at most. The master's clock comes first: it knows who waits
-// for whom. Where some workers count, others may make a step each before it is this one's turn, and
-// each may take a loop's time and a step's.
+// Maximum wait of a worker for a version. The master's clock comes first: it knows which member
+// waits for which. If only some workers count, others may each make a step before it is this one's
+// turn, and each step may take a loop's time and a step's.
 static double patience_secs(const member *m)
 {
     int turns = bel_member_has_ledger(m) ? m->assignment->worker_count + 1 : 1;
     return 2 * m->estimator->config.stall_timeout_secs * turns + 60;
 }
 
-// Before the shard of this process starts, which takes over the other end of their lane.
+// Runs before the start of this process's shard, which takes the other end of their lane.
 bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
@@ -165,8 +165,9 @@ bel_status *bel_member_worker_run(member *m)
     return NULL;
 }
 
-// True when the worker has ended because a shard has: then the job begins anew, or the master ends
-// it. A send fails while frames of the shard are still unread, so it is asked for its end alone.
+// True if the worker ended because a shard ended: then the job begins again, or the master ends it.
+// A send fails while frames of the shard are still unread, so only the lane's closed state is
+// checked.
 static bool was_left(const member *m)
 {
     const member_worker *w = &m->worker;
@@ -185,9 +186,9 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
-// Where no other process would take this one's place, and the job not go on without it, it is the
-// job's error. So is asking for cards that are not there, but of a worker that is to take the place
-// of another one, and can be spared: there may be fewer than there were, when a card is lost.
+// A lost GPU is the job's error if no other process would replace this one and the job could not
+// continue without it. A request for absent GPUs is an error as well, except in a replacement of a
+// worker that the job can spare: after the loss of a GPU there may be fewer.
 void bel_member_leave_if_lost(const member *m, const bel_status *failure)
 {
     const bel_task *task = m->task;
@@ -196,7 +197,7 @@ void bel_member_leave_if_lost(const member *m, const bel_status *failure)
         bel_estimator_leave_if_lost(failure, spared && task->incarnation > 0);
 }
 
-// Main thread: the worker's end and its last numbers, once for each master.
+// Main thread: reports the worker's end and its last numbers, once to each master.
 void bel_member_worker_check(member *m)
 {
     member_worker *w = &m->worker;
@@ -221,7 +222,7 @@ void bel_member_worker_check(member *m)
     bel_str_deinit(&words);
 }
 
-// A master in this process has clocks of its own, and must say how the job ended.
+// A master in this process has separate clocks, and must report how the job ended.
 static bool goes_on_waiting(const member *m, int64_t deadline)
 {
     const atomic_bool *over = m->program->master_over;
@@ -240,14 +241,14 @@ void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool
         return;
     }
     bel_log_write(BEL_LOG_WARN,
-                  "the job goes on or is over, but %s does not end: leaving without it", what);
+                  "the job continues or is over, but %s does not end: leaving without it", what);
     if (m->program->leave != NULL) m->program->leave(m->program->leave_context);
     _exit(code);
 }
 
-// The master has let it go. A step of its own that is reported is answered before it ends, so that
-// whoever replaces it repeats nothing; that may take as long as the others' steps. It does not wait
-// long for that: they may go back to a checkpoint meanwhile, and need whoever replaces it.
+// The master has released it. It waits for the answer to its reported step before it ends, so that
+// a replacement repeats nothing; that may take as long as the others' steps. The wait is short: the
+// others may return to a checkpoint meanwhile, and need the replacement.
 void bel_member_worker_leave(member *m)
 {
     enum { ANSWER_MS = 3000, WAIT_NS = 50000000, PATIENCE_SECS = 30, LEFT = 143 };
@@ -257,7 +258,7 @@ void bel_member_worker_leave(member *m)
     atomic_store(&w->leaves, true);
     while (!atomic_load(&w->ended) && bel_clock_ns() < until)
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + WAIT_NS);
-    atomic_store(&w->cancelled, true); // counts at its next wait
+    atomic_store(&w->cancelled, true); // takes effect at its next wait
     bel_doorbell_ring(w->bell);
     bel_member_join_thread(m, w->thread, &w->ended, PATIENCE_SECS, "a step", LEFT);
     w->has_thread = false;
@@ -283,7 +284,7 @@ void bel_member_worker_stop(member *m)
     if (w->lanes != NULL) bel_lane_close_all(w->lanes, layout->shard_count);
     bel_worker_destroy(w->worker);
     bel_client_destroy(w->client);
-    bel_status_ignore(w->status); // the master has been told, or it does not matter
+    bel_status_ignore(w->status); // the master has received it, or it is irrelevant
     bel_free(w->lanes);
     w->worker = NULL;
     w->client = NULL;

@@ -4,8 +4,8 @@
 //   x [n, c, h, w] ── conv "conv_0", pool 2×2, relu ── … ── flatten ── dense "dense_0", relu,
 //   dropout ── … ── dense "logits" ──> [n, classes] ── softmax
 //
-// Each convolution keeps height and width, each pool halves them (rounded down); a pool is left out
-// where one of them is 1. Relu comes behind the pool, where there is a quarter of the work: both
+// Each convolution keeps height and width, each pool divides them by 2 (rounded down). A pool is
+// omitted where height or width is 1. Relu comes after the pool, for a quarter of the work. Both
 // orders give the same numbers, as the largest of relus is the relu of the largest.
 //
 // Loss: mean softmax cross-entropy (+ l2 · half the sum of all kernels' squares). Metric: accuracy.

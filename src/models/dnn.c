@@ -4,7 +4,7 @@
 //
 // Loss: mean softmax cross-entropy (+ l2 · half the sum of all kernels' squares). Metric: accuracy.
 // Parameters: hidden_units ("512,512"; empty for none), dropout (0: the share of a hidden layer's
-// outputs left out in TRAIN), class_count (10), l2 (0), and those of the optimizer
+// outputs dropped in TRAIN), class_count (10), l2 (0), and those of the optimizer
 // (bel_context_optimizer).
 #include "models/parts.h"
 

@@ -1,8 +1,7 @@
-// Parts of canned models that build layers, and the image that a feature is taken for. The
-// penalty needs a layer's kernel, which bel_dense does not hand out: asking for the variable
-// once more under the same scope and name gives the same one. Dropout is added in TRAIN alone.
-// Columns without image_shape are one square channel, so a table of 784 columns is an image of
-// 28 by 28 with no flag at all.
+// Layers of canned models, and the conversion of a feature to images. The penalty needs a layer's
+// kernel, which bel_dense does not return: requesting the variable again under the same scope and
+// name gives the same one. Dropout is added only in TRAIN. Columns without image_shape are one
+// square channel, so a table of 784 columns is an image of 28 by 28 without any flag.
 #include <math.h>
 #include <stdio.h>
 
@@ -78,7 +77,8 @@ bel_value *bel_part_dense_layers(bel_model_context *context, bel_value *x, const
     return x;
 }
 
-// [c, h, w] by parameter image_shape; without it one channel of the square root of `columns`.
+// [c, h, w] from parameter image_shape; without it one channel with the square root of `columns` as
+// sides.
 static bel_shape image_shape(bel_model_context *context, int64_t columns)
 {
     int64_t sizes[3], side = (int64_t)lround(sqrt((double)columns));

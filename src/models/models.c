@@ -1,6 +1,6 @@
-// The models that come with Belfry, each as the package that a user's shared object would be: so
-// what calls a model function does not know where it comes from. They are listed in this order,
-// and their names are what --model takes.
+// Table of the models that come with Belfry, in the form of a user's shared-object package: the
+// caller of a model function does not know where it comes from. They are listed in this order, and
+// --model accepts their names.
 #include <stddef.h>
 #include <string.h>
 

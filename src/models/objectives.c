@@ -1,20 +1,20 @@
-// What a model is to learn: losses, predictions and metrics by parameter "objective".
+// Objectives of a model: losses, predictions and metrics by parameter "objective".
 //
 //   classification (default, and binary for two classes)   softmax; cross-entropy
 //   multi_label                                            sigmoids; cross-entropies, their mean
 //   regression, huber, quantile                            a number, in the label's units
 //   poisson, tweedie                                       a number above 0: e^output
 //
-// A number's output is that of label_mean and label_deviation, so that it begins near the labels
-// whatever their units are: prediction = output · deviation + mean, and the losses of regression,
-// huber and quantile are those of labels with mean 0 and deviation 1. Labels and predictions are
-// F64, and what is computed of them is F32 only once the mean is gone: years and dates keep their
-// digits. Metrics are in the label's units.
+// A number's output is standardised with label_mean and label_deviation, so that it begins near the
+// labels in any unit: prediction = output · deviation + mean. The losses of regression, huber and
+// quantile are those of labels with mean 0 and deviation 1. Labels and predictions are F64, and
+// values become F32 only after the mean is subtracted: years and dates keep their digits. Metrics
+// are in the label's units.
 //
-// The feature "weight" says how much an example counts. In training its loss is multiplied by its
-// weight over weight_mean, that of the data, so that a step's gradient is that of the weighted loss
-// over all data, whatever else is in the batch; evaluations take weighted means. class_weights
-// count in training alone: metrics are those of the examples as they are.
+// The feature "weight" is the weight of an example. In training its loss is multiplied by its
+// weight over weight_mean, the data's mean weight. A step's gradient is then that of the weighted
+// loss over all data, whatever else is in the batch. Evaluations use weighted means. class_weights
+// apply only in training: metrics treat examples unweighted by class.
 #include <math.h>
 #include <string.h>
 
@@ -79,7 +79,7 @@ static bel_value *times(bel_graph *g, bel_value *weights, bel_value *more)
     return weights == NULL ? more : bel_mul(g, weights, more);
 }
 
-// What the losses of a training step are multiplied by; NULL: nothing.
+// Factors of the losses of a training step; NULL: 1.
 static bel_value *training_weights(bel_model_context *context, bel_value *of_classes)
 {
     bel_graph *g = bel_context_graph(context);
@@ -89,9 +89,9 @@ static bel_value *training_weights(bel_model_context *context, bel_value *of_cla
     return of_classes == NULL ? weights : times(g, weights, of_classes);
 }
 
-// Of the examples' losses [n]: in training their mean, by weights; in evaluation their weighted
-// mean, and what it is the mean over; the penalty is of training alone. `of_classes`: weights [n]
-// of the examples' classes, or NULL.
+// Sets the loss from the examples' losses [n]. Training uses their mean, by weights, and adds the
+// penalty. Evaluation uses their weighted mean, and sets loss_weight to the sum of weights.
+// `of_classes`: weights [n] of the examples' classes, or NULL.
 static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_value *losses,
                      bel_value *of_classes, bel_value *penalty)
 {
@@ -125,9 +125,9 @@ static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
 
 // --- Classes -------------------------------------------------------------------------------------
 
-enum { MOST_SHOWN = 50, MOST_WEIGHED = 4096 }; // classes in a confusion matrix; with weights
+enum { MOST_SHOWN = 50, MOST_WEIGHED = 4096 }; // most classes in a confusion matrix; with weights
 
-// How much the class of each example counts [n]; NULL: all alike.
+// Weight of each example's class [n]; NULL: all equal.
 static bel_value *class_weights(bel_model_context *context, bel_value *labels, int64_t classes)
 {
     const char *text = bel_context_param(context, "class_weights", "");
@@ -158,8 +158,8 @@ static bel_value *class_weights(bel_model_context *context, bel_value *labels, i
     return bel_gather(g, all, labels);
 }
 
-// Of sums of weights · (prediction - label) in each bin of predictions, and of all weights: how far
-// off the bins are together.
+// Calibration error over all bins, from the sums of weights · (prediction - label) in each bin of
+// predictions, followed by the sum of all weights.
 static double calibration_error(void *user, const double *sums, int64_t count)
 {
     (void)user;
@@ -169,7 +169,7 @@ static double calibration_error(void *user, const double *sums, int64_t count)
     return all > 0 ? off / all : NAN;
 }
 
-// Whether probabilities mean what they say, in ten bins of them.
+// Measures the calibration of probabilities, in ten bins.
 static void measure_calibration(bel_model_context *context, bel_estimator_spec *spec,
                                 bel_value *truth, bel_value *yes, bel_value *weights)
 {
@@ -192,7 +192,7 @@ static void measure_calibration(bel_model_context *context, bel_estimator_spec *
                    NULL);
 }
 
-// The class that precision and recall are of.
+// The class for precision and recall.
 static int positive_class(bel_model_context *context)
 {
     double number = bel_context_param_number(context, "positive_class", 1);
@@ -203,7 +203,7 @@ static int positive_class(bel_model_context *context)
     return number == 0 ? 0 : 1;
 }
 
-// Of two classes: `yes` [n] is the probability of the second one.
+// Measures two classes: `yes` [n] is the probability of the second one.
 static void measure_binary(bel_model_context *context, bel_estimator_spec *spec, bel_value *labels,
                            bel_value *predicted, bel_value *yes)
 {
@@ -261,8 +261,7 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
 
 // --- Several labels ------------------------------------------------------------------------------
 
-// Of counts of labels by weight: those that are yes and were predicted so, those predicted, and all
-// that are yes.
+// Counts of labels by weight: true positives, predicted positives, and actual positives.
 typedef enum hit { HITS, PREDICTED, ACTUAL, HIT_COUNTS } hit;
 
 static double share(double part, double whole)
@@ -288,8 +287,8 @@ static double f1_of_labels(void *user, const double *sums, int64_t count)
     return share(2 * sums[HITS], sums[PREDICTED] + sums[ACTUAL]);
 }
 
-// Over all labels of all examples, one like the other, but for exact_match: whether all of an
-// example's are right. `truth` and `yes` [n, labels] are 0 or 1.
+// Measures over all labels of all examples equally. Only exact_match requires all labels of an
+// example to be right. `truth` and `yes` [n, labels] are 0 or 1.
 static void measure_labels(bel_model_context *context, bel_estimator_spec *spec, bel_value *truth,
                            bel_value *yes)
 {
@@ -298,7 +297,7 @@ static void measure_labels(bel_model_context *context, bel_estimator_spec *spec,
     const bel_shape one = BEL_SHAPE(1);
     bel_value *right = bel_cast(g, bel_equal(g, yes, truth), BEL_DTYPE_F32);
     bel_value *weights = weights_of(context), *each = NULL;
-    if (weights != NULL) { // of each label
+    if (weights != NULL) { // for each label
         bel_value *ones = bel_add(g, bel_mul(g, truth, number(g, 0)), number(g, 1));
         each = bel_mul(g, bel_unsqueeze(g, weights, &axis, 1), ones);
     }
@@ -340,7 +339,7 @@ static bel_value *losses_of_rest(bel_model_context *context, objective o, bel_va
 {
     bel_graph *g = bel_context_graph(context);
     if (o == REGRESSION) return bel_mul(g, r, r);
-    if (o == HUBER) { // quadratic up to delta, then straight
+    if (o == HUBER) { // quadratic up to delta, then linear
         double delta = bel_context_param_number(context, "huber_delta", 1);
         bel_value *size = bel_abs(g, r), *near = bel_min(g, size, number(g, delta));
         bel_value *middle = bel_sub(g, size, bel_mul(g, near, number(g, 0.5)));
@@ -351,11 +350,11 @@ static bel_value *losses_of_rest(bel_model_context *context, objective o, bel_va
         bel_graph_fail(g, BEL_INVALID_ARGUMENT,
                        "parameter quantile must lie between 0 and 1, got %g", share);
     }
-    // share · (label - prediction) below the label, (1 - share) · the rest above it
+    // share · (label - prediction) below the label, (1 - share) · (prediction - label) above it
     return bel_max(g, bel_mul(g, r, number(g, 1 - share)), bel_mul(g, r, number(g, -share)));
 }
 
-// Of a prediction e^z and a label y >= 0; what does not depend on z is left out.
+// Losses of predictions e^z and labels y >= 0; terms that do not depend on z are omitted.
 static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_value *z,
                                  bel_value *y)
 {
@@ -372,9 +371,9 @@ static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_va
                    bel_mul(g, bel_mul(g, y, low), number(g, 1 / (1 - power))));
 }
 
-// Of sums over the examples, each by its weight, with s and r for label and error in deviations: 1,
-// s, s², r², |r| and r; and label_deviation and label_mean, once for each example, the latter in
-// two parts that hold all of its digits.
+// Weighted sums over the examples, with s and r for label and error in deviations: 1, s, s², r²,
+// |r| and r. Then label_deviation and label_mean, once for each example; label_mean is in two parts
+// that hold all of its digits.
 typedef enum sum {
     ONES,
     LABELS,
@@ -388,7 +387,8 @@ typedef enum sum {
     SUMS,
 } sum;
 
-// What is so many deviations in all from the mean label, in the label's units.
+// Mean value in the label's units, from `off`, the sum of offsets from the mean label in
+// deviations.
 static double mean_of(const double *sums, double off)
 {
     double n = sums[ONES];
@@ -412,7 +412,7 @@ static double r_squared(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
     double spread = sums[LABEL_SQUARES] - sums[LABELS] * sums[LABELS] / sums[ONES];
-    const double rounding = 4e-7; // of sums of F32: labels that are all the same
+    const double rounding = 4e-7; // rounding of F32 sums, if all labels are equal
     return spread > rounding * sums[LABEL_SQUARES] ? 1 - sums[SQUARES] / spread : NAN;
 }
 
@@ -437,7 +437,7 @@ static bel_value *weighted_sum(bel_graph *g, bel_value *values, bel_value *weigh
     return bel_reshape(g, bel_reduce_sum(g, each, NULL, 0, false), &one);
 }
 
-// `scaled` and `rest`: labels, and predictions less labels, in deviations.
+// Measures from `scaled`, the labels, and `rest`, predictions less labels, both in deviations.
 static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_value *scaled,
                     bel_value *rest)
 {

@@ -1,11 +1,11 @@
-// Model "onnx": a graph that another tool has made, or Belfry's own export, trained further.
+// Model "onnx": a graph from another tool, or Belfry's own export, trained further.
 //
 //   features ── nodes of the file ── its output [n, outputs] ── loss and metrics
 //
-// The first output that fits counts; one that a Softmax or a Sigmoid gives as what went into that.
-// Parameters: onnx_file (its path), freeze (patterns of variables that are not trained, with commas
-// between), train (of constants that are trained as well), class_count, objective and what that
-// reads, and those of the optimizer.
+// The model uses the first output that fits. If a Softmax or a Sigmoid gives that output, it uses
+// the input of that node. Parameters: onnx_file (its path), freeze (patterns of variables that are
+// not trained, comma-separated), train (patterns of constants that are also trained), class_count,
+// objective and its parameters, and those of the optimizer.
 #include <string.h>
 
 #include "belfry/onnx.h"
@@ -13,14 +13,14 @@
 
 enum { MOST_OUTPUTS = 16, MOST_PATTERNS = 64 };
 
-// A list of patterns that a parameter has, with commas between.
+// A parameter's comma-separated list of patterns.
 typedef struct pattern_list {
     const char *pieces[MOST_PATTERNS];
     int count;
     char text[4096];
 } pattern_list;
 
-// False, and the graph has failed: the list is too long.
+// Returns false, after failing the graph, if the list is too long.
 static bool read_patterns(bel_model_context *context, const char *name, pattern_list *out)
 {
     const char *text = bel_context_param(context, name, "");
@@ -43,8 +43,8 @@ static bool read_patterns(bel_model_context *context, const char *name, pattern_
     return fits;
 }
 
-// The output as the objective takes it, f32 [batch, wanted]; NULL: it is none. A number may lack
-// its dimension, and a single logit z stands for the two of 0 and z.
+// The output in the form of the objective, f32 [batch, wanted]; NULL: it does not fit. A number may
+// lack its dimension, and a single logit z stands for the two logits 0 and z.
 static bel_value *fitted(bel_graph *g, bel_value *output, int64_t wanted)
 {
     const int64_t last = 1;
@@ -58,7 +58,7 @@ static bel_value *fitted(bel_graph *g, bel_value *output, int64_t wanted)
     return bel_concat(g, both, 2, 1);
 }
 
-// The file's model gives labels in their own units, and an objective takes them standardised.
+// Standardises an output: the file's model predicts in the label's units.
 static bel_value *standardised(bel_model_context *context, bel_value *output, const char *objective)
 {
     bel_graph *g = bel_context_graph(context);

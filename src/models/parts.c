@@ -1,8 +1,7 @@
-// Parts of canned models. Parameters arrive as texts; whatever is wrong with one sticks to the
-// graph and is reported by the trainer, so nothing here returns a status. Names are those of
-// flags, and defaults stand here, for the command as for a caller. The first name of a list of
-// choices is its default. predictions and the optimizer are set in every mode; loss and metrics
-// where there are labels.
+// Parts of canned models. Parameters arrive as texts. An error of one sticks to the graph and is
+// reported by the trainer, so nothing here returns a status. Names are those of flags. Defaults are
+// here, both for the command and for other callers. The first name of a list of choices is its
+// default. predictions and the optimizer are set in every mode; loss and metrics only with labels.
 #include "models/parts.h"
 
 #include "belfry/columns.h"
@@ -14,7 +13,7 @@ int64_t bel_part_whole(bel_model_context *context, const char *name, int64_t oth
     bool inside = number >= (double)low && number <= (double)high; // false for NaN
     if (inside && (double)(int64_t)number == number) return (int64_t)number;
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "parameter %s must be a whole number from %lld to %lld, got %g", name,
+                   "parameter %s must be an integer from %lld to %lld, got %g", name,
                    (long long)low, (long long)high, number);
     return low;
 }

@@ -4,7 +4,7 @@
 //   "logits" ──> [n, classes] ── softmax
 //
 // x is the feature "x", or columns [n, t·d] with parameter sequence_width = d. Feature "length"
-// (I64) says how many steps of each sequence count; without it all do. Loss: mean softmax
+// (I64) is the number of valid steps of each sequence; without it all are valid. Loss: mean softmax
 // cross-entropy (+ l2 · half the sum of squares of "logits/kernel"). Metric: accuracy. Parameters:
 // recurrent_units ("128"), sequence_width, class_count (10), l2 (0), and those of the optimizer
 // (bel_context_optimizer).

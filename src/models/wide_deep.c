@@ -6,9 +6,9 @@
 //   id_lists [n, l, m] ─ bags of them [n, l, width] ─────────┤                           │
 //   x        [n, d] ─────────────────────────────────────────┴ hidden layers ─ "logits" ─┴─ softmax
 //
-// Weights for single ids, in "wide", and what ids have in common, in "deep". An id is any int64;
-// ids of different fields must differ, as those of --id_columns do. There are ids, or lists of
-// them, whose weights are the feature "id_weights", or both. Loss, metric and predictions as in
+// Table "wide" has weights of single ids, "deep" the features that ids share. An id is any int64.
+// Ids of different fields must differ, as those of --id_columns do. A model has ids, or lists of
+// them with the feature "id_weights" as weights, or both. Loss, metric and predictions are those of
 // "dnn". Parameters: embedding_width (16), id_list_combiner (mean), wide_optimizer ("same": one for
 // all) and wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd,
 // adagrad, adam, ftrl.
@@ -18,13 +18,13 @@
 
 enum { MAX_WIDTH = 4096 };
 
-// What the model looks up.
+// Inputs of the lookups.
 typedef struct looked_up {
-    bel_value *ids, *lists, *weights; // NULL: there are none
+    bel_value *ids, *lists, *weights; // NULL: absent
     bel_combiner combiner;
 } looked_up;
 
-// A feature of ids of this rank; NULL where there is none.
+// A feature of ids of this rank; NULL: absent.
 static bel_value *ids_of(bel_model_context *context, const char *name, int32_t rank,
                          const char *expected)
 {
@@ -41,7 +41,7 @@ static bel_value *ids_of(bel_model_context *context, const char *name, int32_t r
 
 static bel_combiner combiner_of(bel_model_context *context)
 {
-    static const char *const names[] = {"sum", "mean", "sqrtn"}; // as bel_combiner has them
+    static const char *const names[] = {"sum", "mean", "sqrtn"}; // in the order of bel_combiner
     const char *name = bel_context_param(context, "id_list_combiner", "mean");
     for (int i = 0; i < 3; i++)
         if (strcmp(names[i], name) == 0) return (bel_combiner)i;
@@ -70,11 +70,11 @@ static looked_up look_for_ids(bel_model_context *context)
     found.ids = ids_of(context, BEL_ID_FIELD, 2, "[batch, fields]");
     bool numbers = bel_context_has_feature(context, "x") && wants_wide_numbers(context);
     if (found.ids == NULL && found.lists == NULL && !numbers)
-        (void)bel_context_feature(context, BEL_ID_FIELD); // says that there is none
+        (void)bel_context_feature(context, BEL_ID_FIELD); // reports the missing feature
     return found;
 }
 
-// The rows of a table for all ids and lists: at most two values, [n, f, width] and [n, l, width].
+// Rows of a table for all ids and lists: at most two values, [n, f, width] and [n, l, width].
 static int look_up(bel_graph *g, const looked_up *from, const char *table, int64_t width,
                    bel_initializer initializer, bel_value *out_rows[2])
 {
@@ -88,7 +88,7 @@ static int look_up(bel_graph *g, const looked_up *from, const char *table, int64
     return count;
 }
 
-// An optimizer of its own for table "wide", as the paper has FTRL there and AdaGrad for the rest.
+// Sets a separate optimizer for table "wide": the paper has FTRL there and AdaGrad for the rest.
 static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *spec)
 {
     static const struct {

@@ -1,11 +1,11 @@
-// Rows stand in one order: the master, workers by index, shards, evaluators. Another number of
-// workers moves rows, so a pointer to one holds only until then. Rates come from two looks at a
-// counter; a number that falls was begun anew by another process, so its rate is unknown once
-// rather than negative. What became of a worker's reports is shard 0's knowledge and is noted apart
-// from the worker's own numbers.
+// Rows are in a fixed order: the master, workers by index, shards, evaluators. A change of the
+// number of workers moves rows and invalidates pointers to them. A rate is the difference between
+// two values of a counter. A smaller value means that another process has restarted the counter, so
+// the rate is unknown once instead of negative. Only shard 0 knows what happened to a worker's
+// reports, so those numbers are stored separately from the worker's.
 //
-// The slowest worker is compared with the median of the others, of two middle ones the lower, so
-// that of two workers the faster one is the measure.
+// The slowest worker is compared with the median of the others. With an even number the lower
+// middle one counts, so that of two workers the faster one is the reference.
 #include "monitoring/board.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index)
 
 void bel_board_seat(bel_board *board, int worker, bool here)
 {
-    int at = 1; // the row's place: behind the master and the workers before it
+    int at = 1; // the row's position, after the master and earlier workers
     while (at < board->row_count && board->rows[at].role == BEL_BOARD_WORKER &&
            board->rows[at].index < worker)
         at++;
@@ -99,7 +99,7 @@ void bel_board_seat(bel_board *board, int worker, bool here)
 
 // --- Taking --------------------------------------------------------------------------------------
 
-// What shard 0 knows of a worker: it comes by bel_board_note_reports.
+// Numbers of a worker that shard 0 knows; bel_board_note_reports stores them.
 static bool is_report_count(int number)
 {
     return number == BEL_NUMBER_COUNTED || number == BEL_NUMBER_STALE ||
@@ -122,7 +122,7 @@ void bel_board_note(bel_board_row *row, const double values[BEL_NUMBER_COUNT], i
     double seconds = (double)(noted_ns - row->noted_ns) * 1e-9;
     for (int n = 0; n < BEL_NUMBER_COUNT; n++) {
         if (!bel_board_has(row, (bel_number)n) || is_report_count(n)) continue;
-        // What falls was counted by a process that was replaced.
+        // A smaller value comes from a replaced process's counter.
         bool rated =
             row->noted_ns != 0 && bel_number_table[n].counts && values[n] >= row->values[n];
         row->rates[n] = rated ? (values[n] - row->values[n]) / seconds : (double)NAN;
@@ -153,7 +153,7 @@ void bel_board_set_doing(bel_board_row *row, int64_t step, const char *doing)
     row->step = step;
 }
 
-// The rate of examples is taken over at least a second, as shorter ones would jump.
+// The rate of examples is measured over at least a second, because shorter times are too noisy.
 void bel_board_set_step(bel_board *board, int64_t step, double loss, int64_t examples,
                         int64_t now_ns)
 {
@@ -173,12 +173,12 @@ void bel_board_set_step(bel_board *board, int64_t step, double loss, int64_t exa
 
 // --- The slowest worker --------------------------------------------------------------------------
 
-typedef struct step_times { // of one worker, in milliseconds a step
+typedef struct step_times { // one worker's, in milliseconds per step
     int worker;
     double input, compute, total;
 } step_times;
 
-// Of the last look (rates) or over all (values); false: no step was made in that time.
+// Computes times from rates (recent) or from all values; false: no step in that time.
 static bool find_times(const bel_board_row *row, bool recent, step_times *out)
 {
     const double *from = recent ? row->rates : row->values;
@@ -191,7 +191,7 @@ static bool find_times(const bel_board_row *row, bool recent, step_times *out)
     return true;
 }
 
-// What a worker does by itself; waiting for versions is the others' time.
+// Time of a worker's own work; waiting for versions depends on the others.
 static double own_time(const step_times *t)
 {
     return t->input + t->compute;
@@ -213,7 +213,7 @@ static int compare_doubles(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// The median of all but one, of two middle ones the lower.
+// Returns the median of all but one; with an even number the lower middle one.
 static double median_of_others(const step_times *times, int count, int but,
                                double (*of)(const step_times *))
 {
@@ -227,7 +227,7 @@ static double median_of_others(const step_times *times, int count, int but,
     return median;
 }
 
-// The part that is further above the others' median is named: input or compute.
+// Names the part, input or compute, that exceeds the others' median more.
 bool bel_board_write_slowest(const bel_board *board, bool recent, bel_str *out)
 {
     static const double most = 1.5, least_ms = 1;
@@ -263,7 +263,7 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-// Of all versions but the first, which no step has made. False: there is none.
+// Computes means over all versions but the first, because no step made it. False: no versions.
 static bool split_shard(const bel_board_row *row, double *apply_ms, double *gather_ms)
 {
     double made = row->values[BEL_NUMBER_VERSIONS] - 1;
@@ -273,9 +273,9 @@ static bool split_shard(const bel_board_row *row, double *apply_ms, double *gath
     return true;
 }
 
-// What a worker waits behind its last report is cut by what the shards say: the slowest of them
-// makes the version late, and shard 0 has seen how far the workers were apart. Shards and workers
-// tell their numbers at different moments, so no part takes more than there is.
+// Splits a worker's wait after its last report by the shards' numbers. The slowest shard delays the
+// version, and shard 0 has measured the time between the workers' reports. Shards and workers
+// report at different times, so no part may exceed the remaining time.
 static void split_exchange(const bel_board *board, double exchange, bel_board_split *out)
 {
     double apply = 0, gather = 0;

@@ -1,7 +1,7 @@
-// The board as a file: what `jobs top` reads. Rates are written with it, so that a reader needs
-// one look and no history. Names are those of numbers.h. A number that is missing, or null because
-// it was not finite, reads as 0, a rate as unknown, so the file of another version can still be
-// shown; without its frame (time, step, rows) it is refused.
+// The board as a file, which `jobs top` reads. It includes rates, so that a reader needs one file
+// and no history. Names are those of numbers.h. An absent number, or null because it was not
+// finite, is read as 0, and such a rate as unknown, so another version's file can still be shown. A
+// file without its frame (time, step, rows) is refused.
 #include <math.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static bool read_role(const bel_json_value *object, bel_board_role *out_role)
     return false;
 }
 
-// Those that make no sense are left out.
+// Skips invalid devices.
 static void read_devices(const bel_json_value *list, bel_board_row *row)
 {
     bel_device_numbers devices[BEL_MOST_DEVICES];
@@ -107,7 +107,7 @@ static void read_devices(const bel_json_value *list, bel_board_row *row)
     bel_board_note_devices(row, devices, count);
 }
 
-// False: not a row. Numbers that are not there do not matter.
+// False: not a row. Absent numbers are fine.
 static bool read_row(const bel_json_value *object, bel_board_row *row)
 {
     int64_t index, process;

@@ -1,7 +1,7 @@
-// The board as Prometheus reads it, and as people do. For Prometheus a row of which nothing was
-// heard is left out: a zero would look like a counter that began anew. Whole numbers are written
-// as such, and what is not finite in Prometheus's own words. For people the times of a step are
-// those of the last second, if it had steps, else of all; what is unknown is a dash.
+// The board as text for Prometheus and for people. For Prometheus a row without values is omitted,
+// because a zero would look like a restarted counter. Integers have no decimal point, and
+// non-finite values are in Prometheus's notation. For people the times of a step are those of the
+// last second, or of all steps if it had none; a dash means unknown.
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void put_head(bel_str *out, const char *name, bool counts, const char *he
                    counts ? "counter" : "gauge");
 }
 
-// Whole numbers without a point, as far as a double counts exactly.
+// Integers have no decimal point while a double represents them exactly.
 static void put_value(bel_str *out, const char *name, const char *labels, double value)
 {
     bel_str_printf(out, "%s%s ", name, labels);
@@ -37,7 +37,7 @@ static void put_one(bel_str *out, const char *name, bool counts, const char *hel
     put_value(out, name, "", value);
 }
 
-// One number of all rows that have it; with `rates`, how fast it rises.
+// Writes one number of all rows that have it; with `rates`, its rate.
 static void put_number(const bel_board *board, bel_str *out, bel_number number, bool rates)
 {
     static const char *const owners[] = {"worker_", "shard_", "process_"};
@@ -85,7 +85,7 @@ static double all_of(const bel_device_numbers *device)
     return device->all;
 }
 
-// One number of all devices of workers; nothing where no worker has one.
+// Writes one number of all workers' devices; nothing if no worker has one.
 static void put_devices(const bel_board *board, bel_str *out, const char *name, const char *help,
                         device_number *of)
 {
@@ -103,7 +103,7 @@ static void put_devices(const bel_board *board, bel_str *out, const char *name, 
     }
 }
 
-// All numbers of numbers.h, and the rate of steps, which people ask for first.
+// Writes all numbers of numbers.h, with the rate of steps first.
 void bel_board_write_metrics(const bel_board *board, bel_str *out)
 {
     put_one(out, "belfry_step", false, "The newest version of the parameters.",
@@ -145,7 +145,7 @@ static const char *byte_text(double bytes, char text[32])
     return isnan(bytes) ? "-" : bel_bytes_text((uint64_t)bytes, text);
 }
 
-// Milliseconds of a step: of the last second's steps, or else of all.
+// Milliseconds per step: over the last second's steps, otherwise over all.
 static const char *part_text(const bel_board_row *row, int number, char text[32])
 {
     bool recent = row->rates[BEL_NUMBER_STEPS] > 0 && !isnan(row->rates[number]);
@@ -184,7 +184,7 @@ static void put_shard(const bel_board_row *row, bel_str *out)
                    row->doing != NULL ? row->doing : "-");
 }
 
-// Where workers have none: nothing.
+// Writes nothing if no worker has devices.
 static void put_device_table(const bel_board *board, bel_str *out)
 {
     bool begun = false;

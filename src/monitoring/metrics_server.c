@@ -1,8 +1,8 @@
-// The one file that knows civetweb. Its threads see one text, never the board: the mutex guards
-// the pointer to it, and each answer is made from a copy, so a slow reader holds up nothing else. A
-// client that connects and says nothing has a thread for a second, and there are 32. The threads
-// start with all signals blocked, as signals are the main thread's. What civetweb complains of
-// while it starts becomes the error's text; nothing of it is printed.
+// The only file that uses civetweb. Its threads see one text, never the board. The mutex guards the
+// pointer to it, and each answer is made from a copy, so a slow reader delays nothing else. A
+// silent client occupies one of 32 threads for a second. The threads start with all signals
+// blocked, because signals belong to the main thread. civetweb's complaints during its start become
+// the error's text; they are not printed.
 #include "monitoring/metrics_server.h"
 
 #include <civetweb.h>
@@ -20,7 +20,7 @@ struct bel_metrics_server {
     int port;
     pthread_mutex_t mutex;
     char *text;
-    char complaint[256]; // of civetweb, when it does not start
+    char complaint[256]; // civetweb's, if it does not start
 };
 
 static void write_head(struct mg_connection *connection, int code, const char *type, size_t bytes)
@@ -40,15 +40,15 @@ static int answer(struct mg_connection *connection, const char *type, const char
     return 200;
 }
 
-// In place of civetweb's own answer, which repeats what the request says of its version.
+// Replaces civetweb's answer, which repeats the version from the request.
 static int answer_error(struct mg_connection *connection, int code, const char *message)
 {
     (void)message;
     write_head(connection, code, "text/plain; charset=utf-8", 0);
-    return 0; // it is answered
+    return 0; // the request is answered
 }
 
-// On a thread of civetweb's. The copy is made under the lock, the answer written without it.
+// Runs on a civetweb thread. Copies the text under the lock and writes the answer without it.
 static int answer_metrics(struct mg_connection *connection, void *context)
 {
     bel_metrics_server *server = context;
@@ -71,7 +71,7 @@ static int answer_root(struct mg_connection *connection, void *context)
     return answer(connection, "text/plain; charset=utf-8", "belfry: see /metrics\n");
 }
 
-// civetweb's log callback; its last message is the one that says why it did not start.
+// civetweb's log callback; the last message is the reason of a failed start.
 static int keep_complaint(const struct mg_connection *connection, const char *message)
 {
     const struct mg_context *context = mg_get_context(connection);
@@ -81,10 +81,10 @@ static int keep_complaint(const struct mg_connection *connection, const char *me
         bel_snprintf(server->complaint, sizeof server->complaint, "%s", message);
         pthread_mutex_unlock(&server->mutex);
     }
-    return 1; // it is not printed
+    return 1; // suppresses printing
 }
 
-// civetweb's threads take no signals: those are the main thread's.
+// civetweb's threads block signals, which belong to the main thread.
 static struct mg_context *start_quietly(bel_metrics_server *server, const char **options)
 {
     const struct mg_callbacks callbacks = {.log_message = keep_complaint,
@@ -101,7 +101,7 @@ bel_status *bel_metrics_server_start(const char *address, int port, bel_metrics_
 {
     bel_metrics_server *server = bel_xcalloc(1, sizeof *server);
     char *where = bel_strf("%s:%d", address, port);
-    // A connection that says nothing holds a thread for as long as the timeout.
+    // A silent connection occupies a thread until this timeout.
     const char *options[] = {"listening_ports",    where,  "num_threads", "32",
                              "request_timeout_ms", "1000", NULL};
     pthread_mutex_init(&server->mutex, NULL);
@@ -136,7 +136,7 @@ int bel_metrics_server_port(const bel_metrics_server *server)
     return server->port;
 }
 
-// The old text is freed outside the lock: nobody else has it any more.
+// Frees the old text outside the lock: it has no other user.
 void bel_metrics_server_set(bel_metrics_server *server, const char *text)
 {
     char *copy = bel_xstrdup(text);
@@ -147,7 +147,7 @@ void bel_metrics_server_set(bel_metrics_server *server, const char *text)
     bel_free(before);
 }
 
-// mg_stop returns when civetweb's threads have ended, so nothing uses the text then.
+// mg_stop returns when civetweb's threads have exited, so nothing uses the text afterwards.
 void bel_metrics_server_stop(bel_metrics_server *server)
 {
     if (server == NULL) return;

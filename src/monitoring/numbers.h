@@ -1,12 +1,13 @@
-// The numbers that members count and the master shows. They travel as a flat list in this order
-// (wire: STATUS and ENDED), so a new one needs a row here and a line where it is counted.
+// Table of the numbers that members measure and the master shows. Messages have them as a flat list
+// in this order (wire: STATUS and ENDED), so a new number needs only a row here and the code that
+// measures it.
 #ifndef BELFRY_MONITORING_NUMBERS_H
 #define BELFRY_MONITORING_NUMBERS_H
 
-// Whose a number is. PROCESS: of every process.
+// Owner of a number. PROCESS: every process.
 typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } bel_number_owner;
 
-// id, name, owner, counts (1: only rises, 0: goes up and down), what it is
+// id, name, owner, counts (1: counter, 0: gauge), meaning
 #define BEL_NUMBERS(X)                                                                             \
     X(STEPS, "steps", WORKER, 1, "Steps that the worker has computed.")                            \
     X(INPUT, "input_seconds", WORKER, 1, "Time spent waiting for batches.")                        \
@@ -36,7 +37,7 @@ typedef enum bel_number {
         BEL_NUMBER_COUNT
 } bel_number;
 
-// Behind the list, from the process with shard 0: COUNTED, STALE and DROPPED of each worker.
+// Numbers after the list, from the process with shard 0: COUNTED, STALE and DROPPED of each worker.
 enum { BEL_NUMBERS_BY_WORKER = 3 };
 
 typedef struct bel_number_info {
@@ -48,12 +49,12 @@ typedef struct bel_number_info {
 
 extern const bel_number_info bel_number_table[BEL_NUMBER_COUNT];
 
-// A card that towers of a worker run on, and its memory in bytes.
+// A GPU used by a worker's towers, and its memory in bytes.
 typedef struct bel_device_numbers {
     int number;       // the 1 of "cuda:1", as the worker's process counts them
-    int towers;       // of this worker
+    int towers;       // this worker's towers on it
     double taken;     // by this process, for programs
-    double free, all; // of all processes
+    double free, all; // for all processes
 } bel_device_numbers;
 
 enum { BEL_MOST_DEVICES = 64 };

@@ -1,12 +1,12 @@
-// A graph of one closed batch, node by node, as one for any batch.
+// Converts a graph of one closed batch, node by node, to one for any batch.
 //
-// A file whose input is [1, 3, 8, 8] says what the model computes of one example. This walk copies
-// its graph so that dimension 0 is open, and knows for each value where the examples are
-// (batch_inner.h). A node is copied as it is where it keeps examples apart in that place. Where it
-// would mix them (a sum over all dimensions, a Transpose, a Reshape to [3, 64]), examples are put
-// side by side on a new dimension 0 first, if the closed batch is one example: its size then
-// multiplies nothing. Nothing is guessed: an operation without a rule (batch_rules.c) is refused,
-// and with it every output that needs it.
+// A file whose input is [1, 3, 8, 8] describes the model for one example. This walk copies its
+// graph with an open dimension 0, and tracks the form of each value (batch_inner.h). A node that
+// keeps examples separate in their present form is copied unchanged. Other nodes would mix them: a
+// sum over all dimensions, a Transpose, a Reshape to [3, 64]. For these, examples are first stacked
+// on a new dimension 0, if the closed batch is one example, whose size 1 then multiplies nothing.
+// Nothing is guessed: an operation without a rule (batch_rules.c) is refused, and with it every
+// output that needs it.
 #include "onnx/batch.h"
 
 #include "base/alloc.h"
@@ -48,7 +48,7 @@ static void copy_node(bel_batch_walk *walk, const bel_node *node)
         if (place->form == BEL_BATCH_LOST && refused == NULL) refused = place->refused;
     }
     if (refused == NULL && !depends) {
-        (void)bel_batch_emit(walk, node, &node->attrs, inputs, BEL_BATCH_NONE); // all are there
+        (void)bel_batch_emit(walk, node, &node->attrs, inputs, BEL_BATCH_NONE); // all inputs exist
         return;
     }
     if (refused == NULL && bel_batch_rule(walk, node)) return;

@@ -1,7 +1,7 @@
-// The forms that a value of a closed graph takes for any batch (batch_inner.h), and the moves
-// between them. Rules ask for the form that they need, so that each of them is written once. A move
-// must copy nothing: it is a Reshape, which is an alias. The only exception is a value that depends
-// on no example, which is repeated for each. A move that Reshape cannot say gives NULL, and the
+// Forms of a closed graph's value for any batch (batch_inner.h), and conversions between them.
+// Rules ask for the form that they need, so each rule is written once. A conversion must not copy:
+// it is a Reshape, which is an alias. The only exception is a value that depends on no example,
+// which is repeated for each. If Reshape cannot express a conversion, the result is NULL, and the
 // rule refuses its node.
 #include "belfry/ops.h"
 #include "onnx/batch_inner.h"
@@ -24,27 +24,27 @@ bel_shape bel_batch_shape(const bel_batch_walk *walk, const bel_shape *closed, b
     return shape;
 }
 
-// Reshape copies open dimensions in their place, and computes one more.
+// Reshape copies open dimensions that keep their place, and computes one more.
 bel_value *bel_batch_reshape(const bel_batch_walk *walk, bel_value *x, const bel_shape *to)
 {
     bel_shape from = bel_value_shape(x), attr = *to;
     int computed = 0;
     for (int32_t d = 0; d < to->rank; d++) {
         bool open = to->dims[d] < 0, kept = open && d < from.rank && from.dims[d] == to->dims[d];
-        if (to->dims[d] == 0) return NULL; // would be copied
+        if (to->dims[d] == 0) return NULL; // Reshape would copy it
         if (open) attr.dims[d] = kept ? 0 : -1;
         computed += open && !kept;
     }
     return x == NULL || computed > 1 ? NULL : bel_reshape(walk->graph, x, &attr);
 }
 
-// Of a value that depends on no example and has dimension 0 of size 1: repeated over the batch.
+// Repeats a value that depends on no example, and has dimension 0 of size 1, over the batch.
 static bel_value *repeated(const bel_batch_walk *walk, bel_value *x)
 {
     bel_shape shape = bel_value_shape(x);
     bel_attr_list attrs = {.count = 1, .items = {{.name = "shape", .ints = shape}}};
     for (int32_t d = 1; d < shape.rank; d++)
-        attrs.items[0].ints.dims[d] = 1; // as it is
+        attrs.items[0].ints.dims[d] = 1; // unchanged
     attrs.items[0].ints.dims[0] = -1;    // dimension 0 of the second input
     bel_value *inputs[] = {x, walk->like};
     return bel_graph_add(walk->graph, BEL_OP_EXPAND, &attrs, inputs, 2);

@@ -1,8 +1,7 @@
-// Which operations keep the examples of a batch apart, and how they are written for any batch: one
-// rule for each kind of operation. A rule first tries the form FLAT, in which nothing changes but
-// the size of dimension 0, so that an ordinary model has the nodes that it has with an open batch.
-// The form APART shifts axes by one. A rule that returns false has changed nothing that counts:
-// nodes that it made on the way are read by none.
+// Rules for each kind of operation: whether it keeps the examples of a batch separate, and how it
+// is written for any batch. A rule first tries the form FLAT, which changes only the size of
+// dimension 0, so that an ordinary model has the same nodes as with an open batch. The form APART
+// shifts axes by one. A rule that returns false may have added nodes, but no other node reads them.
 #include <string.h>
 
 #include "belfry/ops.h"
@@ -29,7 +28,7 @@ static const bel_shape *shape_of(const bel_value *value)
     return &value->spec.shape;
 }
 
-// All inputs that depend on examples in one form, the others too where `all`, else as they are.
+// Converts the inputs that depend on examples, or with `all` every input, to one form.
 static bool forms(const bel_batch_walk *walk, const bel_node *node, form_fn *form, bool all,
                   bel_value **out_inputs)
 {
@@ -50,7 +49,7 @@ static bool only_first_depends(const bel_batch_walk *walk, const bel_node *node)
     return bel_batch_depends(walk, node->inputs[0]);
 }
 
-// Whether a constant operand repeats over dimension 0 of a result of this rank.
+// True if a constant operand repeats over dimension 0 of a result of this rank.
 static bool repeats(const bel_value *value, int32_t rank)
 {
     return shape_of(value)->rank < rank || shape_of(value)->dims[0] == 1;
@@ -58,8 +57,8 @@ static bool repeats(const bel_value *value, int32_t rank)
 
 // --- Element by element --------------------------------------------------------------------------
 
-// An operand of a result of `rank` dimensions, whose examples are side by side: as operands
-// broadcast from the last dimension on, it gets those that it lacks after the batch.
+// Inserts dimensions of size 1 after the batch into a stacked operand, up to `rank` dimensions of
+// the closed result, because operands broadcast from the last dimension on.
 static bel_value *apart_of_rank(const bel_batch_walk *walk, const bel_value *closed, bel_value *x,
                                 int32_t rank)
 {
@@ -81,8 +80,8 @@ static bool broadcast_apart(bel_batch_walk *walk, const bel_node *node)
     return bel_batch_emit(walk, node, &node->attrs, inputs, BEL_BATCH_APART);
 }
 
-// Whether dimension 0 of the result is that of the operands which depend on examples, and the
-// others repeat over it.
+// True if dimension 0 of the result comes from the operands that depend on examples, and the others
+// repeat over it.
 static bool broadcasts_flat(const bel_batch_walk *walk, const bel_node *node)
 {
     int32_t rank = shape_of(node->outputs[0])->rank;
@@ -112,7 +111,7 @@ static void lose(bel_batch_walk *walk, const bel_node *node, int from)
             (bel_batch_place){.form = BEL_BATCH_LOST, .refused = node};
 }
 
-// x in another shape with the same number of elements, whose dimension 0 is what the others leave.
+// Reshapes x to the same number of elements; dimension 0 follows from the others.
 static bel_value *regrouped(const bel_batch_walk *walk, bel_value *x, bel_shape to)
 {
     to.dims[0] = -1;
@@ -121,8 +120,8 @@ static bel_value *regrouped(const bel_batch_walk *walk, bel_value *x, bel_shape 
     return x == NULL ? NULL : bel_reshape(walk->graph, x, &to);
 }
 
-// Operations on [rows, …] that treat each row alike: n examples of d0 rows are n · d0 rows.
-// Beside output 0 there are statistics, which no operator of ONNX gives.
+// Operations on [rows, …] that treat each row alike: n examples of d0 rows are n · d0 rows. Other
+// outputs than 0 are statistics, which no ONNX operator has.
 static bool rows(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -140,8 +139,8 @@ static bool rows(bel_batch_walk *walk, const bel_node *node)
     return place->value != NULL;
 }
 
-// Where rows of a are examples and b is the same for all, it stays a Gemm. Else each example has a
-// product and a sum of its own.
+// If rows of a are examples and b is the same for all, it stays a Gemm. Otherwise each example gets
+// a separate product and sum.
 static bool gemm(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -165,8 +164,8 @@ static bool gemm(bel_batch_walk *walk, const bel_node *node)
     return true;
 }
 
-// Stacks of matrices, whose leading dimensions broadcast. Dimension 0 may be a row of a, or the
-// leading one of the result.
+// Stacks of matrices with broadcast leading dimensions. Dimension 0 may be a row of a, or the
+// result's leading dimension.
 static bool matmul(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -181,7 +180,8 @@ static bool matmul(bel_batch_walk *walk, const bel_node *node)
 
 // --- Along axes ----------------------------------------------------------------------------------
 
-// Along one axis: as it is where that is not dimension 0, else one further.
+// Operations along one axis: unchanged if that is not dimension 0, otherwise with the axis shifted
+// by one.
 static bool along(bel_batch_walk *walk, const bel_node *node, int64_t axis, bool named)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -291,7 +291,7 @@ static bool transpose(bel_batch_walk *walk, const bel_node *node)
            bel_batch_emit(walk, node, &attrs, inputs, BEL_BATCH_APART);
 }
 
-// The closed shape of the result is known. Examples stay in dimension 0 where it keeps its size.
+// The result's closed shape is known. Examples stay in dimension 0 if it keeps its size.
 static bool reshape(bel_batch_walk *walk, const bel_node *node)
 {
     const bel_value *x = node->inputs[0], *y = node->outputs[0];
@@ -308,7 +308,7 @@ static bool reshape(bel_batch_walk *walk, const bel_node *node)
     return place->value != NULL;
 }
 
-// Dimensions that are those of a second input keep their open size, wherever it is there now.
+// Shifts open dimensions that refer to the second input, if its dimensions have moved.
 static void follow_like(const bel_batch_walk *walk, const bel_node *node, bel_shape *shape)
 {
     if (node->input_count < 2) return;
@@ -347,7 +347,7 @@ static bool expand(bel_batch_walk *walk, const bel_node *node)
 
 // --- Look-ups and sequences ----------------------------------------------------------------------
 
-// Rows of a table that all examples share, or the same places of each example.
+// Looks up rows of a table that all examples share, or the same indices of each example.
 static bool gather(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -364,8 +364,8 @@ static bool gather(bel_batch_walk *walk, const bel_node *node)
            bel_batch_emit(walk, node, &attrs, inputs, BEL_BATCH_APART);
 }
 
-// A value [a, 1, b …], whose examples are side by side, as [n, a, b …] with the second one gone, or
-// back. `axis`: where that 1 is in the closed shape.
+// Converts a stacked value [a, 1, b …] to [n, a, b …] without the 1, or back. `axis`: place of that
+// 1 in the closed shape.
 static bel_value *without_axis(const bel_batch_walk *walk, const bel_value *closed, int64_t axis)
 {
     bel_value *apart = bel_batch_apart(walk, closed);
@@ -373,8 +373,8 @@ static bel_value *without_axis(const bel_batch_walk *walk, const bel_value *clos
     return apart == NULL ? NULL : bel_squeeze(walk->graph, apart, &at, 1);
 }
 
-// x [time, 1, features] with the batch second becomes [n, time, features] with the batch first, and
-// so do first states [directions, 1, hidden] and what comes out.
+// x [time, 1, features] with the batch second becomes [n, time, features] with the batch first.
+// Initial states [directions, 1, hidden] and outputs change likewise.
 static bool recurrent(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -392,7 +392,7 @@ static bool recurrent(bel_batch_walk *walk, const bel_node *node)
                             : without_axis(walk, x, 1);
     }
     if (!bel_batch_emit(walk, node, &attrs, inputs, BEL_BATCH_FLAT)) return false;
-    lose(walk, node, node->output_count - 1); // the gates, of which no operator tells
+    lose(walk, node, node->output_count - 1); // the gates, which no operator outputs
     for (int o = 0; o < node->output_count - 1 && !first; o++) {
         bel_batch_place *place = &walk->places[node->outputs[o]->id];
         int64_t at = o == 0 ? 3 : 2; // [n, time, directions, 1, hidden], [n, directions, 1, hidden]
@@ -402,7 +402,7 @@ static bool recurrent(bel_batch_walk *walk, const bel_node *node)
     return true;
 }
 
-// Each input has the batch first, or nothing to do with it.
+// Each input has the batch first, or does not depend on it.
 static bool all_flat(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];

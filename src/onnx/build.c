@@ -1,9 +1,9 @@
-// Nodes → operations of a graph, in the order of the file.
+// Builder: nodes → operations of a graph, in the order of the file.
 //
-// A value of the model becomes one of the graph when a node first takes it. A node whose inputs are
-// all constants is built into a graph of its own and run at once with the plain kernels, and what
-// comes out are constants: so the chains that compute shapes end as the attributes they are for.
-// Where they hold sizes of open dimensions, sizes.c follows them.
+// A value of the model becomes a value of the graph when a node first reads it. A node with only
+// constant inputs is built into a separate graph and run at once with the plain kernels; its
+// outputs are constants. So the chains that compute shapes end as attributes. If they contain sizes
+// of open dimensions, sizes.c computes them symbolically.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,20 +13,20 @@
 #include "onnx/weights.h"
 #include "ops/kernels/elements.h"
 
-enum { LONGEST_VARIABLE = 300 }; // of a variable's name with its scope
+enum { LONGEST_VARIABLE = 300 }; // variable's name with its scope
 
 struct bel_onnx_builder {
     const bel_onnx_model *model;
     bel_graph *graph;
     const bel_onnx_options *options;
-    bel_value **values;                // by value id; NULL: not there yet
-    const bel_onnx_sizes **sizes;      // by value id; NULL: it is no sizes
-    bel_arena *arena;                  // of sizes
-    int *uses;                         // by value id: nodes and outputs that read it
-    bool *taken;                       // by value id: an initializer that a row has counted
-    const bel_onnx_binding **bindings; // by input; NULL: none
+    bel_value **values;                // by value id; NULL: not made yet
+    const bel_onnx_sizes **sizes;      // by value id; NULL: not sizes
+    bel_arena *arena;                  // for sizes
+    int *uses;                         // by value id: number of nodes and outputs that read it
+    bool *taken;                       // by value id: an initializer counted in an earlier row
+    const bel_onnx_binding **bindings; // by input; NULL: unbound
     int64_t spent;                     // elements of constants that nodes made
-    size_t *ends;                      // by node of the model: nodes of the graph after it; or NULL
+    size_t *ends;                      // by node of the model: graph nodes until after it; or NULL
 };
 
 // --- Values --------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ static const bel_tensor *initializer_of(const bel_onnx_builder *b, int id)
     return index < 0 ? b->model->names[id].local : &b->model->initializers[index].tensor;
 }
 
-// Whether an initializer is a variable of the graph.
+// True if an initializer becomes a variable of the graph.
 static bool is_variable(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = initializer_of(b, id);
@@ -48,7 +48,7 @@ static bool is_variable(const bel_onnx_builder *b, int id)
            bel_shape_elements(&tensor->shape) > 0;
 }
 
-// The elements of a value that never change, or NULL.
+// Returns the elements of a value that never changes, or NULL.
 static const bel_tensor *constant_of(const bel_onnx_builder *b, int id)
 {
     if (is_variable(b, id)) return NULL;
@@ -57,7 +57,7 @@ static const bel_tensor *constant_of(const bel_onnx_builder *b, int id)
     return value->node->op == BEL_OP_CONSTANT ? &value->node->constant : NULL;
 }
 
-// What is known of a value while building, or NULL.
+// Returns the known elements of a value during building, or NULL.
 static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
 {
     const bel_tensor *tensor = constant_of(b, id);
@@ -68,7 +68,7 @@ static const bel_tensor *elements_of(const bel_onnx_builder *b, int id)
     return tensor;
 }
 
-// An input of the graph, made when a node first takes it.
+// Returns an input of the graph, made when a node first reads it.
 static bel_value *input_value(bel_onnx_builder *b, int input)
 {
     const bel_onnx_port *port = &b->model->inputs[input];
@@ -80,7 +80,7 @@ static bel_value *input_value(bel_onnx_builder *b, int input)
     return bel_input_value(b->graph, port->name, port->dtype, &port->shape);
 }
 
-// The elements as f32, which live as long as the graph and the model.
+// Returns the elements as f32; they live as long as the graph and the model.
 static const float *elements_as_f32(bel_onnx_builder *b, const bel_tensor *tensor)
 {
     if (tensor->dtype == BEL_DTYPE_F32) return tensor->data;
@@ -91,7 +91,7 @@ static const float *elements_as_f32(bel_onnx_builder *b, const bel_tensor *tenso
     return elements;
 }
 
-// A variable under the name of value `id` that begins with these elements, as their type.
+// Makes a variable with the name of value `id`, with these initial elements in their type.
 static bel_value *variable_of(bel_onnx_builder *b, int id, const bel_tensor *tensor)
 {
     const char *name = b->model->names[id].text;
@@ -114,7 +114,7 @@ static bel_value *variable_of(bel_onnx_builder *b, int id, const bel_tensor *ten
                : bel_cast(b->graph, value, tensor->dtype);
 }
 
-// Where the model has the elements, if that is where a line of the cache begins, as in a copy.
+// Uses the model's elements in place if they are aligned to a cache line, as a copy would be.
 static bel_value *constant_value(bel_onnx_builder *b, const bel_tensor *tensor)
 {
     bool aligned = (uintptr_t)tensor->data % BEL_GRAPH_CONSTANT_ALIGNMENT == 0;
@@ -122,8 +122,8 @@ static bel_value *constant_value(bel_onnx_builder *b, const bel_tensor *tensor)
                                         : bel_constant(b->graph, tensor);
 }
 
-// What stands for value `id` in the graph, which is made now if it is an initializer or an input;
-// NULL after an error.
+// Returns the graph's value for value `id`, making it if it is an initializer or an input; NULL
+// after an error.
 static bel_value *value_of(bel_onnx_builder *b, int id)
 {
     if (b->values[id] != NULL) return b->values[id];
@@ -132,7 +132,7 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
         bel_graph_fail(
             b->graph, BEL_UNIMPLEMENTED,
             "\"%s\" is computed from the size of an open dimension, which Belfry follows "
-            "into shapes alone; close that dimension, or bind it",
+            "only into shapes; close that dimension, or bind it",
             name->text);
         return NULL;
     }
@@ -146,7 +146,7 @@ static bel_value *value_of(bel_onnx_builder *b, int id)
     return b->values[id];
 }
 
-// --- What functions see --------------------------------------------------------------------------
+// --- Interface for the make functions ------------------------------------------------------------
 
 bool bel_onnx_has(const bel_onnx_call *call, int input)
 {
@@ -262,20 +262,19 @@ bel_status *bel_onnx_spend(bel_onnx_call *call, double elements)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-// Inputs that are left out at the end are not given to the operation; one that is left out in the
-// middle is an error of the graph.
+// Omitted inputs at the end are not passed to the operation; one omitted in the middle is an error
+// of the graph.
 static bel_value *make_same(bel_onnx_call *call, const bel_attr_list *attrs)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     int count = call->node->input_count;
     while (count > call->rule->min_inputs && call->node->inputs[count - 1] < 0)
-        count--; // left out at the end
+        count--; // omitted at the end
     bel_onnx_ins(call, count, inputs);
     return bel_graph_add(call->graph, call->rule->op, attrs, inputs, count);
 }
 
-// Belfry's operation of the same meaning, with one output: attributes are copied, defaults written
-// out.
+// Makes Belfry's equivalent operation with one output: copies attributes and adds defaults.
 static bel_status *same(bel_onnx_call *call)
 {
     bel_attr_list attrs = {.count = 0};
@@ -296,7 +295,7 @@ static bel_status *same(bel_onnx_call *call)
     return NULL;
 }
 
-// The graph's sticky error is told first: a status that a function returns may only follow from it.
+// Reports the graph's sticky error first: a function's status may only follow from it.
 bel_status *bel_onnx_make_outputs(bel_onnx_call *call)
 {
     bel_status *status = call->rule->make != NULL ? call->rule->make(call) : same(call);
@@ -314,7 +313,7 @@ bel_status *bel_onnx_make_outputs(bel_onnx_call *call)
     return NULL;
 }
 
-// Whether all inputs are constants of moderate size. A subgraph may take others.
+// True if all inputs are constants of moderate size. Subgraphs may use others.
 static bool is_foldable(const bel_onnx_builder *b, const bel_onnx_node *node)
 {
     for (int i = 0; i < node->attr_count; i++)
@@ -340,8 +339,8 @@ static int64_t elements_of_outputs(const bel_onnx_call *call)
     return sum;
 }
 
-// Builds the node beside the graph and puts what it computes into it as constants; *out_done is
-// false where that is left to run time.
+// Builds the node in a separate graph and adds its results to the graph as constants; *out_done is
+// false if that is left to run time.
 static bel_status *fold(bel_onnx_call *call, bool *out_done)
 {
     bel_onnx_call beside = *call;
@@ -365,7 +364,7 @@ static bool has_sizes(const bel_onnx_call *call)
     return false;
 }
 
-// An output that is a constant, and a weight.
+// Returns an output that is a constant and a weight as a variable.
 static bel_value *as_weight(bel_onnx_builder *b, int id, bel_value *value)
 {
     const bel_onnx_weights *weights = b->options->weights;
@@ -374,8 +373,8 @@ static bel_value *as_weight(bel_onnx_builder *b, int id, bel_value *value)
     return is ? variable_of(b, id, &value->node->constant) : value;
 }
 
-// Tried as constants first, or as sizes; where that is left to run time the function is called a
-// second time, with the graph itself.
+// Tries constants first, then sizes. If that is left to run time, calls the function again for the
+// graph itself.
 static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
 {
     bel_onnx_call call = {.builder = b, .graph = b->graph, .node = node};
@@ -420,7 +419,7 @@ bel_status *bel_onnx_build_subgraph(bel_onnx_call *call, const bel_onnx_subgraph
         return BEL_ERR(BEL_DATA_LOSS, "a branch has %d inputs and %d outputs, expected 0 and %d",
                        graph->input_count, graph->output_count, node->output_count);
     }
-    bel_arena *arena = bel_arena_create(); // the node's own holds the call
+    bel_arena *arena = bel_arena_create(); // separate from the one that has the call
     bel_status *status = build_nodes(b, graph->nodes, graph->node_count, arena);
     bel_arena_destroy(arena);
     for (int i = 0; i < graph->output_count && status == NULL; i++) {
@@ -433,8 +432,7 @@ bel_status *bel_onnx_build_subgraph(bel_onnx_call *call, const bel_onnx_subgraph
 
 // --- Models --------------------------------------------------------------------------------------
 
-// The caller gives a value of the graph for the input, or elements that are known; types must
-// agree.
+// Binds an input to a value of the graph, or to known elements; types must agree.
 static bel_status *bind_one(bel_onnx_builder *b, const bel_onnx_binding *binding)
 {
     int input = 0, count = b->model->input_count;
@@ -457,8 +455,7 @@ static bel_status *bind_one(bel_onnx_builder *b, const bel_onnx_binding *binding
     return NULL;
 }
 
-// Inputs that nothing is known of are inputs of the graph in the order of the model, even if no
-// node takes them.
+// Adds unbound inputs to the graph in the order of the model, even if no node reads them.
 static bel_status *add_inputs(bel_onnx_builder *b)
 {
     for (int i = 0; i < b->model->input_count; i++)
@@ -479,7 +476,7 @@ static void count_uses(bel_onnx_builder *b)
 
 // --- Rows for people -----------------------------------------------------------------------------
 
-// Whether what a node reads is there: the nodes before it could be built.
+// True if everything that a node reads exists: the nodes before it could be built.
 static bool can_be_built(bel_onnx_builder *b, const bel_onnx_node *node)
 {
     if (b->graph->error_code != BEL_OK) return false;
@@ -507,7 +504,7 @@ static int64_t parameters_of(bel_onnx_builder *b, const bel_onnx_node *node)
     return parameters;
 }
 
-// Builds a node if it can be, and tells what came of it.
+// Builds a node if possible, and reports the result.
 static void try_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *arena)
 {
     bel_onnx_row row = {node->name, node->op, NULL, parameters_of(b, node), NULL};
@@ -520,10 +517,10 @@ static void try_node(bel_onnx_builder *b, const bel_onnx_node *node, bel_arena *
     }
     bel_arena_reset(arena);
     b->options->each(b->options->user, &row);
-    bel_status_ignore(status); // told
+    bel_status_ignore(status); // reported
 }
 
-// The nodes of the model's graph. Those of subgraphs count for the node that they are in.
+// Builds the nodes of the model's graph. Nodes of subgraphs count for the node that contains them.
 static bel_status *build_all(bel_onnx_builder *b, bel_arena *arena)
 {
     const bel_onnx_model *model = b->model;
@@ -534,7 +531,7 @@ static bel_status *build_all(bel_onnx_builder *b, bel_arena *arena)
     return NULL;
 }
 
-// Inputs, nodes in the order of the file, outputs.
+// Builds inputs, nodes in the order of the file, outputs.
 static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
 {
     const bel_onnx_model *model = b->model;

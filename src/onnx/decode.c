@@ -1,10 +1,10 @@
-// Models: names become numbers, and everything that the rest of the room relies on is checked here.
-// Initializers are numbered first, so value i is initializer i; then inputs, then what nodes make.
-// A value must be made before it is used, so the order of nodes is known to be topological and no
-// later code looks for circles. An initializer that Belfry cannot read is an error where something
-// takes it. Texts and lists stay in protobuf-c's messages, which the model owns.
-// Named symbols count down from -1, dimensions without a name from -2^19, and so many of either at
-// most, so the two never meet.
+// Model decoder: names become numbers, and everything that the other files rely on is checked here.
+// Initializers are numbered first, so value i is initializer i; then inputs, then outputs of nodes.
+// A value must be made before its use, so the order of nodes is known to be topological, and no
+// later code looks for cycles. An initializer that Belfry cannot read is an error only if something
+// uses it. Texts and lists stay in protobuf-c's messages, which the model owns. Symbols with names
+// count down from -1, dimensions without a name from -2^19. There are fewer than 2^19 of each, so
+// the two ranges never meet.
 #include "onnx/decode_inner.h"
 
 #include <limits.h>
@@ -28,7 +28,7 @@ static bel_status *check_opset(const bel_decoder *d)
 
 // --- Inputs, outputs, initializers ---------------------------------------------------------------
 
-// The symbol of an open dimension: the same for the same name, one of its own without a name.
+// Returns the symbol of an open dimension: the same for the same name, a new one without a name.
 static int64_t symbol_of(bel_decoder *d, const char *name)
 {
     if (name == NULL || name[0] == '\0') return NAMELESS_SYMBOL - d->nameless++;
@@ -36,7 +36,7 @@ static int64_t symbol_of(bel_decoder *d, const char *name)
     return -1 - bel_names_add(d->symbols, name, &added);
 }
 
-// Name, type and shape of an input or output; a model may leave the shape out.
+// Decodes name, type and shape of an input or output; a model may omit the shape.
 static bel_status *decode_port(bel_decoder *d, const Onnx__ValueInfoProto *from,
                                bel_onnx_port *out_port)
 {
@@ -63,13 +63,13 @@ static bel_status *decode_port(bel_decoder *d, const Onnx__ValueInfoProto *from,
     return NULL;
 }
 
-// The first values to be numbered: value i is initializer i.
+// Initializers are the first values to be numbered: value i is initializer i.
 static bel_status *decode_initializers(bel_decoder *d, const Onnx__GraphProto *graph)
 {
     bel_onnx_model *model = d->model;
     BEL_TRY(bel_decode_count(graph->n_initializer, "initializers"));
     if (d->raw != NULL && d->raw_count != graph->n_initializer) {
-        return BEL_ERR(BEL_DATA_LOSS, "the graph stands in several parts that do not fit together");
+        return BEL_ERR(BEL_DATA_LOSS, "the graph is in several parts that do not fit together");
     }
     model->initializers =
         bel_arena_alloc(model->arena, graph->n_initializer * sizeof *model->initializers);
@@ -80,7 +80,7 @@ static bel_status *decode_initializers(bel_decoder *d, const Onnx__GraphProto *g
         bel_onnx_source source = bel_decode_source(d);
         if (d->raw != NULL) source.raw = d->raw[i];
         bel_status *status = bel_onnx_decode_tensor(from, &source, &entry->tensor);
-        if (bel_status_code(status) == BEL_UNIMPLEMENTED) { // told where something needs it
+        if (bel_status_code(status) == BEL_UNIMPLEMENTED) { // reported where something needs it
             entry->tensor = (bel_tensor){.dtype = BEL_DTYPE_F32, .shape = BEL_SHAPE(0)};
             entry->refused = status;
             status = NULL;
@@ -95,7 +95,7 @@ static bel_status *decode_initializers(bel_decoder *d, const Onnx__GraphProto *g
     return NULL;
 }
 
-// Up to IR version 3 initializers are listed among the inputs, too; they are passed over here.
+// Up to IR version 3 initializers are also listed among the inputs; skips them.
 static bel_status *decode_inputs(bel_decoder *d, const Onnx__GraphProto *graph)
 {
     bel_onnx_model *model = d->model;
@@ -141,7 +141,7 @@ static bel_status *decode_outputs(bel_decoder *d, const Onnx__GraphProto *graph)
 
 // --- Models --------------------------------------------------------------------------------------
 
-// Tells what each name is.
+// Sets the kind of each name.
 static void list_names(bel_decoder *d)
 {
     bel_onnx_model *model = d->model;
@@ -174,8 +174,8 @@ static bel_status *decode_model(bel_decoder *d)
     return NULL;
 }
 
-// A model whose message is `bytes`, with what was left out of it. `files` becomes the model's, also
-// after an error.
+// Reads a model whose message is `bytes`, with the raw data removed from it. The model takes
+// ownership of `files`, also after an error.
 static bel_status *read_message(const void *bytes, size_t size, const bel_onnx_bytes *raw,
                                 size_t raw_count, bel_onnx_files *files, bel_onnx_model **out_model)
 {

@@ -1,4 +1,4 @@
-// Bytes → protobuf-c's messages → plain structs. decode*.c alone know protobuf-c.
+// Decoder: bytes → protobuf-c's messages → plain structs. Only decode*.c use protobuf-c.
 #ifndef BELFRY_ONNX_DECODE_H
 #define BELFRY_ONNX_DECODE_H
 
@@ -6,15 +6,15 @@
 #include "onnx/files.h"
 #include "onnx/model.h"
 
-// Where elements of tensors come from, and where those go that are copied.
+// Source of tensors' elements, and destination of copied ones.
 typedef struct bel_onnx_source {
     bel_arena *arena;
-    bel_onnx_files *files; // NULL: the message is all there is
-    bel_onnx_bytes raw;    // instead of the message's raw_data; data NULL: the message has them
+    bel_onnx_files *files; // NULL: only the message
+    bel_onnx_bytes raw;    // instead of the message's raw_data; data NULL: use the message
 } bel_onnx_source;
 
-// A view of a tensor's elements: in the message or file where they lie as Belfry wants them, else
-// copied to the arena. The caller names the tensor in errors.
+// Returns a view of a tensor's elements: in the message or file if their format there is Belfry's,
+// otherwise copied to the arena. The caller adds the tensor's name to errors.
 bel_status *bel_onnx_decode_tensor(const Onnx__TensorProto *from, const bel_onnx_source *source,
                                    bel_tensor *out_tensor) BEL_MUST_USE;
 

@@ -1,7 +1,7 @@
-// Names of values become numbers. A subgraph is read where its node is, and so is the body of a
-// function. A name in a subgraph is "3\1name" among all names, 3 being the number of the subgraph,
-// and is looked for from the inside out. A name in a function is "4\2call/name": nothing around it
-// is seen but its parameters, which are other names of what the call gives.
+// Names of values become numbers. A subgraph is decoded where its node is, and so is the body of a
+// function. A name in subgraph number 3 is stored as "3\1name", and is looked up from the inside
+// out. A name in a function is stored as "4\2call/name". It sees nothing outside except the
+// function's parameters, which are aliases of the call's arguments.
 #include <limits.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ bool bel_decode_find(bel_decoder *d, const char *text, int *out_id)
     }
 }
 
-// The number of a name in this graph.
+// Returns the number of a name in this graph.
 static int number_of(bel_decoder *d, const char *text)
 {
     bool added;
@@ -112,7 +112,7 @@ static int64_t version_in(Onnx__OperatorSetIdProto *const *opsets, size_t count,
     return 0;
 }
 
-// A function may import versions of its own.
+// A function may import different versions.
 int64_t bel_decode_version(const bel_decoder *d, const char *domain)
 {
     const bel_decode_scope *in = d->scope;

@@ -1,7 +1,7 @@
-// Nodes, and what is inside of them: attributes, subgraphs, and bodies of functions that the model
-// brings along. A call of such a function is replaced by its body, whose nodes see its parameters
-// and nothing else; an attribute of the body may be one of the call. A file could make much of
-// little by functions that call others many times, so their nodes are counted.
+// Decoder of nodes and their contents: attributes, subgraphs, and bodies of the model's functions.
+// A call of such a function is replaced by its body, whose nodes see only its parameters; an
+// attribute of the body may refer to one of the call. Nested function calls could expand a small
+// file enormously, so their nodes are counted.
 #include <limits.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "onnx/build.h"
 #include "onnx/decode_inner.h"
 
-enum { MOST_INLINED = 1 << 18 }; // nodes of bodies of functions, all together
+enum { MOST_INLINED = 1 << 18 }; // all nodes of functions' bodies together
 
 typedef struct node_list {
     bel_onnx_node *items;
@@ -80,7 +80,7 @@ static bel_status *decode_attr(bel_decoder *d, const Onnx__AttributeProto *from,
     }
 }
 
-// The call whose body is being read, or NULL.
+// Returns the call whose body is being decoded, or NULL.
 static const bel_decode_call *nearest_call(const bel_decoder *d)
 {
     const bel_decode_scope *in = d->scope;
@@ -89,8 +89,8 @@ static const bel_decode_call *nearest_call(const bel_decoder *d)
     return in == NULL ? NULL : in->call;
 }
 
-// An attribute that a body takes from the call: what that gives, or what the function has for it.
-// *out_given is false where neither does.
+// Resolves an attribute that a body takes from the call: the call's value, or the function's
+// default. *out_given is false if neither exists.
 static bel_status *decode_reference(bel_decoder *d, const Onnx__AttributeProto *from,
                                     bel_onnx_attr *out, bool *out_given)
 {
@@ -133,7 +133,7 @@ static bel_status *decode_attrs(bel_decoder *d, const Onnx__NodeProto *from, bel
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-// Inputs must be made by what came before; "" is one that is left out (-1).
+// Inputs must be made earlier; "" is an omitted input (-1).
 static bel_status *decode_inputs(bel_decoder *d, const Onnx__NodeProto *from, bel_onnx_node *node)
 {
     BEL_TRY(bel_decode_count(from->n_input, "inputs"));
@@ -154,7 +154,7 @@ static bel_status *decode_inputs(bel_decoder *d, const Onnx__NodeProto *from, be
     return NULL;
 }
 
-// Each value is made once.
+// Checks that each value is made once.
 static bel_status *decode_outputs(bel_decoder *d, const Onnx__NodeProto *from, bel_onnx_node *node)
 {
     BEL_TRY(bel_decode_count(from->n_output, "outputs"));
@@ -199,7 +199,7 @@ static void index_functions(bel_decoder *d)
         char *key = function_key(f->domain, f->name, f->overload);
         bool added;
         (void)bel_names_add(d->functions, bel_arena_strdup(d->model->arena, key), &added);
-        if (!added) { // numbers are those in the message; the first of a name counts
+        if (!added) { // numbers must equal message indices; the first of a name counts
             char *other = bel_strf("\n%zu", i);
             (void)bel_names_add(d->functions, bel_arena_strdup(d->model->arena, other), &added);
             bel_free(other);
@@ -208,7 +208,7 @@ static void index_functions(bel_decoder *d)
     }
 }
 
-// The function that a node calls, or NULL. Those of Belfry's own domain are operations here.
+// Returns the function that a node calls, or NULL. Belfry's functions are operations here.
 static const Onnx__FunctionProto *function_of(bel_decoder *d, const Onnx__NodeProto *from)
 {
     if (d->message->n_functions == 0) return NULL;
@@ -221,7 +221,7 @@ static const Onnx__FunctionProto *function_of(bel_decoder *d, const Onnx__NodePr
     return number < 0 ? NULL : d->message->functions[number];
 }
 
-// The call's name in names of values, another one for each call.
+// Returns the call's label in names of values, unique per call.
 static const char *label_of(bel_decoder *d, const bel_onnx_node *call, int number)
 {
     bool added = false;
@@ -255,7 +255,7 @@ static void add_identity(bel_decoder *d, const bel_onnx_node *call, int from, in
                                                  .output_count = 1};
 }
 
-// The outputs of the body are those of the call. One may be a parameter as it is.
+// The outputs of the body are the call's. An output may also be an unchanged parameter.
 static bel_status *bind_parameters(bel_decoder *d, const Onnx__FunctionProto *f,
                                    const bel_onnx_node *call, const int *outputs, node_list *list)
 {
@@ -323,7 +323,7 @@ static bel_status *inline_call(bel_decoder *d, const Onnx__FunctionProto *f,
 
 // --- Lists of nodes ------------------------------------------------------------------------------
 
-// Nodes of a body have the place of the call in the file.
+// Nodes of a body have the call's place in the file.
 static bel_status *decode_one(bel_decoder *d, const Onnx__NodeProto *from, int index,
                               const bel_onnx_node *call, node_list *list)
 {
@@ -345,7 +345,7 @@ static bel_status *decode_one(bel_decoder *d, const Onnx__NodeProto *from, int i
     return NULL;
 }
 
-// `call`: whose body it is; NULL: of none.
+// `call`: the call whose body this is; NULL: not a body.
 static bel_status *decode_into(bel_decoder *d, Onnx__NodeProto *const *nodes, size_t count,
                                const bel_onnx_node *call, node_list *list)
 {
@@ -399,7 +399,7 @@ static bel_status *decode_locals(bel_decoder *d, const Onnx__GraphProto *graph)
     return NULL;
 }
 
-// Outputs may be values of graphs around it.
+// Outputs may be values of outer graphs.
 static bel_status *read_subgraph(bel_decoder *d, const Onnx__GraphProto *graph,
                                  bel_onnx_subgraph *out)
 {
@@ -421,7 +421,7 @@ static bel_status *read_subgraph(bel_decoder *d, const Onnx__GraphProto *graph,
     return NULL;
 }
 
-// Its message counts for the budget of the whole file.
+// Its message counts towards the budget of the whole file.
 static bel_status *unpack_subgraph(bel_decoder *d, ProtobufCBinaryData bytes,
                                    bel_onnx_subgraph *out)
 {

@@ -1,7 +1,7 @@
-// The order of nodes. ONNX asks for one in which each value is made before it is used, and not
-// every file has it. A depth-first walk from each node to those that make its inputs finds it,
-// without recursion, as a chain may be as long as the file. Nodes with subgraphs come last where
-// the file leaves a choice: what a subgraph takes from around it is not looked at here.
+// Topological sort of nodes. ONNX requires sorted nodes, but not every file has them. A depth-first
+// search from each node to the makers of its inputs finds the order. It is not recursive, because a
+// chain may be as long as the file. Nodes with subgraphs come last where the file leaves a choice,
+// because the outer values that a subgraph uses are not examined here.
 #include "base/alloc.h"
 #include "base/str.h"
 #include "onnx/decode_inner.h"
@@ -11,10 +11,10 @@ enum { NEW, OPEN, PLACED };
 typedef struct ordering {
     bel_decoder *decoder;
     Onnx__NodeProto *const *nodes;
-    bel_names *names; // of outputs
-    int *makers;      // by number of a name: the node that makes it
+    bel_names *names; // for outputs
+    int *makers;      // by number of a name: its node
     char *states;     // by node
-    size_t *next;     // by node: the input that is looked at next
+    size_t *next;     // by node: the next input to examine
     int *stack, *order;
     size_t depth, placed;
 } ordering;
@@ -26,14 +26,14 @@ static void find_makers(ordering *o, size_t count)
         for (size_t k = 0; k < o->nodes[i]->n_output; k++) {
             bool added;
             int number = bel_names_add(o->names, o->nodes[i]->output[k], &added);
-            if (!added) continue; // made twice: said where nodes are decoded
+            if (!added) continue; // made twice: reported where nodes are decoded
             o->makers = bel_xgrow(o->makers, &capacity, (size_t)number + 1, sizeof *o->makers);
             o->makers[number] = (int)i;
         }
     }
 }
 
-// The node that makes an input; -1: none does, it is left out, or it is there before all nodes.
+// Returns the node that makes an input; -1: omitted, or made by no node.
 static int maker_of(const ordering *o, size_t node, size_t input)
 {
     const char *text = o->nodes[node]->input[input];
@@ -49,7 +49,7 @@ static bool is_sorted(const ordering *o, size_t count)
     return true;
 }
 
-// Places a node after those that it needs.
+// Places a node after the nodes that it needs.
 static bel_status *place(ordering *o, size_t root)
 {
     if (o->states[root] == PLACED) return NULL;

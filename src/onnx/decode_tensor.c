@@ -1,9 +1,8 @@
-// Tensors. Elements come as raw little-endian bytes, here or in a file beside the model, or in the
-// typed list of their type; Belfry runs on little-endian machines, so most of them stay where they
-// are in the message or file. Copied are
-// BOOL, whose raw bytes may be any but 0, and types of one or two bytes that come as a list of
-// int32. The bytes must be exactly those of the shape before a pointer to them is handed out; a
-// shape whose product overflows counts as INT64_MAX elements, which no file has.
+// Tensors. Elements come as raw little-endian bytes, in the message or in a file beside the model,
+// or in the typed list of their type. Belfry runs on little-endian machines, so most elements are
+// used in place. Copied are BOOL, whose raw bytes may be any value but 0, and types of one or two
+// bytes in a list of int32. The bytes must exactly match the shape before a pointer to them is
+// returned. A shape whose product overflows counts as INT64_MAX elements, which no file has.
 #include <limits.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ int32_t bel_onnx_type_number(bel_dtype dtype)
 {
     int32_t number = 0;
     while (types[number].dtype != (int)dtype)
-        number++; // STRING is no type of a value
+        number++; // STRING is not an element type here
     return number;
 }
 
@@ -75,7 +74,7 @@ static bel_status *decode_shape(const Onnx__TensorProto *from, bel_shape *out_sh
     return NULL;
 }
 
-// The typed list of a tensor's type: where it lies, how many elements it has and of what size.
+// The typed list of a tensor's type: address, count and element size.
 typedef struct typed_list {
     void *data;
     size_t count, size;
@@ -91,8 +90,8 @@ static typed_list typed_list_of(const Onnx__TensorProto *from, bel_dtype dtype)
     }
 }
 
-// Types of one and two bytes from a list of int32 (of floats their bits), or BOOL from raw bytes,
-// which may be any but 0.
+// Converts types of one and two bytes from a list of int32 (floats as bits), or BOOL from raw
+// bytes, where any value but 0 is true.
 static bel_status *narrow(const Onnx__TensorProto *from, const char *raw, size_t count,
                           bel_arena *arena, bel_tensor *tensor)
 {
@@ -114,7 +113,8 @@ static bel_status *narrow(const Onnx__TensorProto *from, const char *raw, size_t
 
 // --- Raw bytes -----------------------------------------------------------------------------------
 
-// The keys of external_data: location, and with it offset (else 0) and length (else `needed`).
+// Reads external_data: the required key location, and the optional keys offset (default 0) and
+// length (default `needed`).
 static bel_status *find_external(const Onnx__TensorProto *from, bel_onnx_files *files,
                                  int64_t needed, bel_onnx_bytes *out_raw)
 {
@@ -122,7 +122,7 @@ static bel_status *find_external(const Onnx__TensorProto *from, bel_onnx_files *
     int64_t offset = 0, length = needed;
     if (files == NULL) {
         return BEL_ERR(BEL_UNIMPLEMENTED,
-                       "its elements lie in another file (external data), and the model was not "
+                       "its elements are in another file (external data), and the model was not "
                        "read by its path");
     }
     for (size_t i = 0; i < from->n_external_data; i++) {
@@ -139,7 +139,7 @@ static bel_status *find_external(const Onnx__TensorProto *from, bel_onnx_files *
     return bel_onnx_files_find(files, location, offset, length, out_raw);
 }
 
-// False: the elements stand in a typed list.
+// False: the elements are in a typed list.
 static bel_status *find_raw(const Onnx__TensorProto *from, const bel_onnx_source *source,
                             int64_t needed, bool *out_there, bel_onnx_bytes *out_raw)
 {
@@ -153,15 +153,15 @@ static bel_status *find_raw(const Onnx__TensorProto *from, const bel_onnx_source
     return NULL;
 }
 
-// The elements where they lie, or a copy where that is not at a multiple of their size.
+// Returns the elements in place, or an aligned copy.
 static void *at_its_place(const bel_onnx_bytes *raw, bel_dtype dtype, bel_arena *arena)
 {
     union {
         const char *read;
-        void *data; // views have no type for what is only read
+        void *data; // views have no const type
     } place = {.read = raw->data};
     if ((uintptr_t)raw->data % bel_dtype_size(dtype) == 0) return place.data;
-    enum { LINE = BEL_GRAPH_CONSTANT_ALIGNMENT }; // so that this copy is the only one
+    enum { LINE = BEL_GRAPH_CONSTANT_ALIGNMENT }; // so that no further copy is needed
     char *room = bel_arena_alloc(arena, raw->size + LINE);
     room += (LINE - (uintptr_t)room % LINE) % LINE;
     memcpy(room, raw->data, raw->size);

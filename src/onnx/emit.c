@@ -1,6 +1,6 @@
-// Nodes, attributes and constants as protobuf-c's structs, in one arena. protobuf-c packs from
-// plain pointers and frees nothing that is not its own, so constants of the caller are pointed to:
-// they must stay until the model is packed.
+// Emits nodes, attributes and constants as protobuf-c's structs, in one arena. protobuf-c packs
+// from plain pointers and frees only memory that it has allocated. So the caller's constants are
+// not copied, and must stay until the model is packed.
 #include "onnx/emit.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ const char *bel_onnx_new_name(bel_onnx_emitter *emitter, const char *wanted)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-// protobuf-c's lists are of pointers that it may change, but packing does not.
+// protobuf-c's lists have non-const pointers, but packing does not write through them.
 static char **list_of(bel_onnx_emitter *emitter, const char *const *names, int count)
 {
     char **list = bel_arena_alloc(emitter->arena, (size_t)(count + 1) * sizeof *list);

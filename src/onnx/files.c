@@ -1,6 +1,6 @@
-// Files beside a model are named by the model, so the name is not trusted: a relative path without
-// "..", opened as a regular file. (A link in the folder may lead elsewhere: caches of models are
-// made of such links, and whoever can put one there can put the file there.)
+// The model names the files beside it, so a name is not trusted: it must be a relative path without
+// "..", of a regular file. (A link in the folder may lead elsewhere: model caches consist of such
+// links, and a process that can create one can also create the file.)
 #include "onnx/files.h"
 
 #include <string.h>
@@ -117,7 +117,7 @@ bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int
     bel_mapping mapping = {.data = NULL};
     if (!stays_inside(location)) {
         return BEL_ERR(BEL_DATA_LOSS,
-                       "its elements lie in \"%.80s\", expected a relative path inside the model's "
+                       "its elements are in \"%.80s\", expected a relative path inside the model's "
                        "folder",
                        location);
     }
@@ -137,7 +137,7 @@ bel_status *bel_onnx_files_find(bel_onnx_files *files, const char *location, int
 
 enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, TENSOR_RAW_DATA = 9 };
 
-// One field of a message: whole, and what it holds if that is bytes.
+// One field of a message: the whole field, and its content if that is bytes.
 typedef struct field {
     uint64_t number;
     bool is_bytes;
@@ -160,7 +160,7 @@ static bool read_varint(bel_onnx_bytes *left, uint64_t *out_value)
     return false;
 }
 
-// Takes the first field off; false where there is none that is whole.
+// Removes the first field; false if no complete field is left.
 static bool read_field(bel_onnx_bytes *left, field *out)
 {
     enum { VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 5 };
@@ -205,7 +205,7 @@ static void put_bytes(bel_str *out, uint64_t number, const bel_str *content)
     if (content->length > 0) bel_str_append(out, content->text, content->length);
 }
 
-// A tensor without its raw data, if these are large and stand once.
+// Copies a tensor without its raw data, if these are large and occur once.
 static bool spare_tensor(bel_onnx_bytes tensor, bel_str *out, bel_onnx_bytes *out_raw)
 {
     field f;

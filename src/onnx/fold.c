@@ -1,8 +1,8 @@
-// A graph without inputs, computed node by node on the plain kernels: speed does not matter for
-// shapes and axes, and those kernels serve every type. Either everything is computed or nothing:
-// a random node, or a value that is too large, leaves the node to the program. Limits keep a
-// small file from asking for hours of work; a graph with a product in it has the lower one
-// throughout. Memory is taken as pages, so too little of it is an error.
+// Computes a graph without inputs node by node with the plain kernels. Speed does not matter for
+// shapes and axes, and those kernels support every type. It computes everything or nothing: a
+// random node, or a too large value, leaves the node to the program. Limits keep a small file from
+// requesting hours of work; a graph with a product has the lower limit throughout. Memory is
+// allocated as pages, so a lack of it is an error.
 #include "onnx/fold.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ static bool is_worth_it(const bel_graph *graph)
         if ((bel_op_get(op)->flags & BEL_OP_RANDOM) != 0) return false;
         if (bel_compute_is_heavy(op)) limit = HEAVY_ELEMENTS;
     }
-    int64_t sum = 0; // of all that takes memory at once
+    int64_t sum = 0; // everything in memory at once
     for (size_t i = 0; i < graph->value_count; i++) {
         const bel_value *value = graph->values[i];
         int64_t elements = bel_shape_elements(&value->spec.shape);

@@ -1,6 +1,6 @@
-// The way back of graph_file.h. The file is not trusted: the decoder has checked ids and counts,
-// shape rules check what operations take, and everything else is checked here before it is used.
-// What a rule takes for granted of its attributes is its own to check: tests/fuzz/graph_file.c
+// Reader of graph files (graph_file.h). The file is not trusted: the decoder has checked ids and
+// counts, shape rules check the operations' inputs, and this file checks everything else before its
+// use. A shape rule must itself check its assumptions about attributes: tests/fuzz/graph_file.c
 // changes them all.
 #include "onnx/graph_file.h"
 
@@ -104,10 +104,10 @@ static bel_status *check_counts(const bel_onnx_node *node, int inputs, int outpu
                    outputs, node->input_count, node->output_count);
 }
 
-// What whoever feeds the graph has multiplied by before: in double, rounded once.
+// Applies a factor that the feeder applied before: in double, rounded once.
 static bel_value *scaled(bel_graph *graph, bel_value *value, double scale)
 {
-    bel_graph_push_scope(graph, "scale"); // no name of a node in the file
+    bel_graph_push_scope(graph, "scale"); // cannot clash with the file's names
     bel_value *wide = bel_cast(graph, value, BEL_DTYPE_F64);
     bel_value *product = bel_mul(graph, wide, bel_scalar(graph, BEL_DTYPE_F64, scale));
     bel_value *narrow = bel_cast(graph, product, bel_value_dtype(value));
@@ -169,7 +169,7 @@ static bel_status *read_lookup(reader *r, const bel_onnx_node *node, bel_value *
     return NULL;
 }
 
-// Copied, as a file has elements anywhere and vectors are read by lines.
+// Copies, because elements in a file may be unaligned, and kernels read aligned vectors.
 static bel_status *read_constant(reader *r, const bel_onnx_node *node, bel_value **out)
 {
     const bel_onnx_attr *attr = find(node, "value");
@@ -188,7 +188,7 @@ static int find_op(const char *name)
     return -1;
 }
 
-// Fused is made by passes alone, and its description is not in its attributes.
+// Only passes make Fused, and its description is not in its attributes.
 static bel_status *find_operation(const bel_onnx_node *node, bel_op *out_op)
 {
     int op = find_op(node->op);

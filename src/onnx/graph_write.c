@@ -1,6 +1,6 @@
-// The way out of graph_file.h. Names of values are those of the nodes that make them: nobody reads
-// them but people. Leaves but constants are written whether or not a result needs them, as their
-// order is what fields and parameters are numbered by.
+// Writer of graph files (graph_file.h). Values have the names of their nodes, only for people. All
+// leaves except constants are written, even if no result needs them, because fields and parameters
+// are numbered in their order.
 #include "onnx/graph_file.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void find_needed(writer *w)
 
 // --- Attributes ----------------------------------------------------------------------------------
 
-// Whole numbers are INT, others a tensor F64: ONNX's FLOAT has 24 bits.
+// Integers are INT, other numbers a tensor F64, because ONNX's FLOAT has 24 bits.
 static void put_number(writer *w, const char *name, double number)
 {
     bool whole = number == floor(number) && fabs(number) < 0x1p53 && !signbit(number);
@@ -67,7 +67,7 @@ static void put_attrs(writer *w, const bel_attr_list *attrs)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-// A node of that operation for one of the graph's, with its outputs.
+// Emits a node with operation `op` and the outputs of the graph's node.
 static void emit(writer *w, const bel_node *node, const char *op, const char *const *inputs,
                  int input_count)
 {
@@ -126,8 +126,8 @@ static bel_status *write_operation(writer *w, const bel_node *node)
     if (bel_op_is_collective(node->op)) {
         char text[BEL_COLLECTIVE_TEXT];
         int index = bel_collective_read(node->op, &node->attrs).index;
-        return BEL_ERR(BEL_UNIMPLEMENTED, "%s: %s: there is nobody to exchange with", node->name,
-                       bel_graph_collective_text(w->source->graph, index, text));
+        return BEL_ERR(BEL_UNIMPLEMENTED, "%s: %s: there is no replica to exchange with",
+                       node->name, bel_graph_collective_text(w->source->graph, index, text));
     }
     const char *inputs[BEL_OP_MAX_INPUTS];
     for (int i = 0; i < node->input_count; i++)
@@ -150,7 +150,7 @@ static bel_status *write_node(writer *w, const bel_node *node)
     }
 }
 
-// Names of inputs and results first: they are the file's own.
+// Inputs and results are named first, because their names must not change.
 static bel_status *name_values(writer *w)
 {
     const bel_graph *graph = w->source->graph;

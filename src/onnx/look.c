@@ -1,6 +1,5 @@
-// What a model that was read has, for those who know it by onnx.h alone. Nothing here is computed:
-// decode.c has checked every number, and all that is handed out is the model's and lives as long as
-// it does.
+// Accessors of a model for users of onnx.h. They compute nothing: decode.c has checked every
+// number. Returned data belongs to the model and lives as long as it.
 #include "onnx/files.h"
 #include "onnx/model.h"
 #include "onnx/onnx.h"

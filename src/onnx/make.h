@@ -1,4 +1,4 @@
-// The functions that operators.def names.
+// Functions named in operators.def.
 #ifndef BELFRY_ONNX_MAKE_H
 #define BELFRY_ONNX_MAKE_H
 

@@ -1,6 +1,6 @@
-// Attention of opset 23, of operations that there are: products, a mask that is added or chooses, a
-// softmax. Heads are a dimension, or parts of the last one. Past keys and values, which a program
-// that generates text keeps, are refused.
+// Attention of opset 23, composed of existing operations: products, an additive or boolean mask, a
+// softmax. Heads are a dimension, or parts of the last one. Past keys and values, as text
+// generators keep them, are refused.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -8,7 +8,8 @@
 
 enum { Q, K, V, MASK, PAST };
 
-// x [batch, heads, time, width]. Of three dimensions the last one has the heads side by side.
+// Returns x as [batch, heads, time, width]. With three dimensions the heads are contiguous in the
+// last one.
 static bel_status *with_heads(bel_onnx_call *call, int input, const char *heads, bel_value **out)
 {
     const int64_t perm[] = {0, 2, 1, 3};
@@ -26,7 +27,7 @@ static bel_status *with_heads(bel_onnx_call *call, int input, const char *heads,
     return NULL;
 }
 
-// Each head of keys or values serves a group of heads of queries.
+// Repeats each head of keys or values for a group of query heads.
 static bel_status *repeat_heads(bel_onnx_call *call, int64_t wanted, bel_value **x)
 {
     bel_shape shape = bel_value_shape(*x);
@@ -44,7 +45,7 @@ static bel_status *repeat_heads(bel_onnx_call *call, int64_t wanted, bel_value *
     return NULL;
 }
 
-// Scores where `seen`, else minus infinity.
+// Returns scores where `seen`, elsewhere minus infinity.
 static bel_value *hide(bel_graph *graph, bel_value *scores, bel_value *seen)
 {
     return bel_where(graph, seen, scores,

@@ -1,8 +1,8 @@
-// Operators along axes: Softmax and its kin, reductions, TopK, CumSum, and products. Belfry's
-// softmaxes go along the last dimension; another axis is moved there and back. Before opset 13
-// they took all dimensions from the axis on as one row, which only agrees where the axis is the
-// last one. An empty list of axes means all of them in ONNX and here alike; noop_with_empty_axes
-// makes ReduceSum an identity.
+// Operators along axes: Softmax and similar ones, reductions, TopK, CumSum, and products. Belfry's
+// softmaxes work on the last dimension; another axis is moved there and back. Before opset 13 they
+// treated all dimensions from the axis on as one row, which is the same only for the last axis. An
+// empty list of axes means all of them in ONNX and Belfry; noop_with_empty_axes makes ReduceSum an
+// identity.
 #include "onnx/make.h"
 
 // --- Softmax, LogSoftmax, Hardmax ----------------------------------------------------------------
@@ -27,7 +27,7 @@ static bel_status *along_axis(bel_onnx_call *call, bel_value *rows(bel_graph *, 
     return NULL;
 }
 
-// Before opset 13: all dimensions from the axis on are one.
+// Before opset 13: treats all dimensions from the axis on as one.
 static bel_status *along_rest(bel_onnx_call *call, bel_value *rows(bel_graph *, bel_value *))
 {
     bel_value *x = bel_onnx_in(call, 0);
@@ -67,8 +67,8 @@ static bel_value *reduce_log_sum(bel_graph *graph, bel_value *x, const int64_t *
     return bel_log(graph, bel_reduce_sum(graph, x, axes, count, keepdims));
 }
 
-// Belfry's reductions are of floats. Of integers one element after the other is taken along each
-// axis, which is for the short vectors that shapes are computed with.
+// Belfry's reductions support only floats. Integers are combined one element after another along
+// each axis, which suits the short vectors of shape computations.
 static bel_status *reduce_integers(bel_onnx_call *call, bel_value *x, join_fn *join,
                                    const bel_shape *axes)
 {
@@ -111,7 +111,7 @@ static join_fn *join_of(reduce_fn *fn)
 }
 
 // Axes are an attribute or the second input. An empty list of them means all, or with
-// noop_with_empty_axes none: then each element is reduced by itself, which ONNX leaves out.
+// noop_with_empty_axes no axis: then each element is reduced separately, which ONNX omits.
 static bel_status *reduce(bel_onnx_call *call, reduce_fn *fn)
 {
     bel_shape axes;
@@ -196,7 +196,7 @@ bel_status *bel_onnx_matmul(bel_onnx_call *call)
 
 bel_status *bel_onnx_gemm(bel_onnx_call *call)
 {
-    bel_value *inputs[3]; // the third may be left out
+    bel_value *inputs[3]; // the third may be omitted
     bel_onnx_ins(call, 3, inputs);
     bool transposes = bel_onnx_int(call, "transB") != 0;
     bel_value *turned = transposes ? bel_onnx_turned(call, 1) : NULL;

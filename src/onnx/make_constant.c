@@ -1,8 +1,8 @@
-// Operators whose outputs are constants, or depend on shapes alone. Shape and Size are made
-// constants while the graph is built, or sizes of open dimensions (sizes.h), which lets the usual
-// chains from Shape to Reshape vanish. Range, EyeLike and Trilu's mask are filled here and
-// limited (bel_onnx_spend): a file of some bytes must not ask for gigabytes.
-// ConstantOfShape expands one element instead and needs no limit of its own.
+// Operators whose outputs are constants, or depend only on shapes. Shape and Size become constants
+// while the graph is built, or sizes of open dimensions (sizes.h), so that the usual chains from
+// Shape to Reshape vanish. Range, EyeLike and Trilu's mask are computed here and limited
+// (bel_onnx_spend): a small file must not request gigabytes. ConstantOfShape expands one element
+// instead and needs no limit.
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ bel_status *bel_onnx_constant_of_shape(bel_onnx_call *call)
     return bel_onnx_repeat(call, bel_constant(call->graph, &element), 0);
 }
 
-// How many steps lead from start to before limit.
+// Counts the steps from start until before limit.
 static bel_status *count_floats(const bel_tensor *ends, double *out_count)
 {
     double start = bel_element_get(&ends[0], 0), limit = bel_element_get(&ends[1], 0);
@@ -66,7 +66,7 @@ static bel_status *count_floats(const bel_tensor *ends, double *out_count)
                    limit, delta);
 }
 
-// The same without the way over double; distances are unsigned, as int64 does not hold all.
+// The same without double; distances are unsigned, because int64 cannot hold all.
 static bel_status *count_whole(const bel_tensor *ends, double *out_count)
 {
     int64_t start = bel_element_get_whole(&ends[0], 0), limit = bel_element_get_whole(&ends[1], 0);
@@ -82,7 +82,7 @@ static bel_status *count_whole(const bel_tensor *ends, double *out_count)
     return NULL;
 }
 
-// Sums of as many ones as an open dimension has elements.
+// Sums a one per element of the open dimension.
 bel_value *bel_onnx_count_to(bel_graph *graph, int64_t dim, bel_dtype dtype)
 {
     int32_t from;
@@ -94,7 +94,7 @@ bel_value *bel_onnx_count_to(bel_graph *graph, int64_t dim, bel_dtype dtype)
     return bel_cum_sum(graph, ones, 0, true, false);
 }
 
-// From 0 in steps of 1 before the size of an open dimension, or of a multiple of it.
+// Makes 0, 1 … below the size of an open dimension, or of a multiple of it.
 static bel_status *range_of_size(bel_onnx_call *call)
 {
     bel_onnx_size_list ends[3];
@@ -116,7 +116,7 @@ static bel_status *range_of_size(bel_onnx_call *call)
     return NULL;
 }
 
-// start, start + delta … before limit.
+// Makes start, start + delta … before limit.
 bel_status *bel_onnx_range(bel_onnx_call *call)
 {
     bel_tensor ends[3];
@@ -134,7 +134,7 @@ bel_status *bel_onnx_range(bel_onnx_call *call)
     bel_tensor tensor = {.dtype = ends[0].dtype, .shape = BEL_SHAPE((int64_t)count)};
     tensor.data = bel_xmalloc(bel_tensor_bytes(&tensor) + 1);
     for (int64_t i = 0; i < tensor.shape.dims[0]; i++) {
-        if (whole) { // the products of what is unsigned may wrap: the sums fit
+        if (whole) { // unsigned products may wrap: the sums fit
             uint64_t start = (uint64_t)bel_element_get_whole(&ends[0], 0);
             uint64_t delta = (uint64_t)bel_element_get_whole(&ends[2], 0);
             bel_element_set_whole(&tensor, i, (int64_t)(start + (uint64_t)i * delta));
@@ -148,7 +148,8 @@ bel_status *bel_onnx_range(bel_onnx_call *call)
     return NULL;
 }
 
-// A constant [rows, columns]: 1 on the k-th diagonal, or with `below` up to it and above or below.
+// A constant [rows, columns]: 1 on the k-th diagonal; with UP_TO also below it, with FROM also
+// above.
 typedef enum diagonal_kind { ON, UP_TO, FROM } diagonal_kind;
 
 static bel_status *diagonal(bel_onnx_call *call, const bel_shape *matrix, bel_dtype dtype,
@@ -200,7 +201,7 @@ bel_status *bel_onnx_trilu(bel_onnx_call *call)
     return NULL;
 }
 
-// Dimensions start … end - 1; negative ones count from the end, and what lies outside is cut off.
+// Dimensions start … end - 1; negative ones count from the end, and the range is clamped.
 bel_status *bel_onnx_shape(bel_onnx_call *call)
 {
     bel_shape shape = bel_onnx_in_shape(call, 0), part = {.rank = 0};

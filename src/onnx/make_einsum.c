@@ -1,20 +1,20 @@
-// Einsum of one or two operands as diagonals, sums, transposes and one product of matrices: of each
-// label of two operands it is known whether it is kept (in the output) and which of them have it,
-// so that
+// Einsum of one or two operands as diagonals, sums, transposes and one matrix product. The labels
+// of two operands are grouped by whether the output has them (kept) and which operands have them.
+// Then
 //
 //   a [shared kept, kept of a, summed] · b [shared kept, summed, kept of b]
 //
-// is a MatMul of three dimensions each, whose result is put apart and turned. A label that one
-// operand has alone and the output lacks is summed before. More operands are taken pair by pair,
-// from the left; then a label stays as long as the output or a later operand has it. "..." stands
-// for the dimensions without a label, which are kept.
+// is a MatMul of three dimensions each, whose result is reshaped and transposed. A label of only
+// one operand that the output lacks is summed before. More operands are combined pairwise from the
+// left; then a label stays while the output or a later operand has it. "..." stands for the
+// dimensions without a label, which are kept.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "tensor/open.h"
 
-// Labels are letters, and numbers from ELLIPSIS on for the dimensions of "...", counted from their
+// Labels are letters, and numbers from ELLIPSIS on for the dimensions of "...", counted from its
 // last one.
 enum { ELLIPSIS = 128, LABELS = ELLIPSIS + BEL_MAX_RANK };
 
@@ -25,7 +25,7 @@ typedef struct term {
 
 typedef struct operand {
     bel_value *value;
-    term labels; // of its dimensions
+    term labels; // by dimension
 } operand;
 
 static bool has(const term *t, int label)
@@ -47,8 +47,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// One term, up to a comma, an arrow or the end. `rank` says how many dimensions "..." has; for the
-// output, whose rank is open (-1), it has `ellipsis`.
+// Reads one term, up to a comma, an arrow or the end. `rank` determines the number of dimensions of
+// "..."; for the output, whose rank is open (-1), it is `ellipsis`.
 static const char *read_term(const char *at, int32_t rank, int32_t ellipsis, term *out)
 {
     term t = {.count = 0};
@@ -69,7 +69,8 @@ static const char *read_term(const char *at, int32_t rank, int32_t ellipsis, ter
     return rank >= 0 && t.count != rank ? NULL : at;
 }
 
-// Without an arrow: the dimensions of "...", then the letters that stand once, in their order.
+// Without an arrow: the dimensions of "...", then the letters that occur once, in alphabetical
+// order.
 static bool implicit_output(const term *inputs, int count, term *out)
 {
     int seen[LABELS] = {0};
@@ -129,7 +130,7 @@ static bel_status *read_equation(bel_onnx_call *call, term *inputs, term *out_ou
 
 enum { MOST_DIAGONAL = 1 << 12 };
 
-// 0, 1 … n - 1.
+// Returns 0, 1 … n - 1.
 static bel_value *count_up(bel_graph *graph, int64_t n)
 {
     int64_t *elements = bel_xcalloc((size_t)n + 1, sizeof *elements);
@@ -141,7 +142,7 @@ static bel_value *count_up(bel_graph *graph, int64_t n)
     return value;
 }
 
-// The diagonal of two dimensions with one label: a mask and a sum.
+// Takes the diagonal of two dimensions with one label, by a mask and a sum.
 static bel_status *take_diagonal(bel_graph *graph, operand *o, int32_t first, int32_t second)
 {
     bel_shape shape = bel_value_shape(o->value), mask = {.rank = shape.rank};
@@ -178,7 +179,7 @@ static bel_status *take_diagonals(bel_graph *graph, operand *o)
     return NULL;
 }
 
-// Sums the labels that nobody asks for.
+// Sums the labels that are not wanted.
 static void sum_away(bel_graph *graph, operand *o, const bool wanted[LABELS])
 {
     int64_t axes[BEL_MAX_RANK];
@@ -195,7 +196,7 @@ static void sum_away(bel_graph *graph, operand *o, const bool wanted[LABELS])
     o->labels = left;
 }
 
-// Dimensions in the order of the labels, which are the operand's.
+// Transposes to the order of the labels, a permutation of the operand's.
 static void turn(bel_graph *graph, operand *o, const term *order)
 {
     int64_t perm[BEL_MAX_RANK];
@@ -211,7 +212,7 @@ static void turn(bel_graph *graph, operand *o, const term *order)
 
 // --- Two operands --------------------------------------------------------------------------------
 
-// The dimensions of a label in either operand: 1 gives way to another size.
+// Returns the size of a label in either operand: 1 broadcasts to the other size.
 static bel_status *size_of(const operand *a, const operand *b, int label, int64_t *out_size)
 {
     const operand *both[] = {a, b};
@@ -232,14 +233,14 @@ static bel_status *size_of(const operand *a, const operand *b, int label, int64_
     return NULL;
 }
 
-// One size for three groups of dimensions each; false where two are open.
+// Multiplies two sizes of a group; false if both are open.
 static bool multiply(int64_t size, int64_t *product)
 {
     int64_t open = *product < 0 ? *product : size, factor = *product < 0 ? size : *product;
     return factor > 0 && bel_open_times(open, factor, product);
 }
 
-// What a label is in a product of two.
+// Group of a label in a product of two operands.
 typedef enum part { SHARED, OF_A, OF_B, SUMMED, PARTS } part;
 
 typedef struct groups {
@@ -275,7 +276,7 @@ static bel_status *group_labels(const operand *a, const operand *b, const bool w
     return NULL;
 }
 
-// The operand as [shared, first, second].
+// Returns the operand as [shared, first, second].
 static bel_status *as_matrices(bel_graph *graph, operand *o, const groups *g, part first,
                                part second, const int64_t dims[LABELS])
 {
@@ -297,7 +298,7 @@ static bel_status *as_matrices(bel_graph *graph, operand *o, const groups *g, pa
         full.dims[full.rank++] = dims[order.labels[d]];
         repeated = repeated || shape.dims[d] != full.dims[d];
         if (shape.dims[d] != full.dims[d] && full.dims[d] < 0) open = 2;
-        if (full.dims[d] < 0) full.dims[d] = 1; // as it is
+        if (full.dims[d] < 0) full.dims[d] = 1; // unchanged
     }
     if (open > 1) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "two open dimensions, or one that is repeated");
@@ -335,7 +336,7 @@ static bel_status *contract(bel_graph *graph, operand *a, operand *b, const bool
     return NULL;
 }
 
-// --- All of them ---------------------------------------------------------------------------------
+// --- All operands --------------------------------------------------------------------------------
 
 bel_status *bel_onnx_einsum(bel_onnx_call *call)
 {
@@ -347,7 +348,7 @@ bel_status *bel_onnx_einsum(bel_onnx_call *call)
     operand sum = {.value = NULL};
     for (int i = 0; i < count; i++) {
         operand next = {bel_onnx_in(call, i), inputs[i]};
-        if (next.value == NULL) return NULL; // the graph says why
+        if (next.value == NULL) return NULL; // the graph has the error
         BEL_TRY(take_diagonals(call->graph, &next));
         bool wanted[LABELS] = {false};
         for (int32_t k = 0; k < output.count; k++)

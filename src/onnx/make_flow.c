@@ -1,6 +1,6 @@
-// Control flow: `If` whose condition is known while the graph is built, as exporters write it for
-// choices by shapes. The nodes of the branch that is taken stand in place of the node; the other
-// branch is not looked at, so it may hold what Belfry lacks.
+// Control flow: `If` with a condition that is known while the graph is built, as exporters write it
+// for choices by shapes. The nodes of the taken branch replace the node; the other branch is
+// ignored, so it may contain features that Belfry lacks.
 #include "onnx/make.h"
 #include "ops/kernels/elements.h"
 

@@ -1,9 +1,9 @@
-// Convolution, pooling, normalisation. Lists are counted against the rank of x here, because
-// Belfry's builders take them without a length. What Belfry has no operation for is composed:
-// LRN is an average pool over the channels as if they were the rows of an image, global pools of
-// more than two spatial dimensions are reductions, MaxPool of bytes goes by way of floats, which
-// hold them exactly. Training of batch normalisation is read from opset 14 on, where its outputs
-// became those that Belfry has.
+// Convolution, pooling, normalisation. Lists are checked against the rank of x here, because
+// Belfry's builders take them without a length. Operations that Belfry lacks are composed. LRN is
+// an average pool over the channels as if they were the rows of an image. Global pools of more than
+// two spatial dimensions are reductions. MaxPool of bytes uses floats, which hold them exactly.
+// Training of batch normalisation is supported from opset 14 on, where its outputs became the same
+// as Belfry's.
 #include "onnx/make.h"
 #include "onnx/windows.h"
 
@@ -17,7 +17,7 @@ static const int64_t *list_or_null(const bel_shape *list)
 }
 
 // The lists must have one number for each spatial dimension: one or two of them, or three, which
-// make_volume.c takes apart.
+// make_volume.c decomposes.
 static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *w)
 {
     static const char *const pad_names[] = {[BEL_PAD_EXPLICIT] = "NOTSET",
@@ -73,7 +73,7 @@ bel_status *bel_onnx_conv(bel_onnx_call *call)
     window w;
     BEL_TRY(read_convolution(call, &w));
     if (bel_onnx_in_shape(call, 0).rank == 5) return bel_onnx_conv_volume(call, &w);
-    bel_value *inputs[3]; // the bias may be left out
+    bel_value *inputs[3]; // the bias may be omitted
     bel_onnx_ins(call, 3, inputs);
     bel_onnx_out(call, 0,
                  bel_conv(call->graph, inputs[0], inputs[1], inputs[2], bel_onnx_int(call, "group"),
@@ -81,7 +81,7 @@ bel_status *bel_onnx_conv(bel_onnx_call *call)
     return NULL;
 }
 
-// A list with a number for each spatial dimension, or none.
+// Reads a list with a number for each spatial dimension, or an absent list.
 static bel_status *read_spatial(const bel_onnx_call *call, const char *name, int32_t count,
                                 bel_shape *out_list)
 {
@@ -102,7 +102,7 @@ bel_status *bel_onnx_conv_transpose(bel_onnx_call *call)
     }
     BEL_TRY(read_spatial(call, "output_padding", spatial_count, &padding));
     BEL_TRY(read_spatial(call, "output_shape", spatial_count, &shape));
-    bel_value *in[3]; // the bias may be left out
+    bel_value *in[3]; // the bias may be omitted
     bel_onnx_ins(call, 3, in);
     bel_onnx_out(call, 0,
                  bel_conv_transpose(call->graph, in[0], in[1], in[2], bel_onnx_int(call, "group"),
@@ -119,7 +119,7 @@ static bel_status *read_pool(const bel_onnx_call *call, int32_t rank, window *w)
     return BEL_ERR(BEL_DATA_LOSS, "attribute \"kernel_shape\" is missing");
 }
 
-// uint8 goes through floats, which hold it exactly.
+// uint8 is converted to floats, which hold it exactly.
 bel_status *bel_onnx_max_pool(bel_onnx_call *call)
 {
     window w;
@@ -153,7 +153,7 @@ bel_status *bel_onnx_average_pool(bel_onnx_call *call)
     return NULL;
 }
 
-// Over all dimensions from the third on.
+// all dimensions from the third on
 static const int64_t spatial[] = {2, 3, 4, 5, 6, 7};
 
 bel_status *bel_onnx_global_max_pool(bel_onnx_call *call)
@@ -178,10 +178,10 @@ bel_status *bel_onnx_global_average_pool(bel_onnx_call *call)
 
 // --- Normalisation -------------------------------------------------------------------------------
 
-// Scale and bias may have fewer dimensions than a row, or 1 in their place.
+// Scale and bias may have fewer dimensions than a row, or 1 instead of a size.
 bel_status *bel_onnx_layer_norm(bel_onnx_call *call)
 {
-    bel_value *in[3]; // the bias may be left out
+    bel_value *in[3]; // the bias may be omitted
     bel_onnx_ins(call, 3, in);
     bel_shape x = bel_value_shape(in[0]);
     int32_t axis;
@@ -200,7 +200,7 @@ bel_status *bel_onnx_layer_norm(bel_onnx_call *call)
     return NULL;
 }
 
-// x over the root of the mean of its squares along all dimensions from the axis on, times a scale.
+// x / sqrt(mean of x² over all dimensions from the axis on), times a scale.
 bel_status *bel_onnx_rms_norm(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -241,8 +241,7 @@ bel_status *bel_onnx_group_norm(bel_onnx_call *call)
     return NULL;
 }
 
-// Before opset 21 scale and bias are those of groups: each is repeated to the channels of its
-// group.
+// Before opset 21 scale and bias are per group: each is repeated for the group's channels.
 bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -267,7 +266,7 @@ bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
     return NULL;
 }
 
-// Training moves the statistics: outputs 1 and 2.
+// Training updates the statistics: outputs 1 and 2.
 static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
                             bel_value **out_variance)
 {
@@ -309,8 +308,8 @@ bel_status *bel_onnx_old_batch_norm(bel_onnx_call *call)
     return BEL_ERR(BEL_UNIMPLEMENTED, "training mode is read from opset 14 on (is_test = 0)");
 }
 
-// x / (bias + alpha · m)^beta, where m is the mean of x² over `size` neighbouring channels, those
-// that do not exist counting as 0.
+// x / (bias + alpha · m)^beta, where m is the mean of x² over `size` neighbouring channels; missing
+// ones count as 0.
 bel_status *bel_onnx_lrn(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -338,8 +337,8 @@ bel_status *bel_onnx_lrn(bel_onnx_call *call)
     return NULL;
 }
 
-// (x - mean) / (deviation + 1e-9) over the axes; the deviation is that of x - mean, which loses
-// less than ONNX's difference of squares.
+// (x - mean) / (deviation + 1e-9) over the axes. The deviation is computed from x - mean, which is
+// more accurate than ONNX's difference of squares.
 bel_status *bel_onnx_mean_variance_norm(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;

@@ -1,9 +1,9 @@
-// Operators that look up or store by index. Belfry's Gather wants I64 from 0 on; ONNX allows I32
-// and counts negative ones from the end. GatherND and ScatterND turn several indices into one
-// row number, so that the kernels of Gather serve them. Storing is the gradient of gathering:
-// updates are summed into zeros, and with reduction "none" a second sum, of ones, tells where
-// one went; so equal indices would be added, which ONNX forbids for "none". Kept in order by one
-// tile, the sums have the same bits for any number of threads.
+// Operators that look up or store by index. Belfry's Gather needs non-negative I64; ONNX also
+// allows I32, and negative ones from the end. GatherND and ScatterND combine several indices into
+// one row number, so that Gather's kernels work for them. Storing is the gradient of gathering:
+// updates are summed into zeros. With reduction "none" a second sum, of ones, marks the updated
+// elements; equal indices would be added, but ONNX forbids them for "none". One tile adds the sums
+// in order, so they have the same bits for any number of threads.
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "ops/kernels/elements.h"
@@ -24,7 +24,7 @@ bel_status *bel_onnx_gather(bel_onnx_call *call)
     return NULL;
 }
 
-// x without what lies behind the sizes of `like` in all dimensions but `axis`.
+// Cuts x to the sizes of `like` in all dimensions except `axis`.
 static bel_value *cut_to(bel_graph *graph, bel_value *x, const bel_shape *like, int32_t axis)
 {
     bel_shape shape = bel_value_shape(x);
@@ -51,13 +51,13 @@ bel_status *bel_onnx_gather_elements(bel_onnx_call *call)
 
 // --- Rows by several indices ---------------------------------------------------------------------
 
-// Data [batch…, d1 … dk, rest…] and indices [batch…, m…, k] as rows [batch · d1 … dk, rest…] and
-// one index each [batch…, m…].
+// Data [batch…, d1 … dk, rest…] and indices [batch…, m…, k], reshaped to rows [batch · d1 … dk,
+// rest…] and one index each [batch…, m…].
 typedef struct flat_rows {
     bel_value *rows, *indices;
 } flat_rows;
 
-// Adds to each index what its place in the batch lies before it.
+// Adds to each index the number of rows before its batch element.
 static bel_value *add_batch(bel_graph *graph, bel_value *indices, const bel_shape *batch,
                             int64_t rows_each)
 {
@@ -75,7 +75,7 @@ static bel_value *add_batch(bel_graph *graph, bel_value *indices, const bel_shap
     return indices;
 }
 
-// True where an index is not in [0, size), or where `before` (NULL: nowhere) is true.
+// True where an index is outside [0, size), or where `before` is true (NULL: nowhere).
 static bel_value *or_outside(bel_graph *graph, bel_value *before, bel_value *index, bel_value *size)
 {
     bel_value *low = bel_less(graph, index, bel_onnx_scalar(graph, BEL_DTYPE_I64, 0));
@@ -102,7 +102,7 @@ static bel_status *flatten_rows(bel_onnx_call *call, int32_t batch_rank, flat_ro
                        bel_shape_text(&data, dt), bel_shape_text(&indices, it));
     }
     bel_value *all = bel_onnx_to(graph, bel_onnx_in(call, 1), BEL_DTYPE_I64), *flat = NULL;
-    bel_value *outside = NULL; // one of several indices is: as one number they could be a good row
+    bel_value *outside = NULL; // one of several indices is; combined they could be valid
     bool several = k > 1 || batch_rank > 0;
     int64_t last = indices.rank - 1, rows_each = 1;
     for (int64_t i = 0; i < k; i++) {
@@ -136,8 +136,8 @@ bel_status *bel_onnx_gather_nd(bel_onnx_call *call)
 
 // --- Storing -------------------------------------------------------------------------------------
 
-// What the sum of updates is made into: data + sum ("add"), or the sum where an update went to
-// ("none", whose indices are all different).
+// Use of the sum of updates: data + sum ("add"), or the sum where there was an update ("none",
+// whose indices are all different).
 typedef enum scatter_kind { REPLACE, ADD } scatter_kind;
 
 static bel_status *scatter_kind_of(const bel_onnx_call *call, int *out_kind)
@@ -218,7 +218,7 @@ bel_status *bel_onnx_scatter_nd(bel_onnx_call *call)
 
 // --- Choices -------------------------------------------------------------------------------------
 
-// Negative indices count from the end; one outside of the depth has no place.
+// Negative indices count from the end; an index outside the depth gives a row of off values.
 bel_status *bel_onnx_one_hot(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -242,7 +242,7 @@ bel_status *bel_onnx_one_hot(bel_onnx_call *call)
     return NULL;
 }
 
-// Elements along the axis (without one: of all) whose condition is true.
+// Selects elements along the axis (without one: of all) whose condition is true.
 bel_status *bel_onnx_compress(bel_onnx_call *call)
 {
     bel_tensor condition;

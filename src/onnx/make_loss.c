@@ -1,22 +1,22 @@
-// Losses over classes: scores [n, c, d…] and labels [n, d…], taken as rows [n · d…, c] and
-// labels [n · d…]. Ignored labels are replaced by class 0, which always exists, their scores by 0,
-// so that no infinity or NaN among them spreads, and they get weight 0: shapes must not depend on
-// data. The mean with weights divides by the sum of the weights, as
-// ONNX has it, and by 1 where that is 0. Log probabilities of SoftmaxCrossEntropyLoss are output
-// 1, in the order of the scores.
+// Losses over classes: scores [n, c, d…] and labels [n, d…], converted to rows [n · d…, c] and
+// labels [n · d…]. Shapes must not depend on data, so ignored labels are not removed. They are
+// replaced by class 0, which always exists, with weight 0. Their scores become 0, so that no
+// infinity or NaN among them spreads. The weighted mean divides by the sum of the weights, as in
+// ONNX, and by 1 if that is 0. Log probabilities of SoftmaxCrossEntropyLoss are output 1, in the
+// order of the scores.
 #include "onnx/make.h"
 
 typedef enum reduction { MEAN, NONE, SUM } reduction;
 
-// Log probabilities as rows [n · d…, c], labels [n · d…] as I64, and what is made of the losses.
+// Log probabilities as rows [n · d…, c], labels [n · d…] as I64, and the loss's settings.
 typedef struct class_loss {
     bel_value *rows, *labels, *weights; // weights [c], or NULL
-    bel_value *ignored;                 // [n · d…] BOOL, or NULL: no label is ignored
+    bel_value *ignored;                 // [n · d…] BOOL; NULL: no label is ignored
     bel_shape label_shape;
     int reduction;
 } class_loss;
 
-// The axis of the classes at the end, all before it as one.
+// Moves the axis of the classes to the end and joins all dimensions before it.
 static bel_value *to_rows(bel_graph *graph, bel_value *x)
 {
     bel_shape shape = bel_value_shape(x), rows = BEL_SHAPE(-1, shape.dims[1]);
@@ -52,7 +52,7 @@ static bel_status *read_loss(bel_onnx_call *call, class_loss *loss)
     return NULL;
 }
 
-// Scores [n, c, d…] as rows, with 0 for those of ignored labels.
+// Returns scores [n, c, d…] as rows, with 0 for those of ignored labels.
 static bel_value *counted_rows(bel_graph *graph, const class_loss *loss, bel_value *scores)
 {
     static const int64_t last[] = {1};
@@ -62,7 +62,7 @@ static bel_value *counted_rows(bel_graph *graph, const class_loss *loss, bel_val
     return bel_where(graph, bel_unsqueeze(graph, loss->ignored, last, 1), zero, rows);
 }
 
-// Of each example -log probability of its label, times the label's weight.
+// For each example: -log probability of its label, times the label's weight.
 static bel_value *reduced_loss(bel_graph *graph, const class_loss *loss)
 {
     static const int64_t last[] = {1};
@@ -104,7 +104,7 @@ bel_status *bel_onnx_softmax_loss(bel_onnx_call *call)
     log_softmax = bel_onnx_axis_back(graph, log_softmax, 1);
     if (loss.ignored == NULL) {
         loss.rows = to_rows(graph, log_softmax);
-    } else { // of their own: output 1 has the log probabilities of all scores
+    } else { // separate: output 1 has the log probabilities of all scores
         loss.rows = bel_log_softmax(graph, counted_rows(graph, &loss, scores));
     }
     bel_onnx_out(call, 0, reduced_loss(graph, &loss));

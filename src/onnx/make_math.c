@@ -1,8 +1,8 @@
-// Element-wise operators that are made of others. Old broadcasting (up to opset 6) becomes
-// Unsqueeze. Limits of Clip that are known become attributes, one kernel; others are Max and
-// then Min. Dropout without training is the identity, with a mask that is true even where x is
-// NaN. Inputs are asked for one after another, never twice in one list of arguments: variables
-// lie in the order in which they are made.
+// Element-wise operators composed of others. Old broadcasting (up to opset 6) becomes Unsqueeze.
+// Known limits of Clip become attributes, for one kernel; others become Max and then Min. Dropout
+// without training is the identity, with a mask that is true even where x is NaN. Inputs are
+// requested one at a time, never two in one argument list, because the graph's variables are in the
+// order of their creation.
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 
 // --- Two inputs ----------------------------------------------------------------------------------
 
-// Up to opset 6 b has a's shape, or with `broadcast` a run of a's dimensions: those from `axis` on,
-// without it the last ones.
+// Up to opset 6 b has a's shape, or with `broadcast` a contiguous part of a's dimensions: those
+// from `axis` on, or without it the last ones.
 static bel_status *old_operand(bel_onnx_call *call, bel_value **out_b)
 {
     bel_value *b = bel_onnx_in(call, 1);
@@ -49,7 +49,7 @@ OLD_BINARY(mul)
 OLD_BINARY(div)
 OLD_BINARY(pow)
 
-// Floats of one type at once; others in double and then as the base's type.
+// Floats of one type are computed directly; others in double and then cast to the base's type.
 bel_status *bel_onnx_pow(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -65,7 +65,7 @@ bel_status *bel_onnx_pow(bel_onnx_call *call)
     return NULL;
 }
 
-// The rest of a division has the sign of a (fmod) or that of b, as in Python.
+// The remainder has the sign of a (fmod) or that of b, as in Python.
 bel_status *bel_onnx_mod(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -85,8 +85,8 @@ bel_status *bel_onnx_mod(bel_onnx_call *call)
     return NULL;
 }
 
-// uint8 alone: x · 2^n, or x / 2^n, in int64; 2^n from a table, which ends with what n = 8 and
-// above leave.
+// For uint8 only: x · 2^n, or x / 2^n, in int64. 2^n comes from a table whose last entry serves n =
+// 8 and above.
 bel_status *bel_onnx_bit_shift(bel_onnx_call *call)
 {
     static const char *const names[] = {"", "LEFT", "RIGHT"};
@@ -158,14 +158,14 @@ bel_status *bel_onnx_is_inf(bel_onnx_call *call)
     bool negative = bel_onnx_int(call, "detect_negative") != 0;
     bool positive = bel_onnx_int(call, "detect_positive") != 0;
     if (negative && positive) x = bel_abs(graph, x);
-    // Nothing equals NaN: neither sign is looked for.
+    // NaN equals nothing: neither sign is wanted.
     double wanted = positive ? INFINITY : negative ? -INFINITY : NAN;
     bel_value *infinite = bel_scalar(graph, bel_value_dtype(x), wanted);
     bel_onnx_out(call, 0, bel_equal(graph, x, infinite));
     return NULL;
 }
 
-// A weight of another type is a cast of its f32 variable, and goes back to f32 without that.
+// A weight of another type is a cast of its f32 variable; a cast back to f32 removes that cast.
 static bel_value *cast(bel_graph *graph, bel_value *x, bel_dtype dtype)
 {
     bool back = x != NULL && dtype == BEL_DTYPE_F32 && x->node->op == BEL_OP_CAST &&
@@ -308,7 +308,7 @@ bel_status *bel_onnx_shrink(bel_onnx_call *call)
     return NULL;
 }
 
-// Known limits are attributes of Clip; others, and those of integers, are Max and then Min.
+// Known limits are attributes of Clip; others, and limits of integers, are Max and then Min.
 bel_status *bel_onnx_clip(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;
@@ -332,7 +332,7 @@ bel_status *bel_onnx_clip(bel_onnx_call *call)
 
 // --- Dropout -------------------------------------------------------------------------------------
 
-// x as it is, and a mask that is true everywhere.
+// Returns x unchanged, and a mask that is true everywhere.
 static void rest(bel_onnx_call *call)
 {
     bel_graph *graph = call->graph;

@@ -1,10 +1,10 @@
-// GRU, LSTM and RNN: Belfry's operations have ONNX's weights, layouts and directions, but always a
-// bias. One that is left out is made of zeros; first states that are zeros, however the model makes
-// them, are none, which keeps the gradient. Peepholes, clip, input_forget and other activations are
-// refused rather than passed over, and so is every attribute that operators.def does not list. An
-// RNN is a GRU whose gates stand still: a bias of -1000 makes the update gate 0 and one of 1000 the
-// reset gate 1, exactly. ONNX's output of all steps has a dimension for directions, as Belfry's
-// operation has.
+// GRU, LSTM and RNN. Belfry's operations have ONNX's weights, layouts and directions, but always a
+// bias: an omitted bias becomes zeros. Initial states of zeros, however the model makes them, are
+// omitted, which keeps the gradient. Peepholes, clip, input_forget and other activations are
+// refused rather than ignored, and so is every attribute that operators.def does not list. An RNN
+// is a GRU with constant gates: a bias of -1000 makes the update gate exactly 0, and one of 1000
+// makes the reset gate exactly 1. ONNX's output of all steps has a dimension for directions, as
+// Belfry's operation has.
 #include <string.h>
 
 #include "onnx/make.h"
@@ -13,7 +13,7 @@
 
 enum { X, W, R, B, LENGTHS, FIRST_STATE, PEEPHOLES = 7 };
 
-// Activations of one direction; each direction has the same ones.
+// Activations of one direction; all directions must have the same ones.
 static bel_status *check_activations(const bel_onnx_call *call, const char *const *usual,
                                      size_t count)
 {
@@ -39,7 +39,7 @@ static bel_status *check_plain(const bel_onnx_call *call)
     return NULL;
 }
 
-// The bias that the node leaves out: zeros [directions, 2 · gates · hidden].
+// Makes an omitted bias: zeros [directions, 2 · gates · hidden].
 static bel_value *bias_of(bel_onnx_call *call)
 {
     if (bel_onnx_has(call, B)) return bel_onnx_in(call, B);
@@ -56,7 +56,8 @@ static bool are_zeros(const bel_tensor *tensor)
     return true;
 }
 
-// Whether a value is made of zeros alone: a constant, as it is, repeated, cut, turned or cast.
+// True if a value consists only of zeros: a constant, possibly repeated, sliced, transposed or
+// cast.
 static bool is_zero(const bel_value *value)
 {
     for (;;) {
@@ -76,8 +77,8 @@ static bool is_zero(const bel_value *value)
     }
 }
 
-// W, R and bias as the node has them, or what an RNN makes of them; behind them lengths and first
-// states, those that there are.
+// W, R and bias from the node, or as converted for an RNN; then lengths and initial states, if
+// given.
 static bel_status *recurrent(bel_onnx_call *call, bel_op op, bel_value *const weights[3],
                              double reset_last)
 {
@@ -133,11 +134,11 @@ bel_status *bel_onnx_gru(bel_onnx_call *call)
     return gated(call, BEL_OP_GRU, usual, 2);
 }
 
-// `x` [directions, hidden, …] behind zeros for the gates z and r.
+// Returns `x` [directions, hidden, …] after zeros for the gates z and r.
 static bel_value *behind_gates(bel_graph *graph, bel_value *x)
 {
     bel_shape shape = bel_value_shape(x);
-    if (shape.rank < 2) return x; // the operation says what it expects
+    if (shape.rank < 2) return x; // the operation reports the error
     bel_shape gates = shape;
     gates.dims[1] = shape.dims[1] > 0 ? 2 * shape.dims[1] : 0;
     bel_value *zeros = bel_expand(graph, bel_onnx_scalar(graph, bel_value_dtype(x), 0), &gates);
@@ -145,7 +146,7 @@ static bel_value *behind_gates(bel_graph *graph, bel_value *x)
     return bel_concat(graph, parts, 2, 1);
 }
 
-// Biases of an RNN [directions, 2 · hidden] as those of a GRU: [z, r, n] of W, then of R.
+// Converts biases of an RNN [directions, 2 · hidden] to those of a GRU: [z, r, n] of W, then of R.
 static bel_value *bias_behind_gates(bel_graph *graph, bel_value *bias)
 {
     enum { LARGE = 1000 };

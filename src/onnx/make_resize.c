@@ -1,8 +1,8 @@
-// Resize and Upsample: dimension by dimension, as the weights of interpolation are products. An
-// element of a resized dimension is a sum of at most four elements, so it is a Gather for each of
-// these taps, times its weights; nearest is one Gather alone. Places and weights are constants, and
-// are computed in double from the scale, which is the file's or the quotient of the sizes. An open
-// dimension can only stay as it is.
+// Resize and Upsample, one dimension at a time, because interpolation weights are separable. An
+// element of a resized dimension is a sum of at most four source elements. So each of these taps is
+// a Gather times its weights; nearest is just one Gather. Indices and weights are constants,
+// computed in double from the scale, which is the file's or the quotient of the sizes. An open
+// dimension cannot be resized.
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ typedef enum coordinates {
 typedef enum interpolation { NEAREST, LINEAR, CUBIC } interpolation;
 typedef enum rounding { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL } rounding;
 
-enum { MOST_TAPS = 4, MOST_RESIZED = 1 << 20 }; // of an element; elements of a dimension
+enum { MOST_TAPS = 4, MOST_RESIZED = 1 << 20 }; // taps of an element; elements of a dimension
 
 typedef struct resize {
     int coordinates, mode, rounding;
@@ -30,7 +30,7 @@ typedef struct resize {
     bool exclude_outside, antialias;
 } resize;
 
-// One dimension of `in` elements that gets `out`.
+// A dimension of `in` elements that is resized to `out`.
 typedef struct resized_axis {
     int64_t in, out;
     double scale;
@@ -38,7 +38,7 @@ typedef struct resized_axis {
 
 // --- Places and weights --------------------------------------------------------------------------
 
-// Where element i of the result lies in the source.
+// Returns the source coordinate of element i of the result.
 static double place_of(const resize *r, const resized_axis *a, int64_t i)
 {
     double x = (double)i, in = (double)a->in, out = (double)a->out;
@@ -71,7 +71,7 @@ static double cubic_weight(double a, double d)
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
 }
 
-// The taps of one element: first place (perhaps outside) and weights.
+// Computes the taps of one element: first index (perhaps outside) and weights.
 static int taps_of(const resize *r, double place, double *out_first, double out_weights[MOST_TAPS])
 {
     double low = floor(place), part = place - low;
@@ -92,7 +92,7 @@ static int taps_of(const resize *r, double place, double *out_first, double out_
     return 4;
 }
 
-// Weights of places outside become 0, and the others' sum 1.
+// Sets weights of indices outside to 0, and scales the others' sum to 1.
 static void exclude(double first, int64_t in, int taps, double weights[MOST_TAPS])
 {
     double sum = 0;
@@ -106,7 +106,7 @@ static void exclude(double first, int64_t in, int taps, double weights[MOST_TAPS
 
 // --- Building ------------------------------------------------------------------------------------
 
-// Sum over taps of x at its places times its weights, along one dimension.
+// Sums over taps: x at the taps' indices times their weights, along one dimension.
 static bel_value *resize_axis(bel_graph *graph, bel_value *x, int32_t axis, const resize *r,
                               const resized_axis *a)
 {
@@ -183,7 +183,7 @@ static bel_status *set_scale(const bel_shape *x, int32_t d, double scale, resize
     return NULL;
 }
 
-// The dimensions that scales or sizes are for: all, or those that attribute `axes` lists.
+// Reads the dimensions of scales or sizes: all, or the attribute `axes`.
 static bel_status *read_axes(const bel_onnx_call *call, int32_t rank, bel_shape *out_axes)
 {
     bel_shape axes;
@@ -222,7 +222,8 @@ static bel_status *by_scales(bel_onnx_call *call, int input, const bel_shape *ax
     return NULL;
 }
 
-// keep_aspect_ratio_policy: one scale for all, so that none is larger, or smaller, than wanted.
+// keep_aspect_ratio_policy: one scale for all, so that no size is larger, or smaller, than
+// requested.
 static void keep_ratio(int policy, const bel_shape *axes, resized_axis *out)
 {
     double scale = policy == 1 ? INFINITY : 0;
@@ -292,7 +293,7 @@ static void stay(const bel_shape *x, resized_axis out[BEL_MAX_RANK])
         out[d] = (resized_axis){x->dims[d], x->dims[d], 1};
 }
 
-// Inputs x, roi (of a mode that is refused), scales, sizes: one of the last two.
+// Inputs: x, roi (only used in an unsupported mode), scales, sizes: one of the last two.
 bel_status *bel_onnx_resize(bel_onnx_call *call)
 {
     resize r;
@@ -302,7 +303,7 @@ bel_status *bel_onnx_resize(bel_onnx_call *call)
     BEL_TRY(read_axes(call, x.rank, &axes));
     stay(&x, resized);
     bool scales = bel_onnx_has(call, 2);
-    if (scales && bel_onnx_has(call, 3)) { // scales may be there without elements
+    if (scales && bel_onnx_has(call, 3)) { // scales may be present without elements
         bel_tensor none;
         BEL_TRY(bel_onnx_known(call, 2, &none));
         scales = bel_shape_elements(&none.shape) > 0;
@@ -315,7 +316,7 @@ bel_status *bel_onnx_resize(bel_onnx_call *call)
     return resize_all(call, &r, resized);
 }
 
-// Resize of opset 10 and Upsample: x / scale, rounded down.
+// Resize of opset 10 and Upsample: the source coordinate is x / scale, rounded down.
 static bel_status *old_resize(bel_onnx_call *call, const bel_onnx_attr *scales)
 {
     static const char *const modes[] = {"nearest", "linear"};

@@ -1,9 +1,8 @@
-// Operators on shapes: the same elements in another shape or order, parts, repetitions. Shapes,
-// axes and pads that come as inputs must be known while the graph is built, and are checked as
-// numbers of a stranger: against -1 or 0, and against 2^48 elements. Tile and DepthToSpace are
-// Reshapes around Expand or Transpose; an open dimension is the one that Reshape computes.
-// INT32_MAX as an end of a Slice along an open dimension is read as "to the end", as exporters
-// mean it.
+// Operators on shapes: other shapes or orders of the same elements, parts, repetitions. Shapes,
+// axes and pads from inputs must be known while the graph is built. They are untrusted numbers,
+// checked against -1 or 0 and against 2^48 elements. Tile and DepthToSpace are Reshapes around
+// Expand or Transpose; Reshape computes an open dimension. INT32_MAX as an end of a Slice along an
+// open dimension means "to the end", as exporters intend.
 #include "base/alloc.h"
 #include "onnx/make.h"
 #include "onnx/shapes.h"
@@ -20,7 +19,7 @@ bel_status *bel_onnx_check_shape(const bel_shape *shape, int64_t low)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d of a shape is %lld", (int)d,
                            (long long)shape->dims[d]);
         }
-        if (counted.dims[d] < 1) counted.dims[d] = 1; // to be computed, copied, or nothing
+        if (counted.dims[d] < 1) counted.dims[d] = 1; // computed, copied, or empty
     }
     if (bel_shape_elements(&counted) <= BEL_GRAPH_MAX_ELEMENTS) return NULL;
     char text[BEL_SHAPE_TEXT];
@@ -45,8 +44,8 @@ bel_status *bel_onnx_old_reshape(bel_onnx_call *call)
     return NULL;
 }
 
-// With allowzero a 0 is a dimension without elements. Then x has none either, and the result is
-// a constant: there is nothing to take over.
+// With allowzero a 0 is a dimension without elements. Then x has no elements either, so the result
+// is a constant.
 static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shape)
 {
     bel_shape x_shape = bel_onnx_in_shape(call, 0);
@@ -62,8 +61,7 @@ static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shap
     return NULL;
 }
 
-// The number of elements of a shape: a number times sizes of open dimensions, of which one may
-// stand several times.
+// The number of elements of a shape: a number times sizes of open dimensions, which may repeat.
 typedef struct element_count {
     int64_t number;
     int32_t symbol_count;
@@ -88,7 +86,7 @@ static bool take_symbol(element_count *c, int64_t symbol)
     return symbol == 0;
 }
 
-// Takes a dimension out again; false where it is no divisor.
+// Divides by a dimension; false if it is not a divisor.
 static bool divide_by(element_count *c, int64_t dim)
 {
     bel_open o = bel_open_of(dim);
@@ -97,7 +95,7 @@ static bool divide_by(element_count *c, int64_t dim)
     return take_symbol(c, o.first) && take_symbol(c, o.second);
 }
 
-// The dimensions that are wanted: 0 copies that of x, -1 (one of them) is what the others leave.
+// Resolves the requested dimensions: 0 copies x's, -1 (at most one) follows from the others.
 static bool wanted_dims(const bel_shape *x, const bel_onnx_size_list *wanted, bel_shape *out_y)
 {
     element_count left = {.number = 1};
@@ -128,7 +126,7 @@ static bool wanted_dims(const bel_shape *x, const bel_onnx_size_list *wanted, be
     return fits && (hole >= 0 || (left.number == 1 && left.symbol_count == 0));
 }
 
-// Another value of this very shape, or NULL.
+// Returns another value of exactly this shape, or NULL.
 static bel_value *find_shape(const bel_graph *graph, const bel_shape *shape)
 {
     for (size_t i = 0; i < graph->value_count; i++)
@@ -136,8 +134,8 @@ static bel_value *find_shape(const bel_graph *graph, const bel_shape *shape)
     return NULL;
 }
 
-// To a shape with open dimensions. Reshape can compute one of them and copy those that keep their
-// place; where more are left, some other value has that shape.
+// Reshapes to a shape with open dimensions. Reshape can compute one of them and copy those that
+// keep their place; for more, another value must have that shape.
 static bel_status *reshape_open(bel_onnx_call *call, const bel_onnx_size_list *wanted)
 {
     bel_shape x = bel_onnx_in_shape(call, 0), y, attr;
@@ -220,8 +218,8 @@ bel_status *bel_onnx_unsqueeze(bel_onnx_call *call)
 
 // --- Repetitions ---------------------------------------------------------------------------------
 
-// An open dimension is that of another value, which Expand takes for its shape; those of several
-// values are made one value after another.
+// Expand takes an open dimension from another value's shape; dimensions of several values are
+// expanded one value after another.
 bel_status *bel_onnx_repeat(bel_onnx_call *call, bel_value *x, int input)
 {
     if (bel_onnx_sizes_in(call, input) == NULL) {
@@ -265,8 +263,7 @@ bel_status *bel_onnx_expand(bel_onnx_call *call)
     return bel_onnx_repeat(call, bel_onnx_in(call, 0), 1);
 }
 
-// Repeats dimension `axis` as a whole: it gets a neighbour before it, which is repeated, and both
-// become one.
+// Repeats dimension `axis` as a whole: inserts a dimension before it, repeats that, and joins both.
 static bel_value *tile_axis(bel_graph *graph, bel_value *x, int32_t axis, int64_t repeats)
 {
     int64_t at = axis;
@@ -274,7 +271,7 @@ static bel_value *tile_axis(bel_graph *graph, bel_value *x, int32_t axis, int64_
     for (int32_t d = 0; d < repeated.rank; d++)
         repeated.dims[d] = d == axis ? repeats : 1;
     bel_value *y = bel_expand(graph, bel_unsqueeze(graph, x, &at, 1), &repeated);
-    for (int32_t d = 0; d < shape.rank; d++) // an open dimension is the one that is computed
+    for (int32_t d = 0; d < shape.rank; d++) // Reshape computes an open dimension
         shape.dims[d] = d == axis           ? shape.dims[d] * repeats
                         : shape.dims[d] < 0 ? -1
                                             : shape.dims[d];
@@ -291,7 +288,7 @@ bel_status *bel_onnx_tile(bel_onnx_call *call)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%d numbers of repeats for %d dimensions",
                        (int)repeats.rank, (int)shape.rank);
     }
-    if (shape.rank == BEL_MAX_RANK) { // a neighbour before each dimension is needed
+    if (shape.rank == BEL_MAX_RANK) { // each dimension needs a new one before it
         return BEL_ERR(BEL_UNIMPLEMENTED, "repeating %d dimensions; expected at most %d",
                        (int)shape.rank, BEL_MAX_RANK - 1);
     }
@@ -329,7 +326,7 @@ bel_status *bel_onnx_concat(bel_onnx_call *call)
     return NULL;
 }
 
-// Parts of the `given` sizes; NULL: equal parts.
+// Splits into the `given` sizes; NULL: equal parts.
 static bel_status *split(bel_onnx_call *call, const int64_t *sizes, int64_t given)
 {
     bel_value *x = bel_onnx_in(call, 0);
@@ -369,7 +366,7 @@ bel_status *bel_onnx_split(bel_onnx_call *call)
     return split(call, sizes.data, bel_shape_elements(&sizes.shape));
 }
 
-// Lists of the slice of x: starts, ends, axes, steps; the last two may be missing (rank 0).
+// Slices x by lists: starts, ends, axes, steps; the last two may be absent (rank 0).
 static bel_status *slice(bel_onnx_call *call, bel_value *from, const bel_shape lists[4])
 {
     int32_t count = lists[0].rank;
@@ -381,7 +378,7 @@ static bel_status *slice(bel_onnx_call *call, bel_value *from, const bel_shape l
                        (int)lists[1].rank, (int)lists[2].rank, (int)lists[3].rank);
     }
     bel_shape x = bel_value_shape(from), ends = lists[1];
-    for (int32_t i = 0; i < count; i++) { // what exporters write for "to the end"
+    for (int32_t i = 0; i < count; i++) { // exporters' notation for "to the end"
         int64_t axis = lists[2].rank == 0 ? i : lists[2].dims[i];
         if (axis < 0) axis += x.rank;
         bool open = axis >= 0 && axis < x.rank && x.dims[axis] < 0;
@@ -403,8 +400,8 @@ bel_status *bel_onnx_old_slice(bel_onnx_call *call)
     return slice(call, bel_onnx_in(call, 0), lists);
 }
 
-// Up to the size of an open dimension, from 0 in steps of 1: a Gather at as many indices. There
-// must be as many elements, where ONNX would end before.
+// Slices up to the size of an open dimension, from 0 in steps of 1: a Gather with that number of
+// indices. x must have that number of elements, whereas ONNX would end earlier.
 static bel_status *slice_to_size(bel_onnx_call *call, bel_onnx_extent end, int64_t axis,
                                  bool from_first, bel_value **x)
 {
@@ -421,8 +418,8 @@ static bel_status *slice_to_size(bel_onnx_call *call, bel_onnx_extent end, int64
     return NULL;
 }
 
-// Ends, where the size of an open dimension along that very dimension is "to the end". Along others
-// x is cut here.
+// Reads ends. The size of an open dimension along that same dimension means "to the end". Along
+// other dimensions it cuts x here.
 static bel_status *slice_ends(bel_onnx_call *call, const bel_shape lists[4], bel_value **x,
                               bel_shape *out_ends)
 {
@@ -459,7 +456,7 @@ bel_status *bel_onnx_slice(bel_onnx_call *call)
 
 // --- Padding -------------------------------------------------------------------------------------
 
-// pads: those before all dimensions, then those behind; `count` of them, whole numbers.
+// pads: `count` integers, those before all dimensions, then those after.
 static bel_status *pad(bel_onnx_call *call, const int64_t *pads, int64_t count, double value)
 {
     static const char *const modes[] = {
@@ -492,7 +489,7 @@ bel_status *bel_onnx_pad(bel_onnx_call *call)
     if (bel_onnx_has(call, 2)) BEL_TRY(bel_onnx_known_number(call, 2, &value));
     int64_t count = bel_shape_elements(&pads.shape);
     if (!bel_onnx_has(call, 3)) return pad(call, pads.data, count, value);
-    bel_shape axes; // since opset 18: the dimensions that the pads are for
+    bel_shape axes; // since opset 18: the dimensions of the pads
     int64_t all[2 * BEL_MAX_RANK] = {0};
     int32_t rank = bel_onnx_in_shape(call, 0).rank;
     BEL_TRY(bel_onnx_known_ints(call, 3, &axes));
@@ -511,7 +508,7 @@ bel_status *bel_onnx_pad(bel_onnx_call *call)
 
 // --- Blocks of images ----------------------------------------------------------------------------
 
-// x [n, c, h, w] through a shape of six dimensions and a permutation of it.
+// Reshapes x [n, c, h, w] to six dimensions, permutes them and reshapes back.
 static bel_status *through_blocks(bel_onnx_call *call, bool to_space)
 {
     static const char *const modes[] = {"DCR", "CRD"};

@@ -1,13 +1,13 @@
-// Convolutions and pools over three spatial dimensions, by those over two.
+// Convolutions and pools over three spatial dimensions, composed of those over two.
 //
-// A convolution takes the planes that a window lies over as so many more channels: x [n, c, d, h,
-// w] becomes [n · d', c · kd, h, w], which the weights fit as they lie in memory, [o, c · kd, kh,
-// kw]. A largest element is found in planes first and then across them; so is a mean, as the number
-// of elements in a window is the product of those along its sides, padded or not.
+// A convolution treats the planes under a window as additional channels: x [n, c, d, h, w] becomes
+// [n · d', c · kd, h, w], and the memory layout of the weights fits, as [o, c · kd, kh, kw]. A
+// maximum is found first within planes and then across them. The same holds for a mean, because the
+// number of elements in a window is the product of those along its sides, padded or not.
 #include "onnx/make.h"
 #include "onnx/windows.h"
 
-// Along depth.
+// Parameters along depth.
 typedef struct depth {
     int64_t kernel, stride, dilation, before, behind, out;
 } depth;
@@ -54,7 +54,7 @@ static bel_status *read_depth(const bel_onnx_window *w, int64_t size, int64_t ke
     return NULL;
 }
 
-// The window in a plane. The lists that it points to are those of `to`.
+// Makes the window in a plane. Its lists are in `to`.
 static void plane_window(const bel_onnx_window *w, bel_onnx_window *to)
 {
     *to = (bel_onnx_window){.options = {.auto_pad = w->options.auto_pad}};
@@ -67,7 +67,7 @@ static void plane_window(const bel_onnx_window *w, bel_onnx_window *to)
     if (w->pads.rank > 0) to->options.pads = to->pads.dims;
 }
 
-// x [n, c, d, h, w] as [n · d', c · kd, h, w].
+// Reshapes x [n, c, d, h, w] to [n · d', c · kd, h, w].
 static bel_value *planes_as_channels(bel_graph *graph, bel_value *x, const depth *d)
 {
     bel_shape s = bel_value_shape(x);
@@ -93,7 +93,7 @@ static bel_value *planes_as_channels(bel_graph *graph, bel_value *x, const depth
 bel_status *bel_onnx_conv_volume(bel_onnx_call *call, const bel_onnx_window *window)
 {
     bel_graph *graph = call->graph;
-    bel_value *in[3]; // the bias may be left out
+    bel_value *in[3]; // the bias may be omitted
     bel_onnx_ins(call, 3, in);
     bel_shape x = bel_value_shape(in[0]), weights = bel_value_shape(in[1]);
     BEL_TRY(bel_onnx_closed(&x, 1, "a convolution of three dimensions takes it apart"));
@@ -140,7 +140,7 @@ bel_status *bel_onnx_pool_volume(bel_onnx_call *call, bel_value *x, const bel_on
     y = pool(graph, y, window->kernel.dims + 1, &plane.options, window, average);
     bel_shape p = bel_value_shape(y);
     *out_y = NULL;
-    if (y == NULL) return NULL; // the graph says why
+    if (y == NULL) return NULL; // the graph has the error
     bel_shape columns = BEL_SHAPE(0, s.dims[1], s.dims[2], p.dims[2] * p.dims[3]);
     across.strides = BEL_SHAPE(item(&window->strides, 0, 1), 1);
     across.dilations = BEL_SHAPE(item(&window->dilations, 0, 1), 1);

@@ -1,14 +1,14 @@
-// What is done once, on request, for models that are only run. A normalisation by statistics that
-// are known is put into the convolution before it: its scale goes into the weights and the rest
-// into the bias, which rounds otherwise than the two one after the other, by about a unit in the
-// last place. Weights whose rows are columns, as exporters like to write them, are turned, so that
-// kernels read them in their order.
+// Optimizations on request, for models that are only run. A normalisation with known statistics is
+// merged into the preceding convolution: its scale into the weights and the rest into the bias.
+// This rounds differently from the two operations, by about a unit in the last place. Transposed
+// weights, which exporters like to write, are transposed back, so that kernels read them
+// sequentially.
 #include <math.h>
 
 #include "base/alloc.h"
 #include "onnx/build.h"
 
-// The elements of a constant in f32 of so many elements, or NULL.
+// Returns the elements of a constant in f32 with `count` elements, or NULL.
 static const float *floats_of(const bel_value *value, int64_t count)
 {
     const bel_tensor *tensor = &value->node->constant;
@@ -17,8 +17,8 @@ static const float *floats_of(const bel_value *value, int64_t count)
     return fits ? tensor->data : NULL;
 }
 
-// Weights and bias of the convolution `node` with scale, offset, mean and variance (`by`) of each
-// of its `channels` channels.
+// Merges scale, offset, mean and variance (`by`) of each of the `channels` channels into weights
+// and bias of the convolution `node`.
 static bel_value *convolution(bel_graph *graph, const bel_node *node, const float *const by[4],
                               double epsilon, int64_t channels)
 {

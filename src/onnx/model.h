@@ -1,5 +1,5 @@
-// What a file says, as plain structs. decode.c fills them and has checked every number in them:
-// ids are in range, a value is made before it is used and made once, element counts fit the data.
+// Contents of a file as plain structs. decode.c fills them and has checked every number in them:
+// ids are in range, a value is made once and before its use, element counts match the data.
 #ifndef BELFRY_ONNX_MODEL_H
 #define BELFRY_ONNX_MODEL_H
 
@@ -7,7 +7,7 @@
 #include "onnx/files.h"
 #include "onnx/onnx.h"
 
-// ONNX's numbers of attribute types, those that are read.
+// ONNX's numbers of the supported attribute types.
 typedef enum bel_onnx_kind {
     BEL_ONNX_FLOAT = 1,
     BEL_ONNX_INT = 2,
@@ -23,7 +23,7 @@ typedef struct bel_onnx_subgraph bel_onnx_subgraph;
 
 typedef struct bel_onnx_attr {
     const char *name;
-    bel_onnx_kind kind; // says which of the following counts
+    bel_onnx_kind kind; // determines which of the fields below is set
     float number;
     int64_t integer;
     const char *text;
@@ -36,43 +36,43 @@ typedef struct bel_onnx_attr {
 } bel_onnx_attr;
 
 typedef struct bel_onnx_node {
-    const char *name, *op, *domain; // domain "" for ONNX's own
-    int index, version;             // place in the file; opset of its domain
-    const int *inputs, *outputs;    // value ids; -1: left out
+    const char *name, *op, *domain; // domain "" for ONNX's
+    int index, version;             // index: place in the file; version: opset of its domain
+    const int *inputs, *outputs;    // value ids; -1: omitted
     int input_count, output_count;
     const bel_onnx_attr *attrs;
     int attr_count;
 } bel_onnx_node;
 
-// A graph in an attribute. Its values have ids beside all others, under names that hold in it and
-// in graphs inside alone. What is wrong with it is told where somebody needs it, as few do.
+// A graph in an attribute. Its values have ids beside all others. Their names are valid only in it
+// and in nested graphs. An error in it is reported only if the graph is needed, because few are.
 struct bel_onnx_subgraph {
-    bel_status *refused; // or NULL, and then all that follows counts
+    bel_status *refused; // or NULL, and then the rest is valid
     bel_onnx_node *nodes;
     int node_count;
     const int *output_ids;
     int input_count, output_count;
 };
 
-// A named value: an input (index), an initializer (index), one of a subgraph (its elements), or
-// made by a node (none of them).
+// A named value: an input (has index), an initializer (has index), a subgraph's initializer (has
+// elements), or a node's output (has neither).
 typedef struct bel_onnx_name {
     const char *text;
     int input, initializer;
     const bel_tensor *local;
-    bool inner; // of a subgraph
+    bool inner; // belongs to a subgraph
 } bel_onnx_name;
 
 typedef struct bel_onnx_initializer_entry {
     const char *name;
     bel_tensor tensor;
-    bel_status *refused; // why Belfry cannot read it; no node takes it then; or NULL
+    bel_status *refused; // why Belfry cannot read it, and then no node reads it; or NULL
 } bel_onnx_initializer_entry;
 
 struct bel_onnx_model {
     bel_arena *arena;
-    void *message;         // of protobuf-c: elements of tensors may lie in it
-    bel_onnx_files *files; // in which they may lie, too; NULL: none
+    void *message;         // protobuf-c's; elements of tensors may be in it
+    bel_onnx_files *files; // may also have elements; NULL: no files
     void **parts;          // messages of subgraphs
     bel_onnx_subgraph **subgraphs;
     size_t part_count, subgraph_count, part_capacity, subgraph_capacity;
@@ -91,7 +91,7 @@ struct bel_onnx_model {
 enum { BEL_ONNX_LABEL = 160 };
 const char *bel_onnx_node_label(const bel_onnx_node *node, char label[BEL_ONNX_LABEL]);
 
-// Belfry's type for ONNX's number, UNIMPLEMENTED with the type's name otherwise.
+// Converts ONNX's type number; UNIMPLEMENTED with the type's name for types that Belfry lacks.
 bel_status *bel_onnx_dtype(int64_t number, bel_dtype *out_dtype) BEL_MUST_USE;
 
 #endif

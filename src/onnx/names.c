@@ -1,6 +1,6 @@
-// Texts by number, and an index of them. Numbers stay, since nothing is ever removed: they are the
-// ids of values. Names are compared in full, so equal hashes are no mistake. An index and no list
-// to search, as models have thousands of values; texts belong to whoever gave them.
+// Texts by number, with a hash index, because models have thousands of values. Numbers never
+// change, since nothing is ever removed: they are the ids of values. Names are compared in full, so
+// hash collisions are harmless. The callers own the texts.
 #include "onnx/names.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-// Reading ONNX models: bytes → model (checked, nothing computed) → operations of a graph.
+// Reader of ONNX models: bytes → model (checked, nothing computed) → operations of a graph.
 //
-//   bel_onnx_read    what the file says: inputs, outputs, initializers, nodes
-//   bel_onnx_build   its nodes as operations, each as operators.def says
+//   bel_onnx_read    the file's inputs, outputs, initializers, nodes
+//   bel_onnx_build   its nodes as operations, according to operators.def
 //
-// Files are not trusted: every size, index and name is checked before it is used, and what does not
-// fit is an error that names the node. docs/formats/onnx.md says what is read and what is refused.
-// Thread rule: a model is immutable; building is as belfry/graph.h says.
+// Files are not trusted: every size, index and name is checked before use, and an invalid one is an
+// error that names the node. docs/formats/onnx.md lists the supported operators. Thread rule: a
+// model is immutable; building is as in belfry/graph.h.
 #ifndef BELFRY_ONNX_ONNX_H
 #define BELFRY_ONNX_ONNX_H
 
@@ -13,114 +13,115 @@
 
 typedef struct bel_onnx_model bel_onnx_model;
 
-// A model of opset 1 … 24. The bytes are not needed afterwards. DATA_LOSS: malformed;
-// UNIMPLEMENTED: well formed, but with what Belfry lacks (an element type, a subgraph, external
-// data …).
+// Reads a model of opset 1 … 24. The bytes are not needed afterwards. DATA_LOSS: malformed.
+// UNIMPLEMENTED: well formed, but with a feature that Belfry lacks (an element type, a subgraph,
+// external data …).
 bel_status *bel_onnx_read(const void *bytes, size_t size, bel_onnx_model **out_model) BEL_MUST_USE;
 
-// The same of a file, which is mapped: large initializers are used where they lie. Elements may
-// also lie in files beside it (external data), named by paths that stay in its folder. All of them
-// must stay as they are while the model lives. Errors as above, with the path; NOT_FOUND and others
-// of opening; INVALID_ARGUMENT: one is no regular file.
+// Reads a file by mapping it: large initializers are used in place. Elements may also be in files
+// beside it (external data), named by paths inside its folder. No file may change while the model
+// lives. Errors as above, with the path; NOT_FOUND and others of opening; INVALID_ARGUMENT: not a
+// regular file.
 bel_status *bel_onnx_read_file(const char *path, bel_onnx_model **out_model) BEL_MUST_USE;
 void bel_onnx_destroy(bel_onnx_model *model); // accepts NULL
 
-// The program that wrote the model, as it says: "pytorch"; "" where it does not. An export of
-// Belfry's says "belfry". Lives as long as the model.
+// Returns the model's producer, e.g. "pytorch"; "" if absent. Belfry's exports have "belfry". Lives
+// as long as the model.
 const char *bel_onnx_producer(const bel_onnx_model *model);
 
 // An input or output. Symbolic dimensions are open: the first symbol of the model is -1, the next
-// one -2 and so on; a dimension without size and name is a symbol of its own. Lives as long as the
+// one -2 and so on. A dimension without size and name has a separate symbol. Lives as long as the
 // model.
 typedef struct bel_onnx_port {
     const char *name;
     bel_dtype dtype;
     bel_shape shape;
-    bool ranked; // else the model does not say the shape
+    bool ranked; // false: the model lacks the shape
 } bel_onnx_port;
 
-// Initializers are not among the inputs, even where the file lists them there too.
+// Initializers do not count as inputs, even if the file lists them there too.
 int bel_onnx_input_count(const bel_onnx_model *model);
 const bel_onnx_port *bel_onnx_input(const bel_onnx_model *model, int input);
 int bel_onnx_output_count(const bel_onnx_model *model);
 const bel_onnx_port *bel_onnx_output(const bel_onnx_model *model, int output);
 int bel_onnx_initializer_count(const bel_onnx_model *model);
 const char *bel_onnx_initializer(const bel_onnx_model *model, int initializer,
-                                 bel_tensor *out_tensor); // its name
+                                 bel_tensor *out_tensor); // returns its name
 
-// How many files beside it the model has elements in.
+// Returns the number of files beside the model with elements of it.
 size_t bel_onnx_side_count(const bel_onnx_model *model);
 
-// Whether an initializer's elements lie in a mapped file, whose pages can be read again.
+// True if an initializer's elements are in a mapped file, whose pages can be reread.
 bool bel_onnx_is_mapped(const bel_onnx_model *model, int initializer);
 
-// Which constants of a model are weights that a training changes: by what uses them (weights.c), or
-// because their name matches a pattern of train[train_count]. Lives at most as long as both.
+// The constants of a model that a training changes (weights): determined by their uses (weights.c),
+// or by a name that matches a pattern of train[train_count]. Must not outlive model and patterns.
 typedef struct bel_onnx_weights bel_onnx_weights;
 bel_onnx_weights *bel_onnx_weights_find(const bel_onnx_model *model, const char *const *train,
                                         int train_count);
 void bel_onnx_weights_destroy(bel_onnx_weights *weights);                    // accepts NULL
-bool bel_onnx_weights_matched(const bel_onnx_weights *weights, int pattern); // some constant
+bool bel_onnx_weights_matched(const bel_onnx_weights *weights, int pattern); // a constant
 
-// The next float constant that nodes read and that is no weight, from *at on, which begins at 0;
-// NULL: there are no more.
+// Returns the next float constant that nodes read and that is not a weight, starting at *at, which
+// begins at 0; NULL: no more.
 const char *bel_onnx_weights_next_fixed(const bel_onnx_weights *weights, int *at);
 
-// What stands for an input of the model. Inputs that are not bound become inputs of the graph under
-// their names.
+// Binding of a model's input. Unbound inputs become inputs of the graph with the same names.
 typedef struct bel_onnx_binding {
     const char *name;
-    bel_value *value; // of the graph, or NULL: an input of the graph after all
-    // What the input holds, or NULL. It is looked at only where an operation has to know an input
-    // while it is built (the axes of Squeeze, say); a constant `value` serves as well.
+    bel_value *value; // in the graph, or NULL: it becomes an input of the graph
+    // The input's elements, or NULL. Used only if an operation has to know an input while it is
+    // built (e.g. the axes of Squeeze); a constant `value` works as well.
     const bel_tensor *elements;
 } bel_onnx_binding;
 
-// A node as it was built, for people.
+// A node as built, for people.
 typedef struct bel_onnx_row {
     const char *name, *op;
     const bel_value *value; // its first output; NULL: it could not be built
-    int64_t parameters;     // elements of floating initializers that no node before it takes
-    const char *error;      // NULL: none, or that of a node before it
+    int64_t parameters;     // elements of floating initializers that no earlier node reads
+    const char *error;      // NULL: no error; may be an earlier node's
 } bel_onnx_row;
 
 typedef struct bel_onnx_options {
     const bel_onnx_binding *bindings;
     int binding_count;
-    // F32 initializers that operations compute with become variables, under their names in the
-    // graph's scope, which begin with bel_onnx_initializer's elements. Else all are constants.
+    // F32 initializers used in computations become variables, with their names in the graph's scope
+    // and bel_onnx_initializer's elements as initial values. Otherwise all are constants.
     bool variables;
-    // Instead, for training: what these say becomes variables, under the names of the constants.
-    // Those that are not f32 are cast, except to f32. They are trainable but for the mean and
-    // variance of BatchNormalization, which are frozen.
+    // Instead, for training: these constants become variables, with the same names. Those that are
+    // not f32 are cast, except to f32. They are trainable, except for mean and variance of
+    // BatchNormalization, which are frozen.
     const bel_onnx_weights *weights;
-    // Constants of the graph may lie where the model has them, which must outlive the graph then.
-    // Those that begin within a line of the cache are copied.
+    // Constants of the graph may point into the model, which then must outlive the graph. Constants
+    // that are not aligned to a cache line are copied.
     bool views;
-    // For models that are only run: BatchNormalization by known statistics goes into the
-    // convolution before it, where nothing else reads that, and transposed constants of Gemm are
-    // turned. It rounds otherwise.
+    // For models that are only run: BatchNormalization with known statistics is merged into the
+    // preceding convolution, if no other node reads that, and constants of Gemm are transposed
+    // beforehand. This changes rounding.
     bool merge;
-    // Called for each node. A node that cannot be built is no error then: those that need it are
-    // passed over, and outputs that do are NULL.
+    // Called for each node. A node that cannot be built is no longer an error: nodes that need it
+    // are skipped, and outputs that need it are NULL.
     void (*each)(void *user, const bel_onnx_row *row);
     void *user; // its first argument
 } bel_onnx_options;
 
-// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. An input may be
-// closed in dimension 0 and bound to a value that is open there: the model is then built for any
-// batch where its nodes provably keep the examples of a batch apart (batch.h). Where they do not,
-// it is UNIMPLEMENTED, with the input and the node. What depends on
-// constants alone is computed now and becomes a constant. `options` may be NULL. After an error the
-// graph is of no use. Errors name the node and its operator. NOT_FOUND: a binding without its
-// input; FAILED_PRECONDITION: an operation must know an input that is fed at run time;
-// UNIMPLEMENTED: an operator or something of it that Belfry lacks; INVALID_ARGUMENT, DATA_LOSS: the
-// node is wrong.
+// Adds the model's nodes to the graph and sets out_outputs[bel_onnx_output_count]. `options` may be
+// NULL. Values that depend only on constants are computed now and become constants.
+//
+// An input may be closed in dimension 0 and bound to a value that is open there. The model is then
+// built for any batch, if its nodes provably keep the examples of a batch separate (batch.h).
+// Otherwise UNIMPLEMENTED names the input and the node.
+//
+// After an error the graph is unusable. Errors name the node and its operator. NOT_FOUND: a binding
+// without its input. FAILED_PRECONDITION: an operation must know an input that is fed at run time.
+// UNIMPLEMENTED: an operator or a feature of it that Belfry lacks. INVALID_ARGUMENT, DATA_LOSS: an
+// invalid node.
 bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
                            const bel_onnx_options *options, bel_value **out_outputs) BEL_MUST_USE;
 
-// One TensorProto, as in ONNX's test data. out_tensor->data is the caller's: bel_free. Errors as of
-// bel_onnx_read.
+// Reads one TensorProto, as in ONNX's test data. The caller owns out_tensor->data: bel_free. Errors
+// as of bel_onnx_read.
 bel_status *bel_onnx_read_tensor(const void *bytes, size_t size,
                                  bel_tensor *out_tensor) BEL_MUST_USE;
 

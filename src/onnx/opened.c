@@ -1,8 +1,8 @@
-// Models that are closed in dimension 0 of inputs whose values are open there.
+// Models with a closed dimension 0 of inputs that are bound to values with an open one.
 //
-// Such a file says what the model computes of a batch of that size, and nothing of others. So it is
-// built as it is, in a graph of its own, and batch.c makes of that what holds for any batch; a node
-// that works across examples is named with the input. Other models are built directly.
+// Such a file describes the model only for a batch of that size. So it is built unchanged, in a
+// separate graph, which batch.c converts for any batch; the error for a node that works across
+// examples also names the input. Other models are built directly.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,8 +14,8 @@ typedef struct opening {
     bel_graph *graph, *closed;
     const bel_onnx_options *options;
     bel_onnx_binding *bindings; // by input of the model: values of the closed graph
-    bel_value **values;         // by input of the closed graph: what it is in the graph
-    const bel_onnx_port *first; // that is closed
+    bel_value **values;         // by input of the closed graph: its value in the graph
+    const bel_onnx_port *first; // the first closed one
     int64_t batch;
 } opening;
 
@@ -31,7 +31,7 @@ static bool is_open(const bel_value *value)
     return value != NULL && value->spec.shape.rank > 0 && value->spec.shape.dims[0] < 0;
 }
 
-// Finds the closed batch; 0: there is none to open.
+// Finds the closed batch; 0: nothing to open.
 static bel_status *find_batch(opening *o)
 {
     for (int i = 0; i < o->options->binding_count; i++) {
@@ -52,7 +52,7 @@ static bel_status *find_batch(opening *o)
     return NULL;
 }
 
-// Gives each input of the model one of the closed graph, of the shape that the file says.
+// Adds an input to the closed graph for each input of the model, with the file's shape.
 static void bind_closed(opening *o)
 {
     o->bindings = bel_xcalloc((size_t)o->model->input_count + 1, sizeof *o->bindings);
@@ -125,7 +125,7 @@ bel_status *bel_onnx_build(const bel_onnx_model *model, bel_graph *graph,
     BEL_TRY(find_batch(&o));
     if (o.first == NULL) return bel_onnx_build_as_bound(model, graph, o.options, NULL, out_outputs);
     o.closed = bel_graph_create();
-    bel_graph_attach(graph, o.closed, destroy_graph); // whose constants the graph views
+    bel_graph_attach(graph, o.closed, destroy_graph); // the graph views its constants
     bel_status *status = build_opened(&o, out_outputs);
     bel_free(o.bindings);
     bel_free(o.values);

@@ -1,8 +1,8 @@
-// The table of operators, and a node's inputs and attributes seen through its row. Rows of an
-// operator stand by rising version, and the last one that is not newer than the node's opset
-// holds. An attribute that the row does not list is refused, since passing it over would compute
-// something else. Integers are limited to 2^53, because attributes of Belfry's operations are
-// doubles. Defaults stand in the rows alone.
+// Table of operators, and access to a node's inputs and attributes by its row. Rows of an operator
+// are in ascending order of version; the last one that is not newer than the node's opset applies.
+// An attribute that the row does not list is refused, since ignoring it would change the result.
+// Integers are limited to 2^53, because attributes of Belfry's operations are doubles. Only the
+// rows have defaults.
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@
 #define GRAPH(name) ATTR(name, BEL_ONNX_GRAPH, 0)
 #define NONE ATTR(NULL, BEL_ONNX_INT, 0) // also the end of every list
 
-// Operations have their numbers of inputs in ops.def; -1 stands for that.
+// ops.def has the operations' numbers of inputs; -1 refers to it.
 static const bel_onnx_rule rules[] = {
 #define SAME(name, since, id, ...)                                                                 \
     {name, since, -1, -1, NULL, BEL_OP_##id, {__VA_ARGS__, NONE}, false},
@@ -38,7 +38,7 @@ static const bel_onnx_rule rules[] = {
 
 // --- Finding -------------------------------------------------------------------------------------
 
-// Functions of an own operation have a number behind its name.
+// Functions of a Belfry operation have a number after its name.
 static bool has_name(const bel_onnx_rule *rule, const char *op)
 {
     size_t length = strlen(rule->name);
@@ -49,7 +49,7 @@ static bool has_name(const bel_onnx_rule *rule, const char *op)
            strspn(digits, "0123456789") == strlen(digits);
 }
 
-// The row that holds, and the oldest one; NULL: there is none.
+// Finds the row that applies, and the oldest one; NULL: no such row.
 static const bel_onnx_rule *look_up(const char *domain, const char *op, int version,
                                     const bel_onnx_rule **out_oldest)
 {
@@ -144,8 +144,8 @@ const bel_onnx_attr *bel_onnx_find_attr(const bel_onnx_call *call, const char *n
     return NULL;
 }
 
-// Attributes are floats there and doubles here. Somebody wrote 1e-5, and means that: so it is the
-// shortest decimal number of which the float is the nearest one.
+// ONNX's attributes are floats, Belfry's are doubles. A float written for 1e-5 means that number.
+// So this returns the shortest decimal number whose nearest float it is.
 static double exact(float number)
 {
     char text[BEL_F32_TEXT];
@@ -218,8 +218,8 @@ bel_status *bel_onnx_known_ints(bel_onnx_call *call, int input, bel_shape *out_i
     if (!whole || tensor.shape.rank > 1 || count > BEL_MAX_RANK) {
         char text[BEL_SHAPE_TEXT];
         return BEL_ERR(
-            BEL_INVALID_ARGUMENT, "input %d must be at most %d whole numbers, got %s of shape %s",
-            input, BEL_MAX_RANK, bel_dtype_name(tensor.dtype), bel_shape_text(&tensor.shape, text));
+            BEL_INVALID_ARGUMENT, "input %d must be at most %d integers, got %s of shape %s", input,
+            BEL_MAX_RANK, bel_dtype_name(tensor.dtype), bel_shape_text(&tensor.shape, text));
     }
     bel_shape ints = {.rank = (int32_t)count};
     for (int32_t i = 0; i < ints.rank; i++)

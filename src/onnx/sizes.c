@@ -1,10 +1,10 @@
-// Sizes of open dimensions on their way from Shape to a shape.
+// Symbolic sizes of open dimensions, from Shape to a shape.
 //
-// Operators that move elements (Gather, Concat, Slice …) are not written a second time here: the
-// node is built beside the graph with the numbers 0, 1, 2 … in place of its elements and computed,
-// and what comes out says which element went where. Those that compute know sums, products and
-// quotients that are again a number times one size or two, and otherwise give an element that is
-// unknown: an error only where somebody asks for it. Sizes are at least 0, so none equals a
+// Operators that move elements (Gather, Concat, Slice …) are computed by their kernels: the node is
+// built in a separate graph with the numbers 0, 1, 2 … instead of its elements, and the result
+// gives the new place of each element. Operators that compute support
+// sums, products and quotients that are again a number times one size or two. Otherwise an element
+// becomes unknown, which is an error only if it is used. Sizes are at least 0, so no size equals a
 // negative number.
 #include "onnx/sizes.h"
 
@@ -35,7 +35,7 @@ bool bel_onnx_dim_of(bel_onnx_extent size, int64_t *out_dim)
 
 // --- Inputs and outputs --------------------------------------------------------------------------
 
-// The elements of an input that is known, sizes or constant; false where it is neither.
+// Returns the elements of an input of known sizes or constants; false if it is neither.
 static bool read_input(bel_onnx_call *call, int input, bel_onnx_sizes *out, bel_arena *arena)
 {
     const bel_onnx_sizes *sizes = bel_onnx_sizes_in(call, input);
@@ -47,7 +47,7 @@ static bool read_input(bel_onnx_call *call, int input, bel_onnx_sizes *out, bel_
     if (!bel_onnx_is_known(call, input)) return false;
     bel_status *status = bel_onnx_known(call, input, &known);
     if (status != NULL) {
-        bel_status_ignore(status); // asked above
+        bel_status_ignore(status); // checked above
         return false;
     }
     int64_t count = bel_shape_elements(&known.shape);
@@ -74,8 +74,8 @@ bel_status *bel_onnx_known_sizes(bel_onnx_call *call, int input, bel_onnx_size_l
     int64_t count = bel_shape_elements(&sizes->shape);
     if (sizes->shape.rank > 1 || count > BEL_MAX_RANK) {
         char text[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input %d must be at most %d whole numbers, got %s",
-                       input, BEL_MAX_RANK, bel_shape_text(&sizes->shape, text));
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "input %d must be at most %d integers, got %s", input,
+                       BEL_MAX_RANK, bel_shape_text(&sizes->shape, text));
     }
     for (int64_t i = 0; i < count; i++) {
         if (sizes->items[i].symbol > 0) {
@@ -111,7 +111,7 @@ void bel_onnx_out_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *s
 
 // --- Operators that move elements ----------------------------------------------------------------
 
-// Inputs whose elements are moved, as bits; the others say how.
+// Inputs whose elements are moved, as bits; the others control the move.
 static const struct {
     const char *op;
     unsigned moved;
@@ -119,10 +119,10 @@ static const struct {
               {"Squeeze", 1},  {"Reshape", 1}, {"Flatten", 1},   {"Split", 1},    {"Expand", 1},
               {"Tile", 1},     {"Where", 6},   {"Transpose", 1}, {"Cast", 1},     {"GatherND", 1}};
 
-// Elements that are moved, one input behind the other, and the numbers that stand for them.
+// The moved elements, input after input, and the numbers that stand for them.
 typedef struct moved {
     bel_onnx_extent *items;
-    bel_tensor *stand_ins; // by input; without data: the input itself
+    bel_tensor *stand_ins; // by input; without data: use the input
     int64_t count;
 } moved;
 
@@ -131,7 +131,7 @@ static bool is_moved(unsigned bits, int input)
     return bits == ~0u || (input < 31 && (bits >> input & 1) != 0);
 }
 
-// False where an input is neither sizes nor constant.
+// False: an input is neither sizes nor constant.
 static bool number_elements(bel_onnx_call *call, unsigned bits, bel_arena *arena, moved *m)
 {
     int inputs = call->node->input_count;
@@ -161,7 +161,7 @@ static bool number_elements(bel_onnx_call *call, unsigned bits, bel_arena *arena
     return true;
 }
 
-// Puts the elements where their numbers went.
+// Puts the elements where their numbers are in the result.
 static void place_elements(bel_onnx_call *call, const moved *m, bel_value *const *numbers,
                            bel_arena *arena)
 {
@@ -241,8 +241,8 @@ bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b)
     return product;
 }
 
-// Whole quotients alone: what a size leaves is not known. A size divided by itself is 1, as one
-// without elements has no quotient.
+// Only exact quotients; others are unknown. A size divided by the same size is 1, because the
+// quotient of empty dimensions is undefined.
 static bel_onnx_extent divide(bel_onnx_extent a, bel_onnx_extent b)
 {
     bel_open symbols = bel_open_of(a.symbol < 0 ? a.symbol : 1);
@@ -273,12 +273,12 @@ static bel_onnx_extent equal(bel_onnx_extent a, bel_onnx_extent b)
 static const struct {
     const char *op;
     bel_onnx_extent (*compute)(bel_onnx_extent a, bel_onnx_extent b);
-    bool tells; // makes BOOL
+    bool tells; // its output is BOOL
 } computers[] = {
     {"Add", add, false},    {"Sub", subtract, false},     {"Mul", bel_onnx_size_product, false},
     {"Div", divide, false}, {"Mod", remainder_of, false}, {"Equal", equal, true}};
 
-// Two vectors of one shape, or one element and a vector.
+// Takes two vectors of one shape, or one element and a vector.
 static void compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_done)
 {
     bel_onnx_sizes in[2];
@@ -301,7 +301,7 @@ static void compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_
     *out_done = true;
 }
 
-// The product of a vector of them: how many elements a part of a shape has.
+// Multiplies the elements of a vector: the number of elements in a part of a shape.
 static void multiply(bel_onnx_call *call, bel_arena *arena, bool *out_done)
 {
     bel_onnx_sizes in;

@@ -1,48 +1,48 @@
-// Whole numbers that are computed from shapes while a graph is built, where some of them are sizes
-// of open dimensions: what `Shape` of such a value gives, and what becomes of it on its way into a
-// shape. They are never values of the graph.
+// Symbolic sizes: integers that are computed from shapes while a graph is built, if some of them
+// are sizes of open dimensions. They are the output of `Shape` and values derived from it on their
+// way into a shape. They are never values of the graph.
 #ifndef BELFRY_ONNX_SIZES_H
 #define BELFRY_ONNX_SIZES_H
 
 #include "onnx/build.h"
 
-// `number`, or `number` times the size of an open dimension (`symbol`: such a dimension, without a
-// factor of its own; tensor/open.h).
+// `number`, or `number` times the size of an open dimension (`symbol`: such a dimension without a
+// factor; tensor/open.h).
 struct bel_onnx_extent {
     int64_t number, symbol;
 };
 
-// As symbol: nothing is known of it.
+// Value of symbol: unknown size.
 enum { BEL_ONNX_UNKNOWN = 1 };
 
-// A tensor of them. Lives as long as the builder.
+// A tensor of sizes. Lives as long as the builder.
 struct bel_onnx_sizes {
     bel_dtype dtype; // I64, I32
     bel_shape shape;
     const bel_onnx_extent *items;
 };
 
-// At most BEL_MAX_RANK of them, all known: a shape.
+// A shape: at most BEL_MAX_RANK sizes, all known.
 typedef struct bel_onnx_size_list {
     int32_t count;
     bel_onnx_extent items[BEL_MAX_RANK];
 } bel_onnx_size_list;
 
-bel_onnx_extent bel_onnx_size_of(int64_t dim);                // of a dimension of a shape
+bel_onnx_extent bel_onnx_size_of(int64_t dim);                // from a dimension of a shape
 bool bel_onnx_dim_of(bel_onnx_extent size, int64_t *out_dim); // false: below 0, or too large
 
-// The product where it is again a number or a multiple of one size, else unknown.
+// Returns the product if it is a number or a multiple of one size, otherwise unknown.
 bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b);
 
-// An input of whole numbers that must be known but for sizes of open dimensions.
+// Returns an input of integers that must be known except for sizes of open dimensions.
 bel_status *bel_onnx_known_sizes(bel_onnx_call *call, int input,
                                  bel_onnx_size_list *out_list) BEL_MUST_USE;
 
-// Makes the output of sizes: a constant where all are numbers.
+// Makes an output of sizes: a constant if all are numbers.
 void bel_onnx_out_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *sizes);
 
-// Follows sizes through the node, of which they are an input. *out_done is false where the operator
-// is none of those that move or count them.
+// Computes the sizes through a node that has them as input. *out_done is false if the operator
+// neither moves nor computes elements.
 bel_status *bel_onnx_follow(bel_onnx_call *call, bool *out_done) BEL_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
-// What the functions behind operators.def share: constants, casts, axes, indices. A negative
-// index is mended in the graph, as indices may come at run time; that needs the size, so along
-// an open dimension it stays negative and ends the step as out of range (docs/formats/onnx.md).
-// A cast to the type that a value has already, or a move of the last axis, adds no node.
+// Shared by the functions in operators.def: constants, casts, axes, indices. A negative index is
+// converted in the graph, because indices may come at run time. The conversion needs the size, so
+// along an open dimension the index stays negative and ends the step as out of range
+// (docs/formats/onnx.md). A cast to the same type, or a move of the last axis, adds no node.
 #include <string.h>
 
 #include "onnx/build.h"
@@ -44,7 +44,7 @@ bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis)
     return NULL;
 }
 
-// The first one: most often an input of the graph, which is there in any case.
+// Takes the first one: usually an input of the graph, which exists anyway.
 bel_value *bel_onnx_find_dim(const bel_graph *graph, int64_t dim, int32_t *out_axis)
 {
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -69,7 +69,7 @@ bel_status *bel_onnx_closed(const bel_shape *shape, int32_t first, const char *w
     return NULL;
 }
 
-// Dimension `axis` goes to the end, or the last one to `axis`.
+// Moves dimension `axis` to the end, or the last one to `axis`.
 static bel_value *move_axis(bel_graph *graph, bel_value *x, int32_t axis, bool back)
 {
     int32_t rank = bel_value_shape(x).rank;

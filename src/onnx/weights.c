@@ -1,12 +1,13 @@
-// A constant is a weight by what uses it, not by where an exporter has put it: initializers, nodes
-// Constant and ConstantOfShape are all looked at, in f32 and in other floats, also where they pass
-// through Cast, Transpose or a product of constants first.
+// Weights are identified by their use, not by their place in the file. Candidates are initializers
+// and the nodes Constant and ConstantOfShape, in f32 and other floats, also through a Cast, a
+// Transpose or a product of constants.
 //
-// The nodes are walked twice. Forwards: which values follow from constants. Backwards, from where
-// such a value meets one that does not: is it a factor of a product or convolution, a table of a
-// look-up, a scale or bias? Then so are the constants that it follows from. A single number is
-// mostly an exponent, an epsilon or a divisor, and no weight unless it is the bias of a product. An
-// addend with -10000 or less in it is a mask. Patterns of the user add what the rules leave out.
+// Two walks over the nodes. The forward walk finds the values derived from constants. The backward
+// walk starts where a derived value meets another: as a factor of a product or convolution, a
+// lookup table, a scale or bias. Then the constants that it is derived from are weights. A single
+// number is usually an exponent, an epsilon or a divisor, so it counts only as the bias of a
+// product. An addend with an element of -10000 or less is a mask. The user's patterns add what the
+// rules miss.
 #include "onnx/weights.h"
 
 #include <fnmatch.h>
@@ -18,14 +19,14 @@
 
 typedef struct fact {
     bel_onnx_role role;
-    bool derived;  // follows from constants
-    bool computed; // and not by moving elements alone
-    bool single;   // is one number
-    bool wanted;   // it is used as a weight
+    bool derived;  // derived from constants
+    bool computed; // and not only by moving elements
+    bool single;   // one number
+    bool wanted;   // used as a weight
     bool source;   // a constant of a float type
     bool used;
     const char *maker;        // operator that makes it, or NULL
-    const bel_tensor *tensor; // of a source or one that is moved: elements, or NULL
+    const bel_tensor *tensor; // elements of a source or a moved one, or NULL
 } fact;
 
 struct bel_onnx_weights {
@@ -40,7 +41,7 @@ struct bel_onnx_weights {
 
 enum { ALL = INT32_MAX };
 
-// Inputs that are weights where they follow from constants, as bits; statistics.
+// Inputs that are weights if derived from constants, as bits; statistics.
 static const struct {
     const char *op;
     unsigned weights, statistics;
@@ -64,7 +65,7 @@ static const struct {
     {"Concat", ALL, 0}, // a token before others
 };
 
-// Inputs whose elements come out as they are.
+// Inputs whose elements appear unchanged in the output.
 static const struct {
     const char *op;
     unsigned moved;
@@ -77,7 +78,7 @@ static bool has(unsigned bits, int input)
     return bits == ALL || (input < 31 && (bits >> input & 1) != 0);
 }
 
-// Functions of Belfry's own domain have a number behind their name.
+// Belfry's functions have a number after their name.
 static bool is_op(const bel_onnx_node *node, const char *name)
 {
     size_t length = strlen(name);
@@ -117,7 +118,7 @@ static fact fact_of(const bel_tensor *tensor)
                   .tensor = tensor};
 }
 
-// Whether elements hide what they are added to.
+// True if the elements mask what they are added to.
 static bool masks(const fact *f)
 {
     const double hiding = -1e4;
@@ -193,7 +194,7 @@ static fact *input_fact(const bel_onnx_weights *w, const bel_onnx_node *node, in
     return node->inputs[input] < 0 ? NULL : &w->facts[node->inputs[input]];
 }
 
-// A scale or an addend that is not computed; one number only where it is the bias of a product.
+// True for a scale or an addend that is not computed; for one number only as the bias of a product.
 static bool is_affine(const bel_onnx_weights *w, const bel_onnx_node *node, int input)
 {
     bool sum = is_op(node, "Add") || is_op(node, "Sum");
@@ -204,7 +205,7 @@ static bool is_affine(const bel_onnx_weights *w, const bel_onnx_node *node, int 
     return sum || is_op(node, "Mul");
 }
 
-// Where values that follow from constants meet others.
+// Marks derived values where they meet others.
 static void mark_uses(bel_onnx_weights *w, const bel_onnx_node *node)
 {
     unsigned weights = 0, statistics = 0;
@@ -216,7 +217,7 @@ static void mark_uses(bel_onnx_weights *w, const bel_onnx_node *node)
     for (int i = 0; i < node->input_count; i++) {
         fact *f = input_fact(w, node, i);
         if (f == NULL || !f->derived) continue;
-        bool lone = f->single && is_op(node, "Concat"); // no token
+        bool lone = f->single && is_op(node, "Concat"); // not a token
         if ((has(weights, i) && !lone) || is_affine(w, node, i)) f->wanted = true;
         int id = node->inputs[i];
         bool held = id < w->model->initializer_count &&
@@ -225,8 +226,8 @@ static void mark_uses(bel_onnx_weights *w, const bel_onnx_node *node)
     }
 }
 
-// From what follows from constants to what it follows from. Numbers beside larger operands are no
-// weights here either, nor exponents and limits.
+// Marks the inputs of a wanted derived value. Single numbers beside larger operands are not weights
+// here either, nor are exponents and limits.
 static void pass_on(bel_onnx_weights *w, const bel_onnx_node *node, const fact *out)
 {
     unsigned moved = moved_by(node);
@@ -259,9 +260,9 @@ static void walk_backwards(bel_onnx_weights *w, const bel_onnx_node *nodes, int 
     }
 }
 
-// --- Whole ---------------------------------------------------------------------------------------
+// --- All nodes -----------------------------------------------------------------------------------
 
-// Subgraphs keep their constants: a name may be in several of them.
+// Subgraphs keep their constants, because a name may be in several of them.
 static bool may_be_variable(const bel_onnx_weights *w, int id)
 {
     return w->facts[id].source && w->model->names[id].local == NULL && !w->model->names[id].inner;

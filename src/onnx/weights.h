@@ -1,4 +1,4 @@
-// Which constants of a model are weights: what a training changes.
+// Weights of a model: the constants that a training changes.
 #ifndef BELFRY_ONNX_WEIGHTS_H
 #define BELFRY_ONNX_WEIGHTS_H
 
@@ -10,7 +10,7 @@ typedef enum bel_onnx_role {
     BEL_ONNX_STATISTIC, // a frozen variable: mean or variance of a BatchNormalization
 } bel_onnx_role;
 
-// Of a value: what it becomes where it is a float initializer, or a Constant or ConstantOfShape.
+// Returns the role of a value that is a float initializer, or a Constant or ConstantOfShape.
 bel_onnx_role bel_onnx_role_of(const bel_onnx_weights *weights, int id);
 
 #endif

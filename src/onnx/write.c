@@ -1,9 +1,9 @@
-// A graph as a model: what results need, in the order of the graph, each node by what ONNX has for
-// it (write_ops.c) or as a function (write_own.c). The message is built of pointers to the caller's
-// elements and packed piece by piece into the sink, so that a large model is not copied.
+// Writes a graph as a model: the nodes that results need, in the order of the graph, each as ONNX's
+// operators (write_ops.c) or as a function (write_own.c). The message points to the caller's
+// elements and is packed piece by piece into the sink, so that a large model is not copied.
 //
-// Values are named once, before nodes are written: inputs, results and variables by their own
-// names, all others by that of the node that makes them.
+// Values are named before nodes are written: inputs, results and variables keep their names; others
+// get the name of their node.
 #include "onnx/write.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static bel_status *name_results(writer *w)
         }
         const char *name = bel_onnx_new_name(&w->emitter, result->name);
         bool taken = is_leaf(result->value) || w->names[result->value->id] != NULL;
-        if (!taken) w->names[result->value->id] = name; // else it gets an Identity
+        if (!taken) w->names[result->value->id] = name; // otherwise it gets an Identity
     }
     return NULL;
 }
@@ -85,7 +85,7 @@ static bel_status *name_values(writer *w)
     }
     for (size_t n = 0; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
-        bool whole = node->op == BEL_OP_TOP_K; // has no output there that may be left out
+        bool whole = node->op == BEL_OP_TOP_K; // ONNX's has no optional outputs
         for (int o = 0; w->needed[n] && o < node->output_count; o++) {
             const bel_value *value = node->outputs[o];
             if (w->names[value->id] == NULL && (whole || w->read[value->id]))

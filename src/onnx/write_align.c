@@ -1,11 +1,12 @@
-// Where elements of initializers begin in a packed model follows from all that stands before them.
-// Instead of computing that, the model is packed into nothing: protobuf-c hands over raw bytes by
-// the caller's own pointer, by which they are known. Spaces before an initializer are the
-// description of the one before, or of the model, whose fields stand behind those of elements.
+// Aligns elements of initializers in a packed model. Their offsets depend on all preceding fields.
+// Instead of computing them, the model is packed into a counting buffer: protobuf-c passes raw
+// bytes by the caller's pointers, which identify them. The spaces before an initializer are in the
+// description of the previous one, which is packed after its elements, or for the first one in the
+// model's.
 //
-// A longer description can make a length that stands before it longer, which moves what follows; so
-// it is measured again until nothing moves. Descriptions only grow: one that might shrink could
-// move the length there and back for ever. (Nothing but a copy on reading depends on the places.)
+// A longer description can lengthen the encoding of an earlier length field, which moves everything
+// after it. So it is measured again until nothing moves. Descriptions only grow, because shrinking
+// ones could alternate for ever. (Alignment only avoids a copy on reading.)
 #include <string.h>
 
 #include "onnx/files.h"
@@ -13,12 +14,12 @@
 
 enum { LINE = BEL_GRAPH_CONSTANT_ALIGNMENT, MOST_ROUNDS = 8 };
 
-// A protobuf-c buffer that only counts.
+// A protobuf-c buffer that only counts bytes.
 typedef struct measure {
     ProtobufCBuffer base;
     const Onnx__GraphProto *graph;
     size_t at;      // bytes so far
-    size_t next;    // initializer whose elements come next
+    size_t next;    // initializer with the next elements
     size_t *places; // by initializer
 } measure;
 
@@ -37,13 +38,13 @@ static void count(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
     m->at += size;
 }
 
-// One round: spaces by the places there are now. False: all were right.
+// One round: sets spaces for the present offsets. False: all were correct.
 static bool align(const Onnx__ModelProto *model, size_t *places, char *const *texts)
 {
     const Onnx__GraphProto *graph = model->graph;
     measure m = {.base = {.append = count}, .graph = graph, .places = places};
     onnx__model_proto__pack_to_buffer(model, &m.base);
-    size_t moved = 0; // what is put in before
+    size_t moved = 0; // inserted so far in this round
     bool changes = false;
     for (size_t i = 0; i < graph->n_initializer; i++) {
         if (!is_large(graph->initializer[i])) continue;

@@ -1,6 +1,6 @@
-// The parts that every model has around its nodes, and the way of a message into a file: packed
-// piece by piece into a sink, so that a large model is not copied. Messages live in the caller's
-// arena and point to elements, which must stay until they are packed.
+// Model parts around the nodes, and packing of a message piece by piece into a sink, so that a
+// large model is not copied. Messages are in the caller's arena and point to elements, which must
+// stay until they are packed.
 #include "onnx/write_inner.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ void bel_onnx_begin_model(Onnx__ModelProto *model, Onnx__GraphProto *graph, bel_
     model->graph = graph;
 }
 
-// A protobuf-c buffer that hands on what is packed.
+// A protobuf-c buffer that forwards packed bytes.
 typedef struct sink_buffer {
     ProtobufCBuffer base;
     bel_onnx_sink *sink;

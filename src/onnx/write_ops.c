@@ -1,8 +1,7 @@
-// Operations that ONNX has. Most have ONNX's name, inputs and attributes: their attributes are
-// written as the reader's row of the operator says (operators.def), so both sides agree about
-// types. The others have a function here: where ONNX takes as an input what Belfry has as an
-// attribute, where defaults differ, and where batches come first in recurrent layers, which
-// runtimes do not all have.
+// Operations that ONNX has. Most have ONNX's name, inputs and attributes. Their attributes are
+// written by the reader's row of the operator (operators.def), so both sides agree about types.
+// Others have a function here: if ONNX has an input for Belfry's attribute, if defaults differ, and
+// for recurrent layers with the batch first, which not all runtimes support.
 #include <math.h>
 #include <string.h>
 
@@ -27,13 +26,13 @@ static void emit(const bel_onnx_writing *w, const char *op, const char *const *i
     node->name = w->node->name;
 }
 
-// The operator of this name on the node's own inputs.
+// Emits the operator of this name on the node's inputs.
 static void emit_same(const bel_onnx_writing *w, const char *op)
 {
     emit(w, op, w->inputs, w->node->input_count);
 }
 
-// One input more, or none where it is NULL.
+// With one more input, unless it is NULL.
 static void emit_with(const bel_onnx_writing *w, const char *op, const char *more)
 {
     const char *const inputs[] = {w->inputs[0], more};
@@ -64,7 +63,7 @@ static const char *name_of(const bel_onnx_writing *w)
 
 // --- As it is ------------------------------------------------------------------------------------
 
-// Attributes that the reader's row does not list are Belfry's own (stop of Identity).
+// Attributes that the reader's row does not list are internal to Belfry (stop of Identity).
 static bel_status *write_same(const bel_onnx_writing *w, bool *out_done)
 {
     const bel_onnx_rule *rule = bel_onnx_rule_of("", name_of(w), w->source->opset);
@@ -143,7 +142,7 @@ static void write_cum_sum(const bel_onnx_writing *w)
     put_whole(w, "reverse", 0);
 }
 
-// An open dimension is the one that is computed, 0 one that is copied, as there.
+// Reshape computes an open dimension (-1) and copies a 0, as Belfry's does.
 static void write_reshape(const bel_onnx_writing *w)
 {
     bel_shape shape = *bel_attr_ints(&w->node->attrs, "shape");
@@ -208,8 +207,8 @@ static void write_pad(const bel_onnx_writing *w)
     bel_onnx_put_text(w->emitter, "mode", modes[(int)bel_onnx_attr_of(w->node, "mode", 0)]);
 }
 
-// An index below 0 is none here, and counts from the end there: it becomes one that is too large.
-// An index below 0 is none here, and counts from the end there: it becomes one that is too large.
+// Belfry gives a row of zeros for an index below 0, but ONNX counts it from the end. So it is
+// replaced by an index that is too large.
 static void write_one_hot(const bel_onnx_writing *w)
 {
     bel_onnx_emitter *e = w->emitter;
@@ -236,7 +235,7 @@ static void write_remainder(const bel_onnx_writing *w)
     bel_onnx_put_int(w->emitter, "fmod", 1);
 }
 
-// What is one number in an exported model.
+// A single number in an exported model.
 static void write_step(const bel_onnx_writing *w)
 {
     double value = w->node->op == BEL_OP_GLOBAL_STEP ? (double)w->source->step : 0;
@@ -258,7 +257,7 @@ static void write_window(const bel_onnx_writing *w)
     static const char *const numbers[] = {"group", "ceil_mode", "count_include_pad"};
     int auto_pad = (int)bel_onnx_attr_of(w->node, "auto_pad", BEL_PAD_EXPLICIT);
     emit_same(w, name_of(w));
-    bool average = w->node->op == BEL_OP_AVERAGE_POOL; // has no dilations there
+    bool average = w->node->op == BEL_OP_AVERAGE_POOL; // its ONNX equivalent has no dilations
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (!average || strcmp(lists[i], "dilations") != 0) put_list(w, lists[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -283,8 +282,8 @@ static const char *swapped(const bel_onnx_writing *w, const char *x)
 
 enum { SLOT_LENGTHS = 4, SLOT_H, SLOT_C, SLOTS };
 
-// Inputs in ONNX's places, and up to which there are some. What stands behind B in Belfry's
-// operation are lengths, first h and first c, those of them that there are.
+// Puts inputs in ONNX's places, and returns their count. After B, Belfry's operation has lengths,
+// first h and first c, each optional.
 static int recurrent_inputs(const bel_onnx_writing *w, bool batch_first, const char *out[SLOTS])
 {
     int first = (int)bel_onnx_attr_of(w->node, "first", 0), at = SLOT_LENGTHS, end = SLOT_LENGTHS;
@@ -310,7 +309,7 @@ static int recurrent_inputs(const bel_onnx_writing *w, bool batch_first, const c
 }
 
 // With the batch first Belfry has x [n, t, in], y [n, t, directions, h] and states [n, directions,
-// h]; ONNX's usual order is x [t, n, in], y [t, directions, n, h] and states [directions, n, h].
+// h]. ONNX's usual order is x [t, n, in], y [t, directions, n, h] and states [directions, n, h].
 static void write_recurrent(const bel_onnx_writing *w)
 {
     static const int64_t batch_to_front[] = {2, 0, 1, 3};
@@ -336,7 +335,7 @@ static void write_recurrent(const bel_onnx_writing *w)
     }
 }
 
-// --- Which --------------------------------------------------------------------------------------
+// --- Choice of the operator ---------------------------------------------------------------------
 
 static write_fn *function_of(bel_op op)
 {
@@ -384,8 +383,8 @@ static bool is_dilated(const bel_node *node)
     return dilated;
 }
 
-// Operations of ONNX's name that do more than ONNX's operator, draw random numbers, or of which an
-// output is read that is there for gradients.
+// True for operations with ONNX's name that do more than ONNX's operator, draw random numbers, or
+// have a used output that exists only for gradients.
 static bool is_other(const bel_onnx_writing *w)
 {
     const bel_node *node = w->node;

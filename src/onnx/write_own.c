@@ -1,11 +1,11 @@
 // Operations that ONNX lacks: functions of domain "belfry" with a body of ONNX's operators. A body
-// holds for one set of attributes, types and ranks, which are its key: the first one of an
-// operation has its name, others a number behind it ("Gelu_2"). The call has the attributes too,
-// from which Belfry's reader makes the operation again; numbers that may be fractions are tensors
-// of one double there, since ONNX's own are floats.
+// is for one combination of attributes, types and ranks, which is its key. The first one of an
+// operation has the operation's name, others a number after it ("Gelu_2"). The call also has the
+// attributes, from which Belfry's reader recreates the operation. Fractional numbers are tensors of
+// one double there, since ONNX's number attributes are floats.
 //
-// Bodies say what operations compute (ops.def), not how: sums may be rounded differently. Where a
-// row of a softmax sees nothing, its powers are all 0 and the divisor is 1.
+// Bodies are mathematically equivalent to the operations (ops.def), but may round sums differently.
+// If a row of a softmax sees nothing, its powers are all 0 and the divisor is 1.
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const char *ints(bel_onnx_emitter *e, int64_t first, int64_t second, int 
     return bel_onnx_emit_ints(e, values, count);
 }
 
-// The last two dimensions change places.
+// Swaps the last two dimensions.
 static const char *turned(bel_onnx_emitter *e, const char *x, int32_t rank)
 {
     int64_t perm[BEL_MAX_RANK];
@@ -47,14 +47,14 @@ static const char *turned(bel_onnx_emitter *e, const char *x, int32_t rank)
     return y;
 }
 
-// I64 scalar: the size of dimension `axis` of x.
+// Returns an I64 scalar: the size of dimension `axis` of x.
 static const char *size_of(bel_onnx_emitter *e, const char *x, int64_t axis)
 {
     const char *shape = BEL_ONNX_NEW(e, "Shape", x);
     return BEL_ONNX_NEW(e, "Gather", shape, bel_onnx_emit_number(e, BEL_DTYPE_I64, (double)axis));
 }
 
-// I64 [size]: 0, 1, … up to the size of dimension `axis` of x.
+// Returns I64 [size]: 0, 1, … below the size of dimension `axis` of x.
 static const char *places(bel_onnx_emitter *e, const char *x, int64_t axis)
 {
     return BEL_ONNX_NEW(e, "Range", bel_onnx_emit_number(e, BEL_DTYPE_I64, 0), size_of(e, x, axis),
@@ -118,8 +118,8 @@ static const char *broadcast_to(bel_onnx_emitter *e, const bel_node *node, const
     return BEL_ONNX_NEW(e, "Expand", in[0], BEL_ONNX_NEW(e, "Shape", in[1]));
 }
 
-// A group is an instance of InstanceNormalization: x as [n, groups, rest], back, then scale and
-// bias by channel, [c, 1, …].
+// A group is an instance of InstanceNormalization: x is reshaped to [n, groups, rest] and back,
+// followed by scale and bias by channel, [c, 1, …].
 static const char *group_norm(bel_onnx_emitter *e, const bel_node *node, const char *const *in)
 {
     int64_t groups = (int64_t)bel_onnx_attr_of(node, "num_groups", 1);
@@ -142,8 +142,8 @@ static const char *group_norm(bel_onnx_emitter *e, const bel_node *node, const c
 
 // --- Sequences -----------------------------------------------------------------------------------
 
-// BOOL [n, 1, …, size, …, 1] of `rank` dimensions: places along `axis` that lie before the lengths
-// [n].
+// Returns BOOL [n, 1, …, size, …, 1] of `rank` dimensions: true for places along `axis` before the
+// lengths [n].
 static const char *before_lengths(bel_onnx_emitter *e, const char *x, const char *lengths,
                                   int32_t rank, int64_t axis)
 {
@@ -171,8 +171,8 @@ static const char *both(bel_onnx_emitter *e, const char *a, const char *b)
     return a == NULL ? b : b == NULL ? a : BEL_ONNX_NEW(e, "And", a, b);
 }
 
-// BOOL, broadcast to scores [n, …, queries, keys]: what may be seen; NULL: all. A query sees no key
-// behind its own place.
+// Returns BOOL, broadcast to scores [n, …, queries, keys]: the visible keys; NULL: all. A causal
+// query sees no later key.
 static const char *seen(bel_onnx_emitter *e, const char *scores, int32_t rank, const char *mask,
                         const char *lengths, bool causal)
 {
@@ -189,7 +189,7 @@ static const char *seen(bel_onnx_emitter *e, const char *scores, int32_t rank, c
     return visible;
 }
 
-// Powers of what is seen less the largest of it, over their sum.
+// exp(visible score - largest visible score), divided by its sum.
 static const char *softmax_of_seen(bel_onnx_emitter *e, const bel_node *node, const char *scores,
                                    const char *visible)
 {
@@ -207,7 +207,7 @@ static const char *softmax_of_seen(bel_onnx_emitter *e, const bel_node *node, co
     return BEL_ONNX_NEW(e, "Div", power, some);
 }
 
-// Which inputs behind x are there follows from their types.
+// The types of the inputs after x identify them.
 static const char *masked_softmax(bel_onnx_emitter *e, const bel_node *node, const char *const *in)
 {
     const char *mask = NULL, *lengths = NULL;
@@ -225,7 +225,7 @@ static const char *attention(bel_onnx_emitter *e, const bel_node *node, const ch
     const char *scores = scaled(e, node, product, bel_onnx_attr_of(node, "scale", otherwise));
     const char *lengths = node->input_count > 3 ? in[3] : NULL, *values = in[2];
     const char *visible = seen(e, scores, 4, NULL, lengths, bel_attr_flag(&node->attrs, "causal"));
-    if (lengths != NULL) { // what is hidden may be no number, which times 0 would be none either
+    if (lengths != NULL) { // hidden elements may be NaN, and 0 times NaN is NaN
         const char *kept = before_lengths(e, values, lengths, 4, 2);
         values = BEL_ONNX_NEW(e, "Where", kept, values, number(e, node, 0));
     }
@@ -248,7 +248,7 @@ static const struct {
 
 // --- Functions -----------------------------------------------------------------------------------
 
-// What a body depends on.
+// Everything that a body depends on.
 static char *key_of(const bel_node *node)
 {
     bel_str key = {0};
@@ -268,7 +268,7 @@ static char *key_of(const bel_node *node)
     return key.text;
 }
 
-// How many functions of this operation there are.
+// Counts the functions of this operation.
 static int count_of(const bel_onnx_functions *functions, const char *op)
 {
     int count = 0;
@@ -318,7 +318,7 @@ static Onnx__FunctionProto *make_function(const bel_onnx_writing *w, body_fn *bo
     return f;
 }
 
-// Attributes by the reader's row; the function lists their names.
+// Writes attributes according to the reader's row; the function lists their names.
 static void put_attributes(const bel_onnx_writing *w, const bel_onnx_rule *rule,
                            Onnx__FunctionProto *function)
 {

@@ -1,7 +1,7 @@
-// Functions of one input with numbers of their own (LeakyRelu, Elu, HardSigmoid, Clip), and
-// gradients that read x. The functions stand in kernels/elementwise.def. The plain kernel works
-// in double for any float type and stays as the oracle; the fast one is f32 alone and gets the
-// two numbers rounded to f32. Operands have one shape: nothing is broadcast here.
+// Functions of one input with number attributes (LeakyRelu, Elu, HardSigmoid, Clip), and gradients
+// that read x. kernels/elementwise.def defines the functions. The plain kernel computes in double
+// for any float type and is the oracle. The fast one is only for f32 and gets the two numbers
+// rounded to f32. Operands have one shape: there is no broadcasting.
 #include <math.h>
 
 #include "base/real.h"

@@ -1,10 +1,9 @@
 // Attention as one operation, and its gradient: shapes, plain loops in double, and the choice of
-// kernels; in f32, for heads of up to BEL_ATTENTION_MOST_WIDTH, it goes by blocks
-// (kernels/attention.h). Output 1 keeps for each query the logarithm of its sum of powers; from
-// that the gradient makes the weights again, so no scores are kept. A query that sees no key
-// gets zeros, and 0 as its logarithm. The plain forward kernel has a tile for each query; its
-// gradient is one tile, because all queries add to the gradients of keys and values, in their
-// order.
+// kernels. In f32, for heads of up to BEL_ATTENTION_MOST_WIDTH, it is blocked
+// (kernels/attention.h). Output 1 keeps for each query the logarithm of its sum of powers. The
+// gradient recomputes the weights from it, so no scores are kept. A query without visible keys gets
+// zeros, and 0 as its logarithm. The plain forward kernel has a tile for each query. Its gradient
+// is one tile, because all queries add to the gradients of keys and values, in their order.
 #include <math.h>
 
 #include "base/real.h"
@@ -15,7 +14,7 @@
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-// q, k and v.
+// Checks q, k and v.
 static bel_status *check_operands(const bel_spec *specs)
 {
     const bel_shape *q = &specs[0].shape, *k = &specs[1].shape, *v = &specs[2].shape;
@@ -37,7 +36,7 @@ static bel_status *check_operands(const bel_spec *specs)
         bel_dtype_name(specs[1].dtype), bel_shape_text(v, vt), bel_dtype_name(specs[2].dtype));
 }
 
-// The result and the logarithms of q, k and v.
+// Describes the result and the logarithms of q, k and v.
 static void describe_results(const bel_spec *specs, bel_spec *out_outputs)
 {
     const bel_shape *q = &specs[0].shape;
@@ -80,7 +79,7 @@ bel_status *bel_infer_attention_grad(const bel_attr_list *attrs, const bel_spec 
 
 // --- Plain kernels -------------------------------------------------------------------------------
 
-// A query and its place: matrix number n · heads + head, and time.
+// Query and its place: matrix number n · heads + head, and time.
 typedef struct query {
     const bel_attention_shape *shape;
     int64_t matrix, time, seen;
@@ -105,7 +104,8 @@ static query query_at(const bel_kernel_call *call, int64_t row, int first_input)
     return x;
 }
 
-// Where the query, and where key or value j of its matrix, begin in a tensor of `width` columns.
+// Returns the offset of the query, or of key or value j of its matrix, in a tensor of `width`
+// columns.
 static int64_t query_begin(const query *x, int64_t width)
 {
     return (x->matrix * x->shape->t + x->time) * width;
@@ -141,7 +141,7 @@ static void add_scaled(const bel_tensor *to, int64_t to_begin, double factor,
     }
 }
 
-// Scores are computed three times rather than kept.
+// Computes scores three times instead of keeping them.
 static void run_plain(const bel_kernel_call *call, int64_t row)
 {
     query x = query_at(call, row, 0);

@@ -1,8 +1,8 @@
-// Looking attributes up, and telling bad data from inside a kernel: what every family needs.
+// Look-up of attributes, and reports of invalid data from inside a kernel, for every family.
 // Numbers are equal by their bits, so 0 differs from -0 and NaN equals itself; descriptions of
-// Fused are equal by address. Of several bad elements the one that wins the exchange is kept,
-// and it alone writes the other fields, which are read when the run has ended. Which one that is
-// may depend on threads: it names the mistake and enters no result.
+// Fused are equal by address. Among several invalid elements the one that wins the exchange is
+// kept, and only it writes the other fields, which are read after the run. The choice may depend on
+// threads: it names the mistake and is part of no result.
 #include <string.h>
 
 #include "ops/kernels/elements.h"

@@ -1,8 +1,8 @@
-// BroadcastTo, and the number of elements that a mean is over. Both take an input for its shape
-// alone (bel_op_reads), because shapes are open while gradient rules build them. BroadcastTo
-// only moves bytes along a walk (kernels/walk.h), so one kernel serves every type and there is
-// no plain one beside it. With the attribute axes it undoes a reduction that dropped these axes,
-// without it what ONNX's broadcasting does.
+// BroadcastTo, and the number of elements in a mean. Both use an input only for its shape
+// (bel_op_reads), because shapes are open while gradient rules build them. BroadcastTo only moves
+// bytes along a walk (kernels/walk.h), so one kernel serves every type and needs no plain form.
+// With the attribute axes it reverses a reduction that dropped these axes; without it, it
+// broadcasts as ONNX does.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,8 +1,8 @@
-// Cast: from each type to each other one. The main types have a loop for each pair; what is
-// left, as most pairs with halves, takes the plain kernel by way of double. Both must agree, so
-// integers go to f32 by way of double as well, although that rounds twice above 2^53. A float is
-// cut off towards 0, held to the range of the integer type, and NaN becomes 0: never C's
-// undefined conversion. An integer keeps its low bits, and BOOL becomes "not zero".
+// Cast between all types. The main types have a loop for each pair; other pairs, such as most with
+// 16-bit floats, use the plain kernel through double. Both must agree, so integers convert to f32
+// through double as well, although that rounds twice above 2^53. A float truncates towards 0 and is
+// clamped to the range of the integer type, and NaN becomes 0: never C's undefined conversion. An
+// integer keeps its low bits, and BOOL becomes "not zero".
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"
 #include "ops/kernels/elements.h"
@@ -78,7 +78,7 @@ static void bf16_to_f32(const bel_kernel_call *call, int64_t tile)
                                        (float *)call->outputs[0].data + begin, end - begin);
 }
 
-// What is missing, as between halves and most others, the reference kernel casts.
+// Missing pairs, such as 16-bit floats with most others, use the reference kernel.
 #define TO(from)                                                                                   \
     [BEL_DTYPE_F32] = from##_to_f32, [BEL_DTYPE_F64] = from##_to_f64,                              \
     [BEL_DTYPE_I32] = from##_to_i32, [BEL_DTYPE_I64] = from##_to_i64,                              \

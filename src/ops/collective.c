@@ -1,6 +1,6 @@
 // Collectives and the number of a replica. A collective has a shape rule like any operation, but no
-// kernel: a program stops where one stands, and whoever runs the replicas computes the results of
-// all of them (runtime/program.h). What is here at run time only says that somebody did not.
+// kernel: a program stops at one, and the code that runs the replicas computes the results for all
+// of them (runtime/program.h). The kernels here only report that this did not happen.
 #include "ops/collective.h"
 #include "base/check.h"
 #include "ops/families.h"
@@ -100,7 +100,7 @@ bel_status *bel_infer_broadcast_from(const bel_attr_list *attrs, const bel_spec 
     return NULL;
 }
 
-// The program has stopped before it: there is nothing left to do.
+// The program has already stopped at it: nothing is left to do.
 static void run_nothing(const bel_kernel_call *call, int64_t tile)
 {
     (void)call, (void)tile;
@@ -129,7 +129,7 @@ bel_status *bel_infer_replica_id(const bel_attr_list *attrs, const bel_spec *inp
     return NULL;
 }
 
-// Where a worker's replicas exchange among themselves alone, all workers have as many.
+// If only a worker's replicas exchange with each other, all workers have the same number.
 static void run_replica_id(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

@@ -1,4 +1,4 @@
-// What a collective is, as its attributes say it.
+// Description of a collective, read from its attributes.
 #ifndef BELFRY_OPS_COLLECTIVE_H
 #define BELFRY_OPS_COLLECTIVE_H
 
@@ -8,13 +8,13 @@
 
 typedef struct bel_collective {
     bel_op op;            // ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER or BROADCAST_FROM
-    bel_reduce_op reduce; // or BEL_REDUCE_MOMENTS (tensor/moments.h), of ALL_REDUCE alone
+    bel_reduce_op reduce; // or BEL_REDUCE_MOMENTS (tensor/moments.h), only for ALL_REDUCE
     int source;           // BROADCAST_FROM: the replica
-    int replicas;         // that take part, where all have examples
-    bool weighted;  // what replica r gives counts as its gradient does in the step, w_r, and what
-                    // replica i is given is divided by w_i: the form of a gradient
+    int replicas;         // number of participants, if all have examples
+    bool weighted;  // values of replica r have its weight w_r in the step, and values received by
+                    // replica i are divided by w_i: the form of a gradient
     bool needs_all; // a replica without examples is an error
-    int index;      // of the graph's collectives
+    int index;      // index in the graph's collectives
 } bel_collective;
 
 bel_collective bel_collective_read(bel_op op, const bel_attr_list *attrs);

@@ -1,7 +1,7 @@
-// Rules that several families share: axes, broadcasting, types. A list of axes that is missing
-// or empty means all of them, and negative ones count from the end. An open dimension broadcasts
-// with itself and with 1 alone: whether two symbols are the same size is not known before shapes
-// are closed, and then the rule runs again.
+// Rules that several families share: axes, broadcasting, types. A missing or empty list of axes
+// means all of them, and negative ones count from the end. An open dimension broadcasts only with
+// itself and with 1: whether two symbols have the same size is unknown until shapes are closed, and
+// then the rule runs again.
 #include <string.h>
 
 #include "ops/families.h"

@@ -1,8 +1,8 @@
-// Comparisons and logic of two tensors that broadcast: a loop for each operation and type over
-// the runs of a walk. An operand that is repeated in a run is read once before the loop. BOOL
-// shares the loops of U8. The plain kernel is that of math.c, which also serves halves. The
-// result has another type than its inputs and never lies over one of them (no BEL_OP_INPLACE),
-// which `restrict` relies on.
+// Comparisons and logic of two tensors that broadcast: a loop for each operation and type over the
+// runs of a walk. An operand that is repeated in a run is read once before the loop. BOOL shares
+// the loops of U8. The plain kernel is that of math.c, which also serves 16-bit floats. The result
+// has another type than its inputs and never overlaps one of them (no BEL_OP_INPLACE), which
+// `restrict` relies on.
 #include "ops/families.h"
 #include "ops/kernels/elements.h"
 #include "ops/kernels/walk.h"
@@ -76,7 +76,7 @@ COMPARE(AND, uint8_t, (p != 0) & (q != 0))
 COMPARE(OR, uint8_t, (p | q) != 0)
 COMPARE(XOR, uint8_t, (p != 0) != (q != 0))
 
-// Halves have none: the reference kernel compares them.
+// 16-bit floats have none: the reference kernel compares them.
 #define BY_TYPE(id)                                                                                \
     [BEL_OP_##id] = {[BEL_DTYPE_F32] = id##_float,   [BEL_DTYPE_F64] = id##_double,                \
                      [BEL_DTYPE_I32] = id##_int32_t, [BEL_DTYPE_I64] = id##_int64_t,               \

@@ -18,8 +18,8 @@ static bel_status *check_types(const bel_spec *inputs, int count)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected inputs of one type, f32 or f64");
 }
 
-// Kernels work on an image with its pads, which may be far larger than all that a graph has: its
-// sizes must go on being ones that can be multiplied.
+// Kernels work on an image with its pads, which may be far larger than all of a graph's values: the
+// product of its sizes must still fit.
 static bel_status *check_padded(const bel_window *window, int64_t channels)
 {
     const int64_t most = INT64_C(1) << 48;
@@ -31,7 +31,7 @@ static bel_status *check_padded(const bel_window *window, int64_t channels)
                    bel_shape_text(&padded, text));
 }
 
-// The numbers of a convolution of x with w; y of `out_shape` is inferred. Only n may be open.
+// Reads the shape of a convolution of x with w; y of `out_shape` is inferred. Only n may be open.
 static bel_status *read_shape(const bel_attr_list *attrs, const bel_shape *x, const bel_shape *w,
                               bel_conv_shape *out_shape)
 {
@@ -106,8 +106,8 @@ bel_status *bel_infer_conv_grad_weights(const bel_attr_list *attrs, const bel_sp
     return infer_gradient(attrs, inputs, &inputs[1].shape, &inputs[2].shape);
 }
 
-// The convolution whose input gradient the transposed one of x [n, o, …] with weights [o, c /
-// groups, …] is: its y is x, its x of `out_shape` is inferred.
+// Reads the convolution whose input gradient is the transposed one of x [n, o, …] with weights [o,
+// c / groups, …]: its y is x, and its x in `out_shape` is inferred.
 static bel_status *read_transposed(const bel_attr_list *attrs, const bel_shape *x,
                                    const bel_shape *w, bel_conv_shape *out_shape)
 {
@@ -153,9 +153,9 @@ bel_status *bel_infer_conv_transpose(const bel_attr_list *attrs, const bel_spec 
 // One product of the convolution: elements of x, w and y.
 typedef void visit_fn(const bel_kernel_call *call, int64_t x, int64_t w, int64_t y);
 
-// All products of y [image, o, row, column]: the taps [first, end) of each dimension that lie
-// inside of x, over the input channels of the output channel's group. Elements are row-major: x [n,
-// channels, rows, columns], w [o, c, taps, taps].
+// Visits all products of y [image, o, row, column]: the taps [first, end) of each dimension inside
+// x, over the input channels of the output channel's group. Elements are row-major: x [n, channels,
+// rows, columns], w [o, c, taps, taps].
 static void visit_position(const bel_kernel_call *call, visit_fn *visit, int64_t image, int64_t o,
                            int64_t row, int64_t column)
 {
@@ -211,8 +211,8 @@ static void visit_grad_weights(const bel_kernel_call *call, int64_t x, int64_t w
                 bel_element_get(&call->inputs[1], x));
 }
 
-// The result begins as the bias or 0 and collects its products; which two operands are multiplied
-// into which depends on the operation alone. What is "y" of a transposed convolution is its input.
+// The result begins as the bias or 0 and accumulates its products. The operation determines which
+// two operands are multiplied into the third. "y" of a transposed convolution is its input.
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

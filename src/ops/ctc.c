@@ -1,8 +1,8 @@
 // CTCLoss: shapes, plain kernels in log space, and the choice of kernels. The plain ones add
 // logarithms; the fast ones (kernels/ctc.c) multiply and add numbers with a wide exponent, so the
-// two agree closely and not in bits. Output 1 is the log softmax, kept for the gradient,
-// with zeros behind an example's frames. The forward call reports lengths and labels that cannot
-// be; the gradient gives zeros for them.
+// two agree closely but not bit for bit. Output 1 is the log softmax, kept for the gradient, with
+// zeros after an example's frames. The forward call reports invalid lengths and labels; the
+// gradient gives zeros for them.
 #include <math.h>
 
 #include "base/real.h"
@@ -29,8 +29,8 @@ static bel_ctc_shape shape_of(const bel_attr_list *attrs, bool gradient, const b
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-// Kernels have a number for each frame and each state, of which there are two for a label and one
-// more: so many that this cannot be multiplied are refused. Open sizes are looked at when closed.
+// Kernels have a number for each frame and each state, of which there are two for each label and
+// one more. Sizes whose product overflows are refused. Open sizes are checked once they are closed.
 static bel_status *check_states(int64_t frames, int64_t labels)
 {
     const int64_t most = INT64_C(1) << 48;
@@ -41,7 +41,7 @@ static bel_status *check_states(int64_t frames, int64_t labels)
                    (long long)frames, (long long)labels);
 }
 
-// Frames [n, t, c], then labels, lengths of frames and of labels.
+// Checks frames [n, t, c], then labels, lengths of frames and of labels.
 static bel_status *check_operands(const bel_spec *frames, const bel_spec *others)
 {
     const bel_shape *x = &frames->shape, *labels = &others[0].shape;
@@ -107,7 +107,7 @@ static double log_of(const bel_ctc_shape *s, const bel_tensor *log_p, const bel_
     return bel_element_get(log_p, (x->first_frame + t) * s->classes + bel_ctc_class(x, state));
 }
 
-// ln alpha [frames, states]; the result is ln of the whole probability.
+// ln alpha [frames, states]; returns ln of the total probability.
 static double plain_forward(const bel_ctc_shape *s, const bel_tensor *log_p,
                             const bel_ctc_example *x, double *alpha)
 {

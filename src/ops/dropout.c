@@ -1,6 +1,6 @@
-// Dropout. Element i of a call is kept or not by word i mod 4 of Philox block i / 4, keyed by
-// (seed, "dropout", the operation's id) and counted by (step, replica): so resuming, towers and
-// threads see the same mask (docs/determinism.md).
+// Dropout. Word i mod 4 of Philox block i / 4 decides whether element i is kept, with the key
+// (seed, "dropout", the operation's id) and the counter (step, replica). The mask is therefore
+// independent of resuming, towers and threads (docs/determinism.md).
 #include "base/rng.h"
 #include "ops/families.h"
 #include "ops/kernels/cpu.h"

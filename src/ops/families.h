@@ -1,12 +1,12 @@
-// Shape rules and kernel choices of all families, as ops.def names them.
+// Shape rules and kernel choices of all families, as listed in ops.def.
 #ifndef BELFRY_OPS_FAMILIES_H
 #define BELFRY_OPS_FAMILIES_H
 
 #include "ops/op.h"
 
-// --- What families share
+// --- Shared functions of families
 
-// The shape that a and b broadcast to.
+// Computes the shape that a and b broadcast to.
 bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
                                  bel_shape *out_shape) BEL_MUST_USE;
 
@@ -14,7 +14,7 @@ bel_status *bel_broadcast_shapes(const bel_shape *a, const bel_shape *b,
 void bel_broadcast_axes(const bel_shape *large, const bel_shape *small,
                         bool out_axes[BEL_MAX_RANK]);
 
-// `small` must broadcast to `large` as it is; open dimensions fit any.
+// Checks that `small` broadcasts to exactly `large`; open dimensions fit any.
 bel_status *bel_check_repeated(const bel_shape *small, const bel_shape *large) BEL_MUST_USE;
 
 // Reads the attribute axis; negative ones count from the end.
@@ -25,14 +25,14 @@ bel_status *bel_read_axis(const bel_attr_list *attrs, int64_t otherwise, int32_t
 bel_status *bel_read_axes(const bel_attr_list *attrs, int32_t rank,
                           bool out_listed[BEL_MAX_RANK]) BEL_MUST_USE;
 
-// Finds a list that an operation cannot do without.
+// Finds a required list.
 bel_status *bel_read_ints(const bel_attr_list *attrs, const char *name,
                           const bel_shape **out_ints) BEL_MUST_USE;
 
 bel_status *bel_needs_i64(bel_dtype dtype) BEL_MUST_USE; // for indices
 
-// Type and shape of an input that another one, or what an operation would make, is like. Open
-// dimensions fit any: the rule runs again when they are closed.
+// Checks the type and shape of an input against the expected ones. Open dimensions fit any: the
+// rule runs again when they are closed.
 bel_status *bel_check_like(const char *what, const bel_spec *got,
                            const bel_spec *want) BEL_MUST_USE;
 

@@ -1,9 +1,8 @@
-// Fused: shape rule and kernel. A tile goes through its elements in blocks, and a block through
-// all steps, so that what lies between two steps stays on the stack and in the first-level
-// cache. Steps run the vector kernels that the operations have by themselves, and an element
-// depends on no other one: so neither blocks nor fusing enter the bits. There is no plain
-// kernel, as nothing is fused for reference programs. Beside a short row that repeats, a block
-// is cut at whole repetitions of it.
+// Fused: shape rule and kernel. A tile goes through its elements in blocks, and a block through all
+// steps, so that intermediate results stay on the stack and in the first-level cache. Steps use the
+// vector kernels of the operations, and an element depends on no other one, so neither blocks nor
+// fusion changes the bits. There is no plain kernel, as reference programs are not fused. With a
+// short row that repeats, a block is a multiple of the row.
 #include "ops/fused.h"
 
 #include "base/check.h"
@@ -42,8 +41,8 @@ bel_status *bel_infer_fused(const bel_attr_list *attrs, const bel_spec *inputs, 
 
 // --- Kernel --------------------------------------------------------------------------------------
 
-// Elements of a block: all registers and some inputs fit the first-level cache. Registers lie a bit
-// further apart than a page, or else loads from one would wait for stores to another.
+// Size of a block: all registers and some inputs fit the first-level cache. Registers are slightly
+// more than a page apart, or loads from one would wait for stores to another.
 enum { BLOCK = 1024, STRIDE = BLOCK + 96 };
 
 typedef struct fused_params {
@@ -53,11 +52,11 @@ typedef struct fused_params {
     bel_operand operands[BEL_OP_MAX_INPUTS];
 } fused_params;
 
-// What the steps of one block work on.
+// Operands of the steps for one block.
 typedef struct block {
     const bel_kernel_call *call;
     int64_t at, count;                        // elements of the result
-    bel_repeated_row rows[BEL_OP_MAX_INPUTS]; // of inputs that are rows
+    bel_repeated_row rows[BEL_OP_MAX_INPUTS]; // for inputs that are rows
     _Alignas(64) float registers[BEL_FUSED_REGISTERS][STRIDE];
 } block;
 
@@ -67,8 +66,8 @@ static bel_operand kind_of(const fused_params *p, int operand)
     return operand >= BEL_FUSED_REGISTER ? BEL_OPERAND_FULL : p->operands[operand];
 }
 
-// Where an operand of a step begins for this block: the number itself, a block between steps, or an
-// input, of which a full one is at the block's place and a single one or a row at its start.
+// Returns the start of a step's operand for this block: the number itself, an intermediate block,
+// or an input (a full one at the block's place, a single element or a row at its start).
 static const float *operand_at(const fused_params *p, const block *b, int step, int i)
 {
     const bel_fused_step *s = &p->steps[step];
@@ -79,8 +78,7 @@ static const float *operand_at(const fused_params *p, const block *b, int step, 
     return p->operands[operand] == BEL_OPERAND_FULL ? data + b->at : data;
 }
 
-// By the kernel that the step has; of two operands one may be a single element or, the second, a
-// row.
+// Runs the step's kernel; one of two operands may be a single element or, as the second, a row.
 static void run_step(const fused_params *p, const block *b, int step, float *y)
 {
     const bel_fused_step *s = &p->steps[step];
@@ -103,14 +101,14 @@ static void run_step(const fused_params *p, const block *b, int step, float *y)
     }
 }
 
-// Block after block, all steps in each, so that what lies between steps stays in the first-level
-// cache. With rows a block is a whole number of each one's (repeated) length.
+// Runs all steps on one block after another, so that intermediate results stay in the first-level
+// cache. With rows a block is a multiple of each row's (repeated) length.
 static void run_fused(const bel_kernel_call *call, int64_t tile)
 {
     const fused_params *p = call->params;
     int64_t begin = bel_tile_begin(tile);
     int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
-    block b; // large: what is not used stays as it is
+    block b; // large: unused members stay uninitialised
     b.call = call;
     int64_t most = BLOCK;
     for (int i = 0; i < call->input_count; i++) {

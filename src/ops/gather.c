@@ -1,8 +1,8 @@
-// Gather and GatherElements, and their gradients. An index out of range ends the step; until
-// then it stands for zeros, or for nothing to add. Data counts as [outer, rows, width] around
-// the axis. The forward kernels move bytes and serve every type, so they have no plain form
-// beside them. A gradient adds in the order of the indices, since equal indices meet in one row,
-// and its tiles are columns, if anything: the same bits for any number of threads.
+// Gather and GatherElements, and their gradients. An index out of range ends the step; until then
+// it reads zeros and adds nothing. Data counts as [outer, rows, width] around the axis. The forward
+// kernels move bytes and serve every type, so they need no plain form. A gradient adds in the order
+// of the indices, since equal indices add to one row. Its tiles are only columns: the same bits for
+// any number of threads.
 #include <string.h>
 
 #include "ops/families.h"
@@ -48,14 +48,14 @@ bel_status *bel_infer_gather_elements(const bel_attr_list *attrs, const bel_spec
     if (!fits) {
         char dt[BEL_SHAPE_TEXT], it[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "data %s and indices %s may differ in dimension %d alone",
+                       "data %s and indices %s may differ only in dimension %d",
                        bel_shape_text(data, dt), bel_shape_text(indices, it), (int)axis);
     }
     out_outputs[0] = (bel_spec){inputs[0].dtype, *indices};
     return NULL;
 }
 
-// Inputs dy, indices, data: the shape of data.
+// Inputs dy, indices, data; the result has the shape of data.
 bel_status *bel_infer_gather_grad(const bel_attr_list *attrs, const bel_spec *inputs,
                                   int input_count, bel_spec *out_outputs)
 {
@@ -78,7 +78,7 @@ bel_status *bel_infer_gather_elements_grad(const bel_attr_list *attrs, const bel
 
 // --- Gather --------------------------------------------------------------------------------------
 
-// outer: the dimensions before the axis, multiplied; width: those behind it.
+// outer: the product of the dimensions before the axis; width: of those after it.
 static const bel_gather_params *make_gather(const bel_prepare *prepare, const bel_shape *data,
                                             const bel_shape *indices)
 {
@@ -94,8 +94,8 @@ static const bel_gather_params *make_gather(const bel_prepare *prepare, const be
     return bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 
-// Row i of the result [outer · count] is row indices[i % count] of outer block i / count of data. A
-// bad index gives zeros, and the run ends with its number.
+// Row i of the result [outer · count] is row indices[i % count] of outer block i / count of data.
+// An invalid index gives zeros, and the run ends with its number.
 static void run_gather(const bel_kernel_call *call, int64_t tile)
 {
     const bel_gather_params *p = call->params;
@@ -126,14 +126,14 @@ void bel_prepare_gather(const bel_prepare *prepare, bel_kernel_call *call)
     call->params = p;
 }
 
-enum { GRAD_COLUMNS = 256 }; // of a tile
+enum { GRAD_COLUMNS = 256 }; // in a tile
 
 // Sets columns of all rows to 0.
 static void clear_columns(const bel_gather_params *p, const bel_tensor *x, int64_t first,
                           int64_t columns)
 {
     size_t size = bel_dtype_size(x->dtype);
-    if (columns == p->width) { // they lie one after another
+    if (columns == p->width) { // they are adjacent
         memset(x->data, 0, bel_tensor_bytes(x));
         return;
     }
@@ -142,8 +142,8 @@ static void clear_columns(const bel_gather_params *p, const bel_tensor *x, int64
                (size_t)columns * size);
 }
 
-// A tile adds some columns of the rows in the order of the indices: the same bits for any thread
-// count, and for any number of tiles.
+// A tile adds some columns of the rows in the order of the indices: the same bits for any number of
+// threads and tiles.
 static void run_gather_grad(const bel_kernel_call *call, int64_t tile)
 {
     const bel_gather_params *p = call->params;
@@ -185,7 +185,7 @@ void bel_prepare_gather_grad(const bel_prepare *prepare, bel_kernel_call *call)
 // --- GatherElements ------------------------------------------------------------------------------
 
 // data is [outer, rows, width], indices and the result are [outer, count / (outer width), width].
-// Returns where element i lies in data, or -1.
+// Returns the offset of element i in data, or -1.
 static int64_t element_place(const bel_gather_params *p, const int64_t *indices, int64_t i)
 {
     if (indices[i] < 0 || indices[i] >= p->rows) return -1;
@@ -217,7 +217,7 @@ void bel_prepare_gather_elements(const bel_prepare *prepare, bel_kernel_call *ca
     call->params = p;
 }
 
-// Added in the order of the indices, by one tile.
+// One tile adds in the order of the indices.
 static void run_gather_elements_grad(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

@@ -1,8 +1,8 @@
-// Operations that put tensors together: Concat along an axis, Where by a condition. Concat moves
-// bytes, `outer` runs of each input one after another, so one kernel serves every type. Where
-// takes its loops by the size of an element, not by its type, and has a plain form. Neither
-// computes anything: a NaN keeps its bits. An open dimension cannot be joined, as the sum would
-// be a symbol of its own.
+// Operations that join tensors: Concat along an axis, Where by a condition. Concat moves bytes,
+// `outer` runs of each input one after another, so one kernel serves every type. The loops of Where
+// depend on the size of an element, not on its type, and it has a plain form. Neither computes
+// anything: a NaN keeps its bits. An open dimension cannot be joined, as the sum would need a
+// separate symbol.
 #include <string.h>
 
 #include "ops/families.h"
@@ -24,10 +24,10 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
         if (inputs[i].dtype != inputs[0].dtype ||
             !bel_shape_equal(&aligned, &out_outputs[0].shape)) {
             char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
-            return BEL_ERR(
-                BEL_INVALID_ARGUMENT, "%s %s and %s %s must differ in dimension %d alone",
-                bel_dtype_name(inputs[0].dtype), bel_shape_text(&inputs[0].shape, at),
-                bel_dtype_name(inputs[i].dtype), bel_shape_text(&inputs[i].shape, bt), (int)axis);
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s %s and %s %s must differ only in dimension %d",
+                           bel_dtype_name(inputs[0].dtype), bel_shape_text(&inputs[0].shape, at),
+                           bel_dtype_name(inputs[i].dtype), bel_shape_text(&inputs[i].shape, bt),
+                           (int)axis);
         }
         if (*sum < 0 || inputs[i].shape.dims[axis] < 0) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d is open and cannot be joined",
@@ -38,7 +38,7 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
-// Single numbers are frequent, where columns are joined.
+// Single numbers are frequent when columns are joined.
 static inline void copy_run(char *y, const char *x, size_t size)
 {
     if (size == sizeof(float)) {
@@ -48,7 +48,7 @@ static inline void copy_run(char *y, const char *x, size_t size)
     }
 }
 
-// Run i of the result is run i of each input, one behind the other.
+// Run i of the result is run i of each input, concatenated.
 static void run_concat(const bel_kernel_call *call, int64_t tile)
 {
     const bel_concat_params *p = call->params;
@@ -115,7 +115,7 @@ static void run_where_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// A run of elements of one size. What is taken once is read before the loop.
+// A run of elements of one size. Repeated operands are read before the loop.
 #define WHERE(type)                                                                                \
     static void where_##type(const void *context, const bel_run *run)                              \
     {                                                                                              \

@@ -1,9 +1,10 @@
-// Element-wise operations: arithmetic with broadcasting, functions of one input. Functions stand
-// once, in kernels/elementwise.def; here their plain forms are compiled, in double and, for
-// integers, in int64, where they wrap. Those are the oracle, and the only kernels of types other
-// than f32 and of functions without an f32 form (Pow, trigonometry: base/real.h). The fast ones
-// take equal shapes, single elements and rows at once, and other broadcasts run by run. Element i
-// of input 0 is read before element i of the result is written, as that may lie over it.
+// Element-wise operations: arithmetic with broadcasting, functions of one input.
+// kernels/elementwise.def defines each function once. Their plain forms are compiled here, in
+// double and, for integers, in int64, where they wrap. Those are the oracle, and the only kernels
+// of types other than f32 and of functions without an f32 form (Pow, trigonometry: base/real.h).
+// The fast ones handle equal shapes, single elements and rows at once, and other broadcasts run by
+// run. Element i of input 0 is read before element i of the result is written, as the two may
+// overlap.
 #include <math.h>
 
 #include "ops/families.h"
@@ -173,14 +174,14 @@ static void run_binary_walk(const bel_kernel_call *call, int64_t tile)
     bel_walk_runs(&params->walk, bel_tile_begin(tile), end, run_binary_run, call);
 }
 
-// The fast kernel of frequent cases: single operands are repeated; with `row` > 0, b is a row that
+// Parameters of the frequent cases: single operands are repeated; with `row` > 0, b is a row that
 // repeats every `row` elements.
 typedef struct binary_params {
     bel_cpu_binary_fn *run;
     int64_t a_step, b_step, row;
 } binary_params;
 
-// A tile of rows has whole rows, so that b is at its start there.
+// A tile has full rows, so that b begins there.
 static void run_binary(const bel_kernel_call *call, int64_t tile)
 {
     const binary_params *params = call->params;
@@ -199,7 +200,7 @@ static void run_binary(const bel_kernel_call *call, int64_t tile)
     bel_run_row(params->run, a + begin, &row, 0, y + begin, end - begin);
 }
 
-// The plain form over f32, where operands are as large as the result or single.
+// The plain form over f32, for operands that are single or as large as the result.
 typedef struct plain_params {
     double (*function)(double p, double q);
     int64_t a_step, b_step;
@@ -217,7 +218,7 @@ static void run_binary_f32(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// What a number of a file is multiplied by; others of f64 take the plain way.
+// Multiplies by a constant of a file; other f64 products use the plain kernel.
 static void run_multiple_f64(const bel_kernel_call *call, int64_t tile)
 {
     const double *a = call->inputs[0].data, b = *(const double *)call->inputs[1].data;
@@ -288,7 +289,7 @@ void bel_prepare_binary(const bel_prepare *prepare, bel_kernel_call *call)
     call->params = bel_arena_copy(prepare->arena, &params, sizeof params);
 }
 
-// The gradients of functions of one input take dy and y, which have one shape.
+// Gradients of functions of one input have dy and y, of one shape.
 void bel_prepare_unary_grad(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_prepare_binary(prepare, call);

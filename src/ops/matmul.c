@@ -1,7 +1,7 @@
-// MatMul and Gemm, in f32 cut into tiles; f64 by a plain loop.
+// MatMul and Gemm, in f32 divided into tiles; f64 by a plain loop.
 //
-// A product of more than two dimensions is one product for each matrix of the result; where b is
-// one matrix for all, the rows of a are taken together as one large product.
+// A product of more than two dimensions is one product for each matrix of the result. If b is one
+// matrix for all, the rows of a form one large product.
 
 #include "ops/matmul.h"
 #include "base/fault.h"
@@ -36,7 +36,7 @@ static bel_status *infer_product(const bel_spec *a, const bel_spec *b, bool tran
     return NULL;
 }
 
-// The leading dimensions: which matrix of a stack.
+// Returns the leading dimensions: the shape of the stack of matrices.
 static bel_shape stack_of(const bel_shape *shape)
 {
     bel_shape stack = *shape;
@@ -80,7 +80,7 @@ bel_status *bel_infer_matmul_flat(const bel_attr_list *attrs, const bel_spec *in
         fits = a->dims[d] == b->dims[d];
     if (!fits) {
         char at[BEL_SHAPE_TEXT], bt[BEL_SHAPE_TEXT];
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s and %s must differ in the last dimension alone",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s and %s must differ only in the last dimension",
                        bel_shape_text(a, at), bel_shape_text(b, bt));
     }
     out_outputs[0].shape = BEL_SHAPE(a->dims[a->rank - 1], b->dims[b->rank - 1]);
@@ -104,7 +104,7 @@ bel_status *bel_infer_gemm(const bel_attr_list *attrs, const bel_spec *inputs, i
 
 // --- Kernels -------------------------------------------------------------------------------------
 
-// Which matrix of input `input` belongs to matrix `index` of the result.
+// Returns the matrix of input `input` for matrix `index` of the result.
 static int64_t matrix_in(const bel_kernel_call *call, int input, int64_t index)
 {
     if (index == 0) return 0;
@@ -138,15 +138,16 @@ static void run_gemm_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// c is one row for all of y.
+// Returns true if c is one row for all of y.
 static bool has_bias(const bel_gemm *p, const bel_kernel_call *call)
 {
     if (!p->has_c) return false;
-    const bel_shape *c = &call->inputs[2].shape; // a column [m, 1] has as many elements when m = n
+    const bel_shape *c = &call->inputs[2].shape; // a column [m, 1] has the same number of elements
+                                                 // when m = n
     return c->rank > 0 && c->dims[c->rank - 1] == p->n && bel_shape_elements(c) == p->n;
 }
 
-// Adds beta · c to a tile of y, of which Gemm has one matrix.
+// Adds beta · c to a tile of y; Gemm has one matrix.
 static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t row, int64_t column)
 {
     const bel_gemm *p = call->params;
@@ -177,7 +178,7 @@ static void above_zero(const bel_product *tile)
         relu(tile->y + i * tile->y_row, tile->y + i * tile->y_row, tile->n);
 }
 
-// BELFRY_FAULT=threads2: the chains are cut by thread count and begin at their later parts.
+// BELFRY_FAULT=threads2: the chains are split by thread count and begin at their later parts.
 static void run_in_parts(bel_product product, bel_product_fn *multiply, int64_t parts)
 {
     const float *a = product.a, *b = product.b;
@@ -193,7 +194,7 @@ static void run_in_parts(bel_product product, bel_product_fn *multiply, int64_t 
     }
 }
 
-// Tile `tile` of them: some panels of b, once.
+// Packs some panels of b, once.
 static void run_pack(const bel_kernel_call *call, int64_t tile)
 {
     const bel_gemm *p = call->params;
@@ -205,7 +206,7 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
     bel_product_pack(&b, tile, call->workspace);
 }
 
-// Tile `tile` of matrix `matrix`.
+// Computes tile `tile` of matrix `matrix`.
 static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile)
 {
     const bel_gemm *p = call->params;
@@ -261,7 +262,7 @@ static void run_short_chains(const bel_kernel_call *call, int64_t tile)
     p->run_few(&few);
 }
 
-// True where packing would cost more than the product.
+// Returns true if packing would cost more than the product.
 static bool is_small(const bel_gemm *p, const bel_kernel_call *call)
 {
     enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
@@ -270,7 +271,7 @@ static bool is_small(const bel_gemm *p, const bel_kernel_call *call)
     return call->input_count < 3 || (has_bias(p, call) && p->beta == 1);
 }
 
-// Tiles of one product are neighbours; a tile of small products takes per_tile of them.
+// Tiles of one product are adjacent; a tile of small products has per_tile of them.
 static void run_gemm(const bel_kernel_call *call, int64_t tile)
 {
     const bel_gemm *p = call->params;
@@ -280,15 +281,11 @@ static void run_gemm(const bel_kernel_call *call, int64_t tile)
         run_matrix(call, matrix, tile % p->tiles);
 }
 
-// Halves a side of the tile, unless both are short by then: what is packed of one operand is used
-// for all rows, or columns, of the other that the tile has.
+// Divides a side of the tile by 2, unless both are already short: packing one operand pays for all
+// rows, or columns, of the other in the tile.
 static bool halve(bel_gemm *p)
 {
-    enum {
-        LEAST = 128,
-        ROWS = 12,
-        COLUMNS = BEL_PRODUCT_PACK_COLUMNS
-    }; // whole blocks of a product
+    enum { LEAST = 128, ROWS = 12, COLUMNS = BEL_PRODUCT_PACK_COLUMNS }; // full blocks of a product
     bool rows = 2 * p->tile_m >= p->tile_n && p->tile_m >= 2 * LEAST;
     if (!rows && p->tile_n < 2 * LEAST) return false;
     if (rows) {
@@ -299,7 +296,7 @@ static bool halve(bel_gemm *p)
     return true;
 }
 
-// Tiles of some 10 million multiplications, or a sixteenth of them all.
+// Chooses tiles of some 10 million multiplications, or a sixteenth of all.
 static void choose_tiles(bel_gemm *p)
 {
     enum { TILE_WORK = 12 << 20, TILES = 16, SMALL_WORK = 1 << 20 };
@@ -315,7 +312,7 @@ static void choose_tiles(bel_gemm *p)
     if (p->tiles == 1 && work > 0 && work < SMALL_WORK) p->per_tile = SMALL_WORK / work;
 }
 
-// Sizes of the product: of each matrix of a stack, or of all rows of a at once.
+// Reads the sizes of the product: of each matrix of a stack, or of all rows of a at once.
 static bel_gemm read_product(const bel_attr_list *attrs, const bel_kernel_call *call)
 {
     const bel_shape *a = &call->inputs[0].shape, *b = &call->inputs[1].shape;
@@ -344,7 +341,7 @@ static bel_gemm read_product(const bel_attr_list *attrs, const bel_kernel_call *
     return p;
 }
 
-// One matrix b that stays as it is and that each run would pack.
+// Returns true for one matrix b that never changes and that each run would pack.
 static bool packs_once(const bel_prepare *prepare, const bel_kernel_call *call, const bel_gemm *p)
 {
     bool one = call->op != BEL_OP_MATMUL_FLAT && call->inputs[1].shape.rank == 2;

@@ -1,11 +1,11 @@
 // BatchNormalization, its gradient, and sums over all but the channels: x [n, c, …].
 //
-// Sums run over parts of the batch, and chains of pixels in each (norm.h), cut by shape alone, in
-// double; they are added in order. `before` makes the parts, `run` normalises images.
+// Sums run over parts of the batch, and chains of pixels in each (norm.h), divided only by shape,
+// in double; they are added in order. `before` makes the parts, `run` normalises images.
 //
-// Over all replicas both passes are cut in two, and replicas exchange between the halves: moments
-// of x, then MomentsNorm, which takes those of all replicas together; and sums of dy, then
-// MomentsNormGrad. Each half goes through its images as that half of BatchNormalization does.
+// Over all replicas both passes are split in two, and replicas exchange in between: moments of x,
+// then MomentsNorm, which uses those of all replicas together; and sums of dy, then
+// MomentsNormGrad. Each half processes its images like the same half of BatchNormalization.
 #include <math.h>
 #include <string.h>
 
@@ -159,7 +159,7 @@ static bool is_dense(const bel_channel_norm *p, const bel_image_steps *steps)
 }
 
 // Adds u and u · v (v may be NULL) of `count` pixels of one image, from number `first` on, to
-// sums[0 … channels) and the `channels` behind. (Rows are one: see make_params.)
+// sums[0 … channels) and the `channels` after them. (Rows are one: see make_params.)
 static void add_pixels(const bel_channel_norm *p, const float *u, const float *v, int64_t first,
                        int64_t count, double *sums)
 {
@@ -189,8 +189,8 @@ static void end_chain(const bel_channel_norm *p, double *chain, double *sums)
     memset(chain, 0, 2 * (size_t)p->channels * sizeof *chain);
 }
 
-// Sums of u = input 0 and u · v; v is input 1 of a gradient, else u itself. Behind all parts' sums
-// in the workspace each part has those of the chain that it is at.
+// Sums u = input 0 and u · v; v is input 1 of a gradient, else u itself. The workspace has the sums
+// of all parts, followed by those of each part's current chain.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
     const bel_channel_norm *p = call->params;
@@ -220,7 +220,7 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     end_chain(p, chain, sums);
 }
 
-// Sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 where nobody made parts.
+// Returns sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 without parts.
 static double total(const bel_kernel_call *call, int which, int64_t c)
 {
     const bel_channel_norm *p = call->params;
@@ -255,7 +255,7 @@ static double row_get(const bel_channel_norm *p, const bel_tensor *matrix, int64
     return bel_element_get(matrix, row * p->channels + c);
 }
 
-// Σ dy and Σ dy x', x' = (x - mean) / deviation, for the exchange; and as dscale and dbias.
+// Sets Σ dy and Σ dy x', x' = (x - mean) / deviation, for the exchange; and as dscale and dbias.
 static void set_gradient_sums(const bel_kernel_call *call, int64_t c, double sum, double products)
 {
     const bel_channel_norm *p = call->params;
@@ -269,7 +269,7 @@ static void set_gradient_sums(const bel_kernel_call *call, int64_t c, double sum
     bel_element_set(&call->outputs[2], c, sum);
 }
 
-// What the sums of a channel become, where no image is made of them.
+// Sets the results of a channel's sums, if the call makes no image.
 static void set_channel(const bel_kernel_call *call, int64_t c, double sum, double products)
 {
     if (call->op == BEL_OP_CHANNEL_SUM) {
@@ -332,7 +332,7 @@ static bel_channel_map backward_channel(const bel_kernel_call *call, int64_t c, 
                                 p->training ? count : 0);
 }
 
-// Mean and variance by moments [3, c].
+// Computes mean and variance from moments [3, c].
 static void whole_of(const bel_channel_norm *p, const bel_tensor *moments, int64_t c,
                      double *out_mean, double *out_variance)
 {
@@ -341,7 +341,7 @@ static void whole_of(const bel_channel_norm *p, const bel_tensor *moments, int64
                       row_get(p, moments, BEL_MOMENTS_SQUARES, c), out_mean, out_variance);
 }
 
-// Forward, by moments of elements that are not all here.
+// Forward, with moments that include elements of other replicas.
 static bel_channel_map whole_channel(const bel_kernel_call *call, int64_t c, bool write)
 {
     const bel_channel_norm *p = call->params;
@@ -358,7 +358,7 @@ static bel_channel_map whole_channel(const bel_kernel_call *call, int64_t c, boo
                                bel_element_get(&call->inputs[2], c), mean, inverse);
 }
 
-// The moving mean and variance, moved.
+// Updates the moving mean and variance.
 static void run_move(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
@@ -375,7 +375,7 @@ static void run_move(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// dx as of backward_channel, with sums over all the elements that the moments stand for.
+// dx as in backward_channel, with sums over all elements of the moments.
 static bel_channel_map whole_backward_channel(const bel_kernel_call *call, int64_t c)
 {
     const bel_channel_norm *p = call->params;
@@ -401,7 +401,7 @@ static bel_channel_map channel_of(const bel_kernel_call *call, int64_t c, double
 
 enum { RUN = 64 }; // channels at a time
 
-// y = factor · u + second · v + offset by channel, for one image; in one go where all three lie
+// y = factor · u + second · v + offset by channel, for one image; in one call if all three are
 // channels-last.
 static void apply(const bel_channel_norm *p, const float *u, const float *v, float (*affines)[RUN],
                   int64_t count, float *y)
@@ -423,8 +423,8 @@ static void apply(const bel_channel_norm *p, const float *u, const float *v, flo
     }
 }
 
-// RUN channels at a time: their maps are made from the parts' sums, by every tile for itself; tile
-// 0 alone writes statistics and gradients of vectors.
+// Processes RUN channels at a time. Every tile computes their maps from the parts' sums; only tile
+// 0 writes statistics and gradients of vectors.
 static void run_apply(const bel_kernel_call *call, int64_t tile)
 {
     const bel_channel_norm *p = call->params;
@@ -449,7 +449,7 @@ static void run_apply(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Whether a call gives images, or vectors alone.
+// Returns true if a call makes images, false if it makes only vectors.
 static bool gives_images(bel_op op)
 {
     return op != BEL_OP_CHANNEL_SUM && op != BEL_OP_BATCH_MOMENTS && op != BEL_OP_MOMENTS_NORM_SUMS;
@@ -486,9 +486,10 @@ static void run_reference(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Of a part that is one image a chain, so that few images are summed as they always were. Else
-// enough chains to fill a card, over all channels and parts, that are no shorter than it takes to
-// hide how they begin and end, and so few in a part that adding them up takes no longer.
+// Returns the pixels of a chain. A part of one image has one chain, which keeps the bits of earlier
+// versions. Otherwise there are enough chains to fill a GPU, over all channels and parts. They are
+// long enough to hide their start and end, and few enough in a part that adding them takes no
+// longer.
 static int64_t chain_of(const bel_channel_norm *p)
 {
     enum { CHAINS = 1 << 16, MOST = 256, LEAST_PIXELS = 64, MULTIPLE = 32 };
@@ -526,8 +527,8 @@ static bel_channel_norm make_params(const bel_prepare *prepare, const bel_kernel
     return p;
 }
 
-// Else the plain kernel, in one tile. The workspace has two sums of each channel for each part, and
-// two for the chain that it is at.
+// False: the plain kernel, in one tile. The workspace has two sums of each channel for each part,
+// and two for its current chain.
 static bool is_fast(const bel_prepare *prepare, bel_kernel_call *call, const bel_channel_norm *p)
 {
     call->run = run_reference;
@@ -568,7 +569,7 @@ void bel_prepare_batch_moments(const bel_prepare *prepare, bel_kernel_call *call
     bel_prepare_channel_sum(prepare, call);
 }
 
-// The last stage reads statistics as well, so it is no `after`.
+// The last stage also reads statistics, so it is no `after`.
 void bel_prepare_moments_norm_sums(const bel_prepare *prepare, bel_kernel_call *call)
 {
     bel_channel_norm p = make_params(prepare, call);

@@ -1,14 +1,14 @@
-// The table of operations, from ops.def, and which inputs an operation reads. bel_op_reads must
-// say what the kernels do: passes take the elements away from an input that is not read, and
-// recomputation does not count it as a reader. A kernel that reads one nevertheless meets a
-// NULL; an input that is not listed here merely lives longer than it need.
+// Table of operations, from ops.def, and the inputs that an operation reads. bel_op_reads must
+// match the kernels: passes remove the elements of an unread input, and recomputation does not
+// count it as a reader. A kernel that reads one anyway finds NULL. An unread input that is not
+// listed here only lives longer than necessary.
 
 #include "base/check.h"
 #include "ops/families.h"
 
-// What a small library leaves out must not be mentioned, or it is linked: what its builder has
-// named (cmake/small.cmake), and where models are only run (BEL_INFERENCE) what training alone
-// makes.
+// A small library links everything that it mentions, so it must not mention operations that its
+// builder did not name (cmake/small.cmake) or, if it only runs models (BEL_INFERENCE), operations
+// of training.
 #if defined(BEL_SMALL)
 #include "ops_kept.h"
 #if defined(BEL_INFERENCE)

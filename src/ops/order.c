@@ -76,7 +76,7 @@ static int64_t last_lane(const bel_lane_params *p, int64_t tile)
     return last < p->lanes ? last : p->lanes;
 }
 
-// The first element of a lane in a tensor with `count` elements along the axis.
+// Returns the first element of a lane in a tensor with `count` elements along the axis.
 static int64_t lane_start(const bel_lane_params *p, int64_t lane, int64_t count)
 {
     return lane / p->inner * count * p->inner + lane % p->inner;
@@ -114,8 +114,8 @@ void bel_prepare_arg(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- TopK ----------------------------------------------------------------------------------------
 
-// Keeps the best so far in order, and inserts: of equal elements the first comes first. Suits a
-// small k; a lane takes up to count · k steps.
+// Keeps the best elements so far in order, and inserts: among equal elements the first comes first.
+// Suits a small k; a lane takes up to count · k steps.
 static void run_top_k(const bel_kernel_call *call, int64_t tile)
 {
     const bel_lane_params *p = call->params;
@@ -125,12 +125,12 @@ static void run_top_k(const bel_kernel_call *call, int64_t tile)
         int64_t from = lane_start(p, lane, p->count), to = lane_start(p, lane, p->k);
         for (int64_t j = 0; j < p->count; j++) {
             double v = bel_element_get(x, from + j * p->inner);
-            int64_t place = j < p->k ? j : p->k; // behind those that are kept
+            int64_t place = j < p->k ? j : p->k; // after those that are kept
             for (; place > 0; place--) {
                 int64_t above = to + (place - 1) * p->inner;
                 double w = bel_element_get(y, above);
                 if (!(p->smallest ? v < w : v > w)) break;
-                if (place == p->k) continue; // falls out
+                if (place == p->k) continue; // dropped
                 bel_element_set(y, above + p->inner, w);
                 indices[above + p->inner] = indices[above];
             }
@@ -152,7 +152,7 @@ void bel_prepare_top_k(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- CumSum --------------------------------------------------------------------------------------
 
-// Several lanes that lie side by side, step by step. Sums run in double.
+// Sums several adjacent lanes, step by step. Sums are in double.
 static void sum_lanes(const bel_lane_params *p, const float *x, float *y, int64_t n)
 {
     enum { SIDE = 64 };
@@ -215,6 +215,6 @@ void bel_prepare_cum_sum(const bel_prepare *prepare, bel_kernel_call *call)
     p.reverse = lane_flag(prepare, "reverse", 0);
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
     call->run = fast ? run_cum_sum_f32 : run_cum_sum;
-    if (p.count == 0) call->tile_count = 0; // however many lanes have nothing
+    if (p.count == 0) call->tile_count = 0; // for any number of empty lanes
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }

@@ -1,5 +1,4 @@
-// Operations along one axis that depend on the order of its elements, as their prepare functions
-// have read them.
+// Parameters of operations along one axis that depend on the order of its elements.
 #ifndef BELFRY_OPS_ORDER_H
 #define BELFRY_OPS_ORDER_H
 

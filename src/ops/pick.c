@@ -1,10 +1,10 @@
 // Operations that pick elements dimension by dimension: Slice, Pad, Expand, and the gradients of
 // the first two.
 //
-// Each dimension of the picked tensor has a list: how far its i-th place lies from the start of the
-// source, or -1 where nothing is picked and a fixed element stands. An element's place is the sum
-// of one number from each list. Gradients walk the same lists and add to where an element was
-// picked from, in the order of the picked elements, so that the bits are fixed.
+// Each dimension of the picked tensor has a list: the offset of its i-th place from the start of
+// the source, or -1 for a fill element. An element's place is the sum of one number from each list.
+// Gradients use the same lists and add to the source element, in the order of the picked elements,
+// so that the bits are fixed.
 #include <string.h>
 
 #include "belfry/ops.h"
@@ -15,7 +15,7 @@
 
 // --- Slice: shape rule ---------------------------------------------------------------------------
 
-// Which places of one dimension a slice takes: first, first + step … `count` of them.
+// Places of one dimension in a slice: first, first + step … `count` of them.
 typedef struct slice_range {
     int64_t first, step, count;
 } slice_range;
@@ -33,7 +33,7 @@ static slice_range range_of(int64_t size, int64_t start, int64_t end, int64_t st
     if (end < 0) end += size;
     slice_range range = {.step = step};
     if (size == 0) {
-        range.count = 0; // there is no last one to go back from
+        range.count = 0; // there is no last one to start from
     } else if (step > 0) {
         range.first = clamp(start, 0, size);
         end = clamp(end, 0, size);
@@ -46,8 +46,8 @@ static slice_range range_of(int64_t size, int64_t start, int64_t end, int64_t st
     return range;
 }
 
-// Reads the attributes starts, ends, axes (missing: the first ones) and steps (missing: ones). A
-// dimension that is open can only be taken as a whole.
+// Reads the attributes starts, ends, axes (missing: the first ones) and steps (missing: ones). An
+// open dimension allows only the full range.
 static bel_status *read_slice(const bel_attr_list *attrs, const bel_shape *x,
                               slice_range out_ranges[BEL_MAX_RANK])
 {
@@ -66,8 +66,8 @@ static bel_status *read_slice(const bel_attr_list *attrs, const bel_shape *x,
         if (axis < 0) axis += x->rank;
         if (axis < 0 || axis >= x->rank || seen[axis]) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "axis %lld does not exist in rank %d or stands twice", (long long)axis,
-                           (int)x->rank);
+                           "axis %lld does not exist in rank %d or is listed twice",
+                           (long long)axis, (int)x->rank);
         }
         if (step == 0) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "the step of axis %lld must not be 0",
@@ -78,7 +78,7 @@ static bel_status *read_slice(const bel_attr_list *attrs, const bel_shape *x,
             out_ranges[axis] = range_of(x->dims[axis], starts->dims[i], ends->dims[i], step);
         } else if (starts->dims[i] != 0 || ends->dims[i] != INT64_MAX || step != 1) {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "dimension %lld is open and can only be taken as a whole",
+                           "dimension %lld is open and allows only the full range",
                            (long long)axis);
         }
     }
@@ -150,7 +150,7 @@ bel_status *bel_infer_pad(const bel_attr_list *attrs, const bel_spec *inputs, in
 
 // --- Expand: shape rule --------------------------------------------------------------------------
 
-// In the shape, -1 - k is dimension k of the second input, of which nothing else is looked at.
+// In the shape, -1 - k is dimension k of the second input, which is used only for this.
 bel_status *bel_infer_expand(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                              bel_spec *out_outputs)
 {
@@ -200,7 +200,7 @@ _Static_assert(BEL_PICK_NOTHING == BEL_PAD_CONSTANT && BEL_PICK_EDGE == BEL_PAD_
                    BEL_PICK_REFLECT == BEL_PAD_REFLECT,
                "modes have the numbers of the attribute");
 
-// The dimensions that Expand puts in front repeat the whole source.
+// Leading dimensions that Expand adds repeat the entire source.
 static bel_pick_rule make_rule(const bel_prepare *prepare, bel_op op, const bel_shape *x,
                                const bel_shape *picked)
 {
@@ -232,10 +232,9 @@ static bel_pick_rule make_rule(const bel_prepare *prepare, bel_op op, const bel_
     return rule;
 }
 
-// For each dimension of the result, which place of the source each index takes, times the source's
-// stride, so that places are added up; -1: none, it is filled. `run`: along the last dimension
-// neighbours are neighbours in the source. Where nothing is picked there are no lists, however long
-// the other dimensions are.
+// Makes a list for each dimension of the result: the source place of each index, times the source's
+// stride, so that places can be added; -1: fill. `run`: neighbours along the last dimension are
+// neighbours in the source. An empty result has no lists, however long its other dimensions are.
 static bel_pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
                                   const bel_shape *picked)
 {
@@ -260,13 +259,13 @@ static bel_pick_params make_lists(const bel_prepare *prepare, bel_op op, const b
     return p;
 }
 
-// The last dimension is walked as a row.
+// The last dimension is processed as a row.
 static int64_t row_elements(const bel_shape *shape)
 {
     return shape->rank == 0 ? 1 : shape->dims[shape->rank - 1];
 }
 
-// Where row `row` starts in the source, or -1 when nothing of it is picked.
+// Returns the start of row `row` in the source, or -1 for a fill row.
 static int64_t row_place(const bel_pick_params *p, int64_t row)
 {
     int64_t place = 0;
@@ -289,7 +288,7 @@ static inline void pick_row(const char *x, const int64_t *list, const char *fill
         memcpy(y + (size_t)j * size, list[j] < 0 ? fill : x + (size_t)list[j] * size, size);
 }
 
-// A tile takes whole rows, each a copy, or element by element.
+// A tile takes full rows, each a copy, or element by element.
 static void run_pick(const bel_kernel_call *call, int64_t tile)
 {
     static const int64_t scalar[1] = {0};
@@ -331,7 +330,7 @@ void bel_prepare_pick(const bel_prepare *prepare, bel_kernel_call *call)
     call->params = bel_arena_copy(prepare->arena, &p, sizeof p);
 }
 
-// Several elements of dy may come from one of x: one tile adds them in order.
+// Several elements of dy may have the same source: one tile adds them in order.
 static void run_pick_grad(const bel_kernel_call *call, int64_t tile)
 {
     static const int64_t scalar[1] = {0};

@@ -1,7 +1,7 @@
 // MaxPool, AveragePool, GlobalAveragePool and their gradients: x [n, c, w] or [n, c, h, w].
 //
-// A tile is a run of images. The fast kernels take the channels of a position as a row, in either
-// memory order, so that the loops inside run over channels where those are neighbours.
+// A tile is a run of images. The fast kernels process the channels of a position as a row, in
+// either memory order, so that the inner loops run over channels if those are neighbours.
 #include <math.h>
 #include <string.h>
 
@@ -22,9 +22,9 @@ static bel_status *make_window(const bel_attr_list *attrs, const bel_shape *x, b
     return bel_window_make(attrs, x, kernel->dims, out);
 }
 
-// Each window must see the image. If the image is as long as the gaps in a window, then those that
-// see nothing end before it or begin behind it, and the first or the last one is among them. Else
-// all that begin in the padding are looked at, few enough that nobody's numbers take long.
+// Returns true if the window covers a part of the image. If the image is as long as the gaps in a
+// window, windows that miss it end before it or begin after it, and the first or the last one is
+// among them. Otherwise all windows that begin in the padding are checked; their number is limited.
 static bool sees(const bel_window *window, int d, int64_t at)
 {
     int64_t first, end;
@@ -37,7 +37,7 @@ static bel_status *check_sight(const bel_window *window, int d)
     enum { MOST = 1 << 16 };
     int64_t stride = window->stride[d], pad = window->pad[d], last = window->out[d] - 1, blind = -1;
     bool gaps = window->dilation[d] > window->in[d];
-    int64_t inside = (pad + stride - 1) / stride; // windows from here up to `behind` begin inside
+    int64_t inside = (pad + stride - 1) / stride; // the first window that begins inside
     int64_t behind = (pad + window->in[d] + stride - 1) / stride;
     if (!sees(window, d, last)) blind = last;
     if (!sees(window, d, 0)) blind = 0;
@@ -48,7 +48,7 @@ static bel_status *check_sight(const bel_window *window, int d)
         if (!sees(window, d, at)) blind = at;
     if (blind < 0) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "window %lld sees nothing but padding; pads must be smaller than it",
+                   "window %lld covers only padding; pads must be smaller than it",
                    (long long)blind);
 }
 
@@ -95,14 +95,14 @@ static int64_t steps_place(const bel_image_steps *steps, int64_t image, int64_t 
            column * steps->column;
 }
 
-// Kernel positions that lie inside the image, for one output position.
+// Kernel positions inside the image, for one output position.
 typedef struct window_box {
-    int64_t row, column; // of the image, of the first of them
+    int64_t row, column; // image place of the first of them
     int64_t rows, columns;
-    double weight; // 1 over the number of elements that an average divides by
+    double weight; // 1 over the divisor of an average
 } window_box;
 
-// Elements of dimension d that count: without padding, or up to its end.
+// Counted elements of dimension d: without padding, or up to its end.
 static int64_t counted(const bel_pool *p, int d, int64_t at, int64_t inside)
 {
     const bel_window *w = &p->window;
@@ -112,8 +112,7 @@ static int64_t counted(const bel_pool *p, int d, int64_t at, int64_t inside)
     return fit < w->kernel[d] ? fit : w->kernel[d];
 }
 
-// The taps [first, end) of a dimension are those inside the image; the box begins where the first
-// of them is.
+// The taps [first, end) of a dimension are those inside the image; the box begins at the first one.
 static window_box make_box(const bel_pool *p, int64_t row, int64_t column)
 {
     const bel_window *w = &p->window;
@@ -130,10 +129,10 @@ static window_box make_box(const bel_pool *p, int64_t row, int64_t column)
 
 // --- Plain kernel --------------------------------------------------------------------------------
 
-typedef struct plain_window { // of one channel of one image
+typedef struct plain_window { // one channel of one image
     const bel_kernel_call *call;
     window_box box;
-    int64_t x, y; // element of the box's first position; element of y
+    int64_t x, y; // elements: the box's first position; y's
 } plain_window;
 
 static int64_t box_element(const plain_window *t, int64_t i)
@@ -143,7 +142,7 @@ static int64_t box_element(const plain_window *t, int64_t i)
            i % t->box.columns * p->window.dilation[1];
 }
 
-// Of equal largest elements the first takes the gradient.
+// The first of equal largest elements gets the gradient.
 static void run_window(const plain_window *t)
 {
     const bel_kernel_call *call = t->call;
@@ -172,7 +171,7 @@ static void run_window(const plain_window *t)
     bel_element_set(&call->outputs[0], t->y, max ? result : result * t->box.weight);
 }
 
-// dx is x's shape, and windows may overlap: it collects.
+// dx has x's shape, and windows may overlap, so it accumulates.
 static void run_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
@@ -204,7 +203,7 @@ struct bel_pool_run {
     float *y, *dx;
 };
 
-// From the box's first position to its position i.
+// Offset from the box's first position to its position i.
 static int64_t box_place(const bel_pool_run *run, const bel_image_steps *steps, int64_t i)
 {
     const int64_t *dilation = run->p->window.dilation;
@@ -224,7 +223,7 @@ static void write_channels(const float *from, int64_t count, float *to, int64_t 
         to[c * step] = from[c];
 }
 
-// Channels [count] at a time, which lie `channel` apart.
+// Processes channels [count] at a time, with stride `channel`.
 static void run_max(const bel_pool_run *run)
 {
     const bel_pool *p = run->p;
@@ -252,7 +251,7 @@ static void run_average(const bel_pool_run *run)
     write_channels(sums, run->count, run->y, p->y_steps.channel);
 }
 
-// The first element that equals the largest takes dy; then nothing is left to give.
+// The first element that equals the largest gets dy, and no later one.
 static void run_max_grad(const bel_pool_run *run)
 {
     const bel_pool *p = run->p;
@@ -300,7 +299,7 @@ static void run_position(const bel_kernel_call *call, int64_t image, int64_t row
             run.x = (const float *)call->inputs[0].data + x;
             run.y = (float *)call->outputs[0].data + y;
         }
-        if (call->op == BEL_OP_MAX_POOL_GRAD) { // an average takes x for its shape alone
+        if (call->op == BEL_OP_MAX_POOL_GRAD) { // an average uses x only for its shape
             run.x = (const float *)call->inputs[1].data + x;
             run.top = (const float *)call->inputs[2].data +
                       steps_place(&p->top_steps, image, first, row, column);
@@ -325,10 +324,10 @@ static void run_images(const bel_kernel_call *call, int64_t tile)
                 run_position(call, image, row, column);
 }
 
-// --- Largest elements, a row at a time -----------------------------------------------------------
+// --- Maxima, a row at a time ---------------------------------------------------------------------
 
-// Positions [0, n) of a row of y take one tap of their windows. Each has `run` numbers side by
-// side, and those of the next one are `step` further on in x.
+// Applies one tap of the windows at positions [0, n) of a row of y. Each has `run` adjacent
+// numbers, and those of the next position are `step` further on in x.
 static inline __attribute__((always_inline)) void
 take_tap(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
 {
@@ -337,7 +336,7 @@ take_tap(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool fi
             y[i] = first || x[i] > y[i] ? x[i] : y[i];
 }
 
-// Loops of known steps become vectors.
+// Loops with known steps are vectorised.
 static void take_taps(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
 {
     if (run == 1 && step == 1) {
@@ -351,7 +350,8 @@ static void take_taps(const float *x, int64_t step, int64_t run, float *y, int64
     }
 }
 
-// Columns of y whose windows lie inside the image, [*out_first, *out_end); there may be none.
+// Finds the columns of y whose windows are inside the image, [*out_first, *out_end), possibly
+// empty.
 static void find_inside(const bel_window *w, int64_t *out_first, int64_t *out_end)
 {
     int64_t reach = (w->kernel[1] - 1) * w->dilation[1], most = w->in[1] - 1 - reach + w->pad[1];
@@ -361,8 +361,8 @@ static void find_inside(const bel_window *w, int64_t *out_first, int64_t *out_en
     *out_first = first < *out_end ? first : *out_end;
 }
 
-// A row of y, of all channels where they lie side by side, else of one. Taps come in the order of
-// run_max, so that of zeros of both signs the same one stays.
+// Computes a row of y, with all channels if they are adjacent, else one. Taps are in the order of
+// run_max, so that among zeros of both signs the same one stays.
 static void run_max_row(const bel_pool *p, const float *x, int64_t row, float *y)
 {
     const bel_window *w = &p->window;

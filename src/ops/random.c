@@ -1,7 +1,7 @@
-// What depends on where a run stands: random numbers and the step itself. As with dropout, a number
-// is a function of (seed, kind of numbers, the operation's id), (step, replica) and the element's
-// place (docs/determinism.md), so resuming, towers and threads see the same. The input gives the
-// shape; its elements are not read. Every element is computed in double and rounded to its type.
+// Operations that depend on the position in a run: random numbers and the step itself. As with
+// dropout, a number is a function of (seed, kind of numbers, the operation's id), (step, replica)
+// and the element's place (docs/determinism.md), independent of resuming, towers and threads. The
+// input gives only the shape. Every element is computed in double and rounded to its type.
 #include <math.h>
 
 #include "base/rng.h"

@@ -1,15 +1,15 @@
-// Operations that draw random numbers, as their prepare functions have read them.
+// Parameters of operations that draw random numbers.
 #ifndef BELFRY_OPS_RANDOM_H
 #define BELFRY_OPS_RANDOM_H
 
 #include <stdbool.h>
 
-// What their numbers are drawn for: bel_rng_key_make.
+// Purposes of the numbers, for bel_rng_key_make.
 #define BEL_PURPOSE_UNIFORM "uniform"
 #define BEL_PURPOSE_NORMAL "normal"
 #define BEL_PURPOSE_DROPOUT "dropout"
 
-// RandomUniform, RandomNormal: the first number and what the random one is multiplied by.
+// RandomUniform, RandomNormal: the offset and the factor of the random number.
 typedef struct bel_random_params {
     double first, factor;
 } bel_random_params;

@@ -1,9 +1,8 @@
 // GRU and LSTM over padded sequences with lengths, and their gradients: shapes, operands and the
-// choice of kernels; the plain kernels are in recurrent_plain.c. The last output holds the
-// activations of the gates (and LSTM's cells), from which the gradient goes back without running
-// forward again. A gradient has those inputs alone that exist, told by the bits of attribute
-// `given`; their order here is that of autodiff/sequences.c. A dx that nobody wants has shape
-// [0].
+// choice of kernels; recurrent_plain.c has the plain kernels. The last output has the activations
+// of the gates (and LSTM's cells), so the gradient need not run forward again. A gradient has only
+// the inputs that exist, as given by the bits of attribute `given`; their order here is that of
+// autodiff/sequences.c. An unneeded dx has shape [0].
 #include "ops/recurrent.h"
 
 #include "ops/families.h"
@@ -83,8 +82,8 @@ static bel_status *check_float(const bel_spec *spec, bel_dtype dtype)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "expected inputs of one type, f32 or f64");
 }
 
-// Inputs of a forward pass: x, W, R, B, then lengths where the count leaves room for them, then the
-// first states that attribute `first` names. False where the count fits neither.
+// Places the inputs of a forward pass: x, W, R, B, then lengths if the count includes them, then
+// the first states that attribute `first` names. False if the count fits neither.
 static bool place_forward(bool lstm, const bel_attr_list *attrs, int count,
                           bel_recurrent_operands *out)
 {
@@ -144,8 +143,8 @@ bel_status *bel_infer_lstm(const bel_attr_list *attrs, const bel_spec *inputs, i
     return infer_forward(true, attrs, inputs, input_count, out_outputs);
 }
 
-// Inputs of a gradient: x, W, R, y, saved, then those that attribute `given` names: lengths, dy,
-// and the gradients of the last states. Returns their number.
+// Places the inputs of a gradient: x, W, R, y, saved, then those that attribute `given` names:
+// lengths, dy, and the gradients of the last states. Returns their number.
 static int place_operands(const bel_attr_list *attrs, bel_recurrent_operands *out)
 {
     int64_t given = bel_attr_whole(attrs, "given", 0);

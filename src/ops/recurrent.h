@@ -1,16 +1,16 @@
-// Between recurrent.c and its plain kernels.
+// Interface between recurrent.c and its plain kernels.
 #ifndef BELFRY_OPS_RECURRENT_H
 #define BELFRY_OPS_RECURRENT_H
 
 #include "ops/kernels/recurrent.h"
 
-// What the params of all recurrent calls begin with, whichever kernels they have.
+// First member of the params of all recurrent calls, with any kernels.
 typedef struct bel_recurrent_plain {
     bel_recurrent_shape shape;
     bel_recurrent_operands operands;
 } bel_recurrent_plain;
 
-// Reads attributes and shapes; n and t may be open. Errors: W or R do not fit.
+// Reads attributes and shapes; n and t may be open. Errors: W or R have a wrong shape.
 bel_status *bel_recurrent_read(bool lstm, const bel_attr_list *attrs, const bel_shape *x,
                                const bel_shape *w, const bel_shape *r, bel_recurrent_shape *out);
 

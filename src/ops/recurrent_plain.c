@@ -1,5 +1,5 @@
-// Plain kernels of GRU and LSTM: the equations of ONNX, opset 17, word by word. With a = W x + Wb
-// and b = R h + Rb of each gate, and h, c those of the step before:
+// Plain kernels of GRU and LSTM: the equations of ONNX, opset 17, literally. With a = W x + Wb
+// and b = R h + Rb of each gate, and h, c of the previous step:
 //
 //   GRU   z, r = sigmoid(a + b); n = tanh(a + (R (r·h) + Rb)), or with linear_before_reset
 //         n = tanh(a + r·b); h' = (1 - z)·n + z·h
@@ -12,7 +12,7 @@
 #include "ops/recurrent.h"
 
 // One step of one row; vectors in double. a, b: [gates · hidden], in a gradient those of the loss;
-// h, c: [hidden]; kept: the saved parts; r_h: what R is multiplied with for the gate n.
+// h, c: [hidden]; kept: the saved parts; r_h: the factor of R for the gate n.
 typedef struct step {
     const bel_kernel_call *call;
     const bel_recurrent_shape *s;
@@ -37,7 +37,7 @@ static double sigmoid(double x)
     return 1 / (1 + bel_real_exp(-x));
 }
 
-// Places of a gate unit's row in W, R and B.
+// Offsets of a gate unit's row in W, R and B.
 static int64_t unit_at(const step *p, int64_t unit)
 {
     return p->d * p->s->gates * p->s->hidden + unit;
@@ -70,8 +70,8 @@ static double h_sum(const step *p, int64_t unit, const double *h)
     return sum;
 }
 
-// kept: [n, z, r, R h + Rb] or, where reset comes first, [z, r, n]. Units of W and R stand in the
-// order z, r, n.
+// kept: [n, z, r, R h + Rb] or, if reset comes first, [z, r, n]. Units of W and R are in the order
+// z, r, n.
 static void gru_forward(const step *p)
 {
     int64_t n = p->s->hidden;
@@ -138,7 +138,7 @@ static void forward_row(step *p)
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-// From dh: gradients of a and b of all gates; dh becomes that of the step before, but for R.
+// From dh: gradients of a and b of all gates; dh becomes the previous step's, without R's part.
 static void gru_backward(const step *p)
 {
     int64_t n = p->s->hidden;
@@ -153,7 +153,7 @@ static void gru_backward(const step *p)
         p->dh[i] = dh * z[i];
     }
     for (int64_t i = 0; i < n; i++) {
-        double dr = 0; // of r itself
+        double dr = 0; // gradient of r itself
         if (last) {
             dr = p->a[2 * n + i] * p->kept[3 * n + i];
         } else {
@@ -197,14 +197,14 @@ static void spread_unit(const step *p, int64_t unit)
     for (int64_t i = 0; i < s->hidden; i++) {
         double h = of_n ? p->r_h[i] : p->h[i];
         add(p, 2, at * s->hidden + i, p->b[unit] * h);
-        if (of_n && !s->reset_last) continue; // gru_backward knows
+        if (of_n && !s->reset_last) continue; // gru_backward has added it
         p->dh[i] += p->b[unit] * in(p, p->o->r, at * s->hidden + i);
     }
     add(p, 3, 2 * p->d * units + unit, p->a[unit]);
     add(p, 3, (2 * p->d + 1) * units + unit, p->b[unit]);
 }
 
-// From the last step to the first; dh and dc are handed on from step to step, and begin with the
+// Goes from the last step to the first; dh and dc pass from step to step, and begin with the
 // gradients of the last states.
 static void backward_row(step *p)
 {

@@ -1,10 +1,10 @@
 // Reductions, and their opposite (BroadcastTo).
 //
 // A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast
-// kernels: inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others take the plain
-// kernel. ReduceMin, ReduceProd, ReduceL1 and ReduceL2 have one kernel for all boxes, which takes
-// each output's elements in order, in double. Sums of a whole tensor run in blocks of 4,096 whose
-// sums are added in double, in order.
+// kernels: inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others use the plain
+// kernel. ReduceMin, ReduceProd, ReduceL1 and ReduceL2 have one kernel for all boxes, which
+// processes each output's elements in order, in double. Sums of an entire tensor run in blocks of
+// 4,096, whose sums are added in double, in order.
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ bel_status *bel_infer_reduce(const bel_attr_list *attrs, const bel_spec *inputs,
     return NULL;
 }
 
-// Inputs dy, x: the shape of x.
+// Inputs dy, x; the result has the shape of x.
 bel_status *bel_infer_prod_grad(const bel_attr_list *attrs, const bel_spec *inputs, int input_count,
                                 bel_spec *out_outputs)
 {
@@ -61,8 +61,8 @@ bel_status *bel_infer_scalar_like(const bel_attr_list *attrs, const bel_spec *in
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-// Regular: all reduced axes stand side by side; then element (i, j, k) of the box is i · count ·
-// inner + j · inner + k.
+// Regular: all reduced axes are adjacent; then element (i, j, k) of the box is i · count · inner +
+// j · inner + k.
 static bel_reduce_box make_box(const bel_shape *shape, const bool reduced[BEL_MAX_RANK])
 {
     bel_reduce_box p = {.outer = 1, .count = 1, .inner = 1, .regular = true, .scale = 1};
@@ -82,7 +82,7 @@ static bel_reduce_box make_box(const bel_shape *shape, const bool reduced[BEL_MA
     return p;
 }
 
-// Index in the small tensor of element `index` of the large one.
+// Returns the index in the small tensor of element `index` of the large one.
 static int64_t small_index(const bel_shape *large, const bool reduced[BEL_MAX_RANK], int64_t index)
 {
     int64_t result = 0, stride = 1;
@@ -96,7 +96,7 @@ static int64_t small_index(const bel_shape *large, const bool reduced[BEL_MAX_RA
     return result;
 }
 
-// Each element of x in its order, into the one that it belongs to.
+// Adds each element of x, in order, to its result.
 static void run_reduce_reference(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;
@@ -148,7 +148,7 @@ static void run_reduce_rows(const bel_kernel_call *call, int64_t tile)
 
 enum { COLUMN_TILE = 256 };
 
-// Outputs are columns: rows are added to them in order.
+// Outputs are columns: rows are added in order.
 static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
 {
     const bel_reduce_box *p = call->params;
@@ -163,16 +163,16 @@ static void run_reduce_columns(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// All other ways: the elements that follow the leading dimensions which stay are a slice, of which
-// each tile takes several.
+// All other reductions. A slice has the elements after the leading dimensions that stay; each tile
+// processes several slices.
 typedef struct slice_place {
     const bel_kernel_call *call;
     const float *x;
     float *y;
 } slice_place;
 
-// steps[0] is 0 where the run's dimension is reduced: then it is one number; else each element has
-// a result of its own.
+// steps[0] is 0 if the run's dimension is reduced: then it has one result; otherwise each element
+// has a separate result.
 static void reduce_run(const void *context, const bel_run *run)
 {
     enum { BLOCK = 1024 };
@@ -195,7 +195,7 @@ static void reduce_run(const void *context, const bel_run *run)
     if (op != BEL_OP_REDUCE_SUM_SQUARE) join(y, x, y, run->n);
 }
 
-// Slices have results of their own, so tiles share nothing.
+// Slices have separate results, so tiles share nothing.
 static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
 {
     const bel_reduce_slices *p = call->params;
@@ -212,8 +212,8 @@ static void run_reduce_slices(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Dimensions that stay in front make the slices. Within one, steps[d] says how far the result moves
-// for one along dimension d: 0 where it is reduced.
+// Leading dimensions that stay form the slices. Within one, steps[d] is the step of the result
+// along dimension d: 0 if it is reduced.
 static void prepare_slices(const bel_prepare *prepare, bel_kernel_call *call,
                            const bel_reduce_box *box)
 {
@@ -279,7 +279,7 @@ void bel_prepare_reduce(const bel_prepare *prepare, bel_kernel_call *call)
 
 // --- Folds ---------------------------------------------------------------------------------------
 
-// The sum, over the dimensions whose mark is `which`, of the index `index` of their box.
+// Returns the sum, over the dimensions whose mark is `which`, of the index `index` of their box.
 static int64_t part_index(const bel_shape *shape, const bel_reduce_box *p, bool which,
                           int64_t index)
 {
@@ -294,13 +294,13 @@ static int64_t part_index(const bel_shape *shape, const bel_reduce_box *p, bool 
     return result;
 }
 
-// Where the j-th element that is reduced lies behind the first one.
+// Returns the offset of the j-th reduced element from the first one.
 static int64_t reduced_place(const bel_shape *shape, const bel_reduce_box *p, int64_t j)
 {
     return p->regular ? j * p->inner : part_index(shape, p, true, j);
 }
 
-// The elements of one output, in order, from `base` on.
+// Folds the elements of one output, in order, from `base` on.
 static double fold(bel_op op, const bel_tensor *x, const bel_reduce_box *p, int64_t base)
 {
     double sum = op == BEL_OP_REDUCE_MIN ? INFINITY : op == BEL_OP_REDUCE_PROD ? 1 : 0;
@@ -337,7 +337,7 @@ static void run_fold(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// The product of all other elements: with a zero among them it is 0, but for that element.
+// Product of all other elements: if one is zero, it is 0 except for that element.
 static void run_prod_grad(const bel_kernel_call *call, int64_t tile)
 {
     const bel_reduce_box *p = call->params;

@@ -1,5 +1,5 @@
-// A reduction as its prepare functions have read and decided it. Which way it goes is in the first
-// field of both structs.
+// Parameters of a reduction, made by its prepare functions. The first field of both structs is the
+// way of the reduction.
 #ifndef BELFRY_OPS_REDUCE_H
 #define BELFRY_OPS_REDUCE_H
 
@@ -7,7 +7,7 @@
 #include "ops/op.h"
 
 typedef enum bel_reduce_way {
-    BEL_REDUCE_PLAIN,   // in double, element by element, or folded so
+    BEL_REDUCE_PLAIN,   // in double, element by element, or as a fold
     BEL_REDUCE_ROWS,    // neighbours, in lanes, blocks of BEL_REDUCE_BLOCK of them in double
     BEL_REDUCE_COLUMNS, // rows are added to results, in order
     BEL_REDUCE_SLICES,  // bel_reduce_slices
@@ -23,11 +23,11 @@ typedef struct bel_reduce_box {
     double scale; // ReduceMean: 1 / count
 } bel_reduce_box;
 
-// The elements that follow the leading dimensions which stay are a slice. A run is added up into
-// one result, or added to results side by side.
+// A slice has the elements after the leading dimensions that stay. A run is summed to one result,
+// or added to adjacent results.
 typedef struct bel_reduce_slices {
     bel_reduce_way way;
-    bel_walk walk; // over a slice; its tensor is the results of the slice
+    bel_walk walk; // over a slice; its tensor has the results of the slice
     int64_t slices, per_tile, elements, results;
     float start, scale;
 } bel_reduce_slices;

@@ -1,7 +1,7 @@
-// LayerNormalization, InstanceNormalization and GroupNormalization: all normalise rows, and
-// differ in what a row is and which elements share a scale (kernels/row_norm.h). Outputs 1 and
-// 2, a row's mean and its inverse deviation, are kept for the gradient. The plain kernels take
-// two passes in double; forward has a tile for each row, the gradient one for all, because every
+// LayerNormalization, InstanceNormalization and GroupNormalization. All normalise rows; they differ
+// in the definition of a row and in the elements that share a scale (kernels/row_norm.h). Outputs 1
+// and 2, a row's mean and its inverse deviation, are kept for the gradient. The plain kernels use
+// two passes in double. Forward has a tile for each row; the gradient has one tile, because every
 // row adds to the gradients of scale and bias, in order.
 #include <math.h>
 
@@ -11,7 +11,7 @@
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// The rows of x [a..., b...] from attribute axis on, and what its statistics look like:
+// Reads the rows of x [a..., b...] from attribute axis on, and the shape of their statistics:
 // [a..., 1...].
 static bel_status *read_layer(const bel_attr_list *attrs, const bel_shape *x, int32_t *out_axis,
                               bel_shape *out_statistics)
@@ -23,7 +23,7 @@ static bel_status *read_layer(const bel_attr_list *attrs, const bel_shape *x, in
     return NULL;
 }
 
-// x [n, c, …] and its groups; without attribute num_groups each channel is one.
+// Reads x [n, c, …] and its groups; without attribute num_groups each channel is one.
 static bel_status *read_groups(const bel_attr_list *attrs, const bel_shape *x, int64_t *out_groups)
 {
     char text[BEL_SHAPE_TEXT];
@@ -37,7 +37,7 @@ static bel_status *read_groups(const bel_attr_list *attrs, const bel_shape *x, i
                    (long long)x->dims[1], (long long)*out_groups);
 }
 
-// The rows of closed shapes that were inferred.
+// Returns the rows of closed, inferred shapes.
 static bel_row_norm rows_of(const bel_attr_list *attrs, bool layer, const bel_shape *x)
 {
     bel_row_norm n = {
@@ -72,7 +72,7 @@ static bel_status *check(const char *what, const bel_spec *have, bel_dtype dtype
                    bel_shape_text(&have->shape, ht));
 }
 
-// Shapes of the scales and of a row's statistics.
+// Reads the shapes of the scales and of a row's statistics.
 static bel_status *read_operands(const bel_attr_list *attrs, bool layer, const bel_spec *x,
                                  bel_shape *out_scale, bel_shape *out_statistics)
 {

@@ -1,9 +1,8 @@
-// Sequences of different lengths in one tensor: SequenceMask, which leaves nothing of what lies
-// behind a length, and MaskedSoftmax, whose hidden elements count for nothing, whatever they
-// hold. Lengths and causality shorten a row to a front part; a mask hides single elements of it
-// by -inf, whose power is exactly 0. A row of which nothing is left is zeros and not NaN. Which
-// optional inputs are there follows from their types. A bad length is reported and counts as 0.
-// Results may lie over x.
+// Sequences of different lengths in one tensor: SequenceMask, which clears everything after a
+// length, and MaskedSoftmax, which ignores hidden elements, whatever their values. Lengths and
+// causality shorten a row; a mask hides single elements by -inf, whose power is exactly 0. A row
+// without visible elements is zeros and not NaN. Types determine which optional inputs exist. An
+// invalid length is reported and counts as 0. Results may overlap x.
 #include <math.h>
 #include <string.h>
 
@@ -44,14 +43,14 @@ bel_status *bel_infer_sequence_mask(const bel_attr_list *attrs, const bel_spec *
     BEL_TRY(bel_check_lengths(&inputs[1], x));
     BEL_TRY(bel_read_axis(attrs, 1, x->rank, &axis));
     if (axis == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis 0 counts the sequences, time must be another");
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "axis 0 is the batch, time must be another axis");
     }
     out_outputs[0] = inputs[0];
     return NULL;
 }
 
-// x [n, outer, times, inner]. Row `row` of [n · outer] belongs to sequence row / outer; what is
-// kept are its first `length` times. In place (y = x) only the rest is cleared.
+// x [n, outer, times, inner]. Row `row` of [n · outer] belongs to sequence row / outer, whose first
+// `length` times are kept. In place (y = x) only the rest is cleared.
 static void run_sequence_mask(const bel_kernel_call *call, int64_t tile)
 {
     const bel_sequence_mask_params *p = call->params;
@@ -128,7 +127,7 @@ bel_status *bel_infer_masked_softmax(const bel_attr_list *attrs, const bel_spec 
                    bel_shape_text(mask, mt), bel_shape_text(x, xt));
 }
 
-// The elements that a row may see begin at its first; the mask may hide some of these.
+// Returns the number of leading elements that a row may see; the mask may hide some of these.
 static int64_t seen_by(const bel_kernel_call *call, int64_t row)
 {
     const bel_masked_softmax_params *p = call->params;
@@ -140,7 +139,7 @@ static int64_t seen_by(const bel_kernel_call *call, int64_t row)
     return length < seen ? length : seen;
 }
 
-// The mask of a row: element j is at j · *out_step. NULL: nothing is hidden.
+// Returns the mask of a row: element j is at j · *out_step. NULL: all are visible.
 static const uint8_t *mask_of(const bel_kernel_call *call, int64_t row, int64_t *out_step)
 {
     const bel_masked_softmax_params *p = call->params;
@@ -153,7 +152,8 @@ static const uint8_t *mask_of(const bel_kernel_call *call, int64_t row, int64_t 
            bel_broadcast_index(&call->outputs[0].shape, &mask->shape, row * p->columns);
 }
 
-// Masked elements become -infinity in y first, as x must stay; a row with nothing left is zeros.
+// Masked elements first become -infinity in y, as x must stay; a row without visible elements is
+// zeros.
 static void softmax_row(const bel_kernel_call *call, int64_t row)
 {
     const bel_masked_softmax_params *p = call->params;

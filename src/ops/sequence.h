@@ -1,14 +1,14 @@
-// Lengths of padded sequences: what operations that take them as an input share.
+// Lengths of padded sequences, shared by operations that have them as an input.
 #ifndef BELFRY_OPS_SEQUENCE_H
 #define BELFRY_OPS_SEQUENCE_H
 
 #include "ops/kernels/cpu.h"
 #include "ops/op.h"
 
-// Lengths [n] i64 for x [n, ...].
+// Checks lengths [n] i64 for x [n, ...].
 bel_status *bel_check_lengths(const bel_spec *lengths, const bel_shape *x) BEL_MUST_USE;
 
-// The length of sequence `index`; one that is not in [0, most] is reported and counts as 0.
+// Returns the length of sequence `index`; one outside [0, most] is reported and counts as 0.
 int64_t bel_length_of(const bel_kernel_call *call, const bel_tensor *lengths, int64_t index,
                       int64_t most);
 
@@ -16,12 +16,12 @@ int64_t bel_length_of(const bel_kernel_call *call, const bel_tensor *lengths, in
 typedef struct bel_sequence_mask_params {
     int64_t outer, times;
     size_t inner_bytes;
-    int64_t per_tile; // of n · outer
+    int64_t per_tile; // rows of n · outer
 } bel_sequence_mask_params;
 
-// MaskedSoftmax: which inputs behind x are there, by their types, a mask of bool, lengths of i64.
+// MaskedSoftmax: its optional inputs after x, recognised by type: a mask of bool, lengths of i64.
 typedef struct bel_hiding {
-    int mask, lengths; // -1: not there
+    int mask, lengths; // -1: absent
     bool causal;
 } bel_hiding;
 

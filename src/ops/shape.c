@@ -1,9 +1,9 @@
 // Shapes: Reshape, Flatten, Squeeze, Unsqueeze, Transpose; and OneHot. All but the last two are
-// aliases: rules without a kernel. Reshape knows a dimension 0 (copied) and one that is computed;
-// with an open dimension in x the computed one is a multiple of it (tensor/open.h), so what the
-// closed ones leave must be whole. Transpose moves bytes: where the last dimension of the result is
-// not the source's, squares of 16 by 16 are turned, so that both sides use whole cache lines; the
-// plain kernel goes run by run.
+// aliases: rules without a kernel. Reshape supports a dimension 0 (copied) and a computed one. If x
+// has an open dimension, the computed one is a multiple of it (tensor/open.h), so the closed ones
+// must divide evenly. Transpose moves bytes: if the last dimension of the result is not the
+// source's, squares of 16 by 16 are transposed, so that both sides use full cache lines; the plain
+// kernel goes run by run.
 #include <string.h>
 
 #include "ops/families.h"
@@ -26,7 +26,7 @@ bel_status *bel_infer_reshape(const bel_attr_list *attrs, const bel_spec *inputs
     (void)input_count;
     const bel_shape *x = &inputs[0].shape, *wanted;
     BEL_TRY(bel_read_ints(attrs, "shape", &wanted));
-    bel_open left = {.factor = 1}; // what x has and y has not
+    bel_open left = {.factor = 1}; // dimensions of x that y lacks
     bel_shape y = *wanted;
     int32_t computed = -1;
     bool fits = true;
@@ -115,7 +115,7 @@ bel_status *bel_infer_unsqueeze(const bel_attr_list *attrs, const bel_spec *inpu
         count += listed[d];
         y.dims[d] = listed[d] || from == x->rank ? 1 : x->dims[from++];
     }
-    if (count != given) return BEL_ERR(BEL_INVALID_ARGUMENT, "an axis stands twice");
+    if (count != given) return BEL_ERR(BEL_INVALID_ARGUMENT, "an axis is listed twice");
     out_outputs[0] = (bel_spec){inputs[0].dtype, y};
     return NULL;
 }
@@ -179,7 +179,7 @@ static void copy_run(const void *context, const bel_run *run)
         memcpy(y, x, (size_t)run->n * size);
         return;
     }
-    for (int64_t i = 0; i < run->n; i++) // of the reference kernel
+    for (int64_t i = 0; i < run->n; i++) // reference kernel
         memcpy(y + (size_t)i * size, x + (size_t)(i * run->steps[0]) * size, size);
 }
 
@@ -206,7 +206,7 @@ TURN(uint16_t)
 TURN(uint32_t)
 TURN(uint64_t)
 
-// `rows` elements along `unit`, by all of the last dimension.
+// Transposes `rows` elements along `unit`, by all of the last dimension.
 static void turn(const bel_transpose_params *p, const char *x, char *y, int64_t rows)
 {
     int32_t last = p->walk.rank - 1;
@@ -219,7 +219,7 @@ static void turn(const bel_transpose_params *p, const char *x, char *y, int64_t 
     }
 }
 
-// Where the square number `outer` lies in y and x: the dimensions but `unit` and the last.
+// Finds the place of square number `outer` in y and x: the dimensions except `unit` and the last.
 static void find_square(const bel_transpose_params *p, int64_t outer, int64_t *out_y,
                         int64_t *out_x)
 {
@@ -236,8 +236,8 @@ static void find_square(const bel_transpose_params *p, int64_t outer, int64_t *o
     }
 }
 
-// Rows of all squares are counted through: row r is row r % height of square r / height, and a tile
-// may end in the middle of one.
+// Rows of all squares are numbered consecutively: row r is row r % height of square r / height, and
+// a tile may end in the middle of one.
 static void run_transpose(const bel_kernel_call *call, int64_t tile)
 {
     const bel_transpose_params *p = call->params;
@@ -259,7 +259,7 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Which dimension of the result is the source's last; no such where that is the last of both.
+// Finds the dimension of the result that is the source's last; unset if it is the last of both.
 static void find_unit(bel_transpose_params *p)
 {
     int32_t last = p->walk.rank - 1;

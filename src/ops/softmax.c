@@ -1,8 +1,8 @@
-// Softmax, log-softmax and the cross-entropy of softmax, row by row along the last dimension. A
-// row is never cut, and a tile takes whole rows, so the order of a sum follows from the number
-// of columns alone. The plain kernels work in double and take the maximum off first.
-// Cross-entropy keeps its log softmax as output 1 for the gradient. A label out of range is
-// reported by the forward call alone, and its loss is 0; the step ends before that counts.
+// Softmax, log-softmax and the cross-entropy of softmax, row by row along the last dimension. A row
+// is never split, and a tile has full rows, so the order of a sum depends only on the number of
+// columns. The plain kernels compute in double and subtract the maximum first. Cross-entropy keeps
+// its log softmax as output 1 for the gradient. Only the forward call reports a label out of range;
+// its loss is 0, but the step ends before that matters.
 #include <math.h>
 
 #include "base/check.h"

@@ -1,13 +1,12 @@
-// The geometry of windows, as ONNX defines it: convolutions and pools read sizes from here
-// alone. An image with one spatial dimension is one of height 1, so kernels know two dimensions
-// only. Of pads that SAME computes, an odd one goes behind (UPPER) or before (LOWER). A
-// transposed convolution is described by the convolution whose gradient it is, and refused where
-// that one would not give back the sizes of x. With ceil_mode a window that would begin behind
-// the image is left out.
+// Geometry of windows, as ONNX defines it; convolutions and pools compute sizes only here. An image
+// with one spatial dimension is one of height 1, so kernels need only two dimensions. An odd pad
+// that SAME computes is after (UPPER) or before (LOWER). A transposed convolution is described by
+// the convolution whose gradient it is, and refused if that one would not give the sizes of x. With
+// ceil_mode a window that would begin after the image is left out.
 #include "ops/window.h"
 #include "belfry/ops.h"
 
-// Reads `count` whole numbers >= low of attribute `name` into out; `otherwise` when it is missing.
+// Reads `count` integers >= low of attribute `name` into out; `otherwise` when it is missing.
 static bel_status *read_list(const bel_attr_list *attrs, const char *name, int32_t count,
                              int64_t low, int64_t otherwise, int64_t *out)
 {
@@ -53,12 +52,12 @@ static bel_status *place(const bel_attr_list *attrs, bel_window *w, int d)
     }
     bool ceil_mode = bel_attr_number(attrs, "ceil_mode", 0) != 0;
     w->out[d] = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-    // A window that would begin behind the image is left out.
+    // A window that would begin after the image is left out.
     if (ceil_mode && (w->out[d] - 1) * stride >= in + w->pad[d]) w->out[d]--;
     return NULL;
 }
 
-// What all windows have: kernel, strides, dilations and pads as given.
+// Reads the common part of all windows: kernel, strides, dilations and pads as given.
 static bel_status *read_window(const bel_attr_list *attrs, const bel_shape *x,
                                const int64_t *kernel, bel_window *out_window)
 {
@@ -103,7 +102,7 @@ bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, cons
     return NULL;
 }
 
-// Pads of a result of given size: what the windows would cover beyond it, half on either side.
+// Computes the pads for a result of given size: the excess of the windows, half on either side.
 static void pad_for(const bel_attr_list *attrs, bel_window *w, int d, int64_t covered)
 {
     int64_t total = covered - w->in[d];
@@ -113,7 +112,7 @@ static void pad_for(const bel_attr_list *attrs, bel_window *w, int d, int64_t co
     w->pad_end[d] = total - w->pad[d];
 }
 
-// As ONNX defines it; `shape` is what output_shape says, 0: nothing.
+// As ONNX defines it; `shape` is output_shape, 0: unset.
 static bel_status *place_transposed(const bel_attr_list *attrs, bel_window *w, int d,
                                     int64_t padding, int64_t shape)
 {
@@ -135,7 +134,7 @@ static bel_status *place_transposed(const bel_attr_list *attrs, bel_window *w, i
     if (w->in[d] >= 1 && room >= 0 && room / w->stride[d] + 1 == w->out[d]) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "%lld elements with windows of %lld at strides of %lld cannot become %lld with "
-                   "pads of %lld and %lld: what is added behind must be less than the stride",
+                   "pads of %lld and %lld: output padding must be less than the stride",
                    (long long)w->out[d], (long long)extent(w, d), (long long)w->stride[d],
                    (long long)w->in[d], (long long)w->pad[d], (long long)w->pad_end[d]);
 }

@@ -1,5 +1,5 @@
-// Windows that move over images: what convolutions and pools share. Images are x [n, c, w] or
-// [n, c, h, w]; one with a single spatial dimension counts as one of height 1.
+// Sliding windows over images, shared by convolutions and pools. Images are x [n, c, w] or [n, c,
+// h, w]; one with a single spatial dimension counts as one of height 1.
 #ifndef BELFRY_OPS_WINDOW_H
 #define BELFRY_OPS_WINDOW_H
 
@@ -8,7 +8,7 @@
 typedef struct bel_window { // each [height, width], in elements
     int64_t in[2], out[2];
     int64_t kernel[2], stride[2], dilation[2];
-    int64_t pad[2], pad_end[2]; // before and behind
+    int64_t pad[2], pad_end[2]; // before and after
 } bel_window;
 
 // Reads strides, dilations, pads, auto_pad and ceil_mode (ONNX; auto_pad is a bel_auto_pad) for the
@@ -17,13 +17,14 @@ typedef struct bel_window { // each [height, width], in elements
 bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, const int64_t *kernel,
                             bel_window *out_window) BEL_MUST_USE;
 
-// The window of the convolution whose gradient a transposed convolution of `x` is: `out` are x's
-// sizes, `in` those of the result. Also reads output_padding and output_shape. Errors as above; a
-// result that is empty or that the convolution would cut into more windows than x has elements.
+// Makes the window of the convolution whose gradient is a transposed convolution of `x`: `out` are
+// x's sizes, `in` those of the result. Also reads output_padding and output_shape. Errors as above;
+// a result that is empty or that the convolution would divide into more windows than x has
+// elements.
 bel_status *bel_window_make_transposed(const bel_attr_list *attrs, const bel_shape *x,
                                        const int64_t *kernel, bel_window *out_window) BEL_MUST_USE;
 
-// x with c channels and the window's output sizes.
+// Returns x with c channels and the window's output sizes.
 bel_shape bel_window_shape(const bel_window *window, const bel_shape *x, int64_t channels);
 
 // Floats between neighbours of an image's tensor in memory.
@@ -32,7 +33,7 @@ typedef struct bel_image_steps {
 } bel_image_steps;
 bel_image_steps bel_image_steps_of(const bel_shape *shape, bool channels_last);
 
-// The kernel positions [first, end) of dimension d that lie inside the image, at output `at`.
+// Finds the kernel positions [first, end) of dimension d inside the image, at output `at`.
 static inline void bel_window_inside(const bel_window *w, int d, int64_t at, int64_t *out_first,
                                      int64_t *out_end)
 {

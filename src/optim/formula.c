@@ -1,6 +1,6 @@
-// Recursive descent over the text, which is read anew for each value: once for each step and group
-// of variables. Precedence from weak to strong: ?:, comparison, sum, product, sign, power (to the
-// right). Nothing is allocated, depth is bounded by the text's length and by DEEPEST.
+// Recursive descent over the text, which is parsed again for each value: once for each step and
+// group of variables. Precedence from weak to strong: ?:, comparison, sum, product, sign, power
+// (right-associative). Nothing is allocated. DEEPEST and the text's length bound the depth.
 #include "optim/formula.h"
 
 #include <ctype.h>
@@ -35,7 +35,7 @@ static void skip_spaces(reader *r)
         r->at++;
 }
 
-// Passes over `symbol` if it is next.
+// Skips `symbol` if it is next.
 static bool take(reader *r, const char *symbol)
 {
     size_t length = strlen(symbol);
@@ -197,7 +197,7 @@ static double comparison(reader *r)
     return x;
 }
 
-// condition ? a : b, both of which are read.
+// Parses condition ? a : b, and both branches.
 static double choice(reader *r)
 {
     if (++r->depth > DEEPEST) fail(r, "a formula that is less deep");

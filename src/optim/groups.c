@@ -1,6 +1,6 @@
-// Membership is fixed once all were found; a step's numbers are computed for each group when it
-// begins, while nobody reads them. Groups are found by a search through all: mostly there is one,
-// and as many as there are different multipliers at most.
+// Membership is fixed once all groups are found. A step's numbers are computed for each group when
+// it begins, while no thread reads them. Groups are found by linear search: usually there is one,
+// and at most one per combination of multipliers.
 #include "optim/groups.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
-// Groups: variables and tables with the same optimizer and the same factors of learning rate and
-// weight decay in the same step function. Each has the numbers of a step once; mostly there is one.
+// Groups of variables and tables that have the same optimizer and the same factors of learning rate
+// and weight decay in the same step function. Each group stores the numbers of a step once; usually
+// there is one group.
 #ifndef BELFRY_OPTIM_GROUPS_H
 #define BELFRY_OPTIM_GROUPS_H
 
@@ -11,7 +12,7 @@ typedef struct bel_rule_group {
     const bel_optimizer *optimizer; // borrowed
     const bel_rule *rule;
     double lr_factor, decay_factor;
-    bel_rule_step numbers; // of the step that was begun
+    bel_rule_step numbers; // numbers of the current step
 } bel_rule_group;
 
 typedef struct bel_rule_groups { // zero-initialise, free with bel_rule_groups_deinit
@@ -20,12 +21,12 @@ typedef struct bel_rule_groups { // zero-initialise, free with bel_rule_groups_d
     size_t capacity;
 } bel_rule_groups;
 
-// The number of the group of a variable or table in a step function, made if it is the first. The
-// optimizers must stay as long as the groups.
+// Finds the group of a variable or table in a step function, or creates it; returns its number. The
+// optimizers must outlive the groups.
 int bel_rule_groups_find(bel_rule_groups *groups, const bel_optimizers *optimizers, int function,
                          const char *name);
 
-// The numbers of a step: rules and schedules count the steps of their own function, of which
+// Computes the numbers of a step. Rules and schedules count the steps of their function, of which
 // runs[f] were made before.
 void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs);
 

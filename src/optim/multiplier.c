@@ -1,8 +1,8 @@
-// Factors of learning rate and weight decay by name. Patterns are fnmatch's, so "*" passes over
-// "/" as well: "*/bias" is every bias at any depth; a backslash is a plain character. The last
-// pattern that matches wins, so general ones stand first. A list ends at the first empty
-// pattern, and whatever stands behind that is refused, as is a pattern that matches no variable:
-// a mistyped name must not train with the factor 1 in silence.
+// Factors of learning rate and weight decay by name. Patterns are fnmatch's, so "*" also matches
+// "/": "*/bias" is every bias at any depth. A backslash is a plain character. The last matching
+// pattern wins, so general ones come first. A list ends at the first empty pattern. A pattern after
+// that end is refused, as is one that matches no variable: a mistyped name must not silently train
+// with the factor 1.
 #include "optim/multiplier.h"
 
 #include <fnmatch.h>
@@ -36,11 +36,11 @@ static bel_status *check_list(const bel_multiplier *list, const char *what)
         }
         if (ended && m->pattern[0] != '\0') {
             return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "optimizer: %s: \"%s\" stands behind an empty pattern, which ends the "
+                           "optimizer: %s: \"%s\" comes after an empty pattern, which ends the "
                            "list",
                            what, m->pattern);
         }
-        if (strpbrk(m->pattern, "=,") != NULL) { // lists travel as texts
+        if (strpbrk(m->pattern, "=,") != NULL) { // lists are sent as texts
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "optimizer: %s: pattern \"%s\" must hold neither = nor a comma; hint: ? "
                            "stands for any character",

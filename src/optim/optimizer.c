@@ -1,7 +1,7 @@
-// Checks of an optimizer's settings: each by its row (settings.c), and then what two settings say
-// together. Defaults are filled in here, so that whoever computes or writes numbers down afterwards
-// sees one number and not two. The first rate of a piecewise schedule is the default of
-// learning_rate, so that schedule is looked at first.
+// Checks of an optimizer's settings: each by its row (settings.c), and then combinations of two.
+// Defaults are filled in here, so that later code computes and writes one number and not two. The
+// first rate of a piecewise schedule is the default of learning_rate, so that schedule is checked
+// first.
 #include "belfry/optimizer.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "optim/rule.h"
 #include "optim/settings.h"
 
-// A formula that goes wrong somewhere mostly does so at its beginning, or where steps are many.
+// Checks a formula at its first steps and at late ones, where most faults show.
 static bel_status *check_formula(const bel_optimizer *optimizer)
 {
     const char *text = optimizer->schedule.formula;
@@ -41,7 +41,7 @@ static bel_status *check_formula(const bel_optimizer *optimizer)
 bel_status *bel_optimizer_check(bel_optimizer *optimizer)
 {
     if (optimizer->schedule.kind == BEL_SCHEDULE_PIECEWISE) {
-        BEL_TRY(bel_pieces_check(&optimizer->schedule)); // whose first rate is a default
+        BEL_TRY(bel_pieces_check(&optimizer->schedule)); // its first rate is a default
         if (optimizer->learning_rate == 0) optimizer->learning_rate = optimizer->schedule.rates[0];
     }
     BEL_TRY(bel_optimizer_check_rows(optimizer));

@@ -1,6 +1,6 @@
-// Several optimizers at once. What goes over all variables (the bound of the norm of all gradients,
-// moving averages, how rows of tables are averaged) is the main one's alone, and stands in the
-// parts as a copy, so that whoever has a variable's optimizer has all that is said of it.
+// Several optimizers at once. Settings over all variables (the bound of the global gradient norm,
+// moving averages, the averaging of table rows) belong to the main one. Parts hold a copy, so that
+// a variable's optimizer has all its settings.
 #include "optim/optimizers.h"
 
 #include <fnmatch.h>
@@ -16,7 +16,7 @@ static bool matches(const bel_optimizer_part *part, const char *name)
     return fnmatch(part->variables, name, FNM_NOESCAPE) == 0;
 }
 
-// A part may repeat what the main one says, and nothing else.
+// Checks that a part repeats the main one's shared settings, and copies them.
 static bel_status *share(const bel_optimizer *main, bel_optimizer_part *part)
 {
     bel_optimizer *own = &part->optimizer;
@@ -47,7 +47,7 @@ bel_status *bel_optimizers_check(bel_optimizers *optimizers)
     BEL_TRY(bel_optimizer_check(&optimizers->main));
     if (optimizers->part_count < 0 || optimizers->part_count > BEL_MAX_OPTIMIZER_PARTS) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: there can be up to %d for variables of their own, got %d",
+                       "optimizer: there can be up to %d for separate variables, got %d",
                        BEL_MAX_OPTIMIZER_PARTS, optimizers->part_count);
     }
     for (int i = 0; i < optimizers->part_count; i++) {
@@ -64,7 +64,8 @@ bel_status *bel_optimizers_check(bel_optimizers *optimizers)
     return NULL;
 }
 
-// The factors of an optimizer have an effect on what it trains itself, and nowhere else.
+// Checks that each factor matches a variable that its optimizer trains, since it has an effect only
+// there.
 static bel_status *check_factors(const bel_optimizers *optimizers, const bel_optimizer *optimizer,
                                  const char *const *names, size_t count)
 {
@@ -78,7 +79,7 @@ static bel_status *check_factors(const bel_optimizers *optimizers, const bel_opt
     if (idle == NULL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "optimizer: %s: \"%s\" matches nothing but what another optimizer trains, which "
-                   "has factors of its own",
+                   "has separate factors",
                    what, idle);
 }
 

@@ -1,8 +1,8 @@
-// Rules: their slots, the numbers of a step, and the choice of kernel. What is the same for all
-// elements is computed once a step, in double, and rounded to the type in which kernels use it:
-// so each shard that has a part of a variable works with the same numbers. A slot that a setting
-// leaves unused (RMSprop without momentum or centring) is not kept at all, hence rules by
-// setting. A decay near 1 is passed on as 1 - decay, whose digits f32 would otherwise lose.
+// Rules: their slots, the numbers of a step, and the choice of kernel. Numbers that all elements
+// share are computed once per step, in double, and rounded to the kernels' type, so each shard that
+// has a part of a variable uses the same numbers. A slot that a setting leaves unused (RMSprop
+// without momentum or centring) is not kept, so the rule depends on the settings. A decay near 1 is
+// passed as 1 - decay, whose digits f32 would otherwise lose.
 #include "optim/rule.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static const bel_rule rules[] = {
     [BEL_OPTIMIZER_ADADELTA] = {.name = "adadelta", .slot_count = 2, .slots = {"v", "x"}},
 };
 
-// By centered and by momentum: what is not used is not kept.
+// Indexed by centered and by momentum: unused slots are not kept.
 static const bel_rule rmsprop_rules[2][2] = {
     {{.name = "rmsprop", .slot_count = 1, .slots = {"v"}},
      {.name = "rmsprop", .slot_count = 2, .slots = {"v", "m"}}},

@@ -1,7 +1,7 @@
-// Update rules for one element: the numbers of a step, and what they make of a gradient. Plain C
-// that both compilers vectorise (rule_isa.c), and that kernels of cards are compiled from as well
-// (cuda/kernels/update.cu), so that both have the same bits: no operation but those that IEEE
-// rounds alike, and none fused.
+// Update rules for one element: the numbers of a step, and the update that they make of a gradient.
+// The code is plain C that both compilers vectorise (rule_isa.c). GPU kernels are compiled from it
+// as well (cuda/kernels/update.cu). For equal bits it uses only operations that IEEE rounds alike,
+// and fuses none.
 #ifndef BELFRY_OPTIM_RULE_ELEMENT_H
 #define BELFRY_OPTIM_RULE_ELEMENT_H
 
@@ -16,13 +16,13 @@
 #define BEL_RULE_POWER_BITS 24
 #define BEL_RULE_ROOT ((uint32_t)1 << (BEL_RULE_POWER_BITS - 1)) // the power 1/2
 
-// A decay of moving means, as its smaller part of 1: 1 - decay with `keeps`, else the decay.
+// Decay of moving means, stored as the smaller part of 1: 1 - decay with `keeps`, else the decay.
 typedef struct bel_rule_decay {
     bool keeps;
     float part;
 } bel_rule_decay;
 
-// The numbers of one step, in the type in which they are used.
+// Numbers of one step, in the type in which they are used.
 typedef struct bel_rule_step {
     int32_t kind; // bel_optimizer_kind
     bool nesterov;
@@ -33,7 +33,7 @@ typedef struct bel_rule_step {
     double trust;         // LARS
     float root;           // ADAM, ADAMW, LAMB: 1 / sqrt(1 - beta2^t)
     bool centered;        // RMSPROP
-    bel_rule_decay decay; // RMSPROP, ADADELTA: of the means
+    bel_rule_decay decay; // RMSPROP, ADADELTA: decay of the means
     float shrink;         // ADAMW: 1 - learning rate · weight decay
     uint32_t power;       // FTRL: -learning_rate_power in units of 2^-BEL_RULE_POWER_BITS
     float l1, twice_l2, twice_shrinkage; // FTRL
@@ -41,24 +41,24 @@ typedef struct bel_rule_step {
     float clip_value;                    // 0: none
 } bel_rule_step;
 
-// A number that is kept from step to step: 0 where it would be subnormal. Processors take a hundred
-// times as long for such numbers, and one that decays would end as one of them and not as 0, as the
-// last steps round to nothing.
+// Flushes a number that is kept from step to step to 0 if it is subnormal. Processors take a
+// hundred times as long for such numbers. A decaying number would end as one of them instead of 0,
+// as its last steps round to nothing.
 BEL_RULE_INLINE float bel_rule_normal(float x)
 {
     return fabsf(x) < 1.17549435e-38f ? 0.0f : x;
 }
 
-// A moving mean, one step on: from the one of the two that has the larger part towards the other
-// one. So the parts add up to 1 and the smaller one is exact to the last digit; a decay near 1 that
-// is rounded to f32 leaves a part that is off by percents.
+// Advances a moving mean by one step: from the operand with the larger part towards the other. So
+// the parts add up to 1 and the smaller one is exact to the last digit. A decay near 1 that is
+// rounded to f32 would leave a part that is off by percents.
 BEL_RULE_INLINE float bel_rule_mean(bel_rule_decay decay, float mean, float x)
 {
     float from = decay.keeps ? mean : x, to = decay.keeps ? x : mean;
     return bel_rule_normal(from + decay.part * (to - from));
 }
 
-// A sum of gradients as a rule takes it: multiplied and, with a limit, clipped.
+// Scales a sum of gradients and, with a limit, clips it.
 BEL_RULE_INLINE float bel_rule_scaled(float sum, float scale, float limit)
 {
     float g = sum * scale;
@@ -73,8 +73,8 @@ BEL_RULE_INLINE float bel_rule_averaged(float average, float value, float rest)
 }
 
 // --- Rules ---------------------------------------------------------------------------------------
-// The new value from the gradient, which is multiplied by `factor` (what norm clipping has left, or
-// trust), and the value; slots are brought up to date.
+// Each rule returns the new value from the gradient times `factor` (norm clipping or trust) and the
+// value, and updates the slots.
 
 BEL_RULE_INLINE float bel_rule_sgd(const bel_rule_step *s, float gradient, float factor,
                                    float value)
@@ -91,7 +91,7 @@ BEL_RULE_INLINE float bel_rule_momentum(const bel_rule_step *s, float gradient, 
     return value - s->rate * (s->nesterov ? g + s->momentum * *m : *m);
 }
 
-// m and v of Adam and its kin, brought up to date.
+// Updates m and v of Adam and its variants.
 BEL_RULE_INLINE void bel_rule_moments(const bel_rule_step *s, float g, float *m, float *v)
 {
     *m = bel_rule_mean(s->beta1, *m, g);
@@ -120,8 +120,8 @@ BEL_RULE_INLINE float bel_rule_adagrad(const bel_rule_step *s, float gradient, f
     return value - s->rate * (g / (sqrtf(*sum) + s->epsilon));
 }
 
-// The root that divides: sqrt(v), or sqrt(v - c c), with v and c brought up to date. The difference
-// is no less than 0 but for rounding. `c` and `m` are NULL where the rule has none.
+// Returns the root that divides, sqrt(v) or sqrt(v - c c), after updating v and c. The difference
+// is below 0 only by rounding. `c` and `m` are NULL if the rule lacks them.
 BEL_RULE_INLINE float bel_rule_spread(const bel_rule_step *s, float g, float *v, float *c)
 {
     *v = bel_rule_mean(s->decay, *v, g * g);
@@ -151,7 +151,7 @@ BEL_RULE_INLINE float bel_rule_adadelta(const bel_rule_step *s, float gradient, 
 }
 
 // x to the power bits / 2^BEL_RULE_POWER_BITS, in (0, 1]: the product of the roots whose bits are
-// set. Roots and products are rounded alike everywhere, which pow is not.
+// set. Roots and products round alike everywhere; pow does not.
 BEL_RULE_INLINE float bel_rule_root_power(float x, uint32_t bits)
 {
     const uint32_t half = BEL_RULE_ROOT;
@@ -178,7 +178,7 @@ BEL_RULE_INLINE float bel_rule_ftrl(const bel_rule_step *s, float gradient, floa
     return fabsf(*z) <= s->l1 ? 0.0f : beyond / (after * inverse + s->twice_l2);
 }
 
-// LAMB passes twice: its direction, and then the update along it.
+// LAMB makes two passes: its direction, and then the update along it.
 BEL_RULE_INLINE float bel_rule_lamb_direction(const bel_rule_step *s, float gradient, float factor,
                                               float value, float *m, float *v)
 {
@@ -200,11 +200,11 @@ BEL_RULE_INLINE float bel_rule_lars(const bel_rule_step *s, float gradient, floa
     return value - *m;
 }
 
-// --- All of them ---------------------------------------------------------------------------------
-// RULE(number of the kind, name, arguments), and VARIED(number, name, a condition, another one,
-// arguments) where settings make another loop of it. Who uses the table says what GIVEN is (`s`,
-// the numbers, gradient, factor, value), where the element's slots lie, A, B and C, and has the two
-// conditions as `first` and `second`.
+// --- Table of rules -----------------------------------------------------------------------------
+// RULE(number of the kind, name, arguments) or, if settings select different loops, VARIED(number,
+// name, a condition, another one, arguments). The user of the table defines GIVEN (`s`, the
+// numbers, gradient, factor, value) and A, B and C, the element's slots, and has the two conditions
+// as `first` and `second`.
 
 #define BEL_EACH_RULE(RULE, VARIED)                                                                \
     RULE(0, sgd, (GIVEN))                                                                          \
@@ -218,6 +218,6 @@ BEL_RULE_INLINE float bel_rule_lars(const bel_rule_step *s, float gradient, floa
     RULE(7, lamb, (GIVEN))                                                                         \
     RULE(8, lars, (GIVEN, A))                                                                      \
     RULE(9, adadelta, (GIVEN, A, B))
-#define BEL_RULE_LAMB 7 // the one with a direction of its own
+#define BEL_RULE_LAMB 7 // rule with a separate direction
 
 #endif

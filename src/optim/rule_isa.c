@@ -1,9 +1,10 @@
 // Update rules as vector loops, compiled once for each level of base/isa_levels.h, its BEL_LEVEL.
 // All levels give the same bits: no fused multiply-add (-ffp-contract=off), sums over eight lanes
 // that are added pairwise, roots and divisions that IEEE rounds alike, and no pow or exp. An
-// element's update depends on that element alone, so cuts into chunks, rows and pieces do not
-// enter. New values may be the old array; slots are arrays apart from both. Rows of 8, 16 and 32
+// element's update depends only on that element, so cuts into chunks, rows and pieces do not
+// matter. New values may be the old array; slots are arrays apart from both. Rows of 8, 16 and 32
 // elements inline the same bodies, with the width as a constant.
+
 // Bodies that bel_rule_apply_rows inlines for rows of fixed widths.
 #define INLINE inline __attribute__((always_inline))
 #define BEL_RULE_INLINE static INLINE
@@ -13,9 +14,9 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-// New values may overwrite the values they come from: an element depends on no other one.
+// New values may overwrite their old values: an element depends on no other one.
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" // a rule with roots of its own stays a plain loop
+#pragma clang diagnostic ignored "-Wpass-failed" // bel_rule_root_power stays a plain loop
 #define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define EACH_ALONE _Pragma("GCC ivdep")
@@ -35,8 +36,8 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
 }
 
 // Rules over n elements. The numbers are copied, so that the compiler knows that no element changes
-// them; slots that a rule does not have are NULL, and not looked at. What varies is a constant
-// wherever the body is inlined.
+// them. Slots that a rule lacks are NULL and not read. Conditions are constants wherever the body
+// is inlined.
 #define OVER(name, element)                                                                        \
     static INLINE void name(const bel_rule_step *step, const float *gradient, float factor,        \
                             const float *values, float *new_values, float *const *slots,           \
@@ -87,8 +88,8 @@ static void average(const float *values, float rest, float *averages, int64_t n)
         averages[i] = bel_rule_averaged(averages[i], values[i], rest);
 }
 
-// Rows one by one. With `width` a constant the row is a handful of vectors without a loop; without
-// clipping the scale takes the place of the factor, which multiplies likewise.
+// Updates rows one by one. With a constant `width` a row is a few vectors without a loop. Without
+// clipping the scale replaces the factor, which multiplies likewise.
 static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *step,
                                  const float *restrict sums, float scale, float *const *rows,
                                  int first_slot, int width, int64_t n)
@@ -97,7 +98,7 @@ static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *ste
     for (int64_t i = 0; i < n; i++, sums += width) {
         float *row = rows[i];
         float *first = row + (first_slot + 1) * (int64_t)width;
-        float *slots[BEL_RULE_MAX_SLOTS] = {first, first + width}; // of those that it has
+        float *slots[BEL_RULE_MAX_SLOTS] = {first, first + width}; // the rule's slots
         if (step->clip_value == 0.0f) {
             rule(step, sums, scale, row, row, slots, width);
             continue;

@@ -1,6 +1,6 @@
 // Learning rates by step, and the checks of their settings. A schedule is a pure function of the
-// step number, computed in double on every shard alike, so that a resumed run and any number of
-// shards see the same rates.
+// step number, computed in double on every shard, so that a resumed run and any number of shards
+// get the same rates.
 #include <math.h>
 
 #include "base/real.h"
@@ -15,7 +15,7 @@ static int piece_count(const bel_schedule *schedule)
     return count;
 }
 
-// Rates end at the first 0, and what stands behind the end of either list was meant to count.
+// Rates end at the first 0. A number after the end of either list is an error.
 bel_status *bel_pieces_check(const bel_schedule *schedule)
 {
     int count = piece_count(schedule);
@@ -60,8 +60,8 @@ static double half_wave(double x)
     return (1 + bel_real_cos(pi * x)) / 2;
 }
 
-// `x` decay_steps have gone by. Periods are counted one by one unless all have one length: those
-// that grow (bel_optimizer_check) are soon longer than any training.
+// The wave after `x` decay_steps. Periods are counted one by one unless all have one length:
+// growing ones (bel_optimizer_check) are soon longer than any training.
 static double restarting_wave(const bel_schedule *schedule, double x)
 {
     double length = 1, height = 1;
@@ -82,7 +82,7 @@ static double polynomial(const bel_schedule *schedule, double x)
     return bel_real_pow(1 - fmin(1, x / times), schedule->power);
 }
 
-// The factor of warm-up and scale.
+// Factor of warm-up and scale.
 static double raise(const bel_schedule *schedule, int64_t step)
 {
     bool warms_up = step < schedule->warmup_steps;
@@ -107,7 +107,7 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
     case BEL_SCHEDULE_POLYNOMIAL: rate *= alpha + (1 - alpha) * polynomial(schedule, x); break;
     case BEL_SCHEDULE_FORMULA:
         factor = bel_formula_value(schedule->formula, step);
-        rate *= factor < 0 ? 0 : factor; // NaN stays, and ends the training
+        rate *= factor < 0 ? 0 : factor; // NaN stays, and fails the training
         break;
     case BEL_SCHEDULE_COSINE_RESTARTS:
         rate *= alpha + (1 - alpha) * restarting_wave(schedule, x);

@@ -1,6 +1,6 @@
-// Settings as texts, by their rows. A field is found by its offset, and its form says how it is
-// read and written. Numbers that are to come back have 17 digits; those of a checkpoint have nine,
-// and their form there is part of its format (estimator/settings.h): rows of a key in their order.
+// Settings as texts, by their rows. A field is found by its offset, and its form decides how it is
+// read and written. Numbers that are read back have 17 digits. Those of a checkpoint have nine, and
+// their form is part of its format (estimator/settings.h): rows of a key in table order.
 #include "optim/settings.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ typedef enum form { CHOICE, NUMBER, WHOLE, SWITCH, FACTORS, STEPS, RATES, FORMUL
 typedef struct row {
     const char *name;
     form form;
-    size_t offset, size; // of the field
+    size_t offset, size; // size of the field
     const char *otherwise, *accepts, *when, *key, *label;
 } row;
 
@@ -98,8 +98,7 @@ static bel_status *read_whole(const row *r, const char *text, const char *end, i
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (rest == text || rest != end || errno != 0)
-        return malformed(r, r->form == STEPS ? "whole numbers such as 100,200" : "a whole number",
-                         text);
+        return malformed(r, r->form == STEPS ? "integers such as 100,200" : "an integer", text);
     *out = value;
     return NULL;
 }
@@ -113,7 +112,7 @@ static bel_status *read_number(const row *r, const char *text, const char *end, 
     return NULL;
 }
 
-// "100,200": a list that ends with the text; what is behind its last piece stays 0.
+// Parses "100,200", a list that ends with the text; entries after the last piece stay 0.
 static bel_status *set_pieces(bel_optimizer *optimizer, const row *r, const char *text)
 {
     bel_schedule *schedule = &optimizer->schedule;
@@ -175,7 +174,7 @@ const char *bel_optimizer_setting(size_t index, const char **out_otherwise)
 static void set_default(bel_optimizer *optimizer, const row *r)
 {
     bel_status *status = bel_optimizer_set(optimizer, r->name, r->otherwise);
-    BEL_CHECK(status == NULL); // a row that refuses its own default is a defect of the table
+    BEL_CHECK(status == NULL); // a row that refuses its default is a defect of the table
 }
 
 bel_optimizer bel_optimizer_default(void)
@@ -245,7 +244,7 @@ void bel_optimizer_list(const bel_optimizer *optimizer, bel_setting_take *take, 
     }
 }
 
-// --- Who reads a setting -------------------------------------------------------------------------
+// --- Conditions under which a setting is read ---------------------------------------------------
 
 static const row *find_row(const char *name, size_t length)
 {
@@ -256,7 +255,7 @@ static const row *find_row(const char *name, size_t length)
 
 #define OR " or " // between conditions of `when`
 
-// A condition of `when`. What depends on a model is read as far as an optimizer knows.
+// Whether a condition of `when` holds. A condition on a model's setting always holds here.
 static bool holds(const bel_optimizer *optimizer, const char *condition)
 {
     size_t length = strcspn(condition, "= ");
@@ -289,8 +288,8 @@ static bool belongs_to_schedule(const row *r)
            r->offset < offsetof(bel_optimizer, schedule) + sizeof(bel_schedule);
 }
 
-// Fills defaults in and checks ranges of numbers, of all rows but those that only a schedule which
-// was not chosen reads.
+// Fills in a default and checks the range of a number. Skips rows that only an unselected schedule
+// reads.
 static bel_status *check_number(bel_optimizer *optimizer, const row *r)
 {
     if (belongs_to_schedule(r) && !is_read(optimizer, r)) return NULL;
@@ -336,7 +335,7 @@ bel_status *bel_optimizer_check_rows(bel_optimizer *optimizer)
 
 // --- Checkpoints ---------------------------------------------------------------------------------
 
-// "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001"
+// Appends "piecewise: 0.1 up to step 1000, 0.01 up to step 2000, 0.001".
 static void describe_pieces(const bel_schedule *schedule, bel_str *out)
 {
     bel_str_puts(out, ": ");
@@ -352,7 +351,7 @@ static void describe_row(const bel_optimizer *optimizer, const row *r, const cha
                          bel_str *out)
 {
     enum { DIGITS = 9 };
-    if (r->form == STEPS) return; // beside the rates
+    if (r->form == STEPS) return; // written with the rates
     if (r->form == RATES) {
         describe_pieces(&optimizer->schedule, out);
         return;

@@ -1,7 +1,7 @@
-// The settings of optimizers and schedules: one row each, which feeds flags and YAML
-// (tools/flags.c), parameters of model functions (bel_context_optimizer), checks
-// (bel_optimizer_check), what a checkpoint says of a run, and what parameter servers are told. To
-// add a setting: its field in belfry/optimizer.h, its row here, and the rule that reads it.
+// Settings of optimizers and schedules: one row each, which feeds flags and YAML (tools/flags.c),
+// parameters of model functions (bel_context_optimizer), checks (bel_optimizer_check), checkpoints
+// and messages to parameter servers. To add a setting, add its field in belfry/optimizer.h, its row
+// here, and the rule that reads it.
 #ifndef BELFRY_OPTIM_SETTINGS_H
 #define BELFRY_OPTIM_SETTINGS_H
 
@@ -12,18 +12,18 @@
 
 // ROW(name, FORM, field of bel_optimizer, default, accepts, unit, when, key, label, help)
 //
-// FORM     CHOICE (its number among the words it accepts), NUMBER (double), WHOLE (int64_t), SWITCH
+// FORM     CHOICE (its index in the accepted words), NUMBER (double), WHOLE (int64_t), SWITCH
 //          (bool), FACTORS (bel_multiplier list), STEPS and RATES (of the piecewise schedule),
 //          FORMULA (char array)
-// default  as it would be typed. A NUMBER of 0 stands for it where 0 is not accepted, but where a
+// default  text as typed. A NUMBER of 0 means the default where 0 is not accepted, except where a
 //          model function must set it: learning_rate, and the numbers of a schedule.
-// accepts  words with `|` between them, or an interval as mathematics writes it; numbers are looked
-//          at as f32, in which they are used
-// when     on which choice it depends that anybody reads it (base/options.h); NULL: always
-// key      under which name a checkpoint has it, and with which words in front of the value
-// label    (NULL: none). Settings of one key stand behind each other, with commas; key NULL: the
-//          name of the optimizer. A setting at its default is left out where `when` is NULL, or
-//          does not depend on one setting.
+// accepts  words separated by `|`, or an interval in mathematical notation; numbers are checked as
+//          f32, in which they are used
+// when     condition on other choices under which the setting is read (base/options.h);
+//          NULL: always
+// key      name in a checkpoint; NULL: the name of the optimizer
+// label    words before the value (NULL: no words). Settings of one key are joined with commas. A
+//          setting at its default is left out if `when` is NULL, or does not depend on one setting.
 // clang-format off
 #define BEL_OPTIMIZER_SETTINGS(ROW) \
     ROW(optimizer, CHOICE, kind, "adam", "sgd|momentum|adam|adagrad|rmsprop|adamw|ftrl|lamb|lars|adadelta", NULL, \
@@ -75,13 +75,13 @@
         "weight_decay", "decay_mult", NULL, "The same for --weight_decay, such as '*/bias=0'.") \
     ROW(moving_average_decay, NUMBER, moving_average_decay, "0", "[0, 1)", NULL, \
         NULL, "moving_average_decay", NULL, \
-        "Keep moving averages of the parameters, which are evaluated in their place; 0: off.") \
+        "Keep moving averages of the parameters, and evaluate these instead; 0: off.") \
     ROW(moving_average_ramp, SWITCH, moving_average_ramp, "false", NULL, NULL, \
         "moving_average_decay", "moving_average_decay", "ramp", \
         "The decay is at most (1 + step) / (10 + step).") \
     ROW(table_mean, CHOICE, mean_by_contributors, "replicas", "replicas|contributors", NULL, \
         "model=wide_deep", "table_mean", NULL, \
-        "whose gradients a row of a table gets the mean of: of all replicas, or of those whose batch has " \
+        "the replicas in the mean gradient of a table's row: all replicas, or those whose batch has " \
         "its id.") \
     ROW(clip_value, NUMBER, clip_value, "0", "[0, inf)", NULL, \
         NULL, "clip_value", NULL, "Bound for each element of a gradient; 0: off.") \
@@ -122,36 +122,37 @@
         "factor of the rate as arithmetic in step, e.g. \"(step + 1) ^ -0.5\"; + - * / ^ < > ?: min max exp " \
         "log sqrt sin cos tanh abs floor pi.") \
     ROW(warmup_steps, WHOLE, schedule.warmup_steps, "0", "[0, inf)", "steps", \
-        NULL, "warmup_steps", NULL, "The rate rises linearly over so many steps.") \
+        NULL, "warmup_steps", NULL, "The rate rises linearly over this number of steps.") \
     ROW(rate_scale, NUMBER, schedule.scale, "0", "[0, 1000000000]", NULL, \
         NULL, "rate_scale", NULL, \
-        "So many times the rate; --warmup_steps then rise to it from the rate itself. 0: off.")
+        "Multiplier of the rate; --warmup_steps then rise to it from the rate itself. 0: off.")
 // clang-format on
 
-// Sets a setting from its text. INVALID_ARGUMENT: there is none of that name, or the text is none
-// of its form; ranges are bel_optimizer_check's question.
+// Sets a setting from its text. INVALID_ARGUMENT: no setting has the name, or the text has the
+// wrong form. bel_optimizer_check checks ranges.
 bel_status *bel_optimizer_set(bel_optimizer *optimizer, const char *name,
                               const char *text) BEL_MUST_USE;
 
-// The name of the setting at `index`, and its default; NULL behind the last.
+// Name of the setting at `index`, and its default; NULL after the last.
 const char *bel_optimizer_setting(size_t index, const char **out_otherwise);
 
-// What takes settings one after the other; both texts are borrowed.
+// Callback that receives settings one by one; both texts are borrowed.
 typedef void bel_setting_take(void *context, const char *name, const char *text);
 
-// All settings that are not at their default, such that bel_optimizer_set in a new optimizer with
-// all defaults gives this one to the bit.
+// Lists all settings that are not at their default. bel_optimizer_set on a new optimizer with all
+// defaults restores this one bit for bit.
 void bel_optimizer_list(const bel_optimizer *optimizer, bel_setting_take *take, void *context);
 
-// The optimizer whose settings are all at their default.
+// Returns the optimizer with all settings at their default.
 bel_optimizer bel_optimizer_default(void);
 
-// Fills defaults in and checks what each row accepts; the part of bel_optimizer_check that looks at
-// one setting at a time. INVALID_ARGUMENT names setting, what it accepts and its value.
+// Fills in defaults and checks each row against `accepts`: the part of bel_optimizer_check that
+// sees one setting at a time. The message of INVALID_ARGUMENT has the setting, its value and
+// `accepts`.
 bel_status *bel_optimizer_check_rows(bel_optimizer *optimizer) BEL_MUST_USE;
 
-// What a checkpoint says of an optimizer that was checked: settings that are read, under their
-// keys, numbers with nine digits.
+// Lists a checked optimizer's settings as in a checkpoint: those that are read, under their keys,
+// numbers with nine digits.
 void bel_optimizer_describe(const bel_optimizer *optimizer, bel_setting_take *take, void *context);
 
 #endif

@@ -1,9 +1,8 @@
-// One call bound outside of any program and run at once on the calling thread, stage after stage
-// and tile after tile. The kernel is chosen by the same `prepare` as in a program, and tiles
-// follow from shapes alone, so a constant that is folded has the bits that the program would
-// have computed. Seed, step and replica are 0, so random operations must not come here. Memory
-// to work in is taken as pages: too little of it is an error to the caller and not the end of
-// the process.
+// Execution of one call outside of any program, on the calling thread, stage by stage and tile by
+// tile. The kernel is chosen by the same `prepare` as in a program, and tiles follow only from
+// shapes. So a folded constant has the bits that the program would have computed. Seed, step and
+// replica are 0, so random operations are not allowed. The workspace is allocated as pages: too
+// little memory is an error to the caller and does not end the process.
 #include "passes/compute.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-// Concat of parts that all went through the same element-wise operation, each with a constant of
-// its own or without one: Concat first, then the operation once, with the constants put together.
-// Each element meets the same numbers as before. A chain of operations is undone one after the
-// other, since the new Concat is asked for in the same way.
+// Concat of parts that all went through the same element-wise operation, each with its constant or
+// without one: Concat first, then the operation once, with the constants concatenated. Each element
+// meets the same numbers as before. A chain of operations is undone one by one, since the new
+// Concat goes through the same rule.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include "ops/kernels/elements.h"
 #include "passes/rewrite.h"
 
-// A part with more elements costs more than its call does, and chains of large parts are better
+// Largest part. A larger one costs more than its call does, and chains of large parts are better
 // fused.
 enum { PART_ELEMENTS = 4096 };
 
@@ -18,9 +18,9 @@ static bool is_constant(const bel_value *value)
     return value->node->op == BEL_OP_CONSTANT && value->node->constant.data != NULL;
 }
 
-// A rewriting under way: which operation goes behind the Concat, at which of its inputs the parts
-// are, and the part and the constant of each input of the Concat. A constant that is NULL is the
-// neutral number.
+// Planned rewriting: the operation to put after the Concat (`model`), the input of it that varies,
+// and the part and the constant for each input of the Concat. A NULL constant is the neutral
+// number.
 typedef struct plan {
     const bel_node *concat, *model;
     int varying;
@@ -28,7 +28,7 @@ typedef struct plan {
     const bel_tensor *constants[BEL_OP_MAX_INPUTS];
 } plan;
 
-// The number with which the operation changes no bits of its other input; false: there is none.
+// The number that leaves all bits of the operation's other input; false: no such number.
 static bool neutral_number(const plan *p, double *out_number)
 {
     switch (p->model->op) {
@@ -40,7 +40,7 @@ static bool neutral_number(const plan *p, double *out_number)
     }
 }
 
-// Whether a part went through the operation, with a constant, and is needed here alone.
+// Whether a part is the result of the operation with a constant, and the Concat is its only reader.
 static bool has_operation(const bel_rewriter *r, const plan *p, const bel_value *part)
 {
     const bel_node *node = part->node;
@@ -53,7 +53,8 @@ static bool has_operation(const bel_rewriter *r, const plan *p, const bel_value 
     return node->input_count == 1 || is_constant(node->inputs[1 - p->varying]);
 }
 
-// Fills parts and constants. At least half of the parts have the operation, and two of them.
+// Fills parts and constants. At least two parts, and at least half of them, must have the
+// operation.
 static bool find_parts(const bel_rewriter *r, plan *p)
 {
     int count = p->concat->input_count, having = 0;
@@ -71,7 +72,7 @@ static bool find_parts(const bel_rewriter *r, plan *p)
     return having >= 2 && 2 * having >= count;
 }
 
-// The constant of every part, if it is one element with the same bits in all of them.
+// The constant of every part, if it is one element with the same bits in all of them; else NULL.
 static bel_value *common_constant(const plan *p)
 {
     bel_value *common = p->model->inputs[1 - p->varying];
@@ -117,7 +118,7 @@ static bool write_constants(const plan *p, int i, bel_tensor *row, int64_t at)
     return true;
 }
 
-// A row: the constants of all parts, one behind the other along the last dimension. NULL: some are
+// A row of the constants of all parts, one after the other along the last dimension. NULL: some are
 // no row.
 static bel_value *joined_constants(bel_rewriter *r, const plan *p)
 {
@@ -141,8 +142,8 @@ static bel_value *joined_constants(bel_rewriter *r, const plan *p)
     return value;
 }
 
-// What stands beside the joined parts, or NULL. A row must be the second of two operands, where it
-// has a vector kernel; *out_swap: so the operands change places, as they may.
+// The other operand of the joined operation, or NULL. A row must be the second of two operands,
+// where it has a vector kernel. *out_swap: the operands change places, which they may.
 static bel_value *other_operand(bel_rewriter *r, const plan *p, bool *out_swap)
 {
     *out_swap = false;
@@ -155,8 +156,8 @@ static bel_value *other_operand(bel_rewriter *r, const plan *p, bool *out_swap)
     return joined_constants(r, p);
 }
 
-// The operands as the model has them, unless a row must change places; everything goes through
-// bel_rewrite_more, so that the new Concat may be hoisted over in turn.
+// Builds the Concat and the operation. The operands are in the model's order, unless a row must
+// change places. All nodes go through bel_rewrite_more, so the rules see the new Concat in turn.
 static bel_value *hoist(bel_rewriter *r, const plan *p)
 {
     bel_value *inputs[2];
@@ -181,7 +182,7 @@ static bel_value *hoist(bel_rewriter *r, const plan *p)
 bel_value *bel_hoist_concat(bel_rewriter *r, const bel_node *wanted)
 {
     if (wanted->input_count < 2) return NULL;
-    for (int i = 0; i < 2; i++) { // the first part may be one without the operation
+    for (int i = 0; i < 2; i++) { // the first part may lack the operation
         plan p = {.concat = wanted, .model = wanted->inputs[i]->node};
         bool elementwise = (bel_op_get(p.model->op)->flags & BEL_OP_ELEMENTWISE) != 0;
         if (!elementwise || p.model->input_count > 2) continue;

@@ -1,6 +1,5 @@
-// Copying nodes of one graph into another, for passes that build a graph of their own: leaves keep
-// their order, so that what binds inputs and variables by number still fits, and get the closed
-// shapes of the program.
+// Copying of nodes from one graph to another, for passes that build a new graph. Leaves keep their
+// order, so inputs and variables keep their numbers, and get the closed shapes of the program.
 #include <string.h>
 
 #include "base/check.h"

@@ -1,7 +1,7 @@
-// A graph as text, a line for each node that the values depend on. Inputs and variables are
-// called by their own names, other nodes by the name that random numbers follow from. A constant
-// without elements, which the fold pass puts where only a shape is read, is shown as "a shape";
-// Fused shows its steps in their order.
+// Graph as text, one line for each node that the values depend on. Inputs and variables have their
+// names; other nodes have the name from which random numbers follow. A constant without elements,
+// which the fold pass makes for a node that reads only a shape, is shown as "a shape". Fused shows
+// its steps in order.
 #include "base/alloc.h"
 #include "ops/fused.h"
 #include "passes/passes.h"

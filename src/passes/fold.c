@@ -1,18 +1,17 @@
-// Constants from constants, by the kernels that a program would call, so that the bits stay.
-// What is folded lives as long as the program and is computed while it is compiled; hence the
-// two limits, on the bytes of a result beyond those it is made of and on the elements of heavy
-// operations. An operation that fails, as with an index out of range, stays in the graph: the
-// run reports it, and only if it comes to that. An alias of a constant becomes a view of the
-// same elements.
+// Constant folding, with the kernels that a program would call, so the bits stay. A folded value
+// lives as long as the program and is computed while it is compiled. So there are two limits: on
+// the bytes of a result beyond its operands', and on the elements of heavy operations. An operation
+// that fails, as with an index out of range, stays in the graph: the run reports it if it gets
+// there. An alias of a constant becomes a view of the same elements.
 #include "base/alloc.h"
 #include "passes/compute.h"
 #include "passes/rewrite.h"
 
-// What is folded lives as long as the program: results may have this size, or that of what they are
-// made of. Heavy operations have smaller operands, so that compiling takes no time.
+// Limits: bytes of a result beyond its operands', and elements of a heavy operation's operands and
+// results, so that compiling stays fast.
 enum { FOLDED_BYTES = 1 << 16, HEAVY_ELEMENTS = 1 << 12 };
 
-// An input that is taken for its shape alone has no elements, and does not count.
+// Ignores an input whose shape only is read: it has no elements.
 static bool is_worth_it(const bel_node *wanted, const bel_spec *results)
 {
     const bel_op_def *def = bel_op_get(wanted->op);
@@ -32,7 +31,7 @@ static bool is_worth_it(const bel_node *wanted, const bel_spec *results)
     return made <= have;
 }
 
-// Fills in the outputs, whose memory the caller frees; false where the operation failed.
+// Fills in the outputs, whose memory the caller frees. False: the operation failed.
 static bool compute(bel_rewriter *r, const bel_node *wanted, bel_tensor *outputs, int output_count)
 {
     bel_tensor inputs[BEL_OP_MAX_INPUTS];

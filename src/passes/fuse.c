@@ -1,6 +1,6 @@
-// Putting element-wise operations together. Nodes are visited from the last to the first: one joins
-// a group when all that read it are in this group, so nothing inside is needed elsewhere, and the
-// group can stand where its last node stands.
+// Fusion of element-wise operations. Nodes are visited from last to first. A node joins a group
+// when all its readers are in this group. So no value inside is needed elsewhere, and the group can
+// take the place of its last node.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include "ops/kernels/vector.h"
 #include "passes/rewrite.h"
 
-enum { UNREAD = -1, SEVERAL = -2 }; // who reads a value, where it is not one group
+enum { UNREAD = -1, SEVERAL = -2 }; // values of reader_of that are no group
 
 typedef struct fuse_group {
     int count;
@@ -21,10 +21,10 @@ typedef struct fuser {
     fuse_group *groups;
     size_t group_count, group_capacity;
     int *group_of;  // by node; -1: none
-    int *reader_of; // by value: the group in which all its readers are, or as above
+    int *reader_of; // by value: the group with all its readers, or a value above
 } fuser;
 
-// --- A group as one operation --------------------------------------------------------------------
+// --- Group as one operation ----------------------------------------------------------------------
 
 typedef struct fused_form {
     bel_fused fused;
@@ -32,8 +32,8 @@ typedef struct fused_form {
     int input_count;
 } fused_form;
 
-// Steps count in the order in which they run, members from the last node on: step s is member count
-// - 1 - s. -1: another node makes the value.
+// The step that makes a value. Steps count in the order of execution, members from the last node:
+// step s is member count - 1 - s. -1: another node makes the value.
 static int step_of(const fuse_group *group, const bel_value *value)
 {
     for (int s = 0; s < group->count; s++)
@@ -41,7 +41,7 @@ static int step_of(const fuse_group *group, const bel_value *value)
     return -1;
 }
 
-// The step that reads the result of step `step` last.
+// The last step that reads the result of step `step`.
 static int last_reader(const fuse_group *group, int step)
 {
     const bel_value *value = group->members[group->count - 1 - step]->outputs[0];
@@ -53,7 +53,7 @@ static int last_reader(const fuse_group *group, int step)
     return step;
 }
 
-// The number of an input, which may be new; -1: there are too many.
+// The number of an input, added if new; -1: too many inputs.
 static int input_number(fused_form *form, const bel_value *value)
 {
     for (int i = 0; i < form->input_count; i++)
@@ -63,7 +63,7 @@ static int input_number(fused_form *form, const bel_value *value)
     return form->input_count++;
 }
 
-// A constant number is put into its step, where the other operand has the shape of the result.
+// Puts a constant number into its step, if the other operand has the shape of the result.
 static bool take_number(const bel_node *node, int operand, bel_fused_step *step)
 {
     const bel_value *value = node->inputs[operand];
@@ -73,19 +73,19 @@ static bool take_number(const bel_node *node, int operand, bel_fused_step *step)
     if (!number || node->input_count != 2) return false;
     const bel_shape *other = &node->inputs[1 - operand]->spec.shape;
     if (!bel_shape_equal(other, &node->outputs[0]->spec.shape)) return false;
-    bool single = bel_shape_elements(other) != 1; // or else neither operand is a single one
+    bool single = bel_shape_elements(other) != 1; // else neither operand is marked as single
     if (single) memcpy(&step->number, tensor->data, sizeof step->number);
     return single;
 }
 
-// Assigns blocks to what lies between the steps: one is free again after its last reader, which may
-// write over it. False: it takes too many inputs or blocks.
+// Assigns blocks to the results of steps. A block is free again after its last reader, which may
+// overwrite it. False: too many inputs or blocks.
 static bool form_of(const fuse_group *group, fused_form *form)
 {
     int until[BEL_FUSED_REGISTERS], block_of[BEL_FUSED_STEPS];
     form->input_count = 0;
     form->fused.step_count = group->count;
-    memset(until, 0xff, sizeof until); // -1: free from the first step on
+    memset(until, 0xff, sizeof until); // -1: free from the first step
     for (int s = 0; s < group->count; s++) {
         const bel_node *node = group->members[group->count - 1 - s];
         bel_fused_step *step = &form->fused.steps[s];
@@ -110,7 +110,7 @@ static bool form_of(const fuse_group *group, fused_form *form)
 
 // --- Groups --------------------------------------------------------------------------------------
 
-// Tried on a copy: with one more member the group must still be a form.
+// Tries it on a copy: with one more member the group must still have a form.
 static bool can_join(const fuser *f, const bel_node *node, int g)
 {
     if (g < 0) return false;
@@ -123,10 +123,11 @@ static bool can_join(const fuser *f, const bel_node *node, int g)
     return form_of(&group, &form);
 }
 
-// Below this size steps on rows are faster one by one, by 10 to 25 % (bench/fuse.c).
+// Below this size, separate steps on rows are 10 to 25 % faster (bench/fuse.c).
 enum { ROW_ELEMENTS = 1 << 15 };
 
-// Element-wise, with a vector kernel for these operands, and no row that is better done alone.
+// Whether a node is element-wise, has a vector kernel for its operands, and is no row that is
+// faster unfused.
 static bool is_fusable(const bel_node *node)
 {
     if ((bel_op_get(node->op)->flags & BEL_OP_ELEMENTWISE) == 0) return false;
@@ -139,8 +140,8 @@ static bool is_fusable(const bel_node *node)
     return bel_fused_can(node->op, inputs, node->input_count, &node->outputs[0]->spec);
 }
 
-// Readers stand behind what they read, so going backwards all of them have been seen, and reader_of
-// says whether they are one group.
+// Readers come after the nodes that they read. Going backwards, all readers have been seen, and
+// reader_of says whether they are in one group.
 static void visit(fuser *f, const bel_node *node)
 {
     int g = -1;
@@ -162,7 +163,8 @@ static void visit(fuser *f, const bel_node *node)
 
 // --- The new graph -------------------------------------------------------------------------------
 
-// The result may lie over the first input (BEL_OP_INPLACE): the one that nobody reads afterwards.
+// The result may overwrite the first input (BEL_OP_INPLACE), so that should be one that is not read
+// afterwards.
 static void put_dying_first(const fuser *f, int g, fused_form *form)
 {
     int64_t elements = bel_shape_elements(&f->groups[g].members[0]->outputs[0]->spec.shape);
@@ -187,7 +189,7 @@ static void put_dying_first(const fuser *f, int g, fused_form *form)
     }
 }
 
-// Stands where the last member stood, when all of its inputs are there.
+// Adds the group at the place of its last member, when all of its inputs exist.
 static void add_group(const fuser *f, int g, bel_graph *to, bel_value **values)
 {
     fused_form form;
@@ -206,7 +208,7 @@ static void add_group(const fuser *f, int g, bel_graph *to, bel_value **values)
     values[root->outputs[0]->id] = made->outputs[0];
 }
 
-// Inputs and variables were copied before (bel_copy_leaves).
+// Copies a node. Inputs and variables were copied before (bel_copy_leaves).
 static void copy_node(const bel_node *node, bel_graph *to, bel_value **values)
 {
     bool there = node->op == BEL_OP_INPUT || node->op == BEL_OP_VARIABLE;
@@ -219,8 +221,8 @@ static void copy_node(const bel_node *node, bel_graph *to, bel_value **values)
         values[node->outputs[i]->id] = outputs[i];
 }
 
-// `values` says, by id in the old graph, what has become of a value; those inside of groups are
-// left NULL, as nobody asks for them.
+// Builds the new graph. `values`: by id in the old graph, the new value; NULL inside of groups,
+// where no node reads it.
 static bel_graph *rebuild(const fuser *f, const bool *needed, int *out_count, bel_value **values)
 {
     const bel_graph *from = f->from;

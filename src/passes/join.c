@@ -1,6 +1,6 @@
-// Relu behind a product or a convolution becomes a part of it, where nothing else reads what lies
-// between: its elements are still in the first-level cache, or in registers. The kernels know it as
-// an attribute, and the bits are those of the two.
+// Relu after a product or a convolution becomes a part of it, if it is the only reader. The
+// elements are then still in the first-level cache, or in registers. The kernels read it from an
+// attribute, and the bits are those of the two operations.
 #include "ops/families.h"
 #include "passes/rewrite.h"
 

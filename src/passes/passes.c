@@ -1,9 +1,8 @@
-// The order of passes: one walk that simplifies, folds, shares and hoists over Concat
-// (rewrite.c), and a second one that fuses what is left. Fusing comes last because a group hides
-// its steps from every other rule. Nodes that no output needs never reach the new graph. A cast
-// to halves is moved right behind the node that it reads, wherever it stood, so that the wide
-// value need not live on. The graph from before fusing is kept beside the fused one, whose
-// constants are views of it.
+// Order of the passes: one walk simplifies, folds, shares and hoists over Concat (rewrite.c), and a
+// second one fuses the rest. Fusing comes last because a group hides its steps from every other
+// rule. Nodes that no output needs never reach the new graph. A cast to a 16-bit float moves right
+// after the node that it reads, so that the wide value need not live on. The graph before fusing is
+// kept with the fused one, whose constants are views of it.
 #include "passes/passes.h"
 
 #include "base/alloc.h"
@@ -19,7 +18,7 @@ const char *bel_pass_name(bel_pass pass)
     return names[pass];
 }
 
-// How many nodes and outputs read each value.
+// Counts the nodes and outputs that read each value.
 static void count_uses(const bel_graph *graph, const bool *needed, bel_value *const *outputs,
                        int output_count, int *out_uses)
 {
@@ -32,14 +31,14 @@ static void count_uses(const bel_graph *graph, const bool *needed, bel_value *co
     }
 }
 
-// `values` by id in the old graph; `wanted` is the node with the inputs of the new one.
+// `values` by id in the old graph.
 static void rewrite_node(bel_rewriter *r, const bel_node *node, bel_value **values)
 {
     if (node->op == BEL_OP_CONSTANT) {
         values[node->outputs[0]->id] = bel_rewrite_constant(r, node->name, &node->constant, false);
         return;
     }
-    if ((bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0) return; // there already
+    if ((bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0) return; // copied before
     bel_node wanted = *node;
     bel_value *made[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < node->input_count; i++)
@@ -49,9 +48,9 @@ static void rewrite_node(bel_rewriter *r, const bel_node *node, bel_value **valu
         values[node->outputs[i]->id] = made[i];
 }
 
-// A node that makes halves of what another one has made stands right behind that: so the larger
-// value need not be kept. Gives such nodes by the value that they read, as lists: the first, and
-// for each the next, as index plus one.
+// Casts to 16-bit floats, which move right after the node that they read so that the larger value
+// need not be kept. Lists by the value that they read: the first cast, and for each cast the next,
+// as index plus one.
 typedef struct narrowing {
     int *first, *next;
 } narrowing;
@@ -64,7 +63,7 @@ static bool narrows(const bel_node *node)
     return (to == BEL_DTYPE_F16 || to == BEL_DTYPE_BF16) && !leaf;
 }
 
-// Backwards, so that each list comes out in the order of the nodes.
+// Goes backwards, so that each list is in the order of the nodes.
 static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
 {
     narrowing found = {.first = bel_xcalloc(graph->value_count, sizeof(int)),
@@ -78,8 +77,8 @@ static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
     return found;
 }
 
-// Uses are those of the old graph, added up where several values became one: a rule may change an
-// operation only where nobody else reads it.
+// Rewrites a node and the casts that move after it. Uses are those of the old graph, added up if
+// several values became one: some rules change an operation only if it has a single reader.
 static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const narrowing *halves,
                                 const int *uses, bel_value **values)
 {
@@ -91,7 +90,7 @@ static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const nar
     }
 }
 
-// The new graph, node by node; the caller owns it, values point into it.
+// Builds the new graph, node by node. The caller owns it; values point into it.
 static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
                        bel_value *const *outputs, int output_count, bel_rewriter *r,
                        bel_value **values)

@@ -1,11 +1,11 @@
-// The program as a list of steps that grows: at each round the peak is found, and the values that
-// are cheapest to make again for what they take there are made again behind it: one chain of steps,
-// or of a long program several that have nothing to do with each other, so that there are not as
-// many rounds as values. It is a list of indices and no graph, because steps are inserted and
-// readers redirected in every round; only the best list becomes a graph. Sizes and costs are
-// estimates and decide merely what is repeated, never what a step computes: a copy is the same node
-// on the same operands. Random steps are never repeated. Nothing here may look at time or threads,
-// or else hosts would choose differently. Rounds end at three times as many steps as there were.
+// Recomputation on a growing list of steps. Each round finds the peak and repeats, after it, the
+// values that are cheapest to compute for the memory that they take there. A round repeats one
+// chain of steps, or in a long program several independent ones, to save rounds. The list has
+// indices and is no graph, because every round inserts steps and redirects readers; only the best
+// list becomes a graph. Sizes and costs are estimates that decide only which steps are repeated,
+// never their results: a copy is the same node on the same operands. Random steps are never
+// repeated. Time and threads must not affect the choice, or hosts would choose differently. Rounds
+// end at three times the original number of steps.
 #include "passes/recompute.h"
 
 #include <stdint.h>
@@ -18,12 +18,12 @@
 
 typedef struct step {
     const bel_node *node;
-    bool again;                                                 // a copy of a step that came before
+    bool again;                                                 // a copy of an earlier step
     int inputs[BEL_OP_MAX_INPUTS], outputs[BEL_OP_MAX_OUTPUTS]; // values of the list
 } step;
 
 typedef struct item {
-    const bel_value *value; // what it stands for
+    const bel_value *value; // the value that it is
     size_t bytes;           // 0: outside, as leaves and external outputs are
     bool wanted;            // an output
 } item;
@@ -35,13 +35,13 @@ typedef struct list {
     size_t step_capacity, item_capacity;
 } list;
 
-// Where the items of a list live, by item. An alias has a root, the item in whose memory it lies.
+// Lives of the items of a list, by item. The root of an alias is the item whose memory it uses.
 typedef struct lives {
     int *root;
     int *made, *end; // steps that make it and read it last
-    int *back;       // of what lies idle at the peak: the first step behind it that reads it; or -1
+    int *back;       // first step after the peak that reads an item idle at it; or -1
     size_t *memory;  // by step: alive while it runs
-    int peak;        // the step with the most
+    int peak;        // the step with the largest memory
 } lives;
 
 static int flags_of(const step *s)
@@ -121,14 +121,14 @@ static void free_lives(lives *v)
     bel_free(v->memory);
 }
 
-// True for a step that looks at the elements of its input, not at its shape alone.
+// True for a step that reads the elements of its input, not only its shape.
 static bool reads(const step *s, int input)
 {
     return !is_alias(s) && bel_op_reads(s->node->op, input);
 }
 
-// Who makes an item, who reads its memory last, and in whose memory it lies. An alias comes behind
-// what it views, so the root of its input is known. Outputs live until behind the last step.
+// Finds for each item its maker, the last reader of its memory, and its root. An alias comes after
+// its input, so the root of that is known. Outputs live until after the last step.
 static void find_ends(const list *l, lives *v)
 {
     for (int i = 0; i < l->item_count; i++) {
@@ -148,7 +148,7 @@ static void find_ends(const list *l, lives *v)
         if (l->items[i].wanted) v->end[v->root[i]] = l->step_count;
 }
 
-// A result that lies over the first input takes that one's memory while the step runs.
+// A result that overwrites the first input takes over its memory while the step runs.
 static void end_overwritten(const list *l, lives *v)
 {
     for (int s = 0; s < l->step_count; s++) {
@@ -160,8 +160,9 @@ static void end_overwritten(const list *l, lives *v)
     }
 }
 
-// Backwards from the end to the peak, so that the first reader behind the peak is what stays; what
-// the step of the peak reads itself, or what nobody reads any more or until the end, is not idle.
+// Goes backwards from the end to the peak, so that the first reader after the peak remains. An item
+// is not idle if the step of the peak reads it, if no step reads it any more, or if it lives until
+// the end.
 static void find_idle(const list *l, lives *v)
 {
     for (int s = l->step_count - 1; s >= v->peak; s--) {
@@ -173,8 +174,8 @@ static void find_idle(const list *l, lives *v)
         if (v->made[i] >= v->peak || v->end[i] == l->step_count) v->back[i] = -1;
 }
 
-// Memory by step is a running sum: `memory` first holds what each step adds and what ended before
-// it.
+// Memory by step is a running sum: at first `memory` has the bytes that start at each step, less
+// those that ended before it.
 static lives find_lives(const list *l)
 {
     size_t items = (size_t)l->item_count, steps = (size_t)l->step_count;
@@ -187,7 +188,7 @@ static lives find_lives(const list *l)
     end_overwritten(l, &v);
     for (int i = 0; i < l->item_count; i++) {
         if (v.root[i] != i || v.made[i] < 0 || v.end[i] < v.made[i]) continue;
-        v.memory[v.made[i]] += l->items[i].bytes; // what changes at a step; sums wrap around
+        v.memory[v.made[i]] += l->items[i].bytes; // the change at a step; unsigned sums wrap around
         if (v.end[i] < l->step_count) v.memory[v.end[i] + 1] -= l->items[i].bytes;
     }
     for (int s = 1; s < l->step_count; s++) {
@@ -198,9 +199,9 @@ static lives find_lives(const list *l)
     return v;
 }
 
-// --- What is made again --------------------------------------------------------------------------
+// --- Repeated steps ------------------------------------------------------------------------------
 
-// Roughly in nanoseconds: only proportions matter.
+// Approximate nanoseconds: only proportions matter.
 static double cost_of(const bel_node *node)
 {
     const double moved = 0.02, multiply_add = 0.03;
@@ -231,8 +232,9 @@ static double cost_of(const bel_node *node)
 
 enum { CHAIN = 32, SMALL = 16 };
 
-// A step whose results lie idle at the peak, with those before it that must be run again as well
-// because what they made is gone by then. What is small beside the results is rather kept.
+// A step whose results are idle at the peak, and the steps before it that must be repeated as well
+// because their results are gone by then. Values that are small beside the results are kept
+// instead.
 typedef struct chain {
     int steps[CHAIN], count;
     int64_t gain; // bytes at the peak
@@ -251,7 +253,7 @@ static bool has_step(const chain *c, int wanted)
     return false;
 }
 
-// Adds step `s` and what it needs.
+// Adds step `s` and the steps that it needs.
 static void add_to_chain(const list *l, const lives *v, int s, chain *c)
 {
     const step *at = &l->steps[s];
@@ -270,8 +272,7 @@ static void add_to_chain(const list *l, const lives *v, int s, chain *c)
     }
 }
 
-// Gain: the bytes of its results that lie idle, less those of inputs that would have to be kept for
-// it.
+// Gain: the idle bytes of its results, less those of inputs that must be kept for it.
 static chain chain_of(const list *l, const lives *v, int s)
 {
     const step *at = &l->steps[s];
@@ -282,17 +283,17 @@ static chain chain_of(const list *l, const lives *v, int s)
     return c;
 }
 
-// More than one chain of a round in programs of this many steps.
+// Steps of a program for each further chain in a round.
 enum { STEPS_A_CHAIN = 512 };
 
-// A step that heads a chain, and what that is worth.
+// First step of a chain, with the chain's gain and cost.
 typedef struct candidate {
     int step;
     int64_t gain;
     double cost;
 } candidate;
 
-// By gain for cost; equal ones in their order.
+// By gain per cost; equal ones in their order.
 static int better_first(const void *a, const void *b)
 {
     const candidate *p = a, *q = b;
@@ -301,8 +302,8 @@ static int better_first(const void *a, const void *b)
     return (p->step > q->step) - (p->step < q->step);
 }
 
-// What is chosen in a round: chains that share no step, of which none reads what another one makes.
-// So whichever is made again, the others stay what they were when they were weighed.
+// The chains of a round. They share no step, and no chain reads a result of another. So repeating
+// one leaves the weights of the others valid.
 typedef struct choice {
     chain *chains;
     int count;
@@ -336,8 +337,8 @@ static void add_chain(const list *l, const lives *v, const chain *c, choice *cho
     }
 }
 
-// The chains that gain most for their cost, until enough is gained or there are `most`; none: none
-// gains.
+// Chooses the chains with the highest gain per cost, until the gain is enough or there are `most`.
+// None: no chain gains.
 static choice choose(const list *l, const lives *v, size_t enough, int most)
 {
     choice chosen = {.chains = bel_xcalloc((size_t)most, sizeof *chosen.chains),
@@ -367,7 +368,7 @@ static void free_choice(choice *chosen)
     bel_free(chosen->read);
 }
 
-// The first step that reads what lies idle of a chain.
+// The first step that reads the idle results of a chain.
 static int reader_of(const list *l, const lives *v, const chain *c)
 {
     const step *maker = &l->steps[c->steps[0]];
@@ -379,11 +380,11 @@ static int reader_of(const list *l, const lives *v, const chain *c)
     return reader;
 }
 
-// Steps to be run again, in their order, each in the list of the reader before which that is.
+// Steps to be repeated, in order, each in the list of the reader that it comes before.
 typedef struct schedule {
     int *first, *last; // by reader: steps, plus one; 0: none
     int *next;         // by step
-    int *before;       // by item: the reader of the chain that makes it again, plus one; 0: none
+    int *before;       // by item: the reader of the chain that repeats it, plus one; 0: none
 } schedule;
 
 static void put_step(schedule *plan, const step *at, int s, int reader)
@@ -398,7 +399,7 @@ static void put_step(schedule *plan, const step *at, int s, int reader)
         plan->before[at->outputs[i]] = reader + 1;
 }
 
-// Chains, and the aliases of what they make, up to their readers.
+// Chains, and the aliases of their results, up to their readers.
 static schedule make_schedule(const list *l, const lives *v, const choice *chosen)
 {
     size_t steps = (size_t)l->step_count;
@@ -419,8 +420,8 @@ static schedule make_schedule(const list *l, const lives *v, const choice *chose
     return plan;
 }
 
-// Adds a step whose inputs are the copies of what has been made again so far; `again` says by item
-// of the old list what its copy is, -1: there is none.
+// Adds a step that reads the copies made so far. `again`: by item of the old list, its copy; -1:
+// none.
 static void add_reading(list *to, const step *from, const int *again)
 {
     step made = *from;
@@ -429,7 +430,7 @@ static void add_reading(list *to, const step *from, const int *again)
     add_step(to, &made);
 }
 
-// The same for a step that is run again: it makes copies.
+// The same for a repeated step: it makes copies.
 static void add_again(list *to, const step *from, int *again)
 {
     add_reading(to, from, again);
@@ -442,8 +443,8 @@ static void add_again(list *to, const step *from, int *again)
     }
 }
 
-// The list in which chains are run again, each before the first step that reads what lies idle of
-// it. Who reads that from there on reads the copies.
+// Makes the list in which each chain is repeated before the first step that reads its idle results.
+// Readers from there on read the copies.
 static list make_again(const list *l, const lives *v, const choice *chosen)
 {
     size_t items = (size_t)l->item_count;
@@ -468,7 +469,7 @@ static list make_again(const list *l, const lives *v, const choice *chosen)
 
 // --- The new graph -------------------------------------------------------------------------------
 
-// Copies get a name of their own, which enters nothing: random steps are never copied.
+// Copies get new names, which affect no bits: random steps are never copied.
 static void build_step(const step *s, int number, bel_recomputed *out, size_t *capacity)
 {
     bel_graph *to = out->graph;
@@ -486,7 +487,7 @@ static void build_step(const step *s, int number, bel_recomputed *out, size_t *c
     }
 }
 
-// Items are numbered like the values of the old graph first, so out->values serves both.
+// The first items have the numbers of the old graph's values, so out->values serves both.
 static void build(const list *l, const bel_graph *from, bel_recomputed *out)
 {
     bel_shape *shapes = bel_xcalloc(from->input_count, sizeof *shapes);
@@ -512,7 +513,7 @@ static void build(const list *l, const bel_graph *from, bel_recomputed *out)
 void bel_recompute(const bel_graph *graph, bel_value *const *outputs, const bool *external,
                    int output_count, size_t target_bytes, bel_recomputed *out)
 {
-    enum { MOST = 3 }; // times as many steps as there were
+    enum { MOST = 3 }; // times the original number of steps
     list now = list_of(graph, outputs, external, output_count), best = {.steps = NULL};
     int limit = MOST * now.step_count, most = 1 + now.step_count / STEPS_A_CHAIN;
     *out = (bel_recomputed){.peak_bytes = SIZE_MAX};

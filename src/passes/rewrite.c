@@ -1,9 +1,9 @@
-// One node at a time: each pass is asked in turn, then nodes that are there already, and what is
-// left is added. What a pass makes comes in by the same door (bel_rewrite_more), so that chains
-// need no rule of their own. Equal nodes are found by a hash of operation, inputs and attributes;
-// attributes and small constants are equal where their bits are, so 0 and -0 are two. Random nodes
-// and casts from halves are never shared. An input that matters by its shape alone loses its
-// elements here: its kernel must not touch its data (bel_op_reads).
+// Rewriting of one node at a time: each pass is tried in turn, then existing nodes are searched,
+// and otherwise a node is added. Nodes that a pass makes go the same way (bel_rewrite_more), so
+// chains need no separate rule. Equal nodes are found by a hash of operation, inputs and
+// attributes. Attributes and small constants are equal if their bits are, so 0 and -0 differ.
+// Random nodes and casts from 16-bit floats are never shared. An input of which only the shape is
+// read loses its elements here: its kernel must not read its data (bel_op_reads).
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-enum { SHARED_BYTES = 64 }; // constants up to this size are compared with others
+enum { SHARED_BYTES = 64 }; // constants up to this size are shared
 
 void bel_rewriter_keep_up(bel_rewriter *r)
 {
@@ -46,7 +46,7 @@ static bool same_constant(const bel_tensor *a, const bel_tensor *b)
     return a->data == b->data || (bytes <= SHARED_BYTES && memcmp(a->data, b->data, bytes) == 0);
 }
 
-// Of what same_constant compares.
+// Hash of the fields that same_constant compares.
 static uint64_t hash_constant(const bel_tensor *tensor)
 {
     uint64_t hash = hash_shape((uint64_t)tensor->dtype, &tensor->shape);
@@ -73,8 +73,8 @@ bel_value *bel_rewrite_constant(bel_rewriter *r, const char *name, const bel_ten
     return value;
 }
 
-// An input whose shape alone matters becomes a constant without elements, so that nothing keeps
-// the value for it.
+// Replaces inputs of which only the shape is read by constants without elements, so that the values
+// need not be kept.
 static void leave_out_elements(bel_rewriter *r, bel_node *wanted)
 {
     for (int i = 0; i < wanted->input_count; i++) {
@@ -95,15 +95,16 @@ void bel_input_specs(const bel_node *node, bel_spec *out_specs)
         out_specs[i] = node->inputs[i]->spec;
 }
 
-// Halves are widened where they are read: one result for all would be kept from the first reader to
-// the last, and that is what halves are there to avoid.
+// Whether a node casts from a 16-bit float. Such casts are repeated for each reader: one shared
+// result would be kept from the first reader to the last, in the memory that 16-bit floats are to
+// save.
 static bool widens_halves(const bel_node *wanted)
 {
     bel_dtype from = wanted->inputs[0]->spec.dtype;
     return wanted->op == BEL_OP_CAST && (from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16);
 }
 
-// Of what makes two nodes the same.
+// Hash of the fields that make two nodes the same.
 static uint64_t hash_node(const bel_node *node)
 {
     uint64_t hash = (uint64_t)node->op;
@@ -117,7 +118,7 @@ static uint64_t hash_node(const bel_node *node)
     return hash;
 }
 
-// A node that computes the same, or NULL.
+// An existing node that computes the same, or NULL.
 static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
 {
     if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0 || widens_halves(wanted)) return NULL;
@@ -144,8 +145,8 @@ static bel_node *add(bel_rewriter *r, const bel_node *wanted)
     return node;
 }
 
-// The rules in their order: a simpler value, a constant, another order of Concat. False: none
-// applies, out_values is not set.
+// Applies the rules in order: a simpler value, a constant, another order of Concat. False: no rule
+// applies, and out_values is not set.
 static bool replace(bel_rewriter *r, const bel_node *wanted, bel_value **out_values)
 {
     bel_spec inputs[BEL_OP_MAX_INPUTS], results[BEL_OP_MAX_OUTPUTS];

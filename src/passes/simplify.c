@@ -1,8 +1,7 @@
-// Operations that change nothing, or that undo each other. Every rule keeps the bits, the sign
-// of a zero included (only which NaN a NaN is may change); that is why x + 0 is left alone where
-// x is a float: -0 + 0 is 0. A rule answers with a value of the new graph that has the type and
-// the shape of the result, or NULL. A Reshape to no elements is left alone, since a 0 in its
-// attribute means "copied".
+// Removal of operations that have no effect or undo each other. Every rule keeps the bits, the sign
+// of a zero included; only a NaN may become another NaN. So x + 0 stays where x is a float: -0 + 0
+// is 0. A rule returns a value of the new graph with the type and the shape of the result, or NULL.
+// A Reshape to no elements stays, since a 0 in its attribute means "copied".
 #include <string.h>
 
 #include "ops/kernels/elements.h"
@@ -10,7 +9,7 @@
 
 // --- Numbers -------------------------------------------------------------------------------------
 
-// True when `value` is a constant single element of this number; of a zero the sign counts.
+// True when `value` is a constant single element of this number, with the same sign of a zero.
 static bool is_number(const bel_value *value, double number)
 {
     const bel_tensor *tensor = &value->node->constant;
@@ -20,7 +19,7 @@ static bool is_number(const bel_value *value, double number)
     return memcmp(&have, &number, sizeof have) == 0;
 }
 
-// -0 for a sum of floats, as -0 + 0 is 0; see the head of the file.
+// Neutral second operand of `op`. For a sum of floats that is -0, as -0 + 0 is 0.
 static bool is_neutral(bel_op op, const bel_value *second)
 {
     bool whole = bel_element_is_whole(second->spec.dtype);
@@ -33,7 +32,7 @@ static bool is_neutral(bel_op op, const bel_value *second)
     }
 }
 
-// x · 1, 1 · x, x / 1, x - 0, x + -0; of integers x + 0 too.
+// x · 1, 1 · x, x / 1, x - 0, x + -0; x + 0 only for integers.
 static bel_value *neutral(const bel_node *wanted, const bel_spec *result)
 {
     bool commutes = wanted->op == BEL_OP_MUL || wanted->op == BEL_OP_ADD;
@@ -46,8 +45,8 @@ static bel_value *neutral(const bel_node *wanted, const bel_spec *result)
     return NULL;
 }
 
-// One element that is repeated beside an operand of the result's shape: the operation repeats it by
-// itself.
+// Removes the repetition of one element beside an operand of the result's shape: the operation
+// repeats it anyway.
 static bel_value *unrepeated(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
     for (int i = 0; i < 2; i++) {
@@ -71,7 +70,7 @@ static bel_value *arithmetic(bel_rewriter *r, const bel_node *wanted, const bel_
 
 // --- Shapes --------------------------------------------------------------------------------------
 
-// One Reshape from where the elements come.
+// A chain of Reshapes becomes one.
 static bel_value *reshape(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
     bel_value *x = wanted->inputs[0];
@@ -80,13 +79,13 @@ static bel_value *reshape(bel_rewriter *r, const bel_node *wanted, const bel_spe
     if (bel_shape_equal(&x->spec.shape, &result->shape)) return x;
     bool simple = wanted->op == BEL_OP_RESHAPE && x == wanted->inputs[0];
     if (simple || bel_shape_elements(&result->shape) == 0)
-        return NULL; // 0 has a meaning of its own
+        return NULL; // 0 has another meaning there
     bel_attr_list attrs = {.count = 1, .items = {{.name = "shape", .ints = result->shape}}};
     return bel_rewrite_more(r, wanted, BEL_OP_RESHAPE, &attrs, &x, 1);
 }
 
-// Two of them are one: dimension d of the result is dimension perm[d] of x, which is dimension
-// first[perm[d]] of what x was made from.
+// Two of them become one: dimension d of the result is dimension perm[d] of x, which is dimension
+// first[perm[d]] of the input of x.
 static bel_value *transpose(bel_rewriter *r, const bel_node *wanted)
 {
     bel_value *x = wanted->inputs[0];
@@ -121,7 +120,7 @@ static bool is_zero(const bel_shape *list)
     return true;
 }
 
-// True when the result is input 0, given that both have one shape.
+// True when the result is input 0, given that both have the same shape.
 static bool is_same(const bel_node *wanted)
 {
     switch (wanted->op) {
@@ -140,7 +139,7 @@ static bool is_same(const bel_node *wanted)
 
 bel_value *bel_simplify(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
-    if (wanted->input_count == 0) return NULL; // made of nothing: the step
+    if (wanted->input_count == 0) return NULL; // an operation without inputs: the step number
     bel_value *x = wanted->inputs[0];
     bool same_spec =
         x->spec.dtype == result->dtype && bel_shape_equal(&x->spec.shape, &result->shape);

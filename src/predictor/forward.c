@@ -1,7 +1,7 @@
-// Variables do not change while a forward is used, so programs are compiled with fixed ones: what
-// follows from them alone is computed once. Programs are kept by the shapes of fields
-// (runtime/runner.h). What binding can do is not done again by a run: that is a call of the
-// instance, and the look-up of rows, whose keys are other ones each time.
+// Variables are constant while a forward is used, so programs are compiled with fixed variables:
+// values that depend only on them are computed once. Programs are cached by the shapes of fields
+// (runtime/runner.h). A run is a call of the instance and the lookup of rows, whose keys differ
+// each time; binding does the rest.
 #include "predictor/forward.h"
 
 #include <string.h>
@@ -13,13 +13,13 @@
 
 struct bel_forward {
     const bel_forward_config *config;
-    bel_device *device; // whose guest it is; NULL: it is the CPU
+    bel_device *device; // whose guest it is; NULL: the CPU
     bel_team *team;
     bel_runner *runner;
-    bel_instance *instance; // of what is bound; NULL: nothing is
-    bel_staging *staging;   // of it, where it runs in stages
+    bel_instance *instance; // for the bound fields; NULL: nothing is bound
+    bel_staging *staging;   // its staging, if it runs in stages
     bel_shape *shapes;      // by graph input
-    bel_shape *staged;      // those that `staging` is of
+    bel_shape *staged;      // the shapes for which `staging` was made
     const int64_t **keys;   // by lookup
     int64_t *key_counts;    // by lookup
     float **rows;           // by lookup: its rows, by position
@@ -70,7 +70,8 @@ void bel_forward_destroy(bel_forward *f)
     bel_free(f);
 }
 
-// Shapes of rows follow from those of their keys. Room for them is there before a program is.
+// Derives the shapes of rows from those of their keys. Allocates room for rows before a program
+// exists.
 static void place_rows(bel_forward *f, const bel_tensor *fields)
 {
     const bel_graph *graph = f->config->graph;
@@ -87,7 +88,8 @@ static void place_rows(bel_forward *f, const bel_tensor *fields)
     }
 }
 
-// With the shapes of the binding before the runner has the same instance, whose stages go on.
+// True if the shapes are those of the previous binding: the runner then has the same instance,
+// whose stages continue.
 static bool keeps_stages(const bel_forward *f)
 {
     bool same = f->staging != NULL;
@@ -142,7 +144,7 @@ void bel_forward_move(bel_forward *f, int field, void *data)
         if (f->config->fields[graph->lookups[l].ids] == field) f->keys[l] = data;
 }
 
-// The rows of the batch's keys, by position.
+// Looks up the rows of the batch's keys, by position.
 static void look_up(const bel_forward *f)
 {
     const bel_graph *graph = f->config->graph;

@@ -1,7 +1,7 @@
-// A predictor of an ONNX model. Initializers are constants of the graph, so that passes fold what
-// depends on them, and what they leave is the prologue of a program, which runs once; they lie
-// where the model has them. A folder that was exported has the model as model.onnx, and beside it
-// what the model is of.
+// Predictors of an ONNX model. Initializers are constants of the graph, so that passes fold
+// expressions of them; the remaining ones are the program's prologue, which runs once. Initializers
+// are used in place, without a copy. An exported folder has the model as model.onnx, and beside it
+// a signature.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,14 +12,14 @@
 #include "onnx/onnx.h"
 #include "predictor/predictor.h"
 
-// What a predictor's parts point to.
+// Owner of a predictor's parts.
 typedef struct loaded {
     bel_onnx_model *model;
     bel_graph *graph;
     bel_port *inputs, *outputs;
     bel_value **values;         // by output
-    int *fields;                // by graph input: the same number
-    bel_staged_source *sources; // by graph variable, where it runs in stages
+    int *fields;                // by graph input: the same index
+    bel_staged_source *sources; // by graph variable, if it runs in stages
 } loaded;
 
 static void release(void *owner)
@@ -35,22 +35,22 @@ static void release(void *owner)
     bel_free(l);
 }
 
-// Initializers that are variables, where they lie.
+// Finds the elements of initializers that are variables.
 static void find_sources(loaded *l)
 {
     l->sources = bel_xcalloc(l->graph->variable_count + 1, sizeof *l->sources);
     for (int i = 0; i < bel_onnx_initializer_count(l->model); i++) {
         bel_tensor tensor;
         int v = bel_graph_find_variable(l->graph, bel_onnx_initializer(l->model, i, &tensor));
-        if (v < 0) continue; // a constant
+        if (v < 0) continue; // it is a constant
         l->sources[v] = (bel_staged_source){.elements = tensor.data,
                                             .size_bytes = bel_tensor_bytes(&tensor),
                                             .mapped = bel_onnx_is_mapped(l->model, i)};
     }
 }
 
-// Inputs of the graph are those of the model, in their order. What comes out is as the graph has
-// it: files have it from elsewhere, or not at all.
+// Inputs of the graph are the model's, in their order. Output types and shapes come from the graph,
+// because a file's come from another program, or are absent.
 static bel_status *build(loaded *l, bel_predictor_parts *parts)
 {
     bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
@@ -108,7 +108,7 @@ static bel_status *check(const bel_predictor_options *options)
     return bel_check_threads("a predictor", options->threads);
 }
 
-// Takes the model.
+// Takes ownership of the model.
 static bel_status *make(bel_onnx_model *model, const bel_predictor_options *options, int64_t step,
                         bel_predictor **out_predictor)
 {
@@ -140,7 +140,7 @@ bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
 
 // --- Files ---------------------------------------------------------------------------------------
 
-// The step in a folder's signature; -1 where there is no such file or member.
+// Reads the step from a folder's signature; -1 if the file or the member is absent.
 static bel_status *read_step(const char *path, int64_t *out_step)
 {
     bel_mapping text;
@@ -151,7 +151,7 @@ static bel_status *read_step(const char *path, int64_t *out_step)
     bel_status *status = bel_json_parse(text.data != NULL ? text.data : "", text.size, path, &json);
     bel_mapping_close(&text);
     if (status != NULL) return status;
-    (void)bel_json_i64(bel_json_root(json), "step", out_step); // false: there is none
+    (void)bel_json_i64(bel_json_root(json), "step", out_step); // false: absent
     bel_json_destroy(json);
     return NULL;
 }

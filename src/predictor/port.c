@@ -1,6 +1,5 @@
-// What predictors, however they are made, and learners check alike: ports by name, whether a tensor
-// is what one takes, and a number of threads. Dimensions that must agree are whose they are: they
-// need all inputs.
+// Checks shared by all predictors and learners: ports by name, a tensor against its port, and the
+// number of threads. Callers check dimensions that must agree, because that needs all inputs.
 #include <string.h>
 
 #include "predictor/predictor.h"
@@ -12,7 +11,7 @@ int bel_port_find(const bel_port *ports, int count, const char *name)
     return -1;
 }
 
-// Batches have an example at least, whatever other open dimensions are.
+// Batches need at least one example, whatever the other open dimensions are.
 static bool fits(const bel_port *port, const bel_tensor *elements)
 {
     const bel_shape *want = &port->shape, *have = &elements->shape;

@@ -1,7 +1,7 @@
-// Binding and running, whatever a predictor was made of. A binding of the shape that an input has
-// already moves an address in the calls that are there; one of another shape leaves the search for
-// a program to the next run, so that several inputs can change together. So a run whose shapes are
-// those of the run before is a call of the instance and nothing else.
+// Binding and running, for any origin of the predictor. Binding an input with the same shape only
+// changes an address in the existing calls. Binding another shape leaves the search for a program
+// to the next run, so that several inputs can change together. So a run with the same shapes as the
+// run before is only a call of the instance.
 #include "predictor/predictor.h"
 
 #include <string.h>
@@ -11,10 +11,10 @@
 struct bel_predictor {
     bel_predictor_parts parts;
     bel_forward *forward;
-    bel_tensor *inputs; // as they are bound
+    bel_tensor *inputs; // as bound
     bool *bound;        // by input
-    bool ready;         // the forward is bound to the inputs as they are
-    bool ran;           // and has run since: there are outputs
+    bool ready;         // the forward is bound to the present inputs
+    bool ran;           // it has run since, so there are outputs
 };
 
 bel_status *bel_predictor_make(const bel_predictor_parts *parts, bel_predictor **out_predictor)
@@ -49,7 +49,7 @@ void bel_predictor_destroy(bel_predictor *p)
     bel_free(p);
 }
 
-// --- What it is ----------------------------------------------------------------------------------
+// --- Properties ----------------------------------------------------------------------------------
 
 int bel_predictor_input_count(const bel_predictor *p)
 {
@@ -124,7 +124,8 @@ bel_status *bel_predictor_bind(bel_predictor *p, int input, const bel_tensor *el
 
 // --- Running -------------------------------------------------------------------------------------
 
-// What an open dimension is in the inputs before the first `count`; 0, and input -1: it is in none.
+// Returns the size of an open dimension in the first `count` inputs; 0, and input -1, if no input
+// has it.
 static int64_t size_of(const bel_predictor *p, int count, int64_t symbol, int *out_input)
 {
     for (int i = 0; i < count; i++) {
@@ -151,8 +152,8 @@ static bel_status *check_dimension(const bel_predictor *p, int count, const bel_
                    (long long)size, d, p->parts.inputs[input].name, bel_shape_text(have, text));
 }
 
-// Open dimensions of one number agree: among inputs, and in what comes out, whatever the graph's
-// symbols have promised.
+// Open dimensions with the same symbol must agree among inputs, and in outputs, whatever the
+// graph's symbols have promised.
 static bel_status *check_ports(const bel_predictor *p, const bel_port *ports, int count,
                                bool outputs)
 {

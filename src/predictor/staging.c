@@ -1,12 +1,13 @@
-// Two buffers and two counters. Stage n of all that ever run, n mod the number of stages, lies in
-// buffer n mod 2. `loaded` counts stages that were read, `done` those that have computed:
+// Double buffering with two counters. Stages are numbered over all runs; stage n is stage n mod
+// stage count of its run, and uses buffer n mod 2. `loaded` counts stages that were read, `done`
+// those that have computed:
 //
 //   the reader reads stage n as soon as n < done + 2: then stage n - 2 has computed, and its buffer
 //   is free;
 //   the caller computes stage n as soon as n < loaded.
 //
-// So neither writes what the other one reads. With a single stage, which fits as a whole, it is
-// read once. Every wait has an end: the caller's by a deadline, the reader's as the staging goes.
+// So neither writes data that the other reads. If everything fits into a single stage, it is read
+// once. Every wait ends: the caller's by a deadline, the reader's when the staging is destroyed.
 #include "predictor/staging.h"
 
 #include <string.h>
@@ -32,18 +33,18 @@ typedef struct stage {
 struct bel_staging {
     bel_instance *instance;
     bel_staged_variables variables;
-    float **shown; // by variable: one that an output shows; NULL: none does
+    float **shown; // by variable: copies for outputs that show it; NULL: no output does
     stage *stages;
     int stage_count;
     size_t buffer_bytes;
-    char *buffers[2]; // the second one where there are several stages
+    char *buffers[2]; // the second one only with several stages
     pthread_t reader;
     bool started;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int64_t loaded, done; // under the mutex
     bool stop;            // under the mutex
-    bel_status *failed;   // under the mutex: the reader has ended with it
+    bel_status *failed;   // under the mutex: the error with which the reader stopped
 };
 
 // --- Stages --------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ static size_t bytes_of(const bel_staged_source *sources, const bool *read, int c
     return bytes;
 }
 
-// `read`: what the stage holds; it is cleared.
+// Ends a stage. `read`: its variables; cleared.
 static void close_stage(bel_staging *s, int first, int end, bool *read)
 {
     int variable_count = s->variables.count;
@@ -77,7 +78,8 @@ static void close_stage(bel_staging *s, int first, int end, bool *read)
     if (to->bytes > s->buffer_bytes) s->buffer_bytes = to->bytes;
 }
 
-// As many groups a stage as fit, one after the other; all in one stage where they fit as a whole.
+// Puts the largest possible number of groups into each stage; all into one stage if they fit
+// together.
 static bel_status *plan(bel_staging *s, const bel_program *program, size_t memory_bytes)
 {
     int variable_count = s->variables.count;
@@ -147,7 +149,8 @@ static void *read_all(void *argument)
     pthread_mutex_lock(&s->mutex);
     while (!s->stop) {
         if (!has_room(s)) {
-            pthread_cond_wait(&s->changed, &s->mutex); // until the caller computes, or ends this
+            // Waits until the caller computes, or destroys the staging.
+            pthread_cond_wait(&s->changed, &s->mutex);
             continue;
         }
         int64_t number = s->loaded;
@@ -165,7 +168,7 @@ static void *read_all(void *argument)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Variables that outputs show must be there whatever stage lies in the buffers.
+// Reads the variables that outputs show; they must be in memory whatever stage is in the buffers.
 static bel_status *read_shown(bel_staging *s, const bel_program *program)
 {
     bool *shown = bel_xcalloc((size_t)s->variables.count + 1, sizeof *shown);
@@ -276,7 +279,7 @@ static void computed(bel_staging *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
-// An error of one stage leaves the later ones out, but not their place in the order.
+// After an error in a stage later ones are not computed, but still counted in order.
 bel_status *bel_staging_run(bel_staging *s, bel_team *team, bel_run_context *context)
 {
     bel_status *status = NULL;

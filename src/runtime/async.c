@@ -1,7 +1,7 @@
-// Two sets of bits, by urgency of calls, say what a thread may take: `ready` holds calls at which a
-// stream may go on, `open` those of which parts are left; in large programs counts say which blocks
-// of them have any. A thread without work looks at them for a moment and then sleeps; whoever
-// begins a call while something else is ready wakes a sleeper.
+// Scheduling with two sets of bits, by urgency of calls. `ready` has the calls at which a stream
+// may continue, `open` the calls that have parts left. In large programs, counts say which blocks
+// have bits set. A thread without work spins on the sets for a moment and then sleeps. A thread
+// that starts a call while another is ready wakes a sleeper.
 #include "runtime/async.h"
 
 #include <stdlib.h>
@@ -15,15 +15,15 @@ enum { ASKED_TO_STOP = 1, FAILED = 2, CANCELLED = 4 }; // troubles
 
 typedef struct call_state {
     bel_future future;
-    atomic_int waits; // for calls of other streams, and for its own stream to come to it
-    int wait_count;   // as a run begins; 0: for its own stream alone
+    atomic_int waits; // for calls of other streams, and for its stream to reach it
+    int wait_count;   // at the start of a run; 0: it waits only for its stream
     int next;         // in its stream; -1: none
     int rank;         // by urgency
     int64_t part_count;
     atomic_int_fast64_t next_part, parts_left;
 } call_state;
 
-// Ends the wait of a call for one of another stream.
+// Continuation that ends a call's wait for a call of another stream.
 typedef struct waiter {
     bel_continuation continuation;
     bel_async *async;
@@ -40,8 +40,8 @@ struct bel_async {
     int *by_rank;                // calls
     int word_count, block_count; // a block: BLOCK words of both
     atomic_uint_fast64_t *ready, *open;
-    atomic_int *filled; // by block: bits that are set or about to be, or just no longer
-    bool alone;         // nothing that a second thread could do
+    atomic_int *filled; // by block: bits that are set, about to be set, or just cleared
+    bool alone;         // a second thread would have nothing to do
     atomic_int streams_left;
     atomic_uint trouble;
     atomic_uint alarm; // futex
@@ -50,29 +50,30 @@ struct bel_async {
 
 // --- Sets of calls -------------------------------------------------------------------------------
 
-// Calls of these sets are atomic with the default, sequentially consistent order: a thread that
-// goes to sleep counts itself and then looks, one that makes work sets a bit and then looks for
-// sleepers (share_work), and only one order of all four keeps both from missing each other.
+// Accesses to these sets are atomic with the default, sequentially consistent order. A thread that
+// goes to sleep counts itself and then looks for work; one that makes work sets a bit and then
+// looks for sleepers (share_work). Only one order of all four operations keeps both from missing
+// each other.
 static bool has_bit(const atomic_uint_fast64_t *words, int rank)
 {
     return (atomic_load(&words[rank / WORD]) >> rank % WORD & 1) != 0;
 }
 
-// A block of which bits are set is never at 0: it is counted before a bit is set and behind its
-// end. Where there is one block nobody asks.
+// Counts a bit of a block, before it is set and after it is cleared, so a block with bits set never
+// has count 0. The count is not used if there is only one block.
 static void count_bit(bel_async *a, int rank, int change)
 {
     if (a->block_count > 1) atomic_fetch_add(&a->filled[rank / (WORD * BLOCK)], change);
 }
 
-// The bit is not set.
+// Sets a bit that is not set.
 static void set_bit(bel_async *a, atomic_uint_fast64_t *words, int rank)
 {
     count_bit(a, rank, 1);
     atomic_fetch_or(&words[rank / WORD], (uint_fast64_t)1 << rank % WORD);
 }
 
-// False when the bit was not set, or no longer.
+// Clears a bit. False: it was not set, or another thread cleared it.
 static bool take_bit(bel_async *a, atomic_uint_fast64_t *words, int rank)
 {
     uint_fast64_t bit = (uint_fast64_t)1 << rank % WORD;
@@ -81,7 +82,7 @@ static bool take_bit(bel_async *a, atomic_uint_fast64_t *words, int rank)
     return true;
 }
 
-// The rank of the most urgent call that is ready or open; -1: there is none.
+// Rank of the most urgent call that is ready or open; -1: none.
 static int most_urgent(const bel_async *a)
 {
     for (int b = 0; b < a->block_count; b++) {
@@ -95,7 +96,7 @@ static int most_urgent(const bel_async *a)
     return -1;
 }
 
-// --- Making --------------------------------------------------------------------------------------
+// --- Creation ------------------------------------------------------------------------------------
 
 typedef struct ranked {
     int64_t path; // cost of the costliest path to the end, the call included
@@ -109,13 +110,13 @@ static int more_urgent_first(const void *a, const void *b)
     return p->call < q->call ? -1 : 1;
 }
 
-// Ranks all calls by the costliest path from each to the end, walking back over edges and streams,
-// in which every call stands behind those that it waits for; equal paths by their order.
+// Ranks all calls by the costliest path from each to the end; equal paths in order of calls. Walks
+// back over edges and streams, in which every call comes after those that it waits for.
 static void rank_calls(bel_async *a)
 {
     int count = a->dag->node_count;
     ranked *order = bel_xcalloc((size_t)count, sizeof *order);
-    for (int c = count; c-- > 0;) { // path: so far, of what follows it
+    for (int c = count; c-- > 0;) { // path: of the calls after it, so far
         int next = a->calls[c].next;
         if (next >= 0 && order[next].path > order[c].path) order[c].path = order[next].path;
         order[c].path += a->dag->costs[c];
@@ -133,8 +134,8 @@ static void rank_calls(bel_async *a)
     bel_free(order);
 }
 
-// Chains the calls of each stream. A head waits once, for the run to begin, so that bel_async_run
-// starts it as if a call before it had ended.
+// Chains the calls of each stream. A head waits once, for the run to start, so bel_async_run starts
+// it as if a call before it had finished.
 static void follow_streams(bel_async *a, const bel_streams *streams)
 {
     for (int s = 0; s < streams->count; s++) {
@@ -148,15 +149,14 @@ static void follow_streams(bel_async *a, const bel_streams *streams)
     }
 }
 
-// One thing less that `call` waits for; true when it was the last. Release: what this thread has
-// computed is written before; acquire: whoever is last, and so may run the call, sees it all.
+// Decrements the waits of `call`; true when it was the last. Release: this thread's results are
+// written before. Acquire: the thread that decrements last, and so may run the call, sees them all.
 static bool arrive(bel_async *a, int call)
 {
     return atomic_fetch_sub_explicit(&a->calls[call].waits, 1, memory_order_acq_rel) == 1;
 }
 
-// The continuation of a waiter: runs on the thread that has settled the other call, whatever became
-// of that.
+// Callback of a waiter: runs on the thread that settled the other call, in whatever state.
 static void end_wait(void *context, bel_future_state state)
 {
     (void)state;
@@ -165,9 +165,9 @@ static void end_wait(void *context, bel_future_state state)
         set_bit(w->async, w->async->ready, w->async->calls[w->call].rank);
 }
 
-// Counts what each call waits for: the calls of other streams that have an edge to it, with a
-// waiter each, and, where there is any, the call before it in its own stream (the first 1). With
-// none, the stream alone decides, and nothing is counted.
+// Counts the waits of each call: one, with a waiter, for each edge from a call of another stream.
+// If there is any, one more counts for the call before it in its stream. Without such edges only
+// the stream orders the call, and the count is 0.
 static void add_waiters(bel_async *a, const bel_streams *streams)
 {
     waiter *w = a->waiters;
@@ -232,8 +232,8 @@ bel_future *bel_async_future(bel_async *async, int call)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// A sleeper has counted itself before it looked for work the last time, so either it saw what is
-// ready or it is seen here.
+// Wakes a sleeper if a call is ready. A sleeper counts itself before its last look for work, so
+// either it saw the call or it is seen here.
 static void share_work(bel_async *a)
 {
     if (atomic_load(&a->sleeping) == 0 || most_urgent(a) < 0) return;
@@ -241,8 +241,8 @@ static void share_work(bel_async *a)
     bel_linux_futex_wake_one(&a->alarm);
 }
 
-// READY, or why the call is not to run. A relaxed look is enough: a call that failed has set
-// `trouble` before it settled, and the wait that ended since (arrive) brings that along.
+// READY, or the reason to skip the call. A relaxed load is enough: a failed call sets `trouble`
+// before it is settled, and the wait that ended since then (arrive) orders that store.
 static bel_future_state prospect(const bel_async *a, int call)
 {
     unsigned trouble = atomic_load_explicit(&a->trouble, memory_order_relaxed);
@@ -257,7 +257,8 @@ static bel_future_state prospect(const bel_async *a, int call)
     return BEL_FUTURE_READY;
 }
 
-// The last stream to end wakes all sleepers, who then see that the run is over.
+// Counts a finished stream. The last one wakes all sleepers, which then see that the run has
+// finished.
 static void end_stream(bel_async *a)
 {
     if (atomic_fetch_sub(&a->streams_left, 1) > 1 || atomic_load(&a->sleeping) == 0) return;
@@ -265,7 +266,7 @@ static void end_stream(bel_async *a)
     bel_linux_futex_wake_all(&a->alarm);
 }
 
-// Settles a call. Returns the next one of its stream; -1: there is none for this thread now.
+// Settles a call. Returns the next one of its stream for this thread; -1: none.
 static int complete(bel_async *a, int call, bel_future_state state)
 {
     if (state == BEL_FUTURE_READY && !a->how.finish(a->how.context, call)) {
@@ -288,7 +289,7 @@ static int complete(bel_async *a, int call, bel_future_state state)
     return -1;
 }
 
-// Goes along a stream from `call` on.
+// Runs a stream from `call` on, as far as it can.
 static void follow(bel_async *a, int call)
 {
     while (call >= 0) {
@@ -306,8 +307,9 @@ static void follow(bel_async *a, int call)
     }
 }
 
-// Takes parts of an open call until none is left. next_part is claimed part by part, each by one
-// thread; who claims the last one closes the call, who ends the last one follows the stream.
+// Runs parts of an open call until no part is left. Each thread claims parts one at a time by
+// next_part. The thread that claims the last part closes the call; the one that finishes last
+// follows the stream.
 static void take_parts(bel_async *a, int call)
 {
     call_state *c = &a->calls[call];
@@ -322,8 +324,9 @@ static void take_parts(bel_async *a, int call)
     follow(a, complete(a, call, BEL_FUTURE_READY));
 }
 
-// Spins a while, as work mostly comes within microseconds, then sleeps; false when the run is over.
-// `seen` is read before the last look, so that an alarm in between makes the futex return at once.
+// Spins for a while, as work mostly comes within microseconds, then sleeps. False when the run has
+// finished. `seen` is read before the last look, so an alarm in between makes the futex return at
+// once.
 static bool wait_for_work(bel_async *a)
 {
     for (int spin = 0; spin < SPINS; spin++) {
@@ -339,9 +342,9 @@ static bool wait_for_work(bel_async *a)
     return true;
 }
 
-// What each thread of the team does: the most urgent call first. A ready call is taken by whoever
-// clears its bit, and its stream followed; of an open one, which many may work on, parts are taken.
-// A bit that another thread was faster at means looking again.
+// Loop of each thread of the team: the most urgent call first. The thread that clears the bit of a
+// ready call runs it and follows its stream. An open call gives its parts to several threads. If
+// another thread cleared the bit first, the loop looks again.
 static void work(void *argument, int64_t thread)
 {
     (void)thread;
@@ -358,8 +361,8 @@ static void work(void *argument, int64_t thread)
     }
 }
 
-// Before a run, while no other thread works: relaxed stores are enough, as starting the team orders
-// them before all that its threads do.
+// Resets all counts before a run, while no other thread works. Relaxed stores are enough: starting
+// the team orders them before everything that its threads do.
 static void reset(bel_async *a)
 {
     for (int c = 0; c < a->dag->node_count; c++) {

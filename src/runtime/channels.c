@@ -1,9 +1,8 @@
-// Choosing channels-last values: all that could be are taken, but for those that are tied to one
-// that could not. Operations with BEL_OP_CHANNELS accept either order for each operand, so
-// element-wise ones alone tie their operands together: values that are tied, by however many of
-// them, are a set, and one that lies in plain order brings its whole set to it. So the choice
-// follows from graph and shapes alone. Outputs of a program always lie in plain order, and so do
-// weights, although they have four dimensions.
+// Choice of channels-last values: all candidates except those tied to a value that cannot be.
+// Operations with BEL_OP_CHANNELS accept either order for each operand, so only element-wise ones
+// tie their operands together. Tied values form a set, and one value in plain order puts its whole
+// set in plain order. So the choice follows only from graph and shapes. Outputs of a program are
+// always in plain order, and so are weights, although they have four dimensions.
 #include "runtime/channels.h"
 
 #include "base/alloc.h"
@@ -13,7 +12,7 @@ static int flags_of(const bel_node *node)
     return bel_op_get(node->op)->flags;
 }
 
-// Weights are no images, though they have four dimensions.
+// Whether `value` is a weight tensor of `node`, which is no image although it has four dimensions.
 static bool is_weights(const bel_node *node, const bel_value *value)
 {
     if (node->op == BEL_OP_CONV_GRAD_WEIGHTS) {
@@ -36,8 +35,7 @@ static bool allows(const bel_node *node, const bel_spec *specs, const bel_value 
     return true;
 }
 
-// Sets of values: each points to one of its set, and in the end to the one that stands for it. The
-// way is shortened as it is walked.
+// Root of a value's set (union-find with path halving).
 static int find_set(int *sets, int value)
 {
     while (sets[value] != value)
@@ -45,7 +43,7 @@ static int find_set(int *sets, int value)
     return value;
 }
 
-// All operands of element-wise operations in one set.
+// Unites the operands of each element-wise operation.
 static int *tie_operands(const bel_graph *graph, const bool *needed)
 {
     int *sets = bel_xcalloc(graph->value_count, sizeof *sets);
@@ -60,7 +58,7 @@ static int *tie_operands(const bel_graph *graph, const bool *needed)
     return sets;
 }
 
-// What is tied to a value in plain order lies in plain order.
+// Puts all values in plain order that are tied to one in plain order.
 static void settle(const bel_graph *graph, const bool *needed, bool *last)
 {
     int *sets = tie_operands(graph, needed);

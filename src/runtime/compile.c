@@ -1,15 +1,15 @@
-// From a graph to a program: the cut at collectives, the passes, and then, where memory is limited,
-// programs that keep less and compute more, until one fits; all give the same bits. Outputs are
-// followed from graph to graph by the ids of their values. A program owns the graphs whose
-// constants it views, so the rewritten graph moves on to the smaller program before the larger one
-// is destroyed. Asynchronous programs are not made smaller: recomputation counts on an order of
-// calls.
+// Compilation of a graph into a program: the cut at collectives, the passes, then the build. If
+// memory is limited, programs that keep less and compute more are built until one fits, with the
+// same bits. Outputs are followed from graph to graph by the ids of their values. A program owns
+// the graphs whose constants it views, so the rewritten graph moves to the smaller program before
+// the larger one is destroyed. Asynchronous programs are not made smaller: recomputation needs an
+// order of calls.
 #include <math.h>
 
 #include "base/alloc.h"
 #include "runtime/device.h"
 
-// The outputs as values of another graph, by id of their own.
+// Outputs as values of another graph, by id of the old value.
 static bel_program_output *map_outputs(const bel_program_output *outputs, int output_count,
                                        bel_value *const *values)
 {
@@ -31,8 +31,8 @@ static bel_program *new_program(const bel_program_options *options)
     return program;
 }
 
-// Compiles `graph` with what is computed again, so that the arena is expected to take `target`, in
-// place of *program. Says whether more could be saved.
+// Replaces *program by one compiled from `graph` with recomputation, whose arena is expected to
+// take `target` bytes. *out_least: no more can be saved.
 static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *input_shapes,
                                    const bel_program_output *outputs, int output_count,
                                    const bel_program_options *options, size_t target,
@@ -54,17 +54,17 @@ static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *inpu
     bel_free(wanted);
     bel_free(external);
     bel_free(values);
-    made->rewritten = (*program)->rewritten; // which holds `graph`, or at least its constants
+    made->rewritten = (*program)->rewritten; // holds `graph`, or at least its constants
     (*program)->rewritten = (bel_rewritten){.graph = NULL};
     bel_program_destroy(*program);
     *program = made;
     return status;
 }
 
-// Kernels need memory to work in, and a plan has gaps: what is expected and what comes of it
-// differ, and a little less of the one may be a little more of the other. So the target is lowered
-// until the plan fits, by what is over and, from round to round, by twice the part of the limit, so
-// that the last round aims at the least there is.
+// Lowers the target until the plan fits. Expected and planned bytes differ, as kernels need
+// workspaces and a plan has gaps; a lower target may even give a slightly larger plan. So each
+// round lowers the target by the excess, and by at least a part of the limit that doubles each
+// round. The last round aims at the least there is.
 static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
                        const bel_program_output *outputs, int output_count,
                        const bel_program_options *options, bel_program **program)
@@ -85,13 +85,13 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
                                 &is_least, program));
     }
     double needed =
-        ceil((double)(least - outside) * 0x1p-20 * 10) / 10; // seen to be more than the limit
+        ceil((double)(least - outside) * 0x1p-20 * 10) / 10; // shown larger than the limit
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
                    "the values of a step need at least %.1f MiB, but may take only %.1f MiB",
                    needed, (double)options->memory_bytes * 0x1p-20);
 }
 
-// The exchanges of the graph as it was built: which collectives go together depends on no shape and
+// Finds the exchanges in the graph as it was built. Grouping of collectives depends on no shape and
 // no pass, so all replicas agree on it.
 static bel_status *cut(const bel_graph *graph, const bel_program_output *outputs, int output_count,
                        const bel_program_options *options, bel_program *program)
@@ -120,13 +120,13 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     bel_program *program = new_program(options);
     unsigned off = options->passes_off;
     bool trains = !options->fixed_variables;
-    if (trains && program->device->in_place) off |= 1u << BEL_PASS_JOIN; // nothing is gained
+    if (trains && program->device->in_place) off |= 1u << BEL_PASS_JOIN; // no gain
     unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
     bel_status *status = cut(graph, outputs, output_count, options, program);
     if (status == NULL && options->asynchronous && !program->device->in_place) {
         status = BEL_ERR(BEL_UNIMPLEMENTED,
-                         "the asynchronous executor runs on the CPU alone; use the synchronous one "
+                         "the asynchronous executor runs only on the CPU; use the synchronous one "
                          "on %s",
                          program->device->name);
     }

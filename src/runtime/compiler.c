@@ -1,12 +1,10 @@
-// Buffers and calls of a program that is built: what is known of operands, calls as the device
-// prepares them, and the groups that they come to stand in. Which calls there are, and in which
-// order, is program.c's.
+// Buffers and calls of a program under construction: operands, calls as the device prepares them,
+// and their groups. program.c decides which calls there are and in which order.
 #include "runtime/compiler.h"
 
 #include "base/alloc.h"
 #include "runtime/device.h"
 
-// Returns the index of a buffer that no call has touched yet (first -1).
 int bel_compiler_buffer(bel_compiler *c, bel_location_kind kind, int index, size_t size)
 {
     c->buffers =
@@ -32,15 +30,15 @@ bel_tensor bel_compiler_tensor(const bel_compiler *c, const bel_value *value)
     return (bel_tensor){.dtype = spec->dtype, .shape = spec->shape};
 }
 
-// Buffers live from the first to the last group that touches them.
+// Extends the life of a buffer, from the first to the last group that uses it.
 static void touch(bel_compiler *c, int buffer, int group)
 {
     if (c->buffers[buffer].first < 0) c->buffers[buffer].first = group;
     c->buffers[buffer].last = group;
 }
 
-// True when the order of a call and one of a group matters. A call writes over a buffer only if it
-// reads it; a workspace is read and written.
+// Whether a call must come after a group. A call overwrites a buffer only if it reads it; a
+// workspace is read and written.
 static bool depends(const bel_compiler *c, const bel_program_call *call, int group)
 {
     bool any = call->workspace >= 0 && c->usages[call->workspace].written_in == group;
@@ -51,7 +49,7 @@ static bool depends(const bel_compiler *c, const bel_program_call *call, int gro
     return any;
 }
 
-// The call is one of the group.
+// Records the buffers of a call that joins the group.
 static void touch_all(bel_compiler *c, const bel_program_call *call, int group)
 {
     for (int i = 0; i < call->call.input_count; i++) {
@@ -67,7 +65,7 @@ static void touch_all(bel_compiler *c, const bel_program_call *call, int group)
     c->usages[call->workspace].written_in = group;
 }
 
-// Puts the newest call into the last group, or into a new one behind it.
+// Puts the newest call into the last group, or into a new one.
 static void join_group(bel_compiler *c)
 {
     bel_program *program = c->program;
@@ -86,7 +84,6 @@ static void join_group(bel_compiler *c)
     touch_all(c, made, program->group_count - 1);
 }
 
-// Appends a copy of `call`.
 void bel_compiler_add(bel_compiler *c, const bel_program_call *call)
 {
     bel_program *program = c->program;
@@ -154,7 +151,6 @@ bel_prepare bel_compiler_prepare(const bel_compiler *c, const bel_node *node, un
                          .threads = c->options->threads > 0 ? c->options->threads : 1};
 }
 
-// The first thing that the device cannot do.
 void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status)
 {
     if (status != NULL)
@@ -162,13 +158,12 @@ void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status
                                     bel_op_get(node->op)->name, c->program->device->name);
 }
 
-// The operation as a call: operands, and what its family prepares, given which inputs are fixed.
 void bel_compiler_prepare_made(bel_compiler *c, const bel_node *node, bel_program_call *made,
                                unsigned fixed)
 {
     bel_prepare prepare = bel_compiler_prepare(c, node, fixed);
     bel_device *device = c->program->device;
-    if (c->status == NULL) // else nothing comes of it
+    if (c->status == NULL) // the program will not be used
         bel_compiler_take(c, node, device->ops->prepare(device, &prepare, &made->call));
 }
 

@@ -1,17 +1,16 @@
-// A program while it is built: what compiler.c (buffers and calls), prologue.c, halves.c and
-// program.c, which has them do it, share.
+// State of a program during compilation, shared by program.c and its helpers: compiler.c (buffers
+// and calls), prologue.c, and the choice of bf16 values.
 #ifndef BELFRY_RUNTIME_COMPILER_H
 #define BELFRY_RUNTIME_COMPILER_H
 
 #include "runtime/halves.h"
 #include "runtime/program_inner.h"
 
-// What is known of a buffer while calls are made.
+// Use of a buffer, tracked while calls are made.
 typedef struct bel_buffer_usage {
-    int last_reader; // of the values that lie in it so far: position of the last node that reads
-                     // one; -1: none
-    bool reserved;   // one of them must keep its content
-    int read_in, written_in; // the last groups with a call that does; -1: none
+    int last_reader;         // last node that reads one of its values so far, by position; -1: none
+    bool reserved;           // one of its values must keep its content
+    int read_in, written_in; // last groups with a call that does; -1: none
 } bel_buffer_usage;
 
 typedef struct bel_compiler {
@@ -23,50 +22,53 @@ typedef struct bel_compiler {
     bel_spec *specs;  // by value id
     bool *needed;     // by node index
     int *order;       // node indices in the order of calls
-    int *position;    // by node index: where in `order` it stands
-    bool apart;       // the next call begins a group
+    int *position;    // by node index: its place in `order`
+    bool apart;       // the next call starts a group
     int *buffer_of;   // by value id; -1: none yet
     int *last_reader; // by value id: position of the last node that reads it; -1: none
-    int *external_of; // by value id: the first external output that it can be written to; -1: none
+    int *external_of; // by value id: the first external output it can be written to; -1: none
     bool *reserved;   // by value id: its buffer must keep its content (outputs)
     bool *last;       // by value id: channels-last
-    bool *half;       // by value id: lies as bfloat16
-    bel_half_operands *operands; // by node index: what may lie so; NULL: nothing does
-    int *half_copy; // by value id, of leaves: the buffer of its copy as bfloat16; -1: none
-    bool *fixed;    // by node index: belongs to the prologue
-    bool *resident; // by value id: made by the prologue, read behind it
-    int *packed;    // by node index: the buffer of what its kernel has packed once; -1: none
+    bool *half;       // by value id: stored as bf16
+    bel_half_operands *operands; // by node index: operands that may be bf16; NULL: no operand is
+    int *half_copy;              // by value id, of leaves: the buffer of its bf16 copy; -1: none
+    bool *fixed;                 // by node index: belongs to the prologue
+    bool *resident;              // by value id: made by the prologue, read after it
+    int *packed;                 // by node index: the buffer that its kernel packed once; -1: none
     size_t resident_bytes;
     bel_program_buffer *buffers;
     bel_buffer_usage *usages; // by buffer
     size_t buffer_count, buffer_capacity, usage_capacity;
     size_t call_capacity, group_capacity;
-    bel_status *status; // the first call that the device cannot run
+    bel_status *status; // error of the first call that the device cannot run
 } bel_compiler;
 
 // --- Buffers and calls (compiler.c) --------------------------------------------------------------
 
-// Index of a new buffer that no call has touched yet (first -1).
+// Index of a new buffer that no call has used yet (first -1).
 int bel_compiler_buffer(bel_compiler *c, bel_location_kind kind, int index, size_t size);
 
-size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value);      // as it lies
+size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value);      // as stored
 bel_tensor bel_compiler_tensor(const bel_compiler *c, const bel_value *value); // without data
 
-// The next operand of a call: where it is, and how it lies.
+// Adds the next operand of a call: its buffer and its layout.
 void bel_compiler_input(const bel_compiler *c, bel_program_call *made, const bel_value *value);
 void bel_compiler_output(const bel_compiler *c, bel_program_call *made, const bel_value *value);
 
-// A node's operation and operands; and so prepared by the device, given which inputs are fixed
-// (bits), as one that is described otherwise can be. Errors of the device are kept in `c`.
+// A call with the node's operation and operands, not prepared.
 bel_program_call bel_compiler_describe(const bel_compiler *c, const bel_node *node);
+// Arguments for the device's `prepare`. `fixed`: the inputs that are fixed, as bits.
 bel_prepare bel_compiler_prepare(const bel_compiler *c, const bel_node *node, unsigned fixed);
+// Both steps: describes a call, and has the device prepare it.
 bel_program_call bel_compiler_call(bel_compiler *c, const bel_node *node, unsigned fixed);
+// Has the device prepare a call that was described. An error goes to bel_compiler_take.
 void bel_compiler_prepare_made(bel_compiler *c, const bel_node *node, bel_program_call *made,
                                unsigned fixed);
+// Keeps an error of the device in `c`, with the name of the node.
 void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status);
 
-// A leaf that is multiplied as bfloat16 is copied so once, for all that multiply it: those of the
-// forward pass and of the backward one. Which leaf input `i` of a node is then; else NULL.
+// The leaf whose bf16 copy is input `i` of a node; else NULL. A leaf that is multiplied as bf16 is
+// copied once for all products, those of the forward and the backward pass.
 const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i);
 
 unsigned bel_compiler_fixed(const bel_compiler *c, const bel_node *node); // its inputs, as bits
@@ -76,20 +78,20 @@ void bel_compiler_add(bel_compiler *c, const bel_program_call *call);
 
 // --- The prologue (prologue.c) -------------------------------------------------------------------
 
-// Marks the nodes that depend on variables and constants alone. External outputs are not among
-// them, as each run must write them anew; none are where more would stay in memory than is worth
-// it, or where calls run in no fixed order.
+// Marks the nodes that depend only on variables and constants. External outputs are not among them,
+// as each run must write them again. No node is marked if the results would keep more memory than
+// is worth it, or if calls have no fixed order.
 void bel_compiler_find_prologue(bel_compiler *c);
 
-// The calls that pack what stays as it is of nodes' inputs, where their kernels do that.
+// Adds the calls that pack the fixed inputs of nodes, for kernels that pack them once.
 void bel_compiler_emit_packings(bel_compiler *c);
 
 // --- Values as bfloat16 (halves.c) ---------------------------------------------------------------
 
-// Asks the device of each operation which operands may lie so, and chooses values.
+// Asks the device which operands of each operation may be bf16, and chooses the values.
 void bel_compiler_find_halves(bel_compiler *c);
 
-// Calls for the copies of a node's leaves that are not there yet; of fixed ones alone, or of all.
+// Adds the calls that make the missing bf16 copies of a node's leaves: all, or only the fixed ones.
 void bel_compiler_emit_half_copies(bel_compiler *c, const bel_node *node, bool fixed_alone);
 
 #endif

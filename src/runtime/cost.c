@@ -1,21 +1,22 @@
-// Rates in nanoseconds, measured on one core of an AMD EPYC (Zen 3, AVX2). To measure them again:
-//
+// Cost model of calls. Rates are in nanoseconds, measured on one core of an AMD EPYC (Zen 3, AVX2).
+// To measure them again, run
 //     belfry graph --cost --model … --train_batch_size …
 //
-// for models with the operations in question; divide the times by what is multiplied below. Only
-// their proportions to each other and to BEL_COST_HAND_OVER_NS decide anything.
+// for models with the operations in question; divide the times by the factors below. Only their
+// proportions to each other and to BEL_COST_HAND_OVER_NS matter.
 #include "runtime/cost.h"
 
 enum { KIB = 1024 };
 
 static const double CALL = 40, TILE = 10;
-static const double MULTIPLY_ADD = 0.027;             // of a product, vectors filled
-static const double PRODUCT_KIB = 15, IMAGE_KIB = 20; // moved beside the arithmetic
-static const double MOVED_KIB = 18;                   // where `rates` has nothing
+static const double MULTIPLY_ADD = 0.027; // per multiply-add of a product, with full vectors
+static const double PRODUCT_KIB = 15, IMAGE_KIB = 20; // moved besides the arithmetic
+static const double MOVED_KIB = 18;                   // without a row in `rates`
 
-// Of an operation's calls, for each KiB of their operands: those that only read (a first stage, or
-// one before the last), those that read and write, those that only write (a last stage). `work`:
-// for each unit of bel_kernel_call.work. `row`: for each row along the last dimension.
+// Rates of an operation's calls for each KiB of their operands. `reads`: calls that only read (a
+// first stage, or one before the last); `whole`: calls that read and write; `writes`: calls that
+// only write (a last stage). `work`: for each unit of bel_kernel_call.work. `row`: for each row
+// along the last dimension.
 typedef struct rate {
     double reads, whole, writes, work, row;
 } rate;
@@ -111,7 +112,7 @@ static double product_ns(const bel_kernel_call *call)
     return (double)rows * inner * filled * MULTIPLY_ADD;
 }
 
-// What a stage that only reads, or only writes, goes through.
+// KiB that a stage which only reads, or only writes, goes through.
 static double stage_kib(const bel_kernel_call *call)
 {
     switch (call->op) {
@@ -127,7 +128,7 @@ static double stage_kib(const bel_kernel_call *call)
     return kib_of(call->inputs, call->input_count) + kib_of(call->outputs, call->output_count);
 }
 
-// Rows along the last dimension of the inputs that have rows.
+// Number of rows along the last dimension of the inputs that have rows.
 static double rows_of(const bel_kernel_call *call)
 {
     int64_t rows = 0;
@@ -139,8 +140,8 @@ static double rows_of(const bel_kernel_call *call)
     return (double)rows;
 }
 
-// By what limits the kernel: products and those with units of work by arithmetic plus what is
-// moved, single stages by the rate of their side, the rest by KiB moved and rows.
+// Time by the kernel's bottleneck. Products and kernels with units of work: arithmetic plus KiB
+// moved. Single stages: the rate of their side. Others: KiB moved and rows.
 static double kernel_ns(const bel_kernel_call *call)
 {
     const rate *r = &rates[call->op];

@@ -1,6 +1,6 @@
-// The CPU as a device: its memory is the process's, its queue is whoever runs. A run is a loop over
-// groups of bound calls; the tiles of a group that is worth it are one job of the team. It is the
-// first implementation of device.h, and must cost no more than that loop by itself.
+// CPU as a device: its memory is the process's, and its queue is the calling thread. A run is a
+// loop over groups of bound calls. If a group is worth sharing, its tiles are one job of the team.
+// This device must add no cost to that loop.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "runtime/device.h"
@@ -36,7 +36,7 @@ static bel_status *bind(bel_device *device, bel_instance *instance)
     instance->plain = true;
     for (int g = 0; g < program->group_count; g++)
         if (program->groups[g].for_team) instance->plain = false;
-    for (int i = 0; i < program->call_count; i++) // one by one: a call without elements has no tile
+    for (int i = 0; i < program->call_count; i++) // an empty call has no tile
         if (program->calls[i].call.tile_count != 1) instance->plain = false;
     if (program->flow != NULL) instance->async = bel_instance_async_create(instance);
     return NULL;
@@ -53,8 +53,8 @@ typedef struct group_run {
     const bel_program_group *group;
 } group_run;
 
-// Tile `tile` of a group, counted through its calls: it is one of the last call that begins with it
-// or before it. (A call without tiles begins where the next one does.)
+// Runs tile `tile` of a group, counted through its calls. The tile belongs to the last call that
+// starts at or before it. (A call without tiles starts where the next one does.)
 static void run_group_tile(void *argument, int64_t tile)
 {
     const group_run *run = argument;
@@ -71,7 +71,8 @@ static void run_group_tile(void *argument, int64_t tile)
     bel_instance_run_tile(run->instance, run->args, low, tile - calls[low].first_tile);
 }
 
-// All tiles of the calls of a group: by the team, where that is worth a hand-over, else here.
+// Runs all tiles of a group's calls: on the team, if that is worth passing work to it, else on this
+// thread.
 static void run_group(group_run *run, const bel_program_group *group, bel_team *team)
 {
     run->group = group;
@@ -84,8 +85,8 @@ static void run_group(group_run *run, const bel_program_group *group, bel_team *
             bel_instance_run_tile(run->instance, run->args, i, tile);
 }
 
-// Groups [first, end). `next` walks along the publications, which stand in the order of calls, so
-// that each is due once its group has run.
+// Runs groups [first, end). Publications are in the order of calls, so `next` walks along them and
+// publishes each after its group.
 static void run_groups(const bel_instance *instance, int first, int end, int next, bel_team *team,
                        const bel_instance_run_args *args)
 {
@@ -111,7 +112,7 @@ static bel_status *run_on_cpu(bel_instance *instance, int first, int end, int ne
     return NULL;
 }
 
-// A call's time does not depend on what is beside it, so that of all is their sum.
+// The time of a call does not depend on its neighbours, so the total is their sum.
 static bel_status *profile(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns)
 {
     const bel_program *program = instance->program;

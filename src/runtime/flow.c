@@ -1,10 +1,10 @@
-// Dependences between calls by the buffers that they touch, and their closure. A call waits for
-// the last writer of what it reads (an edge of data, over which a failure spreads) and for the
-// readers and the writer of what it writes over (order alone). A workspace is read and written
-// by every stage, which keeps the stages of an operation in their order. Two buffers may share
-// memory only where every call that touches the one has surely ended before the first that
-// touches the other: by edges and streams, for any timing. That closure is a row of bits for
-// each call, so its memory grows with the square of the calls.
+// Dependencies between calls by the buffers that they use, and their transitive closure. A call
+// waits for the last writer of each input (a data edge, over which a failure propagates). It also
+// waits for the readers and the writer of the memory that it overwrites (an order edge). Every
+// stage reads and writes its workspace, which keeps the stages of an operation in order. Two
+// buffers may share memory only if every call that uses the one has surely finished before the
+// first call that uses the other: by edges and streams, for any timing. The closure is a row of
+// bits for each call, so its memory grows with the square of the calls.
 #include "runtime/flow.h"
 
 #include "base/alloc.h"
@@ -12,26 +12,26 @@
 
 enum { WORD = 64 };
 
-// --- Who waits for whom --------------------------------------------------------------------------
+// --- Edges ---------------------------------------------------------------------------------------
 
 typedef struct reader {
     int call, next;
 } reader;
 
-// While edges are found: what has happened to each buffer so far.
+// History of each buffer while edges are found.
 typedef struct finder {
     bel_dag *dag;
     size_t edge_capacity;
     int call;
     int *edge_from;     // by call: the last edge from it, plus one; 0: none
-    int *writers;       // by buffer: the last one, -1: none
-    int *first_readers; // by buffer: since then, in `readers`; -1: none
+    int *writers;       // by buffer: its last writer; -1: none
+    int *first_readers; // by buffer: its readers since then, in `readers`; -1: none
     reader *readers;
     int reader_count;
 } finder;
 
-// The present call waits for `from`; twice the same is one edge, of data if one of them is. Edges
-// of a call are neighbours, so those of the present one are the last in the list.
+// Adds an edge from `from` to the current call. A repeated edge is stored once, as data if either
+// is. The edges of a call are neighbours, so those of the current one are the last in the list.
 static void add_edge(finder *f, int from, bool data)
 {
     if (from < 0 || from == f->call) return;
@@ -46,7 +46,7 @@ static void add_edge(finder *f, int from, bool data)
     f->edge_from[from] = *end;
 }
 
-// Waits for the last writer of the buffer, and is remembered for the next one.
+// The call reads the buffer: it waits for the last writer, and the next writer for it.
 static void read_buffer(finder *f, int buffer)
 {
     add_edge(f, f->writers[buffer], true);
@@ -54,7 +54,8 @@ static void read_buffer(finder *f, int buffer)
     f->first_readers[buffer] = f->reader_count++;
 }
 
-// Waits for the buffer to be written and read by those before, and begins its history anew.
+// The call writes the buffer: it waits for the last writer and all readers since, and starts a new
+// history.
 static void write_buffer(finder *f, int buffer)
 {
     add_edge(f, f->writers[buffer], false);
@@ -64,7 +65,7 @@ static void write_buffer(finder *f, int buffer)
     f->writers[buffer] = f->call;
 }
 
-// Walks the calls in the order of the program, in which each value is written before it is read.
+// Walks the calls in the program's order, in which each value is written before it is read.
 static void find_edges(bel_dag *dag, const bel_program *program)
 {
     size_t calls = (size_t)program->call_count, buffers = (size_t)program->buffer_count;
@@ -80,7 +81,7 @@ static void find_edges(bel_dag *dag, const bel_program *program)
         dag->first_edges[f.call + 1] = dag->first_edges[f.call];
         for (int i = 0; i < call->call.input_count; i++)
             read_buffer(&f, call->input_buffers[i]);
-        if (call->workspace >= 0) { // what an earlier stage left there is read
+        if (call->workspace >= 0) { // reads the data of an earlier stage
             read_buffer(&f, call->workspace);
             write_buffer(&f, call->workspace);
         }
@@ -125,7 +126,7 @@ void bel_flow_destroy(bel_flow *flow)
 
 // --- Memory --------------------------------------------------------------------------------------
 
-// Sets of calls, a row of bits each.
+// Sets of calls, one row of bits each.
 typedef struct call_sets {
     size_t words;
     uint64_t *bits;
@@ -149,7 +150,7 @@ static bool has(const call_sets *sets, int set, int call)
     return (word >> call % WORD & 1) != 0;
 }
 
-// `call` ends before `set` begins, and so do all that end before `call`, which come before it.
+// Adds `call`, and all calls that finish before it, to set `set`.
 static void put_with_those_before(const call_sets *before, int set, int call)
 {
     size_t words = (size_t)(call / WORD) + 1;
@@ -159,7 +160,7 @@ static void put_with_those_before(const call_sets *before, int set, int call)
     put(before, set, call);
 }
 
-// By call: those that have surely ended when it begins.
+// By call: the calls that have surely finished when it starts.
 static call_sets find_those_before(const bel_flow *flow)
 {
     const bel_dag *dag = &flow->dag;
@@ -178,22 +179,22 @@ static call_sets find_those_before(const bel_flow *flow)
     return before;
 }
 
-// Calls that touch a buffer.
+// Calls that use a buffer.
 typedef struct life {
     int first, last;      // in the order of the program; -1: none
-    int toucher, touches; // the first of its touchers, and how many it has there
+    int toucher, touches; // its first entry in `touchers`, and its number of entries
     bool kept;            // read after the run
 } life;
 
 struct bel_flow_lives {
     life *items;
-    // By buffer, one behind another: calls that touch it. Those that surely end before another one
-    // of them begins are left out.
+    // Calls that use each buffer, buffer after buffer, except calls that surely finish before
+    // another of the same buffer starts.
     int *touchers;
-    call_sets before; // empty where there is one stream
+    call_sets before; // empty if there is one stream
 };
 
-// Calls `visit` for each buffer that a call touches; an operand twice is two.
+// Callback for each use of a buffer by a call; an operand used twice counts twice.
 typedef void touch_fn(bel_flow_lives *lives, int place, int call);
 
 static void each_touch(const bel_program *program, const int *places, bel_flow_lives *lives,
@@ -226,7 +227,7 @@ static void list_touch(bel_flow_lives *lives, int place, int call)
     lives->touchers[l->toucher + l->touches++] = call;
 }
 
-// From the last toucher on: an earlier one is left out where one that stays waits for it.
+// Removes the calls, from the last one back, that a call which stays waits for.
 static void leave_out_early(bel_flow_lives *lives, life *l)
 {
     int *calls = lives->touchers + l->toucher, kept = 0;
@@ -287,7 +288,7 @@ void bel_flow_lives_destroy(bel_flow_lives *lives)
     bel_free(lives);
 }
 
-// True when nobody needs buffer `a` any more as the first call that touches `b` begins.
+// True when buffer `a` is no longer needed once the first call that uses `b` starts.
 static bool is_left_before(const bel_flow_lives *lives, const life *a, const life *b)
 {
     if (a->kept) return false;

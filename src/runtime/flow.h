@@ -1,5 +1,5 @@
-// What an asynchronous program has beside its calls: which of them wait for which, their streams,
-// and what follows for memory.
+// Dependencies of an asynchronous program: the calls that each call waits for, the streams, and
+// their consequences for memory.
 #ifndef BELFRY_RUNTIME_FLOW_H
 #define BELFRY_RUNTIME_FLOW_H
 
@@ -7,31 +7,30 @@
 #include "runtime/streams.h"
 
 struct bel_flow {
-    bel_dag dag;          // of calls, costs in ns
+    bel_dag dag;          // the calls, with costs in ns
     bel_streams streams;  // for the threads of bel_program_options
-    int64_t *part_counts; // by call: its tiles where they are worth sharing among threads, else 1
+    int64_t *part_counts; // by call: its tiles if worth sharing among threads, else 1
 };
 
-// Reads calls and buffers of a program. A call waits for whoever made what it reads, and for
-// whoever reads what it writes over.
+// Built from the calls and buffers of a program. A call waits for the calls that write its inputs,
+// and for those that read the memory that it overwrites.
 bel_flow *bel_flow_create(const bel_program *program, int thread_count);
 void bel_flow_destroy(bel_flow *flow);
 
-// When buffers are alive, for any timing of the threads; of those of the program that were asked
-// about. Immutable.
+// Lifetimes of some of a program's buffers, valid for any timing of the threads. Immutable.
 typedef struct bel_flow_lives bel_flow_lives;
 
-// `buffers` are indices of the program's, and stay the caller's.
+// `buffers` are indices into the program's buffers. The caller keeps the array.
 bel_flow_lives *bel_flow_lives_create(const bel_flow *flow, const bel_program *program,
                                       const int *buffers, int count);
 void bel_flow_lives_destroy(bel_flow_lives *lives);
 
-// True when two of the buffers, by their places in the list, may be alive at the same time: neither
-// is left by all its calls before the first call of the other one begins.
+// True when buffers `a` and `b` (places in the list) may be alive at the same time: neither is
+// finished by all its calls before the first call of the other one starts.
 bool bel_flow_together(const bel_flow_lives *lives, int a, int b);
 
-// The first and the last call that touch a buffer, in the order of the program; the last is
-// INT32_MAX where it is read after the run. With a single stream these are its life.
+// First and last call that use a buffer, in the order of the program. The last is INT32_MAX if the
+// buffer is read after the run. With a single stream these bound its life.
 void bel_flow_life(const bel_flow_lives *lives, int buffer, int *out_first, int *out_last);
 
 #endif

@@ -1,7 +1,7 @@
-// A state and a list of continuations, run in the order of being added. The state is stored with
-// release before they run and loaded with acquire, so whoever sees READY may read what the
-// future stands for. The list belongs to its future for good and serves every run, so a run
-// allocates nothing; it has no lock, which is why continuations are added between runs only.
+// State and a list of continuations, run in the order they were added. The state is stored with
+// release before they run and loaded with acquire, so a thread that sees READY may read the
+// future's result. The list serves every run, so a run allocates nothing. It has no lock, which is
+// why continuations are added only between runs.
 #include "runtime/future.h"
 
 #include <stddef.h>

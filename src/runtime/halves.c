@@ -1,19 +1,20 @@
-// Choosing the values that lie as bfloat16. What a product or a convolution makes or reads does,
-// since that is what it multiplies, in half the memory; and what other operations make of such
-// values alone, as a normalisation or Relu between two convolutions. So a loss, or whatever else
-// has a number in it that was never rounded, is not rounded here. Outputs never are, nor what comes
-// from outside; an alias is the value that it stands for. The choice follows from the graph and
-// from what the device says of each operation.
+// Choice of the values that are stored as bf16. A value that a product or a convolution writes or
+// reads is bf16, since these multiply bf16, and it takes half the memory. So are values that other
+// operations make only from bf16 values, as a normalisation or Relu between two convolutions. A
+// loss, or any value made from a number that was never rounded, is not rounded here. Outputs and
+// leaves are never bf16; an alias is stored as its root. The choice follows from the graph and from
+// the device's answer for each operation.
 #include "runtime/halves.h"
 
 #include "base/alloc.h"
 #include "runtime/compiler.h"
 #include "runtime/device.h"
 
-// Who does not take a value so, and who multiplies it: of all the times that it is computed.
+// Readers of each value, over all the times that it is computed: some do not accept bf16, some
+// multiply it.
 typedef struct readers {
     const int *originals;
-    bool *refused, *multiplied; // by original, of what aliases stand for
+    bool *refused, *multiplied; // by original, of the roots of aliases
 } readers;
 
 static int original_of(const readers *r, const bel_value *value)
@@ -29,7 +30,7 @@ static void look_at_readers(const bel_graph *graph, const bool *needed,
         const bel_node *node = graph->nodes[n];
         if (!needed[n] || (bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0) continue;
         for (int i = 0; i < node->input_count; i++) {
-            if (!bel_op_reads(node->op, i)) continue; // its shape alone
+            if (!bel_op_reads(node->op, i)) continue; // only its shape
             int value = original_of(r, node->inputs[i]);
             bool takes = (operands[n].inputs >> i & 1) != 0;
             if (!takes) r->refused[value] = true;
@@ -38,7 +39,7 @@ static void look_at_readers(const bel_graph *graph, const bool *needed,
     }
 }
 
-// Whether all that a node makes its result of, element by element, was rounded before.
+// Whether all inputs of an element-wise result were rounded before.
 static bool follows(const bel_node *node, unsigned inputs, const bool *half)
 {
     for (int i = 0; i < node->input_count; i++)
@@ -56,7 +57,7 @@ void bel_choose_halves(const bel_graph *graph, const bool *needed,
     look_at_readers(graph, needed, operands, &r);
     for (int i = 0; i < output_count; i++)
         r.refused[original_of(&r, outputs[i].value)] = true;
-    for (size_t n = 0; n < graph->node_count; n++) { // in order: what a node reads comes before it
+    for (size_t n = 0; n < graph->node_count; n++) { // in order: inputs come first
         const bel_node *node = graph->nodes[n];
         const bel_half_operands *its = &operands[n];
         bool alias = (bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0;
@@ -72,9 +73,9 @@ void bel_choose_halves(const bel_graph *graph, const bool *needed,
     bel_free(r.multiplied);
 }
 
-// --- While a program is built --------------------------------------------------------------------
+// --- During compilation --------------------------------------------------------------------------
 
-// What the device says of each operation, of which it has not been told yet how operands lie.
+// Asks the device about each operation, before any operand has a storage type.
 void bel_compiler_find_halves(bel_compiler *c)
 {
     bel_device *device = c->program->device;
@@ -96,8 +97,9 @@ void bel_compiler_find_halves(bel_compiler *c)
     c->operands = operands;
 }
 
-// A Cast to what it is, which lies otherwise. One of the prologue stays, of whatever size: half as
-// much as the variable, which each run would write again else.
+// Adds a Cast of a leaf to the same type, which changes only the storage. A copy made in the
+// prologue stays in memory, whatever its size: half of the variable's, and each run would otherwise
+// write it again.
 static void emit_half_copy(bel_compiler *c, const bel_value *leaf)
 {
     bel_program_call made = {.name = bel_node_label(leaf->node), .workspace = -1};
@@ -115,7 +117,6 @@ static void emit_half_copy(bel_compiler *c, const bel_value *leaf)
     c->half_copy[leaf->id] = buffer;
 }
 
-// Of the leaves that a node multiplies those that are not there yet.
 void bel_compiler_emit_half_copies(bel_compiler *c, const bel_node *node, bool fixed_alone)
 {
     for (int i = 0; i < node->input_count; i++) {

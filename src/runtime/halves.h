@@ -1,20 +1,20 @@
-// Which values lie as bfloat16 in the memory of a device that multiplies by it.
+// Choice of the values that are stored as bf16, on a device that multiplies bf16.
 #ifndef BELFRY_RUNTIME_HALVES_H
 #define BELFRY_RUNTIME_HALVES_H
 
 #include "runtime/program.h"
 
-// Operands of an operation that may lie so, as bits (1 << operand).
+// Operands of an operation that may be stored as bf16, as bits (1 << operand).
 typedef struct bel_half_operands {
     unsigned inputs, outputs;
-    bool multiplies; // it multiplies bfloat16: its operands are to lie so
-    bool follows;    // its results lie so only where its inputs do, which they are compared with
+    bool multiplies; // it multiplies bf16: its operands should be bf16
+    bool follows;    // its results are bf16 only if its inputs are, which they are compared with
 } bel_half_operands;
 
-// Sets out_half[value id] for values that operations make and only operations read which take them
-// so: `operands` says it, by node. `needed` is by node, too; out_half is all false on entry. A
-// value that is computed again lies as it did the first time: `originals` says by value which one
-// it is (bel_recomputed); NULL: there is none.
+// Sets out_half[value id] for values whose writer is an operation and whose readers are all
+// operations that accept bf16 there, by `operands`. `needed` and `operands` are by node; out_half
+// is all false on entry. A value that is computed again is stored as it was the first time:
+// `originals` gives, by value, the first one (bel_recomputed); NULL: no value is.
 void bel_choose_halves(const bel_graph *graph, const bool *needed,
                        const bel_half_operands *operands, const int *originals,
                        const bel_program_output *outputs, int output_count, bool *out_half);

@@ -1,7 +1,6 @@
-// Binding and running. A patch says which operand of which call holds the address of a buffer from
-// outside; patches stand buffer by buffer, and binding walks those of its buffer, where the address
-// has changed. The run is a loop over groups of bound calls, without the prologue when that has run
-// with the same variables.
+// Binding and running. A patch is an operand of a call that holds the address of a caller's buffer.
+// Patches are sorted by buffer; binding another address walks those of its buffer. A run is a loop
+// over groups of bound calls, without the prologue if that has run with the same variables.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 
 // --- Binding -------------------------------------------------------------------------------------
 
-// A list of the buffers of one kind.
+// Lists the buffers of one kind.
 static bel_instance_bound find_bound(const bel_program *program, bel_location_kind kind)
 {
     bel_instance_bound bound = {.count = 0};
@@ -27,8 +26,8 @@ static bel_instance_bound find_bound(const bel_program *program, bel_location_ki
     return bound;
 }
 
-// Fills in where an operand lies, which for memory of the instance stays so; what is bound later
-// gets a patch, at the end of its buffer's list so far.
+// Sets the address of an operand, which is final for memory of the instance. A buffer that is bound
+// later gets a patch, at the end of its list so far.
 static void add_operand(bel_instance *instance, int buffer, void **address)
 {
     *address = instance->addresses[buffer];
@@ -36,8 +35,8 @@ static void add_operand(bel_instance *instance, int buffer, void **address)
     instance->patches[instance->first_patches[buffer + 1]++] = address;
 }
 
-// Makes room for the patches of each buffer, one buffer behind the other; the entry behind a buffer
-// is where its list ends so far, and comes to be where the next one begins.
+// Makes room for the patches of each buffer, buffer after buffer. The entry after a buffer's is the
+// end of its list so far, and becomes the start of the next list.
 static void count_patches(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -59,7 +58,7 @@ static void count_patches(bel_instance *instance)
     bel_free(counts);
 }
 
-// The calls with all addresses that are known, and patches for the others.
+// Copies the calls, with all known addresses, and makes patches for the others.
 static void place_calls(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -79,7 +78,7 @@ static void place_calls(bel_instance *instance)
     instance->outputs = find_bound(program, BEL_LOCATION_OUTPUT);
 }
 
-// Says whether the address is another one than before.
+// Binds a buffer. True: its address has changed.
 static bool bind(bel_instance *instance, const bel_instance_bound *bound, int index, void *data)
 {
     int buffer = index < bound->count ? bound->buffers[index] : -1;
@@ -163,7 +162,7 @@ static int by_call(const void *a, const void *b)
     return (p->output > q->output) - (p->output < q->output);
 }
 
-// The last writer of each buffer. Only the first output of a call is written tile by tile.
+// Finds the last writer of each buffer. Only the first output of a call is written tile by tile.
 static void find_writers(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -185,8 +184,9 @@ static void find_writers(bel_instance *instance)
     }
 }
 
-// An output whose only writer goes from tile to tile is published by its tiles, if the call has no
-// other one; all others as a whole behind their last writer, in the order of calls.
+// Plans the publication of outputs. An output whose only writer works tile by tile is published by
+// its tiles, if the call has no other such output. All others are published as a whole after their
+// last writer, in the order of calls.
 static void plan_publications(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -209,9 +209,9 @@ static void plan_publications(bel_instance *instance)
     }
 }
 
-// --- Life ----------------------------------------------------------------------------------------
+// --- Creation ------------------------------------------------------------------------------------
 
-// Where every buffer lies that is not bound: in the arena, or in the instance's own memory.
+// Sets the addresses of all buffers that are not bound: in the arena, or in the instance's memory.
 static void set_addresses(bel_instance *instance)
 {
     const bel_program *program = instance->program;
@@ -329,7 +329,7 @@ bel_status *bel_instance_run(bel_instance *instance, bel_team *team, bel_run_con
     const bel_program *program = instance->program;
     const bel_instance_run_args args = {publish, publish_context, 0};
     if (program->exchange_count > 0)
-        return BEL_ERR(BEL_FAILED_PRECONDITION, "the program has collectives: it is run in parts");
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "the program has collectives: run it in parts");
     atomic_store_explicit(&context->error, 0, memory_order_relaxed);
     if (instance->async != NULL) return bel_instance_async_run(instance, team, context, &args);
     set_context(instance, context);
@@ -358,8 +358,8 @@ const bel_program *bel_instance_program(const bel_instance *instance)
     return instance->program;
 }
 
-// What an exchange has written for a card lies where the card will copy it from; outputs of it are
-// the caller's as well.
+// Copies the results of an exchange to the outputs that the caller bound. They were written to the
+// memory from which the GPU will copy.
 static void copy_exchanged(const bel_instance *instance, int next, int end)
 {
     const bel_program *program = instance->program;
@@ -373,7 +373,7 @@ static void copy_exchanged(const bel_instance *instance, int next, int end)
     }
 }
 
-// What an exchange has written is published as the part behind it begins.
+// The outputs of an exchange are published at the start of the part after it.
 bel_status *bel_instance_run_part(bel_instance *instance, int part, bel_team *team,
                                   bel_run_context *context, bel_publish_fn *publish,
                                   void *publish_context)

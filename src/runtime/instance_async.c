@@ -1,7 +1,6 @@
-// An asynchronous program as calls of the executor in runtime/async.h.
-//
-// The calls of a stream share a run context, which at any time belongs to one of them; so it is
-// known which of them has met bad data.
+// Asynchronous program as calls of the executor in runtime/async.h.
+// The calls of a stream share a run context, which only one of them uses at a time. So an error in
+// it belongs to a known call.
 #include "base/alloc.h"
 #include "runtime/async.h"
 #include "runtime/flow.h"
@@ -18,11 +17,11 @@ struct bel_instance_async {
     bel_async *executor;
     bel_run_context *contexts;  // by stream
     failure *failures;          // by stream
-    int *first_publications;    // by call, and one behind
-    bel_instance_run_args args; // of the present run
+    int *first_publications;    // [call_count + 1]
+    bel_instance_run_args args; // current run's
 };
 
-// A call with several parts has one for each tile; one that is not worth sharing runs whole.
+// Runs a part of a call: one tile if the call has several parts, else all tiles.
 static void run_part(void *context, int call, int64_t part)
 {
     const bel_instance_async *async = context;
@@ -35,9 +34,9 @@ static void run_part(void *context, int call, int64_t part)
         bel_instance_run_tile(instance, &async->args, call, tile);
 }
 
-// Runs on the thread that has ended the last part. The calls of a stream follow each other, so an
-// error in the stream's context is this call's; it is kept and cleared for the next one. Relaxed is
-// enough, as the executor has ordered all parts before.
+// Runs on the thread that finished the last part. The calls of a stream follow each other, so an
+// error in the stream's context is this call's. It is kept, and cleared for the next call. Relaxed
+// access is enough, as the executor has ordered all parts before.
 static bool finish_call(void *context, int call)
 {
     bel_instance_async *async = context;
@@ -90,7 +89,7 @@ void bel_instance_async_destroy(bel_instance_async *async)
     bel_free(async);
 }
 
-// What kernels may ask for goes into each stream's context; calls are bound to theirs once.
+// Copies the fields that kernels read to each stream's context. Calls are bound to theirs once.
 static void prepare(bel_instance *instance, const bel_run_context *context)
 {
     bel_instance_async *async = instance->async;
@@ -109,7 +108,7 @@ static void prepare(bel_instance *instance, const bel_run_context *context)
     instance->context = async->contexts;
 }
 
-// The error of the first call of the program that has one.
+// Collects the error of the program's first failed call.
 static void collect_error(const bel_instance_async *async, bel_run_context *context)
 {
     const failure *first = NULL;

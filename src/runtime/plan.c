@@ -1,14 +1,15 @@
-// Greedy placement by size: the lowest offset at which a buffer fits between those that it meets,
-// which are alive together with it. Sizes count rounded up to 64 bytes, which keeps every offset a
-// multiple of a cache line. Which buffers meet comes either from first and last use or, for
-// programs without an order of calls, from a relation (runtime/flow.c). Where a value lies must
-// never enter its bits.
+// Greedy placement by size: each buffer gets the lowest offset at which it fits between the placed
+// buffers that are alive together with it. Sizes are rounded up to 64 bytes, so every offset is a
+// multiple of a cache line. Overlaps in time follow from first and last use or, for programs
+// without an order of calls, from a relation (runtime/flow.c). The offset of a value must never
+// affect its bits.
 //
-// By first and last use, what is taken is kept in a tree over time. A node knows, as spans of
-// addresses, what is taken at any time of it, and what all through it by buffers that do not last
-// through all of its parent. So what a buffer meets are the spans of the few nodes that make up its
-// life, and those above them; and as buffers lie close to each other, their spans become one, and
-// a plan takes time for its buffers, not for the pairs that meet.
+// With first and last use, taken addresses are kept in a tree over time (a segment tree). A node
+// has two lists of spans of addresses. `ever` has those taken at any time of the node; `throughout`
+// has those taken during all of it by buffers that do not last through all of its parent. The spans
+// that a buffer must avoid are in the few nodes that make up its life, and in those above them.
+// Buffers are packed closely, so their spans merge. A plan takes time for its buffers, not for the
+// pairs that overlap in time.
 #include "runtime/plan.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #include "base/alloc.h"
 
-// By size, then by first use; large buffers first leave the small ones to fill the gaps.
+// By size, then by first use: large buffers first, so that the small ones fill the gaps.
 static int larger_first(const void *a, const void *b)
 {
     const bel_plan_buffer *p = *(bel_plan_buffer *const *)a, *q = *(bel_plan_buffer *const *)b;
@@ -35,13 +36,13 @@ typedef struct span {
     size_t offset, end;
 } span;
 
-// Ascending, and with room between each and the next.
+// Ascending, with a gap between each and the next.
 typedef struct spans {
     span *items;
     size_t count, capacity;
 } spans;
 
-// The first one that ends behind `offset`, or there where `touching`.
+// Index of the first span that ends after `offset`, or at it if `touching`.
 static size_t first_behind(const spans *list, size_t offset, bool touching)
 {
     size_t low = 0, high = list->count;
@@ -64,7 +65,7 @@ static bool has_span(const spans *list, span wanted)
            list->items[at].end >= wanted.end;
 }
 
-// What the new one overlaps or touches, [at, end), becomes one with it.
+// Adds a span. All spans that it overlaps or touches, [at, end), merge with it.
 static void add_span(spans *list, span added)
 {
     size_t at = first_behind(list, added.offset, true), end = at;
@@ -79,9 +80,10 @@ static void add_span(spans *list, span added)
     list->count = count;
 }
 
-// --- What is taken, by time ----------------------------------------------------------------------
+// --- Taken addresses, by time --------------------------------------------------------------------
 
-// Time is counted in different first uses: two buffers that meet do so at the first use of one.
+// Time is counted in distinct first uses: two buffers that overlap in time do so at the first use
+// of one.
 typedef struct moment {
     spans ever, throughout; // see the head of the file
 } moment;
@@ -89,7 +91,7 @@ typedef struct moment {
 enum { MOST_LISTS = 128 }; // four of a level of the tree, which has less than 32
 
 typedef struct planner {
-    int *times; // ascending, none twice
+    int *times; // ascending, distinct
     size_t time_count;
     moment *nodes; // children of node n: 2n, 2n + 1; the root is 1
     const spans *met[MOST_LISTS];
@@ -102,7 +104,7 @@ static int ascending(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-// How many times are before `time`, or at it where `included`.
+// Number of times before `time`, or at most `time` if `included`.
 static size_t times_before(const planner *p, int time, bool included)
 {
     size_t low = 0, high = p->time_count;
@@ -117,7 +119,7 @@ static size_t times_before(const planner *p, int time, bool included)
     return low;
 }
 
-// A part of the tree, and the life of a buffer: times [begin, end) and [first, behind).
+// Part of the tree: times [begin, end).
 typedef struct range {
     size_t node, begin, end;
 } range;
@@ -154,7 +156,7 @@ static void take(planner *p, range r, life l, span taken)
 {
     if (is_apart(r, l)) return;
     moment *node = &p->nodes[r.node];
-    if (has_span(&node->throughout, taken)) return; // and so for all below
+    if (has_span(&node->throughout, taken)) return; // and so all nodes below have it
     add_span(&node->ever, taken);
     if (is_within(r, l)) {
         add_span(&node->throughout, taken);
@@ -181,12 +183,12 @@ static void find_met(planner *p, range r, life l)
     find_met(p, right_of(r), l);
 }
 
-// The lowest offset at which `size` bytes overlap nothing that is met: from list to list, behind
-// what is in the way, until nothing is.
+// Lowest offset at which `size` bytes overlap no span in the met lists. Goes through the lists in
+// turn, past each span in the way, until no list has one.
 static size_t lowest_offset(planner *p, size_t size)
 {
     size_t offset = 0;
-    int clear = 0; // lists in a row that leave room at `offset`
+    int clear = 0; // consecutive lists with room at `offset`
     for (int i = 0; clear < p->met_count; i = (i + 1) % p->met_count) {
         const spans *list = p->met[i];
         size_t at = first_behind(list, offset, false);
@@ -235,7 +237,7 @@ static void place_by_time(const bel_plan_buffer *buffers, bel_plan_buffer *const
     planner p = make_planner(buffers, count);
     for (size_t i = 0; i < count; i++) {
         size_t size = rounded(order[i]->size_bytes);
-        if (size == 0) continue; // it lies anywhere: at 0
+        if (size == 0) continue; // any offset is right: 0
         life l = life_of(&p, order[i]);
         p.met_count = 0;
         find_met(&p, root_of(&p), l);
@@ -250,7 +252,7 @@ typedef struct placed {
     int buffer;
 } placed;
 
-// What is placed stands in a list from below, which is walked up to the first gap.
+// Placed buffers are in a list by ascending offset, which is searched for the first gap.
 static void place_by_relation(const bel_plan_buffer *buffers, bel_plan_buffer *const *order,
                               size_t count, const bel_plan_relation *relation)
 {
@@ -259,7 +261,7 @@ static void place_by_relation(const bel_plan_buffer *buffers, bel_plan_buffer *c
     for (size_t i = 0; i < count; i++) {
         size_t offset = 0, size = rounded(order[i]->size_bytes), behind = 0;
         int buffer = (int)(order[i] - buffers);
-        if (size == 0) continue; // it lies anywhere: at 0
+        if (size == 0) continue; // any offset is right: 0
         for (size_t k = 0; k < used && list[k].at.offset < offset + size; k++) {
             if (list[k].at.end <= offset) continue;
             if (relation->together(relation->context, buffer, list[k].buffer)) {
@@ -276,7 +278,7 @@ static void place_by_relation(const bel_plan_buffer *buffers, bel_plan_buffer *c
     bel_free(list);
 }
 
-// Nothing is shared: one behind another.
+// Places the buffers one after another, without sharing.
 static void line_up(bel_plan_buffer *const *order, size_t count)
 {
     size_t end = 0;

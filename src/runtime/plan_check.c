@@ -1,6 +1,7 @@
-// Whether a plan holds, by other means than it is made: time goes by over a tree of the addresses,
-// which knows where the most is taken. So it takes time for the buffers, not for their pairs.
-// Where buffers have a relation all pairs are looked at that share an address.
+// Check of a plan, by another algorithm than the planner's. It sweeps over time with a tree over
+// addresses that has the largest number of buffers on one address. So it takes time for the
+// buffers, not for their pairs. If buffers have a relation, all pairs that share an address are
+// checked.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -13,14 +14,14 @@ static size_t end_of(const bel_plan_buffer *buffer)
            (buffer->size_bytes + BEL_PLAN_ALIGNMENT - 1) / BEL_PLAN_ALIGNMENT * BEL_PLAN_ALIGNMENT;
 }
 
-// A buffer begins to be alive, or has been alive for the last time.
+// Start or end of a buffer's life.
 typedef struct event {
     int time;
     bool ends;
     const bel_plan_buffer *buffer;
 } event;
 
-// At one time beginnings come first: both are alive then.
+// At equal times starts come first: both buffers are alive then.
 static int earlier_first(const void *a, const void *b)
 {
     const event *p = a, *q = b;
@@ -35,9 +36,9 @@ static int lower_first(const void *a, const void *b)
 }
 
 typedef struct checker {
-    size_t *borders; // ascending; cell c lies between borders c and c + 1
+    size_t *borders; // ascending; cell c is between borders c and c + 1
     size_t border_count;
-    int *added, *most; // by node: buffers over all of it; the most over a cell, its own included
+    int *added, *most; // by node: buffers over all of it; most over a cell, these included
 } checker;
 
 static size_t cell_at(const checker *c, size_t offset)
@@ -47,7 +48,7 @@ static size_t cell_at(const checker *c, size_t offset)
     return (size_t)(border - c->borders);
 }
 
-// The most buffers over a cell of [first, behind), below the node of cells [begin, end).
+// Largest number of buffers over a cell of the given range, below the node of cells [begin, end).
 static int most_over(const checker *c, size_t node, size_t begin, size_t end, size_t first,
                      size_t behind)
 {
@@ -75,7 +76,7 @@ static void add_over(checker *c, size_t node, size_t begin, size_t end, size_t f
     c->most[node] = c->added[node] + (left > right ? left : right);
 }
 
-// Events in order, and the borders of their buffers; those without bytes take nothing.
+// Lists events in order, and the borders of the buffers. Buffers without bytes are left out.
 static size_t list_events(const bel_plan_buffer *buffers, size_t count, event *events, checker *c)
 {
     size_t event_count = 0, used = 0;
@@ -125,7 +126,7 @@ static int by_offset(const void *a, const void *b)
     return (p->offset > q->offset) - (p->offset < q->offset);
 }
 
-// From below: those that begin before a buffer's end overlap it.
+// Checks pairs by ascending offset: buffers that start before another one's end overlap it.
 static bool holds_by_relation(const bel_plan_buffer *buffers, size_t count,
                               const bel_plan_relation *relation)
 {

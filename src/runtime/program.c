@@ -1,18 +1,19 @@
-// Building: which nodes are needed, which values share memory, where each buffer lies.
+// Building of programs: chooses the nodes that are needed, the values that share memory, and the
+// place of each buffer.
 //
-// A *buffer* is memory that one or more values live in: aliases (Reshape) and in-place results join
-// the buffer of their input. A buffer lies in the arena, or outside: an input, a variable, a
+// A *buffer* is memory that holds one or more values: aliases (Reshape) and in-place results join
+// the buffer of their input. A buffer is in the arena, or outside: an input, a variable, a
 // constant, or an external output.
 //
-// Calls that depend on variables alone come first, when variables are fixed: the *prologue*. What
-// others read of it is *resident*: in memory of the instance, which no other program touches.
+// With fixed variables, calls that depend only on variables come first: the *prologue*. Its results
+// that other calls read are *resident*: in memory of the instance, which no other program uses.
 //
-// With collectives the calls come in *parts*, one for each exchange and one behind the last: a node
-// stands in the first part in which all it needs is there, so that what does not wait for each
-// other is exchanged at once. Within a part the order is the graph's.
+// With collectives the calls come in *parts*, one for each exchange and one after the last. A node
+// is in the first part in which all its inputs are available, so independent collectives are
+// exchanged together. Within a part the order is the graph's.
 //
-// Calls stand in *groups*: runs of neighbours that do not depend on each other. A buffer is alive
-// between two groups, so calls of one group never share memory by accident.
+// Calls form *groups*: runs of neighbours that do not depend on each other. A buffer's life starts
+// and ends with whole groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@
 #include "runtime/flow.h"
 #include "runtime/program_inner.h"
 
-// The value lies in that buffer from now on.
+// Puts the value into that buffer.
 static void put_value(bel_compiler *c, const bel_value *value, int buffer)
 {
     bel_buffer_usage *u = &c->usages[buffer];
@@ -34,7 +35,7 @@ static void put_value(bel_compiler *c, const bel_value *value, int buffer)
     if (c->last_reader[value->id] > u->last_reader) u->last_reader = c->last_reader[value->id];
 }
 
-// Inputs and variables are bound before a run, constants lie in the graph: none is in the arena.
+// Inputs and variables are bound before a run, constants are in the graph: no leaf is in the arena.
 static void place_leaf(bel_compiler *c, const bel_node *node)
 {
     const bel_value *value = node->outputs[0];
@@ -46,7 +47,7 @@ static void place_leaf(bel_compiler *c, const bel_node *node)
     put_value(c, value, buffer);
 }
 
-// True when `node` may write over its first input: nobody reads that memory afterwards.
+// True when `node` may overwrite its first input: no other node reads that memory afterwards.
 static bool can_overwrite(const bel_compiler *c, const bel_node *node)
 {
     if ((bel_op_get(node->op)->flags & BEL_OP_INPLACE) == 0 || c->options->no_reuse) return false;
@@ -54,14 +55,14 @@ static bool can_overwrite(const bel_compiler *c, const bel_node *node)
     int buffer = c->buffer_of[input->id];
     if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
     if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[0])) return false;
-    if (c->half[input->id] != c->half[node->outputs[0]->id]) return false; // other elements
+    if (c->half[input->id] != c->half[node->outputs[0]->id]) return false; // other sizes
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
     return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];
 }
 
-// Where each result lies, by what it is: the caller's memory, the prologue's, its first input's, or
-// room of its own in the arena.
+// Places each result: in the caller's memory, the prologue's, its first input's, or new room in the
+// arena.
 static void place_outputs(bel_compiler *c, const bel_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
@@ -79,7 +80,7 @@ static void place_outputs(bel_compiler *c, const bel_node *node)
     }
 }
 
-// One to three calls: see bel_kernel_call.
+// Adds one to three calls: see bel_kernel_call.
 static void add_stages(bel_compiler *c, const bel_program_call *whole)
 {
     bel_program_call stage = *whole;
@@ -104,7 +105,7 @@ static void add_stages(bel_compiler *c, const bel_program_call *whole)
     bel_compiler_add(c, &stage);
 }
 
-// What is packed already is an input behind the others, and nothing comes before the call.
+// Adds the calls of a node. A packed input comes after the others, and needs no call before.
 static void emit(bel_compiler *c, const bel_node *node)
 {
     int packed = c->packed[node->index];
@@ -136,19 +137,19 @@ static void run_nothing(const bel_kernel_call *call, int64_t tile)
     (void)call, (void)tile;
 }
 
-// An external output belongs to somebody else once it is published, so whoever else reads it comes
-// before: an instruction behind them all that counts as its writer.
+// The caller owns an external output once it is published, so all other readers must come before.
+// An empty instruction after them counts as its writer.
 static void emit_hand_over(bel_compiler *c, int output)
 {
-    bel_program_call made = {.name = "hand over output", .workspace = -1};
+    bel_program_call made = {.name = "publish output", .workspace = -1};
     made.call.tile_count = 1;
     made.call.run = run_nothing;
     bel_compiler_output(c, &made, c->outputs[output].value);
     bel_compiler_add(c, &made);
 }
 
-// An external output that no kernel could write in place: a leaf, or a value already placed
-// elsewhere. Copied at the end.
+// Copies an external output that no kernel could write in place: a leaf, or a value that is already
+// placed elsewhere. Comes at the end.
 static void emit_copy(bel_compiler *c, int output)
 {
     const bel_value *value = c->outputs[output].value;
@@ -162,8 +163,8 @@ static void emit_copy(bel_compiler *c, int output)
     bel_compiler_add(c, &made);
 }
 
-// Collectives stand side by side at the end of their part: the first one opens the exchange, and
-// what follows the last one begins another group.
+// Collectives are neighbours at the end of their part. The first one opens the exchange, and the
+// call after the last one starts another group.
 static void emit_collective(bel_compiler *c, const bel_node *node)
 {
     bel_program *program = c->program;
@@ -180,7 +181,7 @@ static void emit_collective(bel_compiler *c, const bel_node *node)
     exchange->end_group = program->group_count;
 }
 
-// Nodes of the prologue, or all others.
+// Emits the nodes of the prologue, or all others.
 static void emit_nodes(bel_compiler *c, bool prologue)
 {
     bool exchanging = false;
@@ -209,7 +210,7 @@ static void emit_nodes(bel_compiler *c, bool prologue)
 
 // --- All calls -----------------------------------------------------------------------------------
 
-// An exchange of which the passes have left nothing lies between those around it.
+// Places an exchange that the passes have emptied between its neighbours.
 static void close_exchanges(bel_program *program)
 {
     bel_program_exchange next = {program->call_count, program->call_count, program->group_count,
@@ -223,7 +224,7 @@ static void close_exchanges(bel_program *program)
     }
 }
 
-// The prologue first; a group never spans its end, which join_group looks at.
+// The prologue comes first. A group never spans its end (see join_group).
 static void emit_all(bel_compiler *c)
 {
     bel_compiler_find_prologue(c);
@@ -235,10 +236,10 @@ static void emit_all(bel_compiler *c)
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
     close_exchanges(c->program);
-    c->apart = c->program->exchange_count > 0; // the last part begins
+    c->apart = c->program->exchange_count > 0; // the last part starts
 }
 
-// Decides for each output which buffer it is read from.
+// Sets the buffer from which each output is read.
 static void finish_outputs(bel_compiler *c)
 {
     bel_program *program = c->program;
@@ -265,7 +266,7 @@ static void finish_outputs(bel_compiler *c)
     }
 }
 
-// What a group costs decides whether the team is woken for it.
+// Sets each group's for_team, by its cost.
 static void finish_groups(bel_program *program)
 {
     for (int g = 0; g < program->group_count; g++) {
@@ -280,8 +281,8 @@ static void finish_groups(bel_program *program)
     }
 }
 
-// Nodes by part, collectives behind the others of theirs. Everything keeps the graph's order within
-// that, so what a node reads comes before it. Nodes that nobody needs stand anywhere.
+// Orders nodes by part, with collectives last in theirs, and otherwise as in the graph. So a node
+// comes after its inputs. Nodes that are not needed may come anywhere.
 static void find_order(bel_compiler *c)
 {
     size_t count = c->graph->node_count, next = 0;
@@ -317,9 +318,9 @@ static void find_readers(bel_compiler *c)
     }
 }
 
-// An external output can be written by the node that makes what it is an alias of, or the value
-// itself; where several are the same, the first of them is. From a device whose outputs are not
-// bound there they are copied instead.
+// Finds outputs that a node can write directly: the node that makes the value, or the value that it
+// is an alias of. If several outputs are the same value, the first one is chosen. A device whose
+// outputs are not bound copies them instead.
 static void find_external(bel_compiler *c)
 {
     if (!bel_program_binds_outputs(c->program)) return;
@@ -327,8 +328,8 @@ static void find_external(bel_compiler *c)
         if (c->outputs[i].external) c->external_of[bel_alias_root(c->outputs[i].value)->id] = i;
 }
 
-// Calls first, memory last: a plan needs the groups that touch each buffer, and an asynchronous one
-// the edges between calls.
+// Emits calls first and plans memory last: a plan needs the groups that use each buffer, and an
+// asynchronous one the edges between calls.
 static bel_status *compile(bel_compiler *c, const bel_shape *input_shapes)
 {
     BEL_TRY(bel_graph_verify(c->graph));
@@ -359,7 +360,7 @@ static bel_status *compile(bel_compiler *c, const bel_shape *input_shapes)
         c->program->flow = bel_flow_create(c->program, c->options->threads);
     }
     bel_program_plan_memory(c->program, c->buffers, c->buffer_count, c->options->no_reuse);
-    c->buffers = NULL; // the program's
+    c->buffers = NULL; // the program owns them
     return NULL;
 }
 

@@ -1,7 +1,6 @@
-// What a program says of itself: sizes, counts, lines for people. Costs are what shapes let
-// expect (runtime/cost.h), not what was measured. The bytes alive at once are counted by group,
-// since calls of a group run together; that is the lower bound that a plan is compared with.
-// Nothing here changes a program.
+// Read-only views of a program: sizes, counts, lines for people. Costs are expected from shapes
+// (runtime/cost.h), not measured. Bytes alive at the same time are counted by group, since calls of
+// a group run together. Their maximum is the lower bound for a plan.
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ void bel_program_mark_shown(const bel_program *program, bool *out_shown)
     }
 }
 
-// What comes and goes at each group, added up from the first on; sums of what goes wrap around.
+// Prefix sums of the bytes that start and end at each group; unsigned sums wrap around.
 size_t bel_program_live_bytes(const bel_program *program)
 {
     int groups = program->group_count;
@@ -81,7 +80,7 @@ size_t bel_program_live_bytes(const bel_program *program)
     return most;
 }
 
-// The last group that begins with the instruction or before it.
+// The last group that starts at or before the instruction.
 static int group_of(const bel_program *program, int instruction)
 {
     int low = 0, high = program->group_count - 1;
@@ -109,7 +108,7 @@ bel_program_line bel_program_line_at(const bel_program *program, int instruction
                               .cost_ns = known ? bel_cost_ns(&call->call) : 0};
 }
 
-// A buffer, and the call that is the first to have it as its result, or else as an operand.
+// A buffer, and the first call with it as a result, or else as an operand.
 typedef struct large_buffer {
     size_t bytes;
     const char *name;

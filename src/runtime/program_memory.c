@@ -1,6 +1,6 @@
-// Where the buffers of a program lie: which share the arena, by when they are alive, and what is
-// resident. A device that is not in place has all of them in its arena, inputs, variables,
-// constants and what the prologue computes, too.
+// Memory of a program's buffers: those that share the arena, by their lives, and those that are
+// resident. A device that is not in place has all of them in its arena, also inputs, variables,
+// constants and results of the prologue.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "runtime/device.h"
@@ -12,8 +12,8 @@ static bool may_meet(const void *lives, int a, int b)
     return bel_flow_together(lives, a, b);
 }
 
-// Asynchronous programs have no groups: with one stream a life is counted in calls, with several
-// it has no single order.
+// Plans the arena. Asynchronous programs have no groups: with one stream a life is counted in
+// calls, with several it has no single order.
 static void place_buffers(bel_program *program, bel_plan_buffer *plan, const int *placed, int count,
                           bool no_reuse)
 {
@@ -31,9 +31,9 @@ static void place_buffers(bel_program *program, bel_plan_buffer *plan, const int
     bel_flow_lives_destroy(lives);
 }
 
-// When a buffer of a device that is not in place is alive: what is copied there is there before the
-// first group, and what is not copied again, as variables are fixed or never change, for ever.
-// False: nothing reads it, or it is bound.
+// Life of a buffer on a device that is not in place. Copied values are there before the first
+// group. Values that are not copied again (constants, fixed variables) live for ever. False: no
+// call reads the buffer, or the caller binds it.
 static bool life_on_device(const bel_program *program, int index, bel_plan_buffer *out)
 {
     const bel_program_buffer *buffer = &program->buffers[index];
@@ -51,7 +51,7 @@ void bel_program_plan_memory(bel_program *program, bel_program_buffer *buffers, 
                              bool no_reuse)
 {
     bel_plan_buffer *plan = bel_xcalloc(buffer_count, sizeof *plan);
-    int *placed = bel_xcalloc(buffer_count, sizeof *placed); // buffers
+    int *placed = bel_xcalloc(buffer_count, sizeof *placed); // buffer indices
     int count = 0;
     for (size_t b = 0; b < buffer_count; b++) {
         bel_plan_buffer life = {.size_bytes = buffers[b].size_bytes,

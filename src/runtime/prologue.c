@@ -1,16 +1,17 @@
-// The prologue of a program whose variables are fixed: what depends on variables alone is computed
-// once, and what kernels pack of such inputs is made once. What others read of it is resident: in
-// memory that no other program of the tower writes. So it holds for as long as the variables do,
-// and there is a bound to how much of it is kept.
+// Prologue of a program with fixed variables: values that depend only on variables are computed
+// once, and kernels pack such inputs once. Results that other calls read are resident: in memory
+// that no other program of the tower writes. They stay valid as long as the variables do. A bound
+// limits the memory they take.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "runtime/compiler.h"
 #include "runtime/device.h"
 
-enum { RESIDENT_BYTES = 1 << 24 }; // more is computed in every run
+enum { RESIDENT_BYTES = 1 << 24 }; // with more, each run computes all of it
 
-// Marks what the rest of the program reads of the prologue, and gives the sum of its sizes.
+// Marks the prologue's results that the rest of the program reads, and gives the sum of their
+// sizes.
 static size_t find_resident(bel_compiler *c)
 {
     for (size_t n = 0; n < c->graph->node_count; n++) {
@@ -45,8 +46,8 @@ void bel_compiler_find_prologue(bel_compiler *c)
     memset(c->resident, 0, c->graph->value_count * sizeof *c->resident);
 }
 
-// The call that packs what stays as it is of a node's inputs, where its kernel does that. Inputs
-// that are not there yet are not read; others stand for them.
+// Adds the call that packs a node's fixed inputs, if its kernel packs any. The call does not read
+// inputs that are not there yet; other buffers replace them.
 static void emit_packing(bel_compiler *c, const bel_node *node)
 {
     unsigned fixed = bel_compiler_fixed(c, node);
@@ -73,8 +74,8 @@ static void emit_packing(bel_compiler *c, const bel_node *node)
     bel_compiler_add(c, &made);
 }
 
-// Convolutions come first: which of them have room may enter the bits (fast_math), and must not
-// depend on products, whose packing depends on the batch.
+// Convolutions come first: the choice of those that have room may affect the bits (fast_math). It
+// must not depend on products, whose packing depends on the batch.
 void bel_compiler_emit_packings(bel_compiler *c)
 {
     bool hoist = bel_pass_is_on(c->options->passes_off, BEL_PASS_HOIST);

@@ -1,8 +1,8 @@
-// The cache of programs by input shapes: a plain array, looked through from the front, whose entry
-// that was not used for the longest time gives way. All programs of a tower share one arena for
-// each slot, which only grows. An instance holds addresses in it, so when it grows all instances of
-// the slot are destroyed and made again as they are asked for. A program is compiled before an
-// entry is given up for it: an error leaves the cache as it was.
+// Cache of programs by input shapes: an array with linear search, which evicts the least recently
+// used entry. All programs of a tower share one arena for each slot, which only grows. An instance
+// holds addresses in it, so when it grows all instances of the slot are destroyed, and created
+// again on demand. A program is compiled before an entry is evicted for it: an error leaves the
+// cache unchanged.
 #include "runtime/runner.h"
 
 #include <string.h>
@@ -16,13 +16,13 @@
 typedef struct entry {
     bel_shape *shapes; // by input
     bel_program *program;
-    bel_instance **instances; // by slot; NULL until it is bound to the present arena
-    int64_t used;             // when, counted in look-ups
+    bel_instance **instances; // by slot; NULL until bound to the current arena
+    int64_t used;             // last use, counted in look-ups
 } entry;
 
 typedef struct place {
     bel_device_memory arena;
-    int entry; // that it is at; -1: none. Its program stays.
+    int entry; // its current entry, whose program stays; -1: none
 } place;
 
 struct bel_runner {
@@ -88,7 +88,7 @@ static bool same_shapes(const bel_runner *runner, const entry *e, const bel_shap
     return true;
 }
 
-// A slot is under way with this entry.
+// Whether a slot uses this entry.
 static bool in_use(const bel_runner *runner, int index)
 {
     for (int s = 0; s < runner->slot_count; s++)
@@ -96,8 +96,8 @@ static bool in_use(const bel_runner *runner, int index)
     return false;
 }
 
-// A free entry, or of those that no slot is at the one that was not used for the longest time.
-// There are more entries than slots.
+// A free entry, or else the least recently used of those that no slot uses. There are more entries
+// than slots.
 static entry *make_room(bel_runner *runner)
 {
     if (runner->entry_count < runner->capacity) return &runner->entries[runner->entry_count++];
@@ -110,9 +110,9 @@ static entry *make_room(bel_runner *runner)
     return &runner->entries[oldest];
 }
 
-// All programs of a slot share one arena, of the size of the largest. Instances hold addresses in
-// it, so they are made anew when it moves. On a device both would seldom fit at once, so the old
-// one goes first; nothing in it is needed.
+// Grows the arena of a slot to the size of `program`. All programs of a slot share it. Instances
+// hold addresses in it, so they are created again when it moves. On a device, both arenas would
+// seldom fit at once, so the old one is released first; its content is not needed.
 static bel_status *grow_arena(bel_runner *runner, int s, const bel_program *program)
 {
     size_t bytes = bel_program_arena_bytes(program);
@@ -126,7 +126,7 @@ static bel_status *grow_arena(bel_runner *runner, int s, const bel_program *prog
     return bel_program_allocate(program, &its->arena);
 }
 
-// Compiles for these shapes, in place of the entry that was not used for the longest time.
+// Compiles for these shapes, into a free or evicted entry.
 static bel_status *compile(bel_runner *runner, const bel_shape *shapes, entry **out_entry)
 {
     int64_t begun = bel_clock_ns();
@@ -149,7 +149,7 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
                            bel_instance **out_instance)
 {
     entry *found = NULL;
-    runner->slots[slot].entry = -1; // its former program may go
+    runner->slots[slot].entry = -1; // its former program may be evicted
     for (int i = 0; i < runner->entry_count && found == NULL; i++)
         if (same_shapes(runner, &runner->entries[i], input_shapes)) found = &runner->entries[i];
     if (found == NULL) {
@@ -168,7 +168,7 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
     return NULL;
 }
 
-// Whether there are guests is asked before: they may be gone when there was no room.
+// Reads the number of guests before: they may leave after there was no room.
 bel_status *bel_runner_get_beside_guests(bel_runner *runner, int slot,
                                          const bel_shape *input_shapes, bel_instance **out_instance)
 {

@@ -1,9 +1,9 @@
-// Packing. Tasks are the start, the nodes and the end; each but the start is led to by one task,
-// its leader, so they form a tree. Walking back over the tasks, streams grow from the leaves.
-// Lists are chained by indices into arrays whose sizes are known before, and merged streams are
-// followed by merged_into with shortened paths, so packing a large program stays cheap. All ties
-// are broken by the order of nodes and costs are whole numbers: the same program has the same
-// streams on every host. Streams say when and where a call runs, never what it computes.
+// Stream packing. Tasks are the start, the nodes and the end. Each task except the start has one
+// leader, so tasks form a tree. Walking back over the tasks, streams grow from the leaves. Lists
+// are chained by indices into arrays of known sizes, and merged streams are followed by merged_into
+// with path compression, so packing a large program stays cheap. All ties are broken by the order
+// of nodes and costs are integers: the same program has the same streams on every host. Streams
+// decide when and where a call runs, never its result.
 #include "runtime/streams.h"
 
 #include "base/alloc.h"
@@ -11,26 +11,26 @@
 typedef struct task {
     int64_t cost, path; // path: cost of the costliest path from the start, this task included
     int leader;
-    int first_follower, last_follower, next_follower; // tasks that it leads, in order
+    int first_follower, last_follower, next_follower; // tasks it leads, in order
     int first_reader;                                 // in readers
     int stream;
 } task;
 
-// A task that reads a value of another one without being led by it.
+// A task that reads a value of a task that is not its leader.
 typedef struct reader {
     int task, next;
 } reader;
 
-// A stream while it grows.
+// A stream under construction.
 typedef struct draft {
     int64_t cost;
-    int merged_into; // -1: it still is one
+    int merged_into; // -1: not merged
     bool has_end;
     bool in_pool;
     int first_link, last_link;
 } draft;
 
-// Half of a reader: the task at its other end.
+// One end of a reader: the task at the other end.
 typedef struct link {
     int task, next;
 } link;
@@ -48,13 +48,13 @@ typedef struct packer {
     int link_count;
     draft *drafts;
     int draft_count;
-    int *pool; // the streams that follow a task
+    int *pool; // streams that follow a task
     int pool_count;
 } packer;
 
-// --- Forward: who leads whom ---------------------------------------------------------------------
+// --- Forward: leaders ----------------------------------------------------------------------------
 
-// Puts `follower` at the end of those that `leader` leads, and gives it its path.
+// Appends `follower` to the tasks that `leader` leads, and sets its path.
 static void lead(packer *p, int leader, int follower)
 {
     task *from = &p->tasks[leader], *to = &p->tasks[follower];
@@ -74,8 +74,8 @@ static void add_reader(packer *p, int from, int to)
     p->tasks[from].first_reader = p->reader_count++;
 }
 
-// The leader of a node is where the costliest of its paths comes from; the first of equal ones.
-// Other values that it reads are remembered as readers, which may bring streams together.
+// The leader of a node is the task with the costliest path among those it waits for; the first of
+// equal ones. The node becomes a reader of its other inputs, which may bring streams together.
 static void find_leader(packer *p, int node)
 {
     const bel_dag *dag = p->dag;
@@ -94,7 +94,7 @@ static void find_leader(packer *p, int node)
     }
 }
 
-// The end waits for all nodes that no other one waits for.
+// The end waits for all nodes that no other node waits for.
 static void find_leader_of_end(packer *p)
 {
     int end = p->task_count - 1, leader = 0;
@@ -109,8 +109,7 @@ static void find_leader_of_end(packer *p)
     bel_free(awaited);
 }
 
-// Tasks get leaders and paths in their order. The start and the end cost 1, which keeps paths above
-// 0.
+// Gives tasks leaders and paths, in order. The start and the end cost 1, which keeps paths above 0.
 static void go_forward(packer *p)
 {
     int64_t longest = 1;
@@ -135,7 +134,7 @@ static void go_forward(packer *p)
 
 // --- Backward: streams ---------------------------------------------------------------------------
 
-// The stream that a task's first one has been merged into; the way is shortened as it is walked.
+// The stream into which a task's first stream was merged, with path compression.
 static int stream_of(packer *p, int t)
 {
     int stream = p->tasks[t].stream;
@@ -144,7 +143,7 @@ static int stream_of(packer *p, int t)
     return p->tasks[t].stream = stream;
 }
 
-// Links of `from` are chained behind those of `into`.
+// Merges `from` into `into`, and appends its links.
 static void merge(packer *p, int from, int into)
 {
     draft *source = &p->drafts[from], *target = &p->drafts[into];
@@ -160,7 +159,7 @@ static void merge(packer *p, int from, int into)
     target->last_link = source->last_link;
 }
 
-// At the end of a stream's links, so that they are met in the order in which they were made.
+// Appends a link to a stream, so that links are visited in order of creation.
 static void add_link(packer *p, int stream, int other)
 {
     draft *d = &p->drafts[stream];
@@ -179,8 +178,8 @@ static int new_draft(packer *p)
     return p->draft_count++;
 }
 
-// Tasks are walked from the end, so the readers of a value have streams when its task gets one. A
-// link stands in the list of both streams.
+// Puts task `t` into a stream. Tasks are walked from the end, so the readers of a value have
+// streams when its task gets one. A link is in the list of both streams.
 static void join(packer *p, int t, int stream)
 {
     p->tasks[t].stream = stream;
@@ -194,7 +193,7 @@ static void join(packer *p, int t, int stream)
     }
 }
 
-// Takes a link out of a stream's list; `last`: the one before it that stays, -1: none.
+// Removes a link from a stream's list. `last`: the link kept before it; -1: none.
 static void drop_link(packer *p, int stream, int last, int dropped)
 {
     draft *d = &p->drafts[stream];
@@ -206,8 +205,8 @@ static void drop_link(packer *p, int stream, int last, int dropped)
     if (d->last_link == dropped) d->last_link = last;
 }
 
-// Merges cheap streams into this one that read its values or are read by it. What has come to link
-// the stream with itself does so for good, and is dropped: a long stream is walked at many tasks.
+// Merges cheap streams that share a link with this one into it. A link from the stream to itself is
+// permanent, and is dropped: a long stream is walked at many tasks.
 static void merge_linked(packer *p, int stream, int64_t before)
 {
     for (int l = p->drafts[stream].first_link, last = -1; l >= 0; l = p->links[l].next) {
@@ -223,8 +222,8 @@ static void merge_linked(packer *p, int stream, int64_t before)
     }
 }
 
-// Merges cheap streams of the pool into the first one of it that reads their values or is read by
-// them. `before`: the path up to the task that they follow, if paths count.
+// Merges cheap streams of the pool into the first one of the pool that shares a link with them.
+// `before`: the path up to the task that they follow, if paths count.
 static void merge_dependent(packer *p, int64_t before)
 {
     for (int i = 0; i < p->pool_count; i++)
@@ -235,15 +234,15 @@ static void merge_dependent(packer *p, int64_t before)
     p->pool_count = kept;
 }
 
-// Merges streams of the pool that are cheap one after another, each until it is just worth handing
-// over. Returns the last one that grew so; -1: none did.
+// Merges cheap streams of the pool one after another, each until it is just worth passing to a
+// thread. Returns the last one that grew so; -1: none did.
 static int merge_cheap(packer *p, int64_t before)
 {
     int growing = -1, kept = 0;
     for (int i = 0; i < p->pool_count; i++) {
         int stream = p->pool[i];
         int64_t cost = p->drafts[stream].cost;
-        bool full = true; // what grows has reached the threshold, or would with this one
+        bool full = true; // the growing stream has reached the threshold, or would with this one
         if (growing >= 0) {
             int64_t grown = p->drafts[growing].cost;
             full = (p->automatic ? before + grown + cost : grown) >= p->threshold;
@@ -260,7 +259,7 @@ static int merge_cheap(packer *p, int64_t before)
     return growing;
 }
 
-// The stream of the pool with the end, else the costliest.
+// The stream of the pool with the end, or else the costliest.
 static int best_of_pool(const packer *p)
 {
     int best = p->pool[0];
@@ -272,8 +271,8 @@ static int best_of_pool(const packer *p)
     return best;
 }
 
-// The streams that follow a task are merged where they are cheap, and the task goes before the best
-// of them; a leaf begins a stream of its own.
+// Merges cheap streams that follow a task, and puts the task before the best of them. A leaf starts
+// a new stream.
 static void place(packer *p, int t)
 {
     p->pool_count = 0;
@@ -298,7 +297,7 @@ static void place(packer *p, int t)
 
 // --- The result ----------------------------------------------------------------------------------
 
-// Streams are numbered by the start, then by their first nodes.
+// Numbers streams: the one of the start, then by their first nodes.
 static void finish(packer *p, bel_streams *out)
 {
     int nodes = p->dag->node_count;

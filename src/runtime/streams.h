@@ -1,9 +1,9 @@
-// Packing a graph of calls into streams: lists of calls that one thread runs one after another.
+// Packing of a graph of calls into streams: lists of calls that one thread runs in order.
 //
-// The rule is the stream analysis of TensorFlow's runtime (TFRT). Forward: the start, and then each
-// call, is followed by the calls whose inputs' costliest path from the start ends in it. Backward:
-// streams that follow a call and are too cheap to be handed to another thread are merged, and the
-// call joins the costliest of what is left, or the one with the end.
+// The algorithm is the stream analysis of TensorFlow's runtime (TFRT). Forward: the start, and then
+// each call, is followed by the calls whose inputs' costliest path from the start ends in it.
+// Backward: streams that follow a call and are too cheap for another thread are merged. The call
+// then joins the costliest of those left, or the one with the end.
 #ifndef BELFRY_RUNTIME_STREAMS_H
 #define BELFRY_RUNTIME_STREAMS_H
 
@@ -15,17 +15,17 @@ typedef struct bel_dag_edge {
     bool data; // false: only the order matters
 } bel_dag_edge;
 
-// Nodes in an order in which they could run.
+// Graph of calls, in an order in which they could run.
 typedef struct bel_dag {
     int node_count;
     int64_t *costs;   // by node, at least 1, in any unit
-    int *first_edges; // [node_count + 1]: node n waits for edges first_edges[n] to first_edges[n +
-                      // 1]
+    int *first_edges; // [node_count + 1]: node n waits for edges [first_edges[n], first_edges[n +
+                      // 1])
     bel_dag_edge *edges;
 } bel_dag;
 
 typedef struct bel_stream {
-    int64_t cost;     // of its nodes; stream 0 counts the start and the end as well, 1 each
+    int64_t cost;     // sum of its nodes; stream 0 also counts the start and the end, 1 each
     int first, count; // in bel_streams.nodes
 } bel_stream;
 
@@ -37,14 +37,15 @@ typedef struct bel_streams {
 } bel_streams;
 
 typedef struct bel_stream_options {
-    int thread_count;  // 1: everything is one stream
-    int64_t threshold; // independent streams cheaper than this are merged until they reach it; 0:
-                       // automatic, merged as long as the costliest path does not become longer
-    bool merge_dependent; // first those that read each other's values
+    int thread_count; // 1: everything is one stream
+    // Independent streams below this are merged until they reach it. 0: automatic, while the
+    // costliest path does not become longer.
+    int64_t threshold;
+    bool merge_dependent; // first merges streams that read each other's values
 } bel_stream_options;
 
-// Always the same streams for the same arguments. A node without edges follows the start; the end
-// waits for all nodes that no other one waits for.
+// Deterministic: the same arguments give the same streams. A node without edges follows the start;
+// the end waits for all nodes that no other node waits for.
 void bel_streams_pack(const bel_dag *dag, const bel_stream_options *options,
                       bel_streams *out_streams);
 void bel_streams_deinit(bel_streams *streams);

@@ -1,8 +1,7 @@
-// Running one tile of an instruction, and what both executors do around it: publishing an output
-// when its last writer is through, and saying which node met bad data. An output whose kernel
-// writes one stretch after another (tile_elements) is published tile by tile, so that a report
-// can leave while the rest is computed; every other one as a whole. Each element is published
-// exactly once.
+// One tile of an instruction, with the tasks shared by both executors: publishing an output after
+// its last writer, and naming the node that met bad data. An output whose kernel writes in order
+// (tile_elements) is published tile by tile, so that a report can leave while the rest is computed.
+// Every other output is published as a whole. Each element is published exactly once.
 #include "runtime/instance_inner.h"
 
 void bel_instance_run_tile(const bel_instance *instance, const bel_instance_run_args *args,

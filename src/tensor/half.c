@@ -1,8 +1,8 @@
-// One pair of functions for every format of a sign, an exponent and a mantissa in 16 bits: the
-// two formats differ by two numbers. Rounding takes place once, from double, to nearest with
-// ties to even; a mantissa that rounds up carries into the exponent because the fields are
-// neighbours. These are the plain forms: the vector conversions of bfloat16 (ops/kernels/cpu.h)
-// must give the same bits. Every NaN becomes one quiet NaN with its sign.
+// Conversions of 16-bit floats: one pair of functions for both formats, which differ in two
+// numbers. Rounding happens once, from double, to nearest with ties to even. A mantissa that rounds
+// up carries into the exponent because the fields are neighbours. The vector conversions of
+// bfloat16 (ops/kernels/cpu.h) must give the same bits. Every NaN becomes one quiet NaN with its
+// sign.
 #include "tensor/half.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct format {
 
 static const format half = {10, -14}, bfloat = {7, -126};
 
-// The bits of infinity: all of the exponent's.
+// Bits of infinity: all exponent bits set.
 static uint16_t infinity(const format *f)
 {
     return (uint16_t)(0x7fff >> f->mantissa << f->mantissa);
@@ -46,7 +46,7 @@ static uint16_t make(const format *f, double value)
     (void)frexp(value, &exponent); // |value| < 2^exponent
     exponent = exponent - 1 < f->least ? f->least : exponent - 1;
     if (exponent > -f->least + 1) return (uint16_t)(sign | infinity(f));
-    // In units of the last place: with its leading bit it carries into the exponent by itself.
+    // In units of the last place: the leading bit carries into the exponent.
     double units = nearbyint(ldexp(fabs(value), f->mantissa - exponent));
     unsigned bits = ((unsigned)(exponent - f->least) << f->mantissa) + (unsigned)units;
     return (uint16_t)(sign | (bits < infinity(f) ? bits : infinity(f)));

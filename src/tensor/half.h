@@ -1,5 +1,5 @@
-// Floats of 16 bits: IEEE 754 binary16 ("half") and bfloat16, the upper half of a binary32.
-// From a double they are rounded once, to nearest, ties to even; too large becomes infinity.
+// 16-bit floats: IEEE 754 binary16 ("half") and bfloat16, the upper half of a binary32. Conversion
+// from a double rounds once, to nearest, ties to even; an overflow becomes infinity.
 #ifndef BELFRY_TENSOR_HALF_H
 #define BELFRY_TENSOR_HALF_H
 

@@ -1,10 +1,10 @@
-// Open dimensions that are computed from others: what comes about when a Reshape puts dimensions
-// together. Such a one is a factor times the sizes of one or two symbols, written as one negative
+// Open dimensions that are computed from others, when a Reshape merges dimensions. Such a
+// dimension is a factor times the sizes of one or two symbols. It is written as one negative
 // number, so that equal products are equal numbers and a symbol is itself:
 //
 //   -1 - (k - 1 + l · 2^20 + (factor - 1) · 2^40)     symbols -k and, if l > 0, -l; k <= l
 //
-// Symbols therefore lie in -2^20 … -1 (tensor.h). Products that do not fit are refused.
+// Symbols are therefore in -2^20 … -1 (tensor.h). Products that do not fit are refused.
 #ifndef BELFRY_TENSOR_OPEN_H
 #define BELFRY_TENSOR_OPEN_H
 
@@ -13,7 +13,7 @@
 
 enum { BEL_OPEN_BITS = 20, BEL_OPEN_SYMBOLS = 1 << BEL_OPEN_BITS, BEL_OPEN_FACTOR_MOST = 1 << 22 };
 
-// A dimension taken apart. Symbols are k of -k, 0: none.
+// Decomposed dimension. Symbols are k of -k; 0: unset.
 typedef struct bel_open {
     int64_t factor, first, second;
 } bel_open;
@@ -27,7 +27,7 @@ static inline bel_open bel_open_of(int64_t dim)
                       .second = (int64_t)(code >> BEL_OPEN_BITS & mask)};
 }
 
-// False where there is no such number.
+// False if no number represents it.
 static inline bool bel_open_dim(bel_open o, int64_t *out_dim)
 {
     if (o.first == 0 || (o.second != 0 && o.second < o.first)) {
@@ -48,7 +48,7 @@ static inline bool bel_open_dim(bel_open o, int64_t *out_dim)
     return true;
 }
 
-// The symbols of an open dimension, once: the dimension without its factor.
+// Returns the symbols of an open dimension: the dimension without its factor.
 static inline int64_t bel_open_symbols(int64_t dim)
 {
     bel_open o = bel_open_of(dim);
@@ -57,8 +57,8 @@ static inline int64_t bel_open_symbols(int64_t dim)
     return bel_open_dim(o, &symbols) ? symbols : dim;
 }
 
-// Products and quotients with a dimension of any kind, whose factor has no limit before it becomes
-// a dimension again. False where there would be three symbols, an overflow, or no whole quotient.
+// Products and quotients with a dimension of any kind. The factor has no limit before it becomes a
+// dimension again. False for three symbols, an overflow, or a fractional quotient.
 static inline bool bel_open_multiply(bel_open *p, int64_t dim)
 {
     bel_open q = bel_open_of(dim);

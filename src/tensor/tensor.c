@@ -1,7 +1,7 @@
-// Element types, shapes and views. The product of a shape is -1 where a dimension is open and
-// INT64_MAX where it does not fit, so that a caller's comparison with its limit refuses both.
-// Open dimensions are negative numbers, one for each symbol, and compared as numbers: two are
-// equal only where they are the same symbol. A view owns nothing.
+// Element types, shapes and views. The product of a shape is -1 if a dimension is open and
+// INT64_MAX on overflow, so that a caller's comparison with its limit refuses both. Open dimensions
+// are negative numbers, one for each symbol: two are equal only if they are the same symbol. A view
+// owns nothing.
 #include "belfry/tensor.h"
 
 #include <string.h>

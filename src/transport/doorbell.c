@@ -1,5 +1,5 @@
-// An eventcount: rings are counted without a lock, here by an atomic and elsewhere by each remote;
-// an event is signalled only while somebody sleeps. Each remote's count is compared by itself, so
+// An eventcount: rings are counted without a lock, here by an atomic and elsewhere by each remote.
+// An event is signalled only while a thread sleeps. Each remote's count is compared separately, so
 // that no remote can hide the rings of another.
 #include "transport/doorbell.h"
 
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/linux_shared.h"
 
-enum { NAP_NS = 1000000 }; // between looks when there is no event to sleep on
+enum { NAP_NS = 1000000 }; // between polls if there is no event to sleep on
 
 typedef struct entry {
     bel_doorbell_remote remote;
@@ -24,8 +24,8 @@ struct bel_doorbell {
     int event;
     pthread_mutex_t mutex; // guards what follows
     int sleepers;
-    uint64_t seen;    // of `rung`
-    uint64_t removed; // rings of remotes that are gone
+    uint64_t seen;    // last seen value of `rung`
+    uint64_t removed; // rings of removed remotes
     uint64_t signals;
     entry *entries;
     size_t count, capacity;
@@ -48,8 +48,9 @@ void bel_doorbell_destroy(bel_doorbell *doorbell)
     bel_free(doorbell);
 }
 
-// Counts first, looks for sleepers then; a sleeper does it the other way round (doorbell.h), so all
-// accesses are sequentially consistent. Of many ringing threads one clears `asleep` and signals.
+// Counts first, then looks for sleepers; a sleeper uses the reverse order (doorbell.h), so all
+// accesses are sequentially consistent. One of several ringing threads clears `asleep` and
+// signals.
 void bel_doorbell_ring(bel_doorbell *doorbell)
 {
     atomic_fetch_add(&doorbell->rung, 1);
@@ -59,7 +60,7 @@ void bel_doorbell_ring(bel_doorbell *doorbell)
     }
 }
 
-// True when any count has risen since it was last taken; takes them all.
+// True if any count has risen since it was last taken; takes all counts.
 static bool take_rings_locked(bel_doorbell *doorbell)
 {
     uint64_t rung = atomic_load(&doorbell->rung);
@@ -74,8 +75,8 @@ static bool take_rings_locked(bel_doorbell *doorbell)
     return any;
 }
 
-// Says here and to every remote whether anybody sleeps. A ring of this process clears its own word;
-// the next change of sleepers puts that right again.
+// Shows here and to every remote whether a thread sleeps. A ring of this process clears its word;
+// the next change of sleepers restores it.
 static void change_sleepers_locked(bel_doorbell *doorbell, int change)
 {
     doorbell->sleepers += change;
@@ -91,7 +92,7 @@ static void take_signals_locked(bel_doorbell *doorbell)
     if (doorbell->event >= 0) doorbell->signals += bel_linux_event_take(doorbell->event);
 }
 
-// Sleeps once, without the lock; nothing that was rung before is missed.
+// Sleeps once, without the lock; earlier rings are not missed.
 static void sleep_locked(bel_doorbell *doorbell, int64_t timeout_ns)
 {
     if (doorbell->event < 0 && timeout_ns > NAP_NS) timeout_ns = NAP_NS;
@@ -105,7 +106,7 @@ bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns)
 {
     pthread_mutex_lock(&doorbell->mutex);
     bool was_rung = take_rings_locked(doorbell);
-    while (!was_rung) { // a signal may be an old one: sleep again until a ring or the deadline
+    while (!was_rung) { // the signal may be old: sleep again until a ring or the deadline
         int64_t left_ns = deadline_ns - bel_clock_ns();
         if (left_ns <= 0) break;
         change_sleepers_locked(doorbell, 1);

@@ -1,7 +1,7 @@
-// Dispatch to a lane's implementation, and what all of them share: the errors of sending, and
-// closing many ends at once. Each end is then closed on a thread of its own, since one whose
-// peer's host is gone takes seconds; without a thread it is closed in its turn. Errors come from
-// here so that a full lane and a cut one read the same whatever the lane is made of.
+// Dispatch to a lane's implementation, and the common parts: the errors of sending, and closing
+// many ends in parallel. Each end is closed on a separate thread, since one whose peer's host is
+// gone takes seconds; without a thread it is closed in its turn. The errors are created here so
+// that the texts for full and cut lanes are the same in all implementations.
 #include "transport/lane.h"
 
 #include <pthread.h>

@@ -1,12 +1,15 @@
 // Lanes: the two-way path between two members of a job.
 //
-// A lane moves frames: a small header and, beside it, a span of bytes that stays where its sender
-// wrote it. Sending never blocks and never copies the span; the receiver takes frames on its own
-// thread, in the order in which they were sent (unless a fault is asked for), and must treat every
-// frame as one that may come twice or late.
+// A lane moves frames: a small header and a span of bytes that stays where its sender wrote it.
+// Sending never blocks and never copies the span. The receiver's thread takes frames, in
+// the order of sending (unless a fault is injected), and must expect every frame to be repeated or
+// late.
+//
+// An end is closed when its owner closes it. A lane is cut when the other end is closed, lost or
+// faulty and no frames are left to take: it carries no more frames.
 //
 // Implementations: inproc/ (both ends in one process), shm/ (between processes of one host), grpc/
-// (between processes and hosts). tests/suite/test_lane.c runs one battery over all of them.
+// (between processes and hosts). tests/suite/test_lane.c runs the same tests over all of them.
 #ifndef BELFRY_TRANSPORT_LANE_H
 #define BELFRY_TRANSPORT_LANE_H
 
@@ -16,41 +19,42 @@
 
 #include "belfry/status.h"
 
-// A frame's kinds are its users' own, 1 to BEL_FRAME_LAST_KIND (ps/frames/frames.h has those of
-// training); a lane carries kind and fields unread.
+// The users of lanes define the kinds 1 to BEL_FRAME_LAST_KIND (for training in
+// ps/frames/frames.h); a lane carries kind and fields unread.
 enum { BEL_FRAME_LAST_KIND = 31, BEL_FRAME_FIELD_BYTES = 32 };
 
 typedef struct bel_frame {
     uint32_t kind;
-    uint32_t generation;  // rises when state goes back; others' frames are void
-    uint32_t incarnation; // of the sender; rises when it is replaced
-    int32_t sender;       // its number among those of its kind
+    uint32_t generation;  // rises when state goes back; frames of others are invalid
+    uint32_t incarnation; // the sender's; rises when it is replaced
+    int32_t sender;       // its number in its role
     uint8_t fields[BEL_FRAME_FIELD_BYTES];
-    const void *payload; // kept unchanged by the sender until its user knows that it was read
+    const void *payload; // the sender keeps it unchanged until its user knows that it was read
     size_t payload_bytes;
 } bel_frame;
 
-// Rung when a frame arrives for any lane end that belongs to it; a member waits on one doorbell.
-// Ringing costs no system call while nobody sleeps. doorbell.h: ringing from other processes.
-// Thread-safe.
+// Doorbell of a member: rung when a frame arrives for any of its lane ends; a member waits on one
+// doorbell. Ringing costs no system call while no thread sleeps. doorbell.h: ringing from other
+// processes. Thread-safe.
 typedef struct bel_doorbell bel_doorbell;
 bel_doorbell *bel_doorbell_create(void);
 void bel_doorbell_destroy(bel_doorbell *doorbell);
 void bel_doorbell_ring(bel_doorbell *doorbell);
-// Waits until it was rung since the last wait, or until deadline_ns (bel_clock_ns); false then.
+// Waits until it was rung since the last wait, or until deadline_ns (bel_clock_ns); then returns
+// false.
 bool bel_doorbell_wait(bel_doorbell *doorbell, int64_t deadline_ns);
-// How often it was rung: a test counts rings.
+// Returns the number of rings, for tests.
 uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 
 // One end of a lane. Any thread may send; one thread at a time receives.
 typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
     const char *name;   // "inproc", "shm", "grpc"
-    bool shares_memory; // payloads stay where they are: the other end reads the sender's memory
-    bool maps_memory;   // … after they have mapped it: it is another process's
+    bool shares_memory; // payloads stay in place: the other end reads the sender's memory
+    bool maps_memory;   // … after it has mapped the other process's memory
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
-    struct bel_frame_queue *(*incoming)(const bel_lane *lane); // closed once the other end is gone
+    struct bel_frame_queue *(*incoming)(const bel_lane *lane); // closed after the other end
     bel_status *(*fault)(bel_lane *lane);                      // NULL: never
     void (*close)(bel_lane *lane);
 } bel_lane_ops;
@@ -59,42 +63,42 @@ struct bel_lane {
 };
 
 // Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the lane is full, as the peer
-// has taken nothing for a while; more would be more than two reports in flight.
+// has taken no frames for a while; another one would make more than two reports under way.
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
 
-// Takes the next frame; false when there is none now.
+// Takes the next frame; false if no frame waits.
 bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);
 
-// True when the other end is closed: a send fails, and frames may be left to take.
+// True if the other end is closed: a send fails, but frames may be left to take.
 bool bel_lane_is_closed(const bel_lane *lane);
 
-// True when the other end is closed and nothing is left to take.
+// True if the other end is closed and no frame is left to take.
 bool bel_lane_is_cut(const bel_lane *lane);
 
-// Why the lane is cut for good although its other end is there: a frame that came, here or there,
-// was malformed, or the other end refuses the lane. INTERNAL, with the frame. OK where it is not
-// cut, or where its other end has gone, as that one may come back.
+// Returns INTERNAL, with the frame, if the lane is cut for good although its other end exists: a
+// malformed frame arrived at either end, or the other end refuses the lane. OK if it is not cut, or
+// if its other end is gone, as that one may return.
 bel_status *bel_lane_fault(bel_lane *lane) BEL_MUST_USE;
 
-// Closes this end; the other end sees a cut after what was sent before. When this returns nothing
-// of the lane's configuration is used any more, but spans that were sent may still be read. NULL is
-// fine.
+// Closes this end; the other end sees a cut after the frames that were sent before. When this
+// returns the lane no longer uses its configuration, but the peer may still read spans. NULL is
+// allowed.
 void bel_lane_close(bel_lane *lane);
 
-// Closes these ends, some of which may be NULL, side by side, and sets them to NULL: an end whose
+// Closes these ends in parallel and sets them to NULL; some may be NULL. Closing an end whose
 // peer's host is gone takes seconds.
 void bel_lane_close_all(bel_lane **lanes, int count);
 
-// Where a lane without shared memory puts the payload of a frame that is coming in. The receiver
+// Returns where a lane without shared memory puts the payload of an incoming frame. The receiver
 // checks kind, fields and size here, before any memory is touched; NULL refuses the frame as
-// malformed, and the lane is cut. Called on the lane's own thread. A frame that comes again goes to
-// the same place with the same bytes.
+// malformed, and the lane is cut. Called on the lane's thread. A repeated frame goes to the same
+// place with the same bytes.
 typedef void *bel_frame_place(void *context, const bel_frame *frame);
 
-// What a lane between processes is, as the end that opens it says: the first thing it tells.
+// First data on a lane between processes: the opening end's identity.
 typedef struct bel_lane_hello {
-    int32_t kind;  // the caller's own: what the opening end is
-    int32_t index; // which of them
+    int32_t kind;  // the caller's numbering: kind of the opening end
+    int32_t index; // index in its kind
     uint32_t generation, incarnation;
 } bel_lane_hello;
 

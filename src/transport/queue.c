@@ -1,7 +1,7 @@
-// A ring with a mutex. The disturbances happen where frames are taken: a frame may be passed
-// over for some polls, taken out of order, or taken again later; none is dropped. They follow
-// from the number of the poll, not from a clock. The bell is rung under the mutex, so that after
-// a silent close, which forgets the bell under it, nobody rings any more and the bell may go.
+// A ring with a mutex. Faults are injected when frames are taken: a frame may be skipped for some
+// polls, taken out of order, or taken again later; none is dropped. They depend on the number of
+// the poll, not on a clock. The bell is rung under the mutex. So after a silent close, which clears
+// the bell under it, no thread rings it any more, and it may be destroyed.
 #include "transport/queue.h"
 
 #include <pthread.h>
@@ -16,9 +16,9 @@ struct bel_frame_queue {
     size_t capacity, head, count;
     bel_doorbell *bell;
     bool closed;
-    bel_frame repeated; // a frame that will come a second time
+    bel_frame repeated; // a frame that will be repeated
     bool has_repeated;
-    uint64_t polls, taken; // polls: of take_disturbed, which seed what it does
+    uint64_t polls, taken; // polls: number of calls of take_disturbed, the seed of its faults
 };
 
 bel_frame_queue *bel_frame_queue_create(size_t capacity, bel_doorbell *bell)
@@ -55,7 +55,7 @@ bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame
     return result;
 }
 
-// Takes the frame `offset` places behind the head; those before it keep their order.
+// Takes the frame `offset` places after the head; those before it keep their order.
 static bel_frame take_at(bel_frame_queue *queue, size_t offset)
 {
     bel_frame frame = queue->frames[(queue->head + offset) % queue->capacity];
@@ -69,13 +69,13 @@ static bel_frame take_at(bel_frame_queue *queue, size_t offset)
     return frame;
 }
 
-// Takes as the faults ask. A repeated frame needs no frame in the queue: a copy was kept.
+// Takes with injected faults. A repeated frame needs no frame in the queue: a copy was kept.
 static bool take_disturbed(bel_frame_queue *queue, bel_frame *out_frame)
 {
     uint32_t words[4];
     bel_rng_block((bel_rng_key){{1, 2}}, 0, queue->polls++, words);
     if (bel_fault_is(BEL_FAULT_LANE_DELAY) && words[0] % 4 == 0) {
-        // Who found nothing sleeps until something comes; what is passed over must be that.
+        // A receiver without a frame sleeps until the bell: ring it for skipped frames.
         if (queue->count > 0 && queue->bell != NULL) bel_doorbell_ring(queue->bell);
         return false;
     }

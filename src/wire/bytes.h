@@ -1,12 +1,11 @@
-// Whole numbers as bytes, little-endian whatever the machine: what all binary forms of the wire
-// are written with.
+// Integers as bytes, little-endian on every machine, for all binary formats of the wire.
 #ifndef BELFRY_WIRE_BYTES_H
 #define BELFRY_WIRE_BYTES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Writes the low `count` bytes of a number, count ≤ 8; returns the place behind them.
+// Writes the low `count` bytes of a number, count ≤ 8; returns the address after them.
 static inline uint8_t *bel_wire_put(uint8_t *bytes, uint64_t value, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -14,7 +13,8 @@ static inline uint8_t *bel_wire_put(uint8_t *bytes, uint64_t value, size_t count
     return bytes + count;
 }
 
-// The number in `count` bytes, without sign: a cast to the signed type of that size brings it back.
+// Reads the number in `count` bytes, without sign: a cast to the signed type of that size restores
+// it.
 static inline uint64_t bel_wire_get(const uint8_t *bytes, size_t count)
 {
     uint64_t value = 0;

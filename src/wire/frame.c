@@ -1,7 +1,6 @@
-// Frame headers, byte by byte: no padding, no byte order of the machine's own. Bytes without a
-// meaning are written as zeros and must be zeros when they are read, so a later version can give
-// them one. Only the form is checked here; whether kind, fields and size fit is checked by the code
-// that receives the frame.
+// Frame headers, byte by byte: no padding, and no dependence on the machine's byte order. Unused
+// bytes are written as zeros and must be zeros on reading, so a later version can give them a
+// meaning. Only the form is checked here; the receiver of the frame checks kind, fields and size.
 #include "wire/frame.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// The header of a frame on the wire: 80 bytes, little-endian, followed by the payload's raw bytes
+// Header of a frame on the wire: 80 bytes, little-endian, followed by the payload's raw bytes
 // (docs/protocol.md is normative).
 //
 //    0  u32  magic "BEL2"          24  u64  payload bytes
@@ -27,7 +27,7 @@ typedef struct bel_wire_frame {
 
 void bel_wire_frame_write(const bel_wire_frame *frame, uint8_t out_bytes[BEL_WIRE_FRAME_BYTES]);
 
-// False when the bytes are no header of this protocol.
+// Returns false if the bytes are not a header of this protocol.
 bool bel_wire_frame_read(const uint8_t bytes[BEL_WIRE_FRAME_BYTES], bel_wire_frame *out_frame);
 
 #endif

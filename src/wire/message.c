@@ -1,8 +1,8 @@
-// Messages to bytes and back, by protobuf-c. The kind of a struct is found by its descriptor among
-// the fields of Message, so a sender cannot name one kind and fill in another.
+// Messages to bytes and back, by protobuf-c. A struct's descriptor determines its kind among the
+// fields of Message, so a sender cannot name one kind and fill in another.
 //
-// Bytes come from the network, so the memory that is taken for them is bounded (base/budget.h).
-// Parts that are missing read as zeros. Whether numbers make sense is checked where they are used.
+// Bytes come from the network, so their memory is bounded (base/budget.h). Missing parts read as
+// zeros. Code that uses a number checks its value.
 #include "wire/message.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 // --- Writing -------------------------------------------------------------------------------------
 
-// The field of Message that holds this kind.
+// Returns the field of Message that holds this kind.
 static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor *kind)
 {
     const ProtobufCMessageDescriptor *all = &bel__message__descriptor;
@@ -23,7 +23,7 @@ static const ProtobufCFieldDescriptor *field_of(const ProtobufCMessageDescriptor
     return NULL;
 }
 
-// The kind's pointer goes into the message's union, where the field's descriptor says.
+// The kind's pointer goes into the message's union, at the field descriptor's offset.
 uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, size_t *out_bytes)
 {
     enum { LENGTH = 4 };
@@ -45,7 +45,7 @@ uint8_t *bel_message_write(uint32_t generation, const ProtobufCMessage *kind, si
 
 bel_status *bel_message_read(const uint8_t *bytes, size_t count, Bel__Message **out_message)
 {
-    // No message of a job comes near this: what is large in one is a single piece of data.
+    // No message of a job comes near this limit: a large one has a single piece of data.
     enum { MIB = 1 << 20, PARTS_MIB = 64 };
     const size_t allowed = 2 * count + (size_t)PARTS_MIB * MIB;
     bel_budget budget = {.left = allowed};

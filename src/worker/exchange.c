@@ -1,6 +1,6 @@
-// An exchange of a step, on the worker's thread, while no tower runs. What a replica gives and what
-// it is given lie in its instance (runtime/program.h). A replica without examples has no instance
-// and is passed over.
+// An exchange of a step, on the worker's thread, while no tower runs. A replica's inputs and
+// results are in its instance (runtime/program.h). A replica without examples has no instance and
+// is skipped.
 #include "worker/meeting.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@ void bel_exchange_deinit(bel_exchange *exchange)
     bel_free(exchange->room);
 }
 
-// Everybody must give as much as the first does. (Other workers' replicas shard 0 compares.)
+// All replicas must give values of the first one's shape. (Shard 0 compares other workers'.)
 static bel_status *check_shapes(const bel_meeting *m)
 {
     const bel_worker *worker = m->worker;
@@ -51,8 +51,7 @@ static bel_status *check_shapes(const bel_meeting *m)
     return NULL;
 }
 
-// With no replica that has examples there is nothing to give and nothing to be given; the others
-// are told so once.
+// If no replica has examples, this worker gives and receives nothing; it notifies the others once.
 static bel_status *hold(bel_meeting *m, int exchange)
 {
     bel_worker *worker = m->worker;

@@ -1,7 +1,7 @@
-// A collective among the replicas of one worker. A reduction is made in place where the results go:
-// each replica's value is copied there, the tree combines the copies, and all are given the result.
-// Only a part of ReduceScatter, of which there is one copy for each replica that gives, needs room
-// beside.
+// A collective among the replicas of one worker. A reduction is computed in place, in the results'
+// memory: each replica's value is copied there, the tree combines the copies, and all replicas
+// receive the result. Only a part of ReduceScatter, which has one copy for each contributing
+// replica, needs extra room.
 #include <string.h>
 
 #include "worker/meeting.h"
@@ -14,7 +14,7 @@ static void all_reduce(bel_meeting *m)
     bel_weight all;
     bel_meeting_copy_values(m, false);
     const void *sum = bel_combine(&c, x->slots, x->weights, m->worker->replica_count, &all);
-    int owner = m->first; // of the sum's memory, which is given last
+    int owner = m->first; // owner of the sum's memory, which receives its result last
     for (int r = 0; r < m->worker->replica_count; r++) {
         if (!m->present[r]) continue;
         if (m->parts[r].output.data == sum) {
@@ -35,7 +35,7 @@ static void reduce_scatter(bel_meeting *m)
     size_t size = bel_tensor_bytes(like) / (size_t)replicas;
     bel_meeting_make_room(m, size * (size_t)replicas);
     for (int part = 0; part < replicas; part++) {
-        if (!m->present[part]) continue; // nobody wants it
+        if (!m->present[part]) continue; // it has no receiver
         bel_weight all;
         for (int r = 0; r < replicas; r++) {
             x->slots[r] = NULL;

@@ -1,30 +1,31 @@
-// A collective in which replicas of other workers take part: what this worker gives goes to shard 0
-// in pieces (ps/layout/exchange.h), and what comes back to its replicas. Sums over the replicas of
-// each node of the tree are made here, the rest of the tree at the shard, so the bits are those of
-// one worker that plays them all.
+// A collective with replicas of other workers: this worker's values go to shard 0 in pieces
+// (ps/layout/exchange.h), and the results come back to its replicas. Sums over the replicas of each
+// node of the tree are computed here, the rest of the tree at the shard, so the bits are those of
+// one worker that plays all replicas.
 //
-// Pieces are written into the worker's room one behind the other. When that room, or the one for
-// answers, or the list of pieces is full, and at the end of the exchange, they are sent, and the
-// answers are awaited. Answers are written where sums were made, but no earlier: a piece is a copy.
+// Pieces are written into the worker's room one after the other. They are sent when that room, the
+// one for answers, or the list of pieces is full, and at the end of the exchange; then the worker
+// waits for the answers. Answers overwrite the memory of the sums, which is safe as a piece is a
+// copy.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "tensor/moments.h"
 #include "worker/meeting.h"
 
-// What is given of one collective.
+// This worker's values for one collective.
 typedef struct giving {
     bel_exchange_head head;
     bel_exchange_slot *slots;
     const char **values; // by slot
 } giving;
 
-// A piece that is under way. A value is cut like a matrix, into columns: moments have rows that
-// belong together; any other value is one row.
+// A piece under way. A value is divided like a matrix, into columns: moments have rows that belong
+// together; any other value is one row.
 typedef struct cut {
-    int part;       // of the exchange
-    int64_t first;  // column of the value
-    int64_t length; // columns of the whole
+    int part;       // index in the exchange
+    int64_t first;  // first column in the value
+    int64_t length; // columns of the complete value
     int64_t columns;
     bel_exchange_head head;
 } cut;
@@ -33,7 +34,7 @@ struct bel_exchange_pieces {
     bel_client_piece pieces[BEL_EXCHANGE_PIECES];
     cut cuts[BEL_EXCHANGE_PIECES];
     int count;
-    size_t used, answers_used; // of the rooms
+    size_t used, answers_used; // bytes of the rooms
 };
 
 bel_exchange_pieces *bel_exchange_pieces_create(void)
@@ -51,7 +52,7 @@ static int rows_of(const bel_meeting *m)
     return (int)m->what->reduce == BEL_REDUCE_MOMENTS ? BEL_MOMENTS_ROWS : 1;
 }
 
-// --- What is given -------------------------------------------------------------------------------
+// --- Values to send ------------------------------------------------------------------------------
 
 static void add_slot(giving *g, int first, bel_weight weight, const void *value)
 {
@@ -60,8 +61,8 @@ static void add_slot(giving *g, int first, bel_weight weight, const void *value)
     g->values[i] = value;
 }
 
-// The sums of this worker's nodes. Of ReduceScatter a replica is given a part only, so its place is
-// too small for a sum.
+// Sums the values of this worker's nodes. In ReduceScatter a replica receives only a part, so its
+// memory is too small for a sum.
 static void give_nodes(bel_meeting *m, giving *g)
 {
     bel_worker *worker = m->worker;
@@ -87,7 +88,7 @@ static bel_exchange_kind kind_of(bel_op op)
     return op == BEL_OP_ALL_GATHER ? BEL_EXCHANGE_GATHER : BEL_EXCHANGE_BROADCAST;
 }
 
-// Of a long name of a file the end is told.
+// Keeps the end of a long file name.
 static void name_place(const bel_meeting *m, bel_exchange_head *head)
 {
     const bel_graph_collective *place =
@@ -126,7 +127,7 @@ static giving give(bel_meeting *m)
     return g;
 }
 
-// --- What comes back -----------------------------------------------------------------------------
+// --- Results -------------------------------------------------------------------------------------
 
 static bel_weight weight_in(const char *answer, int slot)
 {
@@ -146,7 +147,8 @@ static bel_status *check_answer(const bel_meeting *m, const char *answer)
     return short_of && !gathers ? bel_meeting_lacks(m, -1) : NULL;
 }
 
-// Replica r's part of the whole begins at `begin`: what of it lies in this piece.
+// Copies the part of this piece that belongs to replica r, whose part of the value begins at
+// `begin`.
 static void deliver_part(const bel_meeting *m, const cut *c, const char *values, bel_weight all,
                          int r)
 {
@@ -161,7 +163,7 @@ static void deliver_part(const bel_meeting *m, const cut *c, const char *values,
                      to + (size_t)(from - begin) * size);
 }
 
-// The piece of every replica's row; a row of nobody is zeros.
+// Copies the piece of every replica's row; an absent replica's row is zeros.
 static void deliver_rows(const bel_meeting *m, const cut *c, const char *answer, const char *values,
                          int r)
 {
@@ -230,9 +232,9 @@ static size_t aligned(size_t bytes)
     return (bytes + BEL_EXCHANGE_ALIGN - 1) / BEL_EXCHANGE_ALIGN * BEL_EXCHANGE_ALIGN;
 }
 
-// Columns of a piece, so that a few pieces and their answers fit the rooms. All workers must cut
-// alike, whatever they give: so it depends on the assignment alone, which is the same for all. 0: a
-// room does not hold one column.
+// Returns the columns of a piece, such that a few pieces and their answers fit the rooms. All
+// workers must divide alike, whatever their values, so it depends only on the assignment, which is
+// the same for all. 0: a room does not hold one column.
 static int64_t piece_columns(const bel_meeting *m, const bel_exchange_head *head)
 {
     enum { SHARE = BEL_EXCHANGE_ROOM / 4 };

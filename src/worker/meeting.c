@@ -1,5 +1,5 @@
-// What a collective needs wherever its replicas are: their values, room for copies, and the error
-// where one is missing.
+// Common parts of collectives within and between workers: the replicas' values, room for copies,
+// and the error if a value is missing.
 #include "worker/meeting.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-// Fills the worker's part of monitoring/numbers.h from what it counts anyway: times as of the
-// newest version that came, in seconds. They are read one by one without a lock, so two of them
-// may be a step apart; each of them only grows.
+// Fills the worker's part of monitoring/numbers.h from its counters: times up to the newest
+// version, in seconds. They are read one by one without a lock, so two of them may be a step apart;
+// each of them only grows.
 #include "worker/numbers.h"
 
 #include "base/trace.h"
@@ -23,7 +23,7 @@ void bel_numbers_of_worker(const bel_worker *worker, double values[BEL_NUMBER_CO
 
 _Static_assert((int)BEL_CUDA_MOST_CARDS <= (int)BEL_MOST_DEVICES &&
                    (int)BEL_CUDA_MOST_CARDS <= (int)BEL_TRACE_MOST_CARDS,
-               "whatever card a tower runs on is counted and traced");
+               "every GPU that a tower runs on is counted and traced");
 
 int bel_devices_of_worker(const bel_worker *worker, bel_device_numbers devices[BEL_MOST_DEVICES])
 {

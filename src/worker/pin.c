@@ -1,10 +1,10 @@
-// What cards of a worker's towers copy from and to is pinned, as far as the system lets it be:
-// copies are several times as fast then, and go on by themselves while the host does other things.
-// It is unpinned before anybody frees it or maps something else there, which is when the worker is
-// destroyed: its towers have ended by then. A lost card is asked nothing any more (cuda/device.c).
+// Pins the memory that the GPUs of a worker's towers copy from and to, as far as the system allows.
+// Copies are then several times as fast, and continue while the host does other work. The memory is
+// unpinned before it is freed or replaced by another mapping, at the worker's destruction: its
+// towers have finished by then. A lost GPU gets no more calls (cuda/device.c).
 #include "worker/worker_inner.h"
 
-// NULL: there is none. What is pinned for one is for all.
+// NULL: no GPU. Memory pinned for one GPU is pinned for all.
 static bel_device *first_card(const bel_worker *worker)
 {
     for (int t = 0; worker->devices != NULL && t < worker->config.tower_count; t++)
@@ -12,7 +12,7 @@ static bel_device *first_card(const bel_worker *worker)
     return NULL;
 }
 
-// Cards copy gradients into ranges, where these are not theirs, and into and out of rows.
+// GPUs copy gradients into ranges, unless these are theirs, and into and out of rows.
 void bel_worker_pin_own(const bel_worker *worker, bool pins)
 {
     const bel_worker_config *config = &worker->config;
@@ -23,9 +23,9 @@ void bel_worker_pin_own(const bel_worker *worker, bool pins)
     bel_worker_pin_rows(worker, card, pins);
 }
 
-// And parameters from the space, out of the buffers in which versions have come: their memory is
-// what it will be by then, as other processes' is mapped over it when the first one is there
-// (bel_client_config). Were it pinned before, cards would go on reading the pages that lay there.
+// GPUs also copy parameters from the space, from the buffers that hold versions. The first version
+// makes their memory final, as other processes' memory is then mapped over it (bel_client_config).
+// If it were pinned before, GPUs would continue to read the old pages.
 void bel_worker_pin_space(bel_worker *worker)
 {
     const bel_space *space = worker->config.space;

@@ -1,8 +1,8 @@
-// What a tower has finished becomes reports: elements are counted down chunk by chunk, by any
-// thread of any tower, and the thread that finishes the last of a chunk sends its sum to the
-// chunk's shard. The countdown is acquire and release, so that the thread that brings it to zero
-// sees what all the others have written. They are combined in place, in the range of the node's
-// first replica, and stays as it is until the next version has come: lanes do not copy it.
+// Reports of the towers' results. Elements are counted down chunk by chunk, by any thread of any
+// tower; the thread that finishes a chunk's last element sends its sum to the chunk's shard. The
+// countdown is acquire and release, so that the thread that brings it to zero sees the writes of
+// all others. Sums are computed in place, in the range of the node's first replica, and stay
+// unchanged until the next version has arrived: lanes do not copy them.
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include "base/trace.h"
 #include "worker/worker_inner.h"
 
-// How many elements of a variable, from `first` on, lie in a chunk.
+// Number of elements of a variable, from `first` on, that are in a chunk.
 int64_t bel_worker_overlap(const bel_chunk *chunk, const bel_layout_variable *variable,
                            int64_t first, int64_t count)
 {
@@ -29,7 +29,7 @@ bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, 
                              .span = (uint8_t)span};
 }
 
-// The first replica of the node that has examples speaks for all.
+// The first replica of the node with examples stands for all.
 static bel_weight take_first(const bel_worker *worker, const bel_chunk *chunk,
                              const bel_assignment_node *node)
 {
@@ -45,8 +45,8 @@ static bel_weight take_first(const bel_worker *worker, const bel_chunk *chunk,
     return weights[from];
 }
 
-// Brings replica `replica`'s own elements that lie in the segment to `to`, a range; those that it
-// has not assigned in this step are as they were, in `values`.
+// Copies replica `replica`'s separate elements in the segment to `to`, a range. Elements that it
+// has not assigned in this step come unchanged from `values`.
 static void take_own(const bel_worker *worker, const bel_segment *segment, int replica,
                      const float *values, float *to)
 {
@@ -64,9 +64,9 @@ static void take_own(const bel_worker *worker, const bel_segment *segment, int r
     if (own != to) memcpy(to + from, own + from, (size_t)(end - from) * sizeof(float));
 }
 
-// Values of replicas are put side by side. What is kept is read from the buffer that is current for
-// this very chunk: it stays so until all have reported it, when other chunks of its variables may
-// be a version ahead already.
+// Puts values of replicas side by side. Kept values are read from the buffer that is current for
+// this chunk: it stays current until all workers have reported the chunk, when other chunks of its
+// variables may already be one version ahead.
 static bel_weight take_replicas(const bel_worker *worker, const bel_chunk *chunk,
                                 const bel_assignment_node *node)
 {
@@ -85,7 +85,7 @@ static bel_weight take_replicas(const bel_worker *worker, const bel_chunk *chunk
     return all;
 }
 
-// What is a plain sum over replicas is not brought to a mean of examples.
+// A plain sum over replicas is not converted to a mean over examples.
 static bel_weight combine(const bel_worker *worker, const bel_chunk *chunk,
                           const bel_assignment_node *node)
 {
@@ -98,8 +98,8 @@ static bel_weight combine(const bel_worker *worker, const bel_chunk *chunk,
                                    chunk->count);
 }
 
-// Combines what the replicas of each of this worker's nodes have, for one chunk, and sends it. All
-// replicas have their batches by then, so their weights are known.
+// Combines the values of the replicas of each of this worker's nodes, for one chunk, and sends
+// them. All replicas have their batches by then, so their weights are known.
 bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
 {
     const bel_assignment *assignment = worker->config.assignment;
@@ -118,8 +118,8 @@ bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
     return NULL;
 }
 
-// A variable may lie in several chunks, one after the other: each is counted down by its own part.
-// Values of replicas are not counted: see report_rest.
+// A variable may be in several consecutive chunks: each is counted down by its part. Values of
+// replicas are not counted: see report_rest.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first, int64_t count)
 {
     const bel_layout *layout = worker->config.layout;

@@ -1,11 +1,10 @@
-// A worker's rows of tables: the ids of its replicas' batches, the rows that come for them, and
-// the sums of their gradients. There is room for the most ids that a batch can have, so that steps
-// allocate next to nothing.
+// A worker's rows of tables: the ids of its replicas' batches, their rows, and the sums of their
+// gradients. There is room for a batch's maximum number of ids, so steps allocate almost nothing.
 //
-// Replicas that run side by side pull together, each distinct row once; one that runs alone uses
-// its own list. Answers lie where the client has them only until the table is pulled again, so
-// they are copied into the tower's inputs before the program runs. Gradients are summed in order
-// of positions, then over replicas by the tree, so their bits do not depend on the assignment.
+// Replicas that run in parallel pull together, each distinct row once; a single replica uses its
+// list directly. Answers are in the client's memory only until the table is pulled again, so they
+// are copied into the tower's inputs before the program runs. Gradients are summed in order of
+// positions, then over replicas by the tree, so their bits do not depend on the assignment.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -142,7 +141,8 @@ static int64_t ids_of(const bel_tower *tower, const bel_graph_lookup *lookup)
     return bel_shape_elements(&tower->run->input_shapes[lookup->ids]);
 }
 
-// All lookups of a table make one list, in the order of lookups; without a batch it is empty.
+// Collects the ids of all lookups of a table in one list, in the order of lookups; it is empty
+// without a batch.
 void bel_tower_gather_ids(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -163,8 +163,8 @@ void bel_tower_gather_ids(bel_tower *tower)
     }
 }
 
-// The worker's thread. `first` of a replica's rows is where its distinct ids begin in the round's
-// list.
+// Runs on the worker's thread. `first` of a replica's rows is the index of its distinct ids in the
+// round's list.
 bel_status *bel_worker_pull_rows(bel_worker *worker)
 {
     int first = worker->round;
@@ -174,7 +174,7 @@ bel_status *bel_worker_pull_rows(bel_worker *worker)
     for (int t = 0; t < worker->config.layout->table_count; t++) {
         bel_worker_table *table = &worker->tables[t];
         int64_t count = 0;
-        for (int r = first; r < end && end - first > 1; r++) { // one alone uses its own list
+        for (int r = first; r < end && end - first > 1; r++) { // a single replica uses its list
             bel_replica_rows *rows = &table->replicas[r];
             int64_t distinct = bel_row_batch_count(rows->batch);
             memcpy(table->keys + count, bel_row_batch_keys(rows->batch),
@@ -196,7 +196,7 @@ bel_status *bel_worker_pull_rows(bel_worker *worker)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// Whether the step updates rows of the table.
+// True if the step updates rows of the table.
 static bool changes(const bel_worker *worker, int table)
 {
     return bel_layout_table_changes(&worker->config.layout->tables[table],
@@ -209,7 +209,8 @@ static bool runs_alone(const bel_worker *worker)
     return worker->round + 1 == bel_worker_round_end(worker);
 }
 
-// An id's position → its distinct id in the replica → the same in the round → the client's row.
+// Maps an id's position to its distinct id in the replica, to the one in the round, and to the
+// client's row.
 void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
 {
     const bel_worker *worker = tower->worker;
@@ -230,7 +231,8 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
             float *gradients = rows->gradients + (size_t)position * width;
             if (worker->function->lookup_outputs[l] >= 0) {
                 bel_instance_bind_output(instance, worker->function->lookup_outputs[l], gradients);
-            } else if (changes(worker, t)) { // a batch before may have left other lookups' there
+                // other lookups of a preceding batch may have left values there
+            } else if (changes(worker, t)) {
                 memset(gradients, 0, (size_t)n * width * sizeof *gradients);
             }
             for (int64_t i = 0; i < n; i++, to += width) {
@@ -247,7 +249,7 @@ void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance)
     }
 }
 
-// Makes room behind each of the rows, from the last one on, and puts a 1 there.
+// Makes room after each of the rows, from the last one on, and writes a 1 there.
 static void count_replica(float *rows, int64_t count, int width)
 {
     for (int64_t i = count - 1; i >= 0; i--) {
@@ -272,7 +274,7 @@ void bel_tower_sum_rows(bel_tower *tower)
 
 // --- Reporting -----------------------------------------------------------------------------------
 
-// The sum over one node's replicas, by the tree: each replica's set stands at its id.
+// Sums one node's replicas by the tree: each replica's set is at its id.
 static bel_status *report_node(bel_worker *worker, int t, int k)
 {
     bel_worker_table *table = &worker->tables[t];

@@ -1,13 +1,13 @@
-// One tower: its threads, its program, its batches. Which block a replica reads follows from
-// step and replica id alone, or with a ledger from leases, so a prefetching thread reads ahead
-// and a worker that replaces another reads the same. A replica behind the end of the input has
-// no batch; all its elements count as finished, so that its chunks are reported all the same.
+// One tower: its threads, its program, its batches. The step and the replica id determine the block
+// that a replica reads, or with a ledger the leases do. So a prefetching thread reads ahead, and a
+// replacement of the worker reads the same blocks. A replica after the end of the input has no
+// batch; all its elements count as finished, so that its chunks are reported anyway.
 //
-// Where the model has collectives, the replicas of a tower are all under way at once: each has its
+// If the model has collectives, the replicas of a tower are all under way at once: each has its
 // batch, its arena and its context from the first part of its program to the last.
 //
-// Gradients are published from any thread of the team while the program runs; the mutex guards the
-// first of their errors, which ends the step when all towers are done.
+// Any thread of the team publishes gradients while the program runs; the mutex guards their first
+// error, which ends the step when all towers have finished.
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +21,8 @@
 #include "runtime/device.h"
 #include "worker/worker_inner.h"
 
-// Replicas that a tower plays in a step: index, index + towers, … below the worker's count.
+// Number of replicas that a tower plays in a step: index, index + towers, … below the worker's
+// count.
 static int rounds_of(const bel_tower *tower)
 {
     int towers = tower->worker->config.tower_count;
@@ -29,9 +30,9 @@ static int rounds_of(const bel_tower *tower)
     return left <= 0 ? 0 : (left + towers - 1) / towers;
 }
 
-// The order in which a tower reads blocks: its replicas of each step, step after step. Behind the
-// input's last block replicas have no examples. With a ledger blocks may follow all the same: those
-// of a worker that was lost are leased again.
+// The order in which a tower reads blocks: its replicas of each step, step after step. After the
+// input's last block replicas have no examples. With a ledger more blocks may follow: those of a
+// lost worker are leased again.
 static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
@@ -66,7 +67,7 @@ static void turn_to(bel_tower *tower, int replica)
     tower->run = run_of(tower, replica);
 }
 
-// Batches are copied to the card from where they are read.
+// Batches are copied to the GPU directly from the reader's memory.
 static void pin_batch(void *context, const void *memory, size_t bytes, bool there)
 {
     const bel_tower *tower = context;
@@ -75,7 +76,7 @@ static void pin_batch(void *context, const void *memory, size_t bytes, bool ther
 
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 {
-    enum { MOST_READERS = 4 }; // threads that make batches, unless somebody says how many
+    enum { MOST_READERS = 4 }; // threads that make batches, unless configured
     const bel_worker_config *config = &worker->config;
     tower->worker = worker;
     tower->index = index;
@@ -96,7 +97,7 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     }
     if (rounds_of(tower) == 0) return NULL;
     const bel_batch_watch watch = {.note = pin_batch, .context = tower};
-    bool card = tower->program.device != NULL; // which is fast, and leaves its share of cores idle
+    bool card = tower->program.device != NULL; // a fast one, which leaves its share of cores idle
     int threads = card ? tower->program.threads : 1;
     if (threads > MOST_READERS) threads = MOST_READERS;
     return bel_prefetch_start(config->input, next_block, tower, runs, card ? &watch : NULL, threads,
@@ -118,14 +119,14 @@ void bel_tower_deinit(bel_tower *tower)
     if (tower->worker != NULL) pthread_mutex_destroy(&tower->mutex);
 }
 
-// Any thread of the team, while the program runs: part of an output is final. Outputs behind the
-// reports are the loss, rows and series.
+// Called by any thread of the team, while the program runs: part of an output is final. Outputs
+// after the reports are the loss, rows and series.
 static void publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
     const bel_worker_function *function = worker->function;
-    if (output >= function->report_count) return; // of rows: reported when all replicas have run
+    if (output >= function->report_count) return; // rows are reported when all replicas have run
     bel_status *status =
         bel_worker_finish(worker, function->output_variables[output], first, count);
     if (status == NULL) return;
@@ -144,7 +145,7 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_config *config = &worker->config;
-    const bel_worker_model *model = config->models; // what functions share
+    const bel_worker_model *model = config->models; // common to all functions
     for (size_t i = 0; i < model->graph->input_count; i++)
         if (model->fields[i] >= 0)
             bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
@@ -159,7 +160,7 @@ static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batc
     }
 }
 
-// The next batch, where it is the next run's of this instance and is there.
+// Announces the next batch, if it has arrived and is for the next run of this instance.
 static void announce(bel_tower *tower, bel_instance *instance)
 {
     const bel_worker_model *model = tower->worker->config.models;
@@ -167,7 +168,7 @@ static void announce(bel_tower *tower, bel_instance *instance)
     if (!alone || tower->program.device == NULL) return;
     const bel_batch *next = bel_prefetch_peek(tower->prefetch);
     size_t count = model->graph->input_count;
-    bool fits = next != NULL && next->example_count > 0; // else another instance's run is next
+    bool fits = next != NULL && next->example_count > 0; // otherwise another instance runs next
     for (size_t i = 0; fits && i < count; i++)
         if (model->fields[i] >= 0)
             fits = bel_shape_equal(&next->fields[model->fields[i]].shape,
@@ -202,8 +203,9 @@ static double scalar_of(const bel_instance *instance, int output)
     return (double)*(const float *)bel_instance_output(instance, output).data;
 }
 
-// What the step returns, from the program's `output` on. Numbers of a replica of its own have a
-// place for each replica, of which the others stay 0, so that a sum over replicas keeps all.
+// Fills the values that the step returns, from the program's `output` on. A value with separate
+// numbers for each replica has a place for each; the other places stay 0, so that a sum over
+// replicas keeps all.
 static void fill_returns(bel_tower *tower, const bel_instance *instance, int output, double *stats)
 {
     const bel_worker *worker = tower->worker;
@@ -239,7 +241,7 @@ static void fill_series(bel_tower *tower, const bel_instance *instance, double *
     fill_returns(tower, instance, output, stats);
 }
 
-// Where to look: the job ends with an error that knows the step alone.
+// Logs details: the job ends with an error that has only the step.
 static void say_not_finite(const bel_tower *tower, double value)
 {
     enum { SHOWN = 8 };
@@ -268,7 +270,7 @@ static void fill_stats(bel_tower *tower, const bel_instance *instance)
     fill_series(tower, instance, stats);
 }
 
-// How the replica counts, as soon as its batch is there.
+// Sets the replica's weight, as soon as its batch has arrived.
 static void set_weight(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -296,11 +298,11 @@ static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, in
                   begun, done);
 }
 
-// Waits for the prefetching thread. Rows get the shape of their ids and the table's width behind.
+// Waits for the prefetching thread. Rows get the shape of their ids, followed by the table's width.
 static bel_status *take_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
-    const bel_worker_model *model = worker->config.models; // what functions share
+    const bel_worker_model *model = worker->config.models; // common to all functions
     int64_t begun = bel_clock_ns();
     BEL_TRY(bel_prefetch_take(tower->prefetch, &tower->run->batch));
     int64_t ready = bel_clock_ns();
@@ -315,7 +317,7 @@ static bel_status *take_batch(bel_tower *tower)
     if (tower->run->batch != NULL && tower->run->batch->example_count == 0)
         tower->run->batch = NULL;
     set_weight(tower);
-    if (tower->run->batch == NULL) return NULL; // behind the end, or a map skipped all of it
+    if (tower->run->batch == NULL) return NULL; // after the end, or a map skipped all of it
     const bel_graph *graph = model->graph;
     for (size_t i = 0; i < graph->input_count; i++)
         if (model->fields[i] >= 0)
@@ -329,8 +331,8 @@ static bel_status *take_batch(bel_tower *tower)
     return NULL;
 }
 
-// With a ledger replica 0 does not take part in every version: then the first behind a multiple
-// stands for it.
+// With a ledger replica 0 does not take part in every version: then the first version after a
+// multiple is used instead.
 static bool is_observed(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -343,7 +345,7 @@ static bool is_observed(bel_tower *tower)
            made / observation->every_steps > before / observation->every_steps;
 }
 
-// For the replica's batch.
+// Gets the instance for the replica's batch.
 static bel_status *get_instance(const bel_tower *tower, bel_runner *runner, int slot,
                                 bel_instance **out_instance)
 {
@@ -355,8 +357,8 @@ static bel_status *get_instance(const bel_tower *tower, bel_runner *runner, int 
                            "GPUs have the parameters as well; hint: update_device cpu");
 }
 
-// Before the replica's own program: then the version's values cannot be overwritten yet. The same
-// context, so that random operations draw the same.
+// Runs before the replica's program, so that the version's values cannot be overwritten yet. It has
+// the same context, so that random operations draw the same numbers.
 static bel_status *observe(bel_tower *tower)
 {
     const bel_worker_config *config = &tower->worker->config;
@@ -381,7 +383,7 @@ static bel_status *observe(bel_tower *tower)
     return NULL;
 }
 
-// Before part 0: the program for this batch, with all addresses.
+// Runs before part 0: prepares the program for this batch, with all addresses.
 static bel_status *begin_batch(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -403,7 +405,7 @@ static bel_status *begin_batch(bel_tower *tower)
     return NULL;
 }
 
-// The program publishes reports while it runs; statistics and rows follow when it has ended.
+// The program publishes reports while it runs; statistics and rows follow at its end.
 static bel_status *run_part(bel_tower *tower, int part)
 {
     const bel_worker *worker = tower->worker;
@@ -427,7 +429,7 @@ static bel_status *run_part(bel_tower *tower, int part)
     return NULL;
 }
 
-// A replica without examples counts as having written everything; nobody reads its gradients.
+// A replica without examples counts as having written all elements; its gradients are never read.
 static void pass_over(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
@@ -437,7 +439,7 @@ static void pass_over(bel_tower *tower)
         publish(tower, r, 0, layout->variables[function->output_variables[r]].elements);
 }
 
-// On the tower's own thread, when no thread publishes.
+// Runs on the tower's thread, when no thread publishes.
 static void keep_error(bel_tower *tower, bel_status *status)
 {
     const bel_worker *worker = tower->worker;
@@ -469,7 +471,7 @@ void bel_tower_run(bel_tower *tower, int replica, int part)
     }
 }
 
-// Without tables and exchanges: each replica's batch and program, one after the other, on the
+// Without tables and exchanges: runs each replica's batch and program, one after the other, on the
 // thread of this tower.
 void bel_tower_step(bel_tower *tower)
 {

@@ -1,10 +1,10 @@
-// The step loop of a worker, on one thread; a team of its own runs the towers side by side.
-// Within a step reports come first, chunks to which nothing is written as zeros, and step
-// statistics last: a shard knows by them that this worker is done. A worker
-// keeps nothing beyond a step, so one that replaces it repeats the step with the same bits.
+// The step loop of a worker, on one thread; a separate team runs the towers in parallel. Within a
+// step reports come first, with zeros for chunks without values, and step statistics last: they
+// tell a shard that this worker has finished. A worker keeps no state beyond a step, so a
+// replacement repeats the step with the same bits.
 //
-// What others ask meanwhile, the step, what it does and its times, is kept in atomics beside the
-// loop's own variables, which only the loop's thread reads.
+// Data for other threads (step, activity and times) is in atomics beside the loop's variables,
+// which only the loop's thread reads.
 
 #include <sched.h>
 #include <string.h>
@@ -52,8 +52,8 @@ bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_
     return outputs;
 }
 
-// The outputs, to which variable or lookup each belongs, and how many reported elements each chunk
-// holds.
+// Lists the outputs, the variable or lookup of each, and the number of reported elements of each
+// chunk.
 static void list_outputs(const bel_worker *worker, bel_worker_function *function)
 {
     const bel_layout *layout = worker->config.layout;
@@ -69,7 +69,7 @@ static void list_outputs(const bel_worker *worker, bel_worker_function *function
     int next = 0;
     for (int v = 0; v < layout->variable_count; v++)
         if (model->reports[v] != NULL) function->output_variables[next++] = v;
-    next = function->report_count + 1; // behind the loss
+    next = function->report_count + 1; // after the loss
     for (size_t l = 0; l < lookups; l++)
         function->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
     function->first_series_output = next;
@@ -86,7 +86,7 @@ static void list_outputs(const bel_worker *worker, bel_worker_function *function
 }
 
 // Exchanges are among all replicas of a step, or in modes with a ledger among those of this worker,
-// which are averaged before anything is reported. The model knows how many they are.
+// which are averaged before any report. The model has their number.
 static bel_status *count_exchanges(const bel_worker *worker, bel_worker_function *function)
 {
     const bel_graph *graph = function->model->graph;
@@ -213,7 +213,7 @@ void bel_worker_destroy(bel_worker *worker)
 
 // --- Reports -------------------------------------------------------------------------------------
 
-// Relaxed: the towers' threads start after it, by the team.
+// Relaxed: the team starts the towers' threads after it.
 static void begin_reports(bel_worker *worker)
 {
     for (int c = 0; c < worker->config.layout->chunk_count; c++) {
@@ -223,9 +223,10 @@ static void begin_reports(bel_worker *worker)
     }
 }
 
-// When all replicas have run: chunks to which nothing is written, as zeros, and those of values of
-// replicas. What a replica writes of such a chunk says nothing of the others: counted down, the
-// chunk could be passed, and its variable be a version ahead, before another replica has read it.
+// After all replicas have run: reports zeros for chunks without values, and chunks with values of
+// replicas. One replica's write to such a chunk says nothing about the others'. If it were counted
+// down, the chunk could be passed, and its variable be one version ahead, before another replica
+// has read it.
 static bel_status *report_rest(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
@@ -262,9 +263,9 @@ static bel_status *report_stats_list(bel_worker *worker)
 
 // --- The loop ------------------------------------------------------------------------------------
 
-// A tower that has computed works on what others have reported so far, so that less is left to do
-// when the last one has come. After a while in which nothing was reported it only waits: polling
-// would take a processor from those that compute.
+// A tower that has finished works on reports that have arrived, so that less work is left after the
+// last one. After a while without reports it only waits: polling would take a processor from towers
+// that compute.
 static void end_tower(bel_worker *worker)
 {
     enum { PATIENCE_NS = 1000000 };
@@ -295,7 +296,7 @@ static void run_tower(void *argument, int64_t tile)
     end_tower(worker);
 }
 
-// The error of the lowest tower that has one; the others' are usually consequences.
+// Returns the error of the lowest tower with one; the others' are usually consequences.
 static bel_status *take_errors(bel_worker *worker)
 {
     bel_status *first = NULL;
@@ -305,7 +306,7 @@ static bel_status *take_errors(bel_worker *worker)
         if (first == NULL) {
             first = status;
         } else {
-            bel_status_ignore(status); // one is told, that of the lowest tower
+            bel_status_ignore(status); // only the lowest tower's is returned
         }
     }
     return first;
@@ -329,8 +330,8 @@ static void run_in_tower(void *argument, int64_t tile)
     end_tower(worker);
 }
 
-// With tables or exchanges: a round of replicas has its batches before any of them runs, so that
-// their rows are pulled together, and all of them have come to an exchange before it is made.
+// With tables or exchanges: all replicas of a round have their batches before one of them runs, so
+// that their rows are pulled together. All of them reach an exchange before it runs.
 static bel_status *run_round(bel_worker *worker)
 {
     int towers = worker->config.tower_count;
@@ -354,7 +355,7 @@ static bel_status *run_rounds(bel_worker *worker)
     return worker->config.layout->table_count > 0 ? bel_worker_report_rows(worker) : NULL;
 }
 
-// Of all dense parameters as the towers read them, without the padding between variables.
+// Hash of all dense parameters as the towers read them, without the padding between variables.
 static uint64_t hash_parameters(const bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;
@@ -366,8 +367,8 @@ static uint64_t hash_parameters(const bel_worker *worker)
     return hash;
 }
 
-// From a version to the last report: the order of the head of this file. Parameters are hashed
-// before anything is reported, as chunks that everybody has reported are updated.
+// From a version to the last report, in the order described at the top of this file. Parameters are
+// hashed before the first report, as chunks that all workers have reported are updated.
 static bel_status *run_step(bel_worker *worker)
 {
     const bel_worker_events *events = worker->config.events;
@@ -391,8 +392,8 @@ static bel_status *run_step(bel_worker *worker)
     return events->after_step(events->context, worker->step, worker->own_stats);
 }
 
-// Waits for the version to compute on next; with a ledger, for another one while shard 0 has no
-// blocks for this worker: then it waits for the end.
+// Waits for the version to compute on next. With a ledger, while shard 0 has no blocks for this
+// worker, it waits for another version: in effect for the end.
 static bel_status *next_version(bel_worker *worker)
 {
     bel_client *client = worker->config.client;
@@ -406,7 +407,7 @@ static bel_status *next_version(bel_worker *worker)
     return NULL;
 }
 
-// The step function that shard 0 has decided on.
+// Selects the step function of shard 0's decision.
 static bel_status *choose_function(bel_worker *worker)
 {
     int function = bel_decision_function(worker->decision);
@@ -418,7 +419,7 @@ static bel_status *choose_function(bel_worker *worker)
     return NULL;
 }
 
-// Relaxed: each number is read by itself, and none guards anything.
+// Relaxed: each number is read separately, and guards nothing.
 static void show_times(bel_worker *worker, int64_t total_ns)
 {
     bel_worker_times t = bel_worker_time(worker);
@@ -459,7 +460,7 @@ bel_device *bel_worker_device(const bel_worker *worker, int tower)
     return worker->devices[tower];
 }
 
-// Where a quarter of a longer run went by without a batch.
+// Warns if a longer run spent a quarter of its time without a batch.
 static void say_what_it_waited_for(const bel_worker *worker)
 {
     enum { LONG_SECS = 30 };
@@ -471,14 +472,14 @@ static void say_what_it_waited_for(const bel_worker *worker)
                   worker->config.worker, 100.0 * (double)t.input_ns / (double)t.total_ns);
 }
 
-// The worker's thread. `step` is the version that is computed on; with a ledger it is whatever came
-// last.
+// Runs on the worker's thread. `step` is the version of the computation; with a ledger it is the
+// last one that arrived.
 bel_status *bel_worker_run(bel_worker *worker)
 {
     int64_t begun = bel_clock_ns();
     worker->step = worker->config.first_step;
     BEL_TRY(bel_client_pull(worker->config.client, worker->step));
-    if (worker->config.ledger) worker->step = -1; // whatever comes
+    if (worker->config.ledger) worker->step = -1; // any version
     for (;;) {
         int64_t waiting = bel_clock_ns();
         atomic_store(&worker->shown_step, worker->step);
@@ -517,7 +518,8 @@ static void run_thread_job(void *argument, int64_t tile)
     j->job(j->context);
 }
 
-// On one thread of the dispatch team for each tower, which starts the job on that tower's own team.
+// Runs on one thread of the dispatch team for each tower, which starts the job on that tower's
+// team.
 static void spread_thread_job(void *argument, int64_t tile)
 {
     const thread_job *j = argument;

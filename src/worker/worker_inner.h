@@ -1,5 +1,5 @@
-// The inside of a worker, for worker.c (the loop), tower.c (one tower's part of a step), report.c
-// (reports of chunks), rows.c (rows of tables) and pin.c (memory that cards copy).
+// Inside view of a worker, for worker.c (the loop), tower.c (one tower's part of a step), report.c
+// (reports of chunks), rows.c (rows of tables) and pin.c (memory that GPUs copy).
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 
@@ -14,30 +14,30 @@
 #include "runtime/runner.h"
 #include "worker/worker.h"
 
-// What a replica has of a table: the ids of its batch, lookup after lookup.
+// A replica's part of a table: the ids of its batch, lookup after lookup.
 typedef struct bel_replica_rows {
     int64_t *ids;
     bel_row_batch *batch;
     float *gradients; // by position
     float *sums;      // by distinct id
-    int64_t first;    // of its distinct ids among those of all replicas of the round
+    int64_t first;    // index of its first distinct id among those of all replicas of the round
 } bel_replica_rows;
 
-// Tables as a worker uses them.
+// A worker's view of a table.
 typedef struct bel_worker_table {
     int width, report_width;
-    int64_t capacity;           // ids of a replica's batch at most
+    int64_t capacity;           // maximum number of ids of a replica
     bel_replica_rows *replicas; // by replica of the worker
-    int64_t *keys;              // distinct ids of the round's replicas, one after another
-    bel_row_batch *all;         // of them
+    int64_t *keys;              // distinct ids of the round's replicas, one replica after another
+    bel_row_batch *all;         // over these ids
     bel_row_sum sum;
     bel_row_set *sets; // scratch, by replica
     bel_weight *weights;
     int *firsts;
 } bel_worker_table;
 
-// A replica that a tower plays. Where programs stop for exchanges, all that it plays in a step are
-// under way at once; else there is one of these, used again and again.
+// A replica that a tower plays. If programs stop for exchanges, all its replicas of a step are
+// under way at once; otherwise there is one bel_replica_run, which is reused.
 typedef struct bel_replica_run {
     const bel_batch *batch;  // NULL: the input has no example for it
     bel_shape *input_shapes; // by graph input
@@ -48,7 +48,7 @@ typedef struct bel_replica_run {
 
 typedef struct bel_exchange_pieces bel_exchange_pieces;
 
-// Scratch of exchanges, by replica of the worker where nothing else is said.
+// Scratch of exchanges, by replica of the worker unless stated otherwise.
 typedef struct bel_exchange {
     void **slots;
     bel_weight *weights;
@@ -61,16 +61,16 @@ typedef struct bel_exchange {
     size_t room_bytes;
 } bel_exchange;
 
-// A step function as the worker runs it: a program of the shared graph.
+// A step function in the worker: a program of the shared graph.
 typedef struct bel_worker_function {
     const bel_worker_model *model;
     bel_program_output *outputs; // bel_worker_list_outputs
     int report_count, output_count;
     int *output_variables;   // by report: the layout variable
-    int *lookup_outputs;     // by lookup: its output, -1: none
-    int first_series_output; // among the outputs
-    int64_t *chunk_reports;  // by chunk: elements of it that are counted down
-    int exchange_count;      // at which its program stops
+    int *lookup_outputs;     // by lookup: its output; -1: no output
+    int first_series_output; // index in the outputs
+    int64_t *chunk_reports;  // by chunk: number of its elements to count down
+    int exchange_count;      // number of stops of its program
 } bel_worker_function;
 
 typedef struct bel_tower {
@@ -79,64 +79,64 @@ typedef struct bel_tower {
     bel_team *team;               // the threads that run its tiles
     bel_program_options program;  // for its device
     bel_runner **runners;         // by step function
-    bel_program_output *observed; // values of the observation; made with the first
+    bel_program_output *observed; // values of the observation; created with the first one
     bel_runner *observer;
-    int64_t observable; // the last version that replica 0 took part in here; 0: none
+    int64_t observable; // the last version that replica 0 took part in here; 0: no version
     bel_prefetch *prefetch;
     bel_replica_run *runs; // bel_tower_runs of them
-    bel_replica_run *run;  // the one that the functions below are about …
+    bel_replica_run *run;  // the present one for the functions below …
     int replica;           // … and its number, counted from the worker's first
     int64_t input_ns, compute_ns;
-    atomic_llong input_bytes; // of its batches, as of the last one taken
+    atomic_llong input_bytes; // its batches' bytes, at the last one taken
     pthread_mutex_t mutex;    // guards status while its threads publish
-    bel_status *status;       // of its part of the step
+    bel_status *status;       // status of its part of the step
 } bel_tower;
 
 struct bel_worker {
     bel_worker_config config;
     bel_device **devices; // by tower; NULL: the CPU
     int first_replica, replica_count;
-    // Without tables and exchanges each tower runs its replicas by itself. Else they run in rounds
-    // [round, round + round_size): one of each tower, or with exchanges all of them.
+    // Without tables and exchanges each tower runs its replicas independently. Otherwise they run
+    // in rounds [round, round + round_size): one of each tower, or with exchanges all of them.
     int round, round_size;
     bel_worker_function *functions;
-    const bel_worker_function *function; // of this step
-    bool exchanges;                      // some function does
-    int part;                            // that the towers run now, 0 to function->exchange_count
+    const bel_worker_function *function; // this step's
+    bool exchanges;                      // a function has exchanges
+    int part; // part that the towers run now, 0 to function->exchange_count
     bel_tower *towers;
-    unsigned pinned;           // buffers of the space, as bits
-    bel_audit *audit;          // NULL: nothing is noted
-    bel_team *dispatch;        // runs towers side by side
-    atomic_int computing;      // towers that do
+    unsigned pinned;           // buffers of the space, as a bit set
+    bel_audit *audit;          // NULL: no log
+    bel_team *dispatch;        // runs towers in parallel
+    atomic_int computing;      // number of computing towers
     bel_worker_table *tables;  // by table of the layout
     double *stats_list;        // by replica, stats_size each
-    double *own_stats;         // of all of them, for events
+    double *own_stats;         // over all replicas, for events
     int stats_size;            // bel_stats_size
-    bel_weight *weights;       // by replica: how its gradients count in this step
-    bel_weight *plain_weights; // the same where each replica with examples counts once
+    bel_weight *weights;       // by replica: weight of its gradients in this step
+    bel_weight *plain_weights; // the same if each replica with examples counts once
     atomic_llong *chunk_left;  // by chunk: elements until all replicas have finished it
     bel_exchange exchange;     // scratch of exchanges
     int64_t step;
     uint32_t decision;
-    uint64_t hash;             // of the parameters, where the decision says check
-    bel_worker_times times;    // push_ns: behind the programs
-    atomic_llong pushing_ns;   // while they run, over all threads
+    uint64_t hash;             // hash of the parameters, if the decision includes BEL_DECIDE_CHECK
+    bel_worker_times times;    // push_ns: after the programs
+    atomic_llong pushing_ns;   // while programs run, over all threads
     atomic_llong shown_step;   // for bel_worker_doing
-    atomic_int shown_exchange; // that it waits in; -1: none
+    atomic_int shown_exchange; // in which it waits; -1: no exchange
     struct {                   // for bel_worker_time_so_far
         atomic_llong input_ns, compute_ns, push_ns, exchange_ns, total_ns, steps;
     } shown_times;
     atomic_bool waits;
 };
 
-// The last replica of the round, and one more.
+// End of the round's replicas.
 static inline int bel_worker_round_end(const bel_worker *worker)
 {
     int end = worker->round + worker->round_size;
     return end < worker->replica_count ? end : worker->replica_count;
 }
 
-// Replicas that a tower has under way at once.
+// Number of replicas that a tower has under way at once.
 static inline int bel_tower_runs(const bel_worker *worker)
 {
     int towers = worker->config.tower_count;
@@ -146,16 +146,16 @@ static inline int bel_tower_runs(const bel_worker *worker)
 // tower.c
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index) BEL_MUST_USE;
 void bel_tower_deinit(bel_tower *tower);
-void bel_tower_step(bel_tower *tower); // runs its replicas; the outcome is in tower->status
-// The same step by step: the batch of a replica, and part `part` of the program on it. With tables
+void bel_tower_step(bel_tower *tower); // runs its replicas; the result is in tower->status
+// The same in parts: take a replica's batch, and run part `part` of the program on it. With tables
 // rows are pulled between them, with exchanges replicas meet between the parts.
 void bel_tower_take(bel_tower *tower, int replica);
 void bel_tower_run(bel_tower *tower, int replica, int part);
-// What the tower knows of a replica of the round that it plays.
+// Returns the tower's state of one of its replicas of the round.
 const bel_replica_run *bel_tower_run_of(const bel_tower *tower, int replica);
 
-// exchange.c: exchange `exchange` of the step among the worker's replicas, all of which have run
-// the parts up to it. Errors name the collective and the replica.
+// exchange.c: runs exchange `exchange` of the step among the worker's replicas, all of which have
+// run the parts up to it. Errors name the collective and the replica.
 bel_status *bel_worker_exchange(bel_worker *worker, int exchange) BEL_MUST_USE;
 void bel_exchange_init(bel_exchange *exchange, int replica_count);
 void bel_exchange_deinit(bel_exchange *exchange);
@@ -164,34 +164,35 @@ void bel_exchange_deinit(bel_exchange *exchange);
 bel_status *bel_worker_create_rows(bel_worker *worker) BEL_MUST_USE;
 void bel_worker_destroy_rows(bel_worker *worker);
 
-// Their memory, which cards copy from and to, or not any more (bel_device_pin).
+// Pins or unpins their memory, which GPUs copy from and to (bel_device_pin).
 void bel_worker_pin_rows(const bel_worker *worker, bel_device *card, bool pins);
 
-// --- Memory of cards (pin.c); without cards nothing ----------------------------------------------
+// --- Memory of GPUs (pin.c); without GPUs these do nothing
+// ----------------------------------------
 
-void bel_worker_pin_own(const bel_worker *worker, bool pins); // ranges and rows, or not any more
-void bel_worker_pin_space(bel_worker *worker);                // when a version has come
+void bel_worker_pin_own(const bel_worker *worker, bool pins); // pins or unpins ranges and rows
+void bel_worker_pin_space(bel_worker *worker);                // when a version has arrived
 void bel_worker_unpin_space(const bel_worker *worker);
-// A tower's batch is there: its ids are gathered.
+// A tower's batch has arrived: collects its ids.
 void bel_tower_gather_ids(bel_tower *tower);
-// All ids of the round are gathered: their rows come.
+// All ids of the round are collected: pulls their rows.
 bel_status *bel_worker_pull_rows(bel_worker *worker) BEL_MUST_USE;
 void bel_tower_bind_rows(bel_tower *tower, bel_instance *instance);
 void bel_tower_sum_rows(bel_tower *tower); // its program has run
 // All replicas have run.
 bel_status *bel_worker_report_rows(bel_worker *worker) BEL_MUST_USE;
 
-// report.c. Behind the last block of the input that is read.
+// report.c. Returns the end of the input's blocks that are read.
 int64_t bel_worker_block_end(const bel_worker *worker);
 // A span of the worker's step.
 bel_trace_event bel_worker_event(const bel_worker *worker, bel_trace_span span, int part);
-// How many elements of a variable, from `first` on, lie in a chunk.
+// Number of elements of a variable, from `first` on, that are in a chunk.
 int64_t bel_worker_overlap(const bel_chunk *chunk, const bel_layout_variable *variable,
                            int64_t first, int64_t count);
 // Sends the worker's nodes of a chunk.
 bel_status *bel_worker_report_chunk(bel_worker *worker, int chunk) BEL_MUST_USE;
-// The caller has finished `count` elements of a variable of one replica, from `first` on;
-// reports chunks that are complete. Any thread.
+// Records that the caller has finished `count` elements of a variable of one replica, from `first`
+// on; reports chunks that are complete. Any thread.
 bel_status *bel_worker_finish(bel_worker *worker, int variable, int64_t first,
                               int64_t count) BEL_MUST_USE;
 

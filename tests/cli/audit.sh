@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# What was read: every record exactly once in each epoch, over workers, kills, a run that goes on with
-# other workers, and records that cannot be read; a note that is missing shows.
+# Audit of the input: every record is read exactly once in each epoch, over workers, kills, a run that resumes
+# with other workers, and unreadable records. A missing note is reported.
 # usage: audit.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 run=(--train_batch_size 75 --num_epochs 3 --no_report --audit_input) # 1,438 records, 20 batches an epoch
 
-whole() { # MODEL_DIR RECORDS: three epochs, each whole
+whole() { # MODEL_DIR RECORDS: three epochs, each complete
     run_ok belfry inspect --audit "$1"
     for epoch in 0 1 2; do
         check "epoch $epoch of $1" grep -qx "epoch $epoch: $2 records, each once" out.txt
     done
 }
 
-# --- One process; stopped in between, and another assignment goes on
+# --- One process, stopped and resumed with another assignment
 run_ok train alone "${run[@]}" --num_gpus 4
 whole alone 1438
 run_ok belfry inspect --audit --json alone
 check "as JSON" grep -q '"epochs":\[{"epoch":0,"records":1438,"whole":true}' out.txt
 run_ok train parts "${run[@]}" --num_gpus 4 --train_steps 7
 run_ok belfry inspect --audit parts
-check "the second epoch is not whole" grep -qx 'epoch 1: 662 records, each once; not all of it' out.txt
+check "the second epoch is not complete" grep -qx 'epoch 1: 662 records, each once; not all of it' out.txt
 run_ok train parts "${run[@]}" --num_workers 2 --towers_of_workers 3,1
 whole parts 1438
 
@@ -33,18 +33,18 @@ for point in tower_compute#9@worker-1 shard_passes#9@ps-0 master_saves#2; do
         --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${run[@]}" --num_gpus 2 \
         --save_checkpoints_steps 4
     whole killed 1438
-    check "somebody died at $point" grep -q '^killed on purpose' killed/logs/*.log
+    check "a process died at $point" grep -q '^killed on purpose' killed/logs/*.log
 done
 
-# --- Notes that are missing
+# --- Missing notes
 rm killed/audit/worker-1.0
-run_fails 3 'nobody noted that block' belfry inspect --audit killed
+run_fails 3 'no worker noted that block' belfry inspect --audit killed
 run_ok train silent --train_steps 2
 run_fails 3 'nothing was noted|--audit_input' belfry inspect --audit silent
 run_fails 2 'audit_input says which records' train late "${run[@]}" --num_workers 2 --mode async
 run_fails 2 '--audit or --digest' belfry inspect --audit --digest alone
 
-# --- Records that cannot be read keep their positions
+# --- Unreadable records keep their positions
 {
     cat "$TRAIN_CSV"
     echo "1,2,3"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Bad input: one line that says what and where, the right exit code, and nothing saved is lost.
+# Bad input: one line with the error and its place, the right exit code, and no loss of saved data.
 # usage: bad_input.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-# Trains on FILE with flags of its own, for data that must be refused.
+# Trains on FILE with its flags, for data that must be refused.
 train_on() { # FILE FLAGS…
     local file=$1
     shift
@@ -19,27 +19,27 @@ run_fails 2 'unknown verb trian|did you mean train?' belfry trian
 run_fails 2 'unknown verb evalute|did you mean evaluate?' belfry evalute
 run_fails 2 'unknown flag --trian_files|did you mean --train_files?' belfry train --trian_files x
 run_fails 2 'flag --train_steps belongs to another command' belfry evaluate --train_steps 1
-run_fails 2 'flag --num_gpus belongs to another command|flags of the training stand behind --' \
+run_fails 2 'flag --num_gpus belongs to another command|put flags of the training after --' \
     belfry local train --distributed --num_gpus 2 -- --train_files x
-run_fails 2 '--train_batch_size: expected a whole number in [1, 2147483647], got "0"' \
+run_fails 2 '--train_batch_size: expected an integer in [1, 2147483647], got "0"' \
     belfry train --train_batch_size 0
 run_fails 2 '--dropout: expected a number in [0, 1), got "1"' belfry train --dropout 1
 run_fails 2 '--learning_rate: expected a number|got "fast"' belfry train --learning_rate fast
 run_fails 2 '--optimizer: expected one of sgd, momentum, adam, adagrad, rmsprop, adamw, ftrl, lamb, lars, adadelta, got "adagard"' \
     belfry train --optimizer adagard
-run_fails 2 '--train_steps: expected a whole number|got nothing' belfry train --train_steps
+run_fails 2 '--train_steps: expected an integer|got nothing' belfry train --train_steps
 run_fails 2 'unexpected argument "runs"' belfry train runs
 run_fails 2 '--model_dir is needed' belfry train --train_files "$TRAIN_CSV"
 run_fails 2 '--train_files is needed' belfry train --model_dir x
 run_fails 2 '--param learning_rate=1: use --learning_rate' train x --param learning_rate=1
 run_fails 2 'schedule_formula (--schedule_formula)' train x --schedule formula
-# A value of any length is named by its beginning and its end.
+# A long value is named by its beginning and its end.
 long=$(head -c 10000 /dev/zero | tr '\0' x)
 for flag in 2:learning_rate 1:warm_start 2:label_column 2:package "2:$long"; do
     run_fails "${flag%%:*}" "xx…xx" train x "--${flag#*:}" "$long"
     check "the line for ${flag:0:20} is short" test "$(grep '^belfry: ' err.txt | wc -c)" -lt 1000
 done
-# What nobody reads is refused.
+# A flag without effect is refused.
 run_fails 2 '--nesterov has no effect without --optimizer momentum' train x --optimizer sgd --nesterov
 run_fails 2 '--boundaries has no effect without --schedule piecewise' train x --boundaries 10
 run_fails 2 '--decay_rate has no effect without --schedule exponential' train x --decay_rate 0.5
@@ -69,20 +69,20 @@ run_fails 2 '--towers_of_workers: expected a number for each of 2 workers, got 3
     train x --num_workers 2 --towers_of_workers 1,1,1
 run_fails 2 'clip_norm and clip_global_norm' train x --clip_norm 1 --clip_global_norm 1
 run_fails 2 'lamb takes norms itself' train x --clip_norm 1 --optimizer lamb
-run_fails 2 'class_count must be a whole number from 2' train x --class_count 0
+run_fails 2 'class_count must be an integer from 2' train x --class_count 0
 run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
 run_fails 2 'inspect: expected one folder' belfry inspect
 run_fails 2 '--digest has no effect with --compare: give one of the two' belfry inspect x --digest --compare y
 run_fails 2 '--cost has no effect with --dump: give one of the two' \
     belfry graph --train_files "$TRAIN_CSV" --cost --dump
-run_fails 2 'image_shape must be a list of at most 3 whole numbers' \
+run_fails 2 'image_shape must be a list of at most 3 integers' \
     belfry train --model_dir x --train_files "$TRAIN_CSV" --model cnn --image_shape 1,8,8,1
 if [ -w /dev/full ]; then
     full() { belfry version >/dev/full; }
     run_fails 1 'cannot write to stdout' full
 fi
 
-# --- Words of other trainers, where the verb has such a flag
+# --- Words of other trainers, if the verb has such a flag
 run_fails 2 'unknown flag --lr; did you mean --learning_rate?' belfry train --lr 0.1
 run_fails 2 'unknown flag --batch-size; did you mean --train_batch_size?' belfry train --batch-size=8
 run_fails 2 'unknown flag --workers; did you mean --num_workers?' belfry train --workers 2
@@ -92,19 +92,19 @@ run_fails 3 "$work is a folder, expected a file; hint: a pattern, such as '$work
     --train_files "$work"
 printf 'a,b,a,y\n1,2,3,0\n' >double.csv
 run_ok belfry train --columns none --model_dir double --train_files double.csv --train_steps 1
-check "names that come twice are said" grep -q 'double.csv: two columns are called "a", so other files must' err.txt
+check "repeated names are reported" grep -q 'double.csv: two columns are called "a", so other files must' err.txt
 printf '0.5,2,1\n1.5,3,0\n' >bare.csv
 run_ok belfry train --columns none --model_dir bare --train_files bare.csv --train_steps 1
-check "a header of numbers is said" grep -q 'bare.csv: the first row holds numbers alone.*(--no_header)' err.txt
+check "a header of numbers is reported" grep -q 'bare.csv: the first row contains only numbers.*--no_header' err.txt
 run_ok belfry train --columns none --model_dir named --train_files bare.csv --no_header --train_steps 1
-check "not where it is none" sh -c "! grep -q 'holds numbers alone' err.txt"
+check "not with a real header" sh -c "! grep -q 'contains only numbers' err.txt"
 printf '0,1,2\n1.5,3,0\n' >counted.csv
 run_ok belfry train --columns none --model_dir counted --train_files counted.csv --train_steps 1
-check "not where it counts columns" sh -c "! grep -q 'holds numbers alone' err.txt"
+check "not if its numbers count columns" sh -c "! grep -q 'contains only numbers' err.txt"
 
 # --- Settings files
 printf 'seed: 1\ntrain_steps: many\n' >bad.yaml
-run_fails 2 'bad.yaml:2:14: train_steps: expected a whole number|got "many"' \
+run_fails 2 'bad.yaml:2:14: train_steps: expected an integer|got "many"' \
     belfry train --config_file bad.yaml
 printf 'seed: 1\ntrain_stpes: 5\n' >bad.yaml
 run_fails 2 'bad.yaml:2:1: unknown key "train_stpes"|did you mean train_steps?' \
@@ -112,7 +112,7 @@ run_fails 2 'bad.yaml:2:1: unknown key "train_stpes"|did you mean train_steps?' 
 printf 'seed: 1\ntrain_files: [a, b\nmodel: dnn\n' >bad.yaml
 run_fails 2 'bad.yaml:3:|not valid YAML' belfry train --config_file bad.yaml
 printf 'seed: 1\nseed: 2\n' >bad.yaml
-run_fails 2 'bad.yaml:2:1: key "seed" is already there in line 1' \
+run_fails 2 'bad.yaml:2:1: key "seed" already exists in line 1' \
     belfry train --config_file bad.yaml
 run_fails 2 'missing.yaml' belfry train --config_file missing.yaml
 
@@ -137,10 +137,10 @@ run_fails 2 'batch size 100|has only 2' train_on good.csv --train_batch_size 100
 mkdir locked
 run_fails 2 'another run trains in locked' flock locked/job.lock \
     "$BUILD/tools/belfry" train --model_dir locked --train_files "$TRAIN_CSV" --train_steps 1
-mkdir -p barred/job.lock # stands for a folder where nothing may be opened for writing
+mkdir -p barred/job.lock # a folder in which no file can be opened for writing
 run_fails 1 'cannot open barred/job.lock' "$BUILD/tools/belfry" train --model_dir barred \
     --train_files "$TRAIN_CSV" --train_steps 1
-check "a lock that cannot be opened is no other run" test "$(grep -c 'another run' err.txt)" = 0
+check "a lock that cannot be opened is not another run" test "$(grep -c 'another run' err.txt)" = 0
 run_fails 3 'missing.csv' env BELFRY_SECRET=0123456789abcdef TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"],
     "worker": ["127.0.0.1:2"], "ps": ["127.0.0.1:3"]}, "task": {"type": "worker", "index": 0}}' \
     "$BUILD/tools/belfry" train --model_dir model --train_files missing.csv
@@ -150,19 +150,19 @@ run_fails 2 '--towers_of_workers is for one process' env BELFRY_TASK='{"role": "
 run_fails 3 'folder/missing.csv' train_on missing.csv --data_dir folder
 gzip -k good.csv
 run_ok train_on good.csv.gz
-# A run that could not begin leaves nothing that the next one stumbles over.
+# A run that could not begin leaves nothing that disturbs the next one.
 printf 'a,b,y\n1,2,0\n3,4,1\n5,high,1\n' >late.csv
 over_again() { # FILE
     belfry train --columns none --model_dir again --train_files "$1" --train_batch_size 1 --num_epochs 1 --hidden_units 4 --no_report
 }
 run_fails 3 'late.csv:4:3|high' over_again late.csv
 BELFRY_FAULT=crash:tower_step capture over_again good.csv
-equal "exit code of a run that was killed before its first step" "$code" 137
+equal "exit code of a run killed before its first step" "$code" 137
 printf '5,6,1\n' | cat good.csv - >corrected.csv
 run_ok over_again corrected.csv
-check "which is said" grep -q 'nothing was trained in again yet' err.txt
+check "which the log says" grep -q 'nothing was trained in again yet' err.txt
 run_fails 2 'trained with other settings' over_again good.csv
-printf 'a,b,y\n1,2,0\n3,4,1\n5,7,1\n' >swapped.csv # as many bytes as in corrected.csv
+printf 'a,b,y\n1,2,0\n3,4,1\n5,7,1\n' >swapped.csv # with the size of corrected.csv
 run_fails 2 'input (the data, their order, the number of epochs) was' over_again swapped.csv
 head -c 30 good.csv.gz >cut.csv.gz
 run_fails 3 'cut.csv.gz' train_on cut.csv.gz
@@ -183,7 +183,7 @@ run_fails 2 'one pair of IDX files' train_on t-images-idx3-ubyte,a,b
 
 # --- Folders
 : >file
-run_fails 2 'cannot create folder file/model|a file stands in the way' train file/model --train_steps 1
+run_fails 2 'cannot create folder file/model|a file is in the way' train file/model --train_steps 1
 if [ "$(id -u)" -ne 0 ]; then
     mkdir locked && chmod 500 locked
     run_fails 1 'locked/model|denied' train locked/model --train_steps 1
@@ -195,7 +195,7 @@ run_fails 3 'hollow holds no checkpoint' \
 run_fails 3 'no folder gone' belfry inspect gone
 run_fails 2 '--model_dir or --checkpoint is needed' belfry evaluate --eval_files "$EVAL_CSV"
 
-# --- Resuming with something else
+# --- Resuming with other settings
 digits_of() { # UNITS MODEL_DIR FLAGS…: train with another hidden layer
     local units=$1 model_dir=$2
     shift 2
@@ -219,8 +219,8 @@ run_fails 2 'one checkpoint|--model_dir good|--checkpoint good/ckpt-' \
 run_fails 2 'narrow.csv|"p0"' belfry evaluate --model_dir good --eval_files narrow.csv
 equal "the checkpoint after refusals" "$(digest good)" "$before"
 
-# --- The disk is full at the n-th write: what was saved stays. A checkpoint that cannot be written fails the run,
-# curves and reports are made up for.
+# --- The disk is full at the n-th write: saved data stay. A checkpoint that cannot be written fails the run;
+# curves and reports are written later.
 full_disk() { # N: the n-th write fails
     BELFRY_FAULT=write:$1 train full --train_steps 40 --save_checkpoints_steps 5 \
         --keep_checkpoint_max 0
@@ -231,7 +231,7 @@ for n in 1 2 3 4 5 6 7 8; do
     checks=$((checks + 1))
     case $code in
     0) grep -qE '^warning: (curves are not written for now|no report is written): .*No space left' err.txt ||
-        complain "write $n fails in silence" ;;
+        complain "write $n fails silently" ;;
     1) grep -q '^belfry: .*full/.*No space left' err.txt || complain "write $n fails without its file" ;;
     *) complain "exit code $code after failed write $n" ;;
     esac
@@ -240,12 +240,12 @@ for n in 1 2 3 4 5 6 7 8; do
     belfry inspect full/ckpt-00000020 --digest >saved.txt 2>&1 || true
     [ "$(cat saved.txt)" = "$before" ] || complain "the checkpoint after failed write $n"
 done
-check "some writes end a run, and others do not: $ends" [ "${ends//0/}" != "$ends" -a "${ends//1/}" != "$ends" ]
+check "some failed writes end a run, others do not: $ends" [ "${ends//0/}" != "$ends" -a "${ends//1/}" != "$ends" ]
 run_ok train full --train_steps 40 --save_checkpoints_steps 5 --keep_checkpoint_max 0
 run_ok train good --train_steps 40
-equal "trained on after full disks" "$(digest full)" "$(digest good)"
+equal "resumed after full disks" "$(digest full)" "$(digest good)"
 
-# --- Damaged checkpoints: named; with an older good one training goes on from there
+# --- Damaged checkpoints are named; training resumes from an older good one
 run_ok train hurt --train_steps 10
 shard=$(ls hurt/ckpt-00000010/*.safetensors)
 cp "$shard" whole
@@ -257,7 +257,7 @@ rm "$shard"
 run_fails 3 "$shard" belfry inspect hurt/ckpt-00000010
 run_fails 3 "$shard" belfry evaluate --checkpoint hurt/ckpt-00000010 --eval_files "$EVAL_CSV"
 run_ok train hurt --train_steps 10
-check "the damaged one is named" grep -q 'passed over: .*shard-00000-of-00001' err.txt
+check "the damaged checkpoint is named" grep -q 'is skipped: .*shard-00000-of-00001' err.txt
 run_ok belfry inspect hurt --digest
 printf '{' >hurt/ckpt-00000010/manifest.json
 run_fails 3 'hurt/ckpt-00000010/manifest.json' belfry inspect hurt/ckpt-00000010
@@ -272,14 +272,14 @@ check "the worker and its records are named" \
 run_ok belfry inspect nan
 run_ok belfry evaluate --model_dir nan --eval_files "$EVAL_CSV"
 
-# A slot that overflows would leave its parameters as they are from then on, with a finite loss.
+# An overflowed slot would freeze its parameters, with a finite loss.
 run_fails 1 'logits/kernel/adam/v" is not finite|nothing was saved' belfry train --model linear --model_dir slot \
     --train_files "$TRAIN_CSV" --label_column digit --feature_scale 1e30 --train_batch_size 32 --train_steps 1
 run_fails 1 'the loss is not finite' belfry train --model linear --model_dir slot --train_files "$TRAIN_CSV" \
     --label_column digit --feature_scale 1e30 --train_batch_size 32 --train_steps 10
 
 # --- Packages
-compile() { # NAME: a shared object from the C on stdin
+compile() { # NAME: compiles the C on stdin to a shared object
     ${CC:-cc} -shared -fPIC -I"$SOURCE/include" -x c -o "$1.so" -
 }
 echo 'int nothing;' | compile nothing
@@ -303,9 +303,9 @@ run_fails 2 'nothing.so does not export bel_package_entry; did you use BEL_PACKA
 run_fails 2 'later.so was compiled for package ABI 999, this belfry has' train p --package later.so
 run_fails 2 'the model says no' train p --train_steps 1 --package refusing.so
 run_fails 2 'loss in TRAIN' train p --train_steps 1 --package ./hollow.so
-check "nothing was saved by them" test ! -e p/ckpt-00000001
+check "they saved nothing" test ! -e p/ckpt-00000001
 
-# --- Tables for which there cannot be room
+# --- Tables that cannot fit into memory
 make_clicks
 run_fails 1 'table "deep": 4000000000 ids of a replica|rows of 4096 floats, replicas: 1' \
     belfry train_and_evaluate "${clicks[@]}" --train_steps 1 --model_dir room --train_batch_size 2000000000 \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# report.html in a headless browser, light and dark, wide and narrow: no errors, all charts drawn, every
-# text can be read. Skipped (exit code 77) where there is no Chromium; `tools/install-deps --browser`
-# installs it. tests/cli/report.sh checks the page without one.
-# usage: browser.sh BUILD_FOLDER [PICTURES]    PICTURES: a folder for what it looks like
+# report.html in a headless browser, light and dark, wide and narrow: no errors, all charts drawn, all text
+# legible. Skipped (exit code 77) without Chromium; `tools/install-deps --browser` installs it.
+# tests/cli/report.sh checks the page without a browser.
+# usage: browser.sh BUILD_FOLDER [PICTURES]    PICTURES: a folder for screenshots
 browser=
 for name in chromium chromium-headless-shell chromium-browser google-chrome; do
     browser=$(command -v "$name") && break
@@ -16,7 +16,7 @@ pictures=${2:+$(mkdir -p "$2" && cd "$2" && pwd)}
 source "$(dirname "$0")/lib.sh" "$1"
 
 export HOME=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work
-browse() { # dark|light WIDTH ARGUMENTS…: its messages, those of the console too, go to err.txt
+browse() { # dark|light WIDTH ARGUMENTS…: its messages, with the console's, go to err.txt
     local dark_is_0=1
     [ "$1" = light ] || dark_is_0=0
     timeout -k 5 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking \
@@ -24,7 +24,7 @@ browse() { # dark|light WIDTH ARGUMENTS…: its messages, those of the console t
         --blink-settings=preferredColorScheme="$dark_is_0" --window-size="$2,1400" "${@:3}"
 }
 
-# The page, and behind it what looks at it; errors are caught before anything else of it runs.
+# Writes the page with the check at its end. Errors are caught before any other script of the page runs.
 with_check() { # PAGE OUT
     {
         sed 's|<head>|<head><script>window.faults=[];addEventListener("error",e=>faults.push(e.message))</script>|; /<\/body>/d; /<\/html>/d' "$1"
@@ -34,7 +34,7 @@ with_check() { # PAGE OUT
     } >"$2"
 }
 
-look() { # PAGE SCHEME WIDTH: what is wrong, in verdict.txt
+look() { # PAGE SCHEME WIDTH: writes the errors to verdict.txt
     with_check "$1" looked.html
     capture browse "$2" "$3" --dump-dom "file://$work/looked.html"
     sed -n '/<pre id="verdict">/,/looked/p' out.txt | sed 's/<[^>]*>//g' >verdict.txt
@@ -71,7 +71,7 @@ is_good dark 1200 page.html
 check "light and dark differ" test "$light" != "$(grep '^background' verdict.txt)"
 is_good light 520 page.html
 
-# --- What is wrong is seen
+# --- Errors are found
 sed 's/ d="M[^"]*"/ d="M10 10"/; s/<script>/<script>nobody();/' page.html >broken.html
 is_bad broken.html 'nobody is not defined'
 sed 's/ d="M[0-9][^"]*" data-points/ d="M10 10" data-points/; s/--ink:#1c1d1f/--ink:#eee/' page.html >faint.html

@@ -1,9 +1,9 @@
-// Looks at report.html in a browser: put behind the page's own script, it writes what is wrong into the
-// element "verdict". window.faults (browser.sh) holds errors that were thrown before.
+// Checks report.html in a browser. It runs after the page's script, and writes the errors into the
+// element "verdict". window.faults (browser.sh) has errors that were thrown before.
 const wrong = window.faults;
 const numbers = text => (text.match(/[\d.]+/g) || []).map(Number);
 
-// Relative luminance and contrast after WCAG 2.1.
+// Relative luminance and contrast by WCAG 2.1.
 const luminance = ([r, g, b]) => {
   const [x, y, z] = [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
   return 0.2126 * x + 0.7152 * y + 0.0722 * z;
@@ -24,7 +24,8 @@ const readable = (element, property, least) => {
   if (ratio < least) wrong.push(`contrast ${ratio.toFixed(2)} of "${element.textContent.slice(0, 20)}"`);
 };
 
-// Every chart has room, its curves are strokes of some length, and its read-out follows the pointer.
+// Every chart has room, its curves are strokes of some length, and its read-out follows the
+// pointer.
 document.querySelectorAll('svg').forEach((svg, at) => {
   const room = svg.getBoundingClientRect(), lines = svg.querySelectorAll('.line');
   if (room.width < 150 || room.height < 80) wrong.push(`chart ${at} is ${room.width} × ${room.height}`);

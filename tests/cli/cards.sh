@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Towers on GPUs, which a stand-in for CUDA plays (tests/support/cuda_double): the bits of the processor,
-# whatever the order in which streams run; and what becomes of memory that is too small, a GPU that is
-# lost, and wishes that cannot be met.
+# Towers on GPUs, which a stand-in for CUDA plays (tests/support/cuda_double). The bits are the processor's,
+# whatever the order of streams. Other cases: too little memory, a lost GPU, and requests that cannot be met.
 # usage: cards.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -52,10 +51,10 @@ done
 check "evaluations" cmp <(grep -v seconds evaluated-cpu) <(grep -v seconds evaluated-cuda)
 check "predictions" cmp predicted-cpu predicted-cuda
 
-# Parameters lie on the GPUs where that can be: the same bits with every kind of pass, with checkpoints between, from
-# there to the process and back.
+# Parameters are stored on the GPUs where possible. The bits are the same with every kind of pass, with
+# checkpoints between, and after a move to the process and back.
 run_ok train said "${settings[@]}" --num_gpus 2
-check "that is the default" grep -q "parameters lie on 2 GPUs and are updated there" err.txt
+check "that is the default" grep -q "parameters are on 2 GPUs and are updated there" err.txt
 run_ok train reported "${settings[@]}" --num_gpus 2 --report
 check "the report has them" grep -q '<td>cuda:1</td><td class="n">worker 0</td><td class="n">1</td>' reported/report.html
 export CUDA_DOUBLE_CHECKS=0
@@ -88,22 +87,23 @@ run_fails 2 "update_device|auto" train refused "${settings[@]}" --update_device 
 run_fails 2 "update_device is cuda|in a job shards update them" "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --job_dir refused -- "${digits[@]}" "${settings[@]}" --num_gpus 1 "${asked[@]}"
 
-# As processes of a job: each worker has a GPU of its own, and one that is killed comes again.
+# Processes of a job: each worker has a separate GPU, and a killed one is replaced.
 run_ok env BELFRY_FAULT=crash:tower_step#5@worker-1 "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --parameter_server_count 1 --job_dir job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
 equal "a job of two workers, one of them killed" "$(digest job)" "$bits"
 check "it was killed" grep -q "killed on purpose" job/logs/worker-1.0.log
 
-# What the machine has.
+# The machine's GPUs.
 run_ok belfry doctor
 check "both GPUs are there" test "$(grep -c '^ok *gpu .*CUDA double [01], 256.0 MiB, compute capability 9.0' out.txt)" -eq 2
 check "and the libraries" grep -q '^ok *gpu_math .*cuBLASLt 13.0, cuDNN 9.1' out.txt
 run_ok env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" doctor
-check "none is no fault" grep -q '^ok *gpu .*none: the CUDA driver finds no card' out.txt
+check "having none is not an error" grep -q '^ok *gpu .*none: the CUDA driver finds no GPU' out.txt
 run_ok belfry version
-check "what it was built with" grep -q '^GPUs by CUDA' out.txt
+check "the build's GPU support" grep -q '^GPUs by CUDA' out.txt
 
-# Other models: convolutions and moving statistics, exchanges of all replicas, recurrent layers, chance, halves.
+# Other models: convolutions and moving statistics, exchanges of all replicas, recurrent layers, random
+# numbers, bf16.
 export CUDA_DOUBLE_CHECKS=0
 few=(--train_steps 4 --train_batch_size 16 --num_gpus 2)
 models=("cnn --filters 20,16 --window 3 --dense_units 24 --dropout 0.3" "resnet --blocks 1 --width 8 --batch_norm sync"
@@ -124,8 +124,8 @@ for device in cpu cuda; do
 done
 equal "tables" "$(digest clicks-cuda)" "$(digest clicks-cpu)"
 
-# Fast arithmetic: the same bits each time and for any assignment, near those of the processor; a setting of the
-# training that all must share, and never without a GPU.
+# Fast arithmetic: the same bits each time and for any assignment, near the processor's. All processes of a
+# training must share the setting, and it always needs a GPU.
 export CUDA_DOUBLE_CHECKS=0
 digits=("${any_digits[@]}" --model cnn --filters "20,16" --window 3 --dense_units 24)
 loss() {
@@ -141,43 +141,43 @@ for math in f32 tf32 bf16; do
     check "$math: $(loss) is near $exact" is_near "$(loss)" "$exact"
     run_ok train "$math-again" "${few[@]:0:4}" --num_workers 2 --gpu_math $math
     equal "$math twice" "$(digest "$math-again")" "$(digest "$math")"
-    check "$math is another arithmetic" test "$(digest "$math")" != "$(digest exact)"
+    check "$math has other bits" test "$(digest "$math")" != "$(digest exact)"
 done
 run_fails 2 "gpu_math was tf32 and is not set" train tf32 "${few[@]}" --train_steps 6
 run_fails 2 "gpu_math was tf32 and is bf16" train tf32 "${few[@]}" --train_steps 6 --gpu_math bf16
 run_ok train tf32 "${few[@]}" --train_steps 6 --allow_changes --device cpu
 run_fails 2 "gpu_math|device is cpu" train refused "${few[@]}" --gpu_math tf32 --device cpu
 run_fails 2 "gpu_math|exact" train refused "${few[@]}" --gpu_math fp8
-run_fails 3 "finds no card" env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${few[@]}" \
+run_fails 3 "finds no GPU" env CUDA_DOUBLE_DEVICES=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${few[@]}" \
     --gpu_math tf32 --model_dir refused
 run_fails 2 "cuBLASLt 8|cuDNN 8|12.0 and 9.0 or newer" env CUDA_DOUBLE_OLD_LIBRARIES=1 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${few[@]}" --gpu_math tf32 --model_dir refused
 digits_for dnn
 unset CUDA_DOUBLE_CHECKS
 
-# Too few, none, and lists that are none.
+# Too few GPUs, no GPU, and invalid lists.
 run_fails 1 "there are 2, for 3 towers|virtual_devices" train refused "${settings[@]}" --num_gpus 3
 run_fails 1 "there are 1, for 2 towers" train refused "${settings[@]}" --num_gpus 2 --gpus 1
-run_fails 1 "there are 2, for 1 tower, behind 2 of other workers" env CUDA_VISIBLE_DEVICES=0,1 "$BUILD/tools/belfry" \
+run_fails 1 "there are 2, for 1 tower, after 2 of other workers" env CUDA_VISIBLE_DEVICES=0,1 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --num_workers 3 --model_dir refused
 run_fails 2 "gpus says which GPUs|hint: num_gpus" train refused "${settings[@]}" --gpus 0
 run_fails 2 "virtual_devices says which GPUs|hint: num_gpus" train refused "${settings[@]}" --virtual_devices
 run_fails 2 "0,2|0,x" train refused "${settings[@]}" --num_gpus 1 --gpus 0,x
-run_fails 1 "card 5|there are 2" train refused "${settings[@]}" --num_gpus 1 --gpus 5
+run_fails 1 "GPU 5|there are 2" train refused "${settings[@]}" --num_gpus 1 --gpus 5
 run_fails 2 "device|auto" train refused "${settings[@]}" --device tpu
 run_fails 2 "cuda:0|synchronous" train refused "${settings[@]}" --num_gpus 1 --executor async
 export CUDA_DOUBLE_DEVICES=0
-run_fails 3 "finds no card" train refused "${settings[@]}" --device cuda
+run_fails 3 "finds no GPU" train refused "${settings[@]}" --device cuda
 run_ok train without "${settings[@]}" --num_gpus 2
-check "it says so" grep -q "no GPU is used, as the CUDA driver finds no card: " err.txt
+check "it says so" grep -q "no GPU is used, as the CUDA driver finds no GPU: " err.txt
 equal "without GPUs" "$(digest without)" "$bits"
 run_ok belfry local train --distributed --job_dir without-job -- "${digits[@]}" "${settings[@]}" --num_gpus 1
-check "nor in a job" grep -q "^no GPU is used, as the CUDA driver finds no card: " err.txt
+check "the same in a job" grep -q "^no GPU is used, as the CUDA driver finds no GPU: " err.txt
 equal "without GPUs in a job" "$(digest without-job)" "$bits"
 unset CUDA_DOUBLE_DEVICES
 
-# Parameters on several GPUs are compared: a bit that flips on the way from one to the other is found where it is one
-# of values. (Of gradients it goes into an update that both have.)
+# Parameters on several GPUs are compared. A bit that flips between two GPUs is found if it belongs to a
+# parameter. (A flipped gradient goes into an update that both have.)
 compared=(train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 --save_checkpoints_steps 1)
 for number in 4 5; do
     flip=(env "CUDA_DOUBLE_FLIP=1:$number" CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" "${compared[@]}")
@@ -187,17 +187,18 @@ for number in 4 5; do
     run_ok "${flip[@]}" --model_dir "passed-$number"
 done
 check "it is found" grep -q "step 3: cuda:1 has other parameters than cuda:0: their hash is .*, expected " err-[45]
-equal "once, with an exit code" "$(sort code-4 code-5 | tr '\n' ' ')" "0 3 "
+equal "it is found once, with an exit code" "$(sort code-4 code-5 | tr '\n' ' ')" "0 3 "
 found=flipped-$(grep -l "has other parameters" err-4 err-5 | sed 's/err-//')
 saved=("$found"/ckpt-*)
-check "nothing is saved behind it" test "$((10#${saved[-1]##*-}))" -le 3
-# In steps of two passes, of which statistics are part, it is done once.
+check "nothing is saved after it" test "$((10#${saved[-1]##*-}))" -le 3
+# Steps of two passes, which include statistics, are compared only once.
 words=(--model resnet --blocks 1 --width 8 --clip_global_norm 0.1 --train_steps 4 --num_gpus 2)
 run_ok belfry train --train_files "$TRAIN_CSV" --feature_scale 0.0625 --train_batch_size 8 --num_threads 1 --no_report \
     "${words[@]}" --check_replicas 1 --model_dir compared
-check "on the GPUs" grep -q "parameters lie on 2 GPUs" err.txt
+check "on the GPUs" grep -q "parameters are on 2 GPUs" err.txt
 
-# Trainings side by side take GPUs behind one another, as processes of jobs, too; with more of them they share.
+# Concurrent trainings get successive GPUs, also as processes of jobs. If there are more trainings, they
+# share.
 study=(belfry cross_validate "${digits[@]:0:2}" --feature_scale 0.0625 --hidden_units 32 "${settings[@]}" --folds 3 --json)
 run_ok "${study[@]}" --model_dir folds-cpu
 cp out.txt folds.txt
@@ -205,23 +206,23 @@ export CUDA_DOUBLE_DEVICES=4 CUDA_DOUBLE_CHECKS=0
 run_ok "${study[@]}" --model_dir folds --device cuda --parallel 2
 check "GPUs change no fold" cmp out.txt folds.txt
 check "the first begins with the first" grep -q "place 0 of 2 .*cuda:0 on" folds/fold-0/log.txt
-check "the second behind it" grep -q "place 1 of 2 .*cuda:2 on" folds/fold-1/log.txt
-check "the third where one has ended" grep -qE "place (0 of 2 .*cuda:0|1 of 2 .*cuda:2) on" folds/fold-2/log.txt
+check "the second begins after it" grep -q "place 1 of 2 .*cuda:2 on" folds/fold-1/log.txt
+check "the third reuses a free place" grep -qE "place (0 of 2 .*cuda:0|1 of 2 .*cuda:2) on" folds/fold-2/log.txt
 echo 'workers: {count: 2}' >two.yaml
 CUDA_DOUBLE_DEVICES=3 run_ok "${study[@]}" --model_dir folds-jobs --config two.yaml --num_gpus 1 --parallel 2
-check "jobs do so, too" grep -rq "place 1 of 2 .*cuda:1 on" folds-jobs/fold-1
+check "so do jobs" grep -rq "place 1 of 2 .*cuda:1 on" folds-jobs/fold-1
 CUDA_DOUBLE_DEVICES=2 run_ok "${study[@]}" --model_dir folds-turns --config two.yaml --num_gpus 1
-check "unasked they take turns" test -z "$(cat folds-turns/*/log.txt | grep "side by side")"
+check "by default they take turns" test -z "$(cat folds-turns/*/log.txt | grep "side by side")"
 CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-shared --device cuda --parallel 3
 check "they share one" grep -q "place 2 of 3 .*cuda:0 on" folds-shared/fold-2/log.txt
-check "GPUs that are shared change no fold" cmp out.txt folds.txt
+check "shared GPUs change no fold" cmp out.txt folds.txt
 CUDA_DOUBLE_DEVICES=1 run_ok "${study[@]}" --model_dir folds-single --device cuda
-check "it trains on the GPU" grep -q "parameters lie on 1 GPU" folds-single/fold-2/log.txt
-check "unasked each has one for itself" test -z "$(cat folds-single/*/log.txt | grep "side by side")"
+check "it trains on the GPU" grep -q "parameters are on 1 GPU" folds-single/fold-2/log.txt
+check "by default each has a separate one" test -z "$(cat folds-single/*/log.txt | grep "side by side")"
 CUDA_DOUBLE_DEVICES=2 run_ok belfry tune "${digits[@]}" "${settings[@]}" --trials 2 --try "num_gpus=2|2" --model_dir tuned
-check "as many as each may take" test -z "$(cat tuned/*/log.txt | grep "side by side")"
+check "each has as many as it may take" test -z "$(cat tuned/*/log.txt | grep "side by side")"
 run_ok "${study[@]}" --model_dir folds-single --device cpu --gpus "" # that changes no model
-check "ended ones tell the same again" cmp out.txt folds.txt
+check "finished ones report the same again" cmp out.txt folds.txt
 unset CUDA_DOUBLE_DEVICES CUDA_DOUBLE_CHECKS
 
 # A job is not scaled to more workers than there are GPUs.
@@ -234,12 +235,12 @@ run_ok belfry jobs scale grows --worker_count 1
 run_ok belfry jobs cancel grows
 await_state grows "CANCELLED|SUCCEEDED"
 
-# Memory that is too small is an error with what takes it; so is a GPU that is lost. Nothing is lost with it.
+# Too little memory is an error that names the memory's use; so is a lost GPU. Saved data stay.
 export CUDA_DOUBLE_MEMORY=60000
 run_fails 1 "largest values|activations need|free" train small "${settings[@]}" --num_gpus 1 --hidden_units 512
 CUDA_DOUBLE_MEMORY=200000 run_ok train roomy "${settings[@]}" --num_gpus 1 --hidden_units 512
-check "an evaluation without room is the processor's" grep -q "this evaluates on the processor" err.txt
-check "nor do parameters stay on the GPU" \
+check "an evaluation without room runs on the processor" grep -q "this evaluates on the processor" err.txt
+check "parameters do not stay on the GPU either" \
     grep -q "parameters stay in the memory of the process: .*cuda:0: .* need" err.txt
 CUDA_DOUBLE_MEMORY=500000 run_ok train roomier "${settings[@]}" --num_gpus 1 --hidden_units 512
 check "they leave room for programs" \
@@ -251,18 +252,18 @@ CUDA_DOUBLE_MEMORY=200000 run_fails 1 "fast arithmetic|free" train rough "${sett
     --gpu_math tf32
 unset CUDA_DOUBLE_MEMORY
 
-# A limit of what is taken: of all towers on a GPU together; what an evaluation does not find is the processor's.
+# A limit of memory for all towers on a GPU together. An evaluation that does not fit runs on the processor.
 export CUDA_DOUBLE_CHECKS=0
 wide=("${settings[@]:2}" --train_steps 2 --hidden_units 2048)
 run_fails 1 "cuda:1: activations need|of 1.0 MiB, the memory_limit, 7|are taken|largest values are dense_1/" train within \
     "${wide[@]}" --num_gpus 2 --gpus 1 --virtual_devices --memory_limit 1
 run_ok train within "${wide[@]}" --num_gpus 2 --memory_limit 1
-check "an evaluation within the limit is the processor's" \
+check "an evaluation within the limit runs on the processor" \
     grep -q "but of 1.0 MiB, the memory_limit, .* are taken.*: this evaluates on the processor" err.txt
 run_ok train without-limit "${wide[@]}" --num_gpus 2 --memory_limit 8
-check "with more it is the GPU's" test -z "$(grep "on the processor" err.txt)"
+check "with more memory it runs on the GPU" test -z "$(grep "on the processor" err.txt)"
 equal "within a limit" "$(digest within)" "$(digest without-limit)"
-run_ok train within "${wide[@]}" --train_steps 3 --num_gpus 2 # a checkpoint does not remember it
+run_ok train within "${wide[@]}" --train_steps 3 --num_gpus 2 # a checkpoint does not store the limit
 run_fails 2 "memory_limit|no tower is to be on one" train refused "${settings[@]}" --memory_limit 1
 run_fails 2 "memory_limit|no tower is to be on one" train refused "${settings[@]}" --num_gpus 2 --device cpu --memory_limit 1
 unset CUDA_DOUBLE_CHECKS
@@ -270,23 +271,23 @@ run_fails 1 "CUDA cannot" env CUDA_DOUBLE_LOSE=0:150 "$BUILD/tools/belfry" train
     "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --model_dir lost
 check "a checkpoint is there" test -e lost/ckpt-00000002
 run_ok train lost "${settings[@]}" --num_gpus 1
-equal "gone on behind it" "$(digest lost)" "$(digest one)"
-# A process of a job ends with its GPU, and another one takes its place, as often as that happens.
+equal "resumed after it" "$(digest lost)" "$(digest one)"
+# A process of a job ends with its GPU. Another one replaces it, as often as that happens.
 run_ok env CUDA_DOUBLE_LOSE=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir replaced -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
 check "it is started again" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
-equal "with another in its place" "$(digest replaced)" "$bits"
+equal "with a replacement" "$(digest replaced)" "$bits"
 run_ok env CUDA_DOUBLE_LOSE=0:60 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir evaluates -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2
-check "so is the one that evaluates" grep -q 'master .*ended with exit code 134.*cuda:0.*started again' err.txt
-equal "with another in its place" "$(digest evaluates)" "$bits"
+check "so is the evaluating process" grep -q 'master .*ended with exit code 134.*cuda:0.*started again' err.txt
+equal "with a replaced evaluator" "$(digest evaluates)" "$bits"
 run_ok env CUDA_DOUBLE_DEVICES=3 CUDA_DOUBLE_LOSE=2:120 "$BUILD/tools/belfry" local train --distributed \
     --worker_count 3 --min_workers 1 --restarts 0 --job_dir spared -- "${digits[@]}" "${settings[@]}" --num_gpus 1
-check "or the job goes on without it" grep -q 'worker 2 is not waited for' err.txt
-# One that hangs counts as lost after a quarter of the stall timeout.
+check "or the job continues without it" grep -q 'worker 2 is not waited for' err.txt
+# A GPU that hangs counts as lost after a quarter of the stall timeout.
 run_fails 1 "cuda:0: the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=0:100 "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 1 --stall_timeout 4 --model_dir hangs
-for hang in 0:106 1:134 1:190; do # whose copies touch the other's memory
+for hang in 0:106 1:134 1:190; do # its copies access the other's memory
     for where in cpu cuda; do
         run_fails 1 "cuda:${hang%:*}: |the GPU has not done its work within 1 s" env CUDA_DOUBLE_HANG=$hang \
             CUDA_DOUBLE_CHECKS=0 "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 \
@@ -295,10 +296,10 @@ for hang in 0:106 1:134 1:190; do # whose copies touch the other's memory
 done
 run_ok env CUDA_DOUBLE_HANG=1:150 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir unhung -- \
     "${digits[@]}" "${settings[@]}" --num_gpus 1 --save_checkpoints_steps 2 --stall_timeout 16
-check "one that hangs is replaced" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
-equal "with another in its place" "$(digest unhung)" "$bits"
+check "a hanging one is replaced" grep -q 'worker 1 .*ended with exit code 134.*cuda:1.*started again' err.txt
+equal "with a replacement of a hanging one" "$(digest unhung)" "$bits"
 
-# A file of the cache of kernels that is torn, or another one's, is made again.
+# A file in the cache of kernels that is torn, or of another kernel, is made again.
 export XDG_CACHE_HOME=$PWD/cache
 run_ok train first "${settings[@]}" --num_gpus 1
 for file in cache/belfry/cuda/*; do

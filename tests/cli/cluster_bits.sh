@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A cluster's processes give the bits of one process: however many workers, towers and shards, with
-# messages delayed, repeated, reordered and streams broken, over unix sockets and over TCP.
+# A cluster's processes give the bits of one process: with any number of workers, towers and shards, with
+# messages delayed, repeated and reordered and streams broken, over unix sockets and over TCP.
 # usage: cluster_bits.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -35,7 +35,7 @@ done
 run_ok cluster none 2 2 0 # a shard in every worker
 equal "digest without parameter servers" "$(digest none)" "${alone[4]}"
 run_ok train none-alone "${settings[@]}" --num_workers 2 --num_gpus 2 --parameter_server_count 0
-check "in one process it is as many shards" grep -q '2 workers, 4 replicas of batch 8, 2 shards' err.txt
+check "one process has the same number of shards" grep -q '2 workers, 4 replicas of batch 8, 2 shards' err.txt
 equal "digest of the same in one process" "$(digest none-alone)" "${alone[4]}"
 run_ok train accumulated "${settings[@]}" --num_workers 2 --accumulate_steps 3
 equal "digest of accumulated gradients" "$(digest accumulated)" "${alone[6]}"
@@ -43,7 +43,7 @@ settings+=(--accumulate_steps 2)
 run_ok cluster accumulating 2 2 1
 equal "digest of a cluster that accumulates" "$(digest accumulating)" "${alone[8]}"
 run_ok cluster planned 2 2 1 --dry_run
-check "a plan counts the batches" grep -q '8 replicas' out.txt
+check "a plan counts the replicas" grep -q '8 replicas' out.txt
 settings=("${settings[@]:0:${#settings[@]}-2}")
 run_fails 2 "accumulate_steps is 2" train refused --accumulate_steps 2 --mode async
 run_fails 2 "accumulate_steps is 2" train refused --accumulate_steps 2 --replicas_to_aggregate 2
@@ -58,10 +58,10 @@ equal "digest with an evaluator" "$(digest evaluator)" "${alone[2]}"
 check "the evaluator's result is shown" grep -q "eval at step 30: loss" err.txt
 grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt >evaluator.txt
 run_ok belfry evaluate --model_dir evaluator --eval_files "$EVAL_CSV"
-equal "and is the job's" "$(cat evaluator.txt)" "$(grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt)"
+equal "and is the job's result" "$(cat evaluator.txt)" "$(grep -E '^(loss|batch_mean_loss|accuracy|examples) ' out.txt)"
 capture belfry local train --distributed --quiet --job_dir missing --evaluator_count 1 -- "${digits[@]}" \
     --eval_files missing.csv --train_steps 1000000
-check "data that the evaluator cannot read ends the job at once" test "$code" -ne 0
+check "unreadable data of the evaluator ends the job at once" test "$code" -ne 0
 check "and is named" grep -q 'evaluator 0 .*: evaluation input: cannot open missing.csv' err.txt
 
 # Every kind of model: convolutions, statistics of batches, sequences; with one thread and with two.
@@ -78,7 +78,7 @@ for model in "cnn --filters 4,6 --window 3 --dense_units 16" "resnet --blocks 1 
 done
 
 digits_for dnn
-# A master that trains; the cluster file of the Quantiphi article, whose three workers stand beside one.
+# A master that trains; the cluster file of the Quantiphi article, with three workers beside one.
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 0}}" >trains.yaml
 cat >article.yaml <<'YAML'
 scaleTier: CUSTOM
@@ -122,8 +122,8 @@ for fault in delay repeat reorder break delay+repeat+reorder+break; do
     equal "digest with lane:$fault" "$(digest "fault-$fault")" "${alone[4]}"
 done
 
-# What a parameter server is told of an optimizer that is more than numbers, or passes twice.
-told() { # NAME [flags]: alone and as a cluster of 2 workers and 2 shards
+# Optimizers that parameter servers need more than numbers for, or that pass twice.
+told() { # NAME [flags]: in one process and as a cluster of 2 workers and 2 shards
     local name=$1
     shift
     run_ok train "$name-alone" "${settings[@]}" --num_gpus 2 "$@"
@@ -142,8 +142,8 @@ told formula --schedule formula --schedule_formula 'min(1, (step + 1) / 3) * 0.9
 told lamb --optimizer lamb --clip_global_norm 0 --weight_decay 0.01 --learning_rate 0.01
 told lars --optimizer lars --clip_global_norm 0 --lars_trust 0.01 --learning_rate 1
 
-# The test can fail: sums in the order of arrival, and dividing twice, are other bits. With three
-# replicas on each worker neither happens to be the same.
+# The test can fail: sums in the order of arrival, and dividing twice, have other bits. With three replicas on
+# each worker both make a difference.
 run_ok cluster whole 2 3 2
 equal "digest of 2 × 3 replicas" "$(digest whole)" "${alone[6]}"
 for fault in sum_sequential divide; do

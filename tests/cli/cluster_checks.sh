@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# All-reduce training: rates scaled by the number of replicas, and workers that are compared, over shared memory
-# and gRPC, with and without parameter servers, while workers are killed; a worker whose parameters differ is found.
+# All-reduce training with rates scaled by the number of replicas, and with compared workers: over shared
+# memory and gRPC, with and without parameter servers, while workers are killed. A worker with other
+# parameters is found.
 # usage: cluster_checks.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 plain=(--train_steps 40 --save_checkpoints_steps 10 --train_batch_size 8 --num_gpus 2)
 settings=("${plain[@]}" --scale_learning_rate linear --warmup_steps 12)
 digits_for others # large enough for parts on each parameter server
@@ -17,7 +18,7 @@ cluster() { # MODEL_DIR SHARDS [training flags]
     belfry local train --distributed --parameter_server_count "$shards" --job_dir "$model_dir" -- "${data[@]}" \
         "${settings[@]}" "$@"
 }
-killed() { # FAULT SHARDS [training flags]: the processes that it kills change nothing
+killed() { # FAULT SHARDS [training flags]: the killed processes change nothing
     rm -rf killed
     run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
         --parameter_server_count "$2" --job_dir killed -- "${data[@]}" "${settings[@]}" --check_replicas 1 "${@:3}"
@@ -27,13 +28,13 @@ killed() { # FAULT SHARDS [training flags]: the processes that it kills change n
 
 # --- The bits of one process, checked at every step
 run_ok train whole "${settings[@]}" --num_workers 2
-check "the factor is said" grep -q 'scale_learning_rate: 4 times the learning rate' err.txt
+check "the log names the factor" grep -q 'scale_learning_rate: 4 times the learning rate' err.txt
 whole=$(digest whole)
 for lane in shm grpc; do
     for shards in 0 2; do
         run_ok cluster "$lane-$shards" "$shards" --lane "$lane" --check_replicas 1
         equal "digest over $lane with $shards parameter servers" "$(digest "$lane-$shards")" "$whole"
-        # its shard goes with it where workers have them: then the job goes back
+        # a killed worker's shard is lost with it, so the job goes back
         killed crash:shard_passes#31 "$shards" --lane "$lane"
         for point in worker_reported#17 worker_sends_stats#9 worker_waits#11; do
             killed "crash:$point@worker-1" "$shards" --lane "$lane"
@@ -41,25 +42,25 @@ for lane in shm grpc; do
     done
 done
 
-# --- One of worker 1's parameters has another sign: found at the start, and where it is looked for
+# --- One of worker 1's parameters has another sign: found at the start, and at a later check
 for shards in 0 2; do
-    streams=$((shards > 0 ? shards : 1)) # that bring worker 1 its parameters
+    streams=$((shards > 0 ? shards : 1)) # streams that bring worker 1 its parameters
     export BELFRY_FAULT=flip@worker-1
     run_fails 3 'worker 1 computes step 0 on other parameters than worker 0: their hash is |, expected ' \
         cluster "start-$shards" "$shards" --lane grpc
-    equal "what was saved of it" "$(echo "start-$shards"/ckpt-*)" "start-$shards/ckpt-00000000"
+    equal "its checkpoints" "$(echo "start-$shards"/ckpt-*)" "start-$shards/ckpt-00000000"
     export BELFRY_FAULT=flip#$((streams * 24 + 1))@worker-1
     run_fails 3 'worker 1 computes step 24 on other parameters than worker 0' \
         cluster "found-$shards" "$shards" --lane grpc --check_replicas 8
     run_ok cluster "late-$shards" "$shards" --lane grpc --check_replicas 9
     unset BELFRY_FAULT
     run_ok cluster "found-$shards" "$shards" --lane grpc --check_replicas 8
-    equal "digest of the job that goes on" "$(digest "found-$shards")" "$whole"
+    equal "digest of the resumed job" "$(digest "found-$shards")" "$whole"
     BELFRY_FAULT=flip@worker-1 run_fails 3 'worker 1 computes step 40 on other parameters than worker 0' \
         cluster "found-$shards" "$shards" --lane grpc --train_steps 50
 done
 
-# --- Rows of tables are passed over; what is dense beside them is not
+# --- Rows of tables are not compared; dense parameters beside them are
 make_clicks
 data=("${clicks[@]}")
 run_ok belfry train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 2
@@ -83,7 +84,7 @@ for part in "2 10 4" "1 20 2"; do
 done
 equal "digest of the rates of four and of two replicas" "$(digest follows)" "$(digest parts)"
 
-# --- Where workers compute on different versions
+# --- Modes in which workers compute on different versions
 settings=("${plain[@]}")
 for words in "with backup workers --replicas_to_aggregate 1" "in mode async --mode async" \
     "in mode bounded --mode bounded --max_staleness 1"; do

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Another number of workers while a job runs: one is lost for good, fewer or more are wanted, a master
-# is replaced meanwhile. The bits stay those of an undisturbed run; with --elastic_rescale they are those
-# of a run that was stopped and went on with other flags.
+# Changes of the number of workers while a job runs: one is lost for good, fewer or more are requested, a
+# master is replaced in between. The bits stay those of an undisturbed run. With --elastic_rescale they are
+# those of a run that was stopped and resumed with other flags.
 # usage: cluster_elastic.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state # sockets and records lie below it
-slow=slow:tower_step#10                                 # long enough to be in the middle when something happens
+export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state # sockets and records are below it
+slow=slow:tower_step#10                                 # long enough for events in the middle
 settings=(--train_steps 1000 --save_checkpoints_steps 100 --train_batch_size 8)
 data=("${digits[@]}")
 
-await() { # TEXT COMMAND…: until it succeeds, for half a minute at the most
+await() { # TEXT COMMAND…: until it succeeds, for at most half a minute
     local text=$1 i
     shift
     for ((i = 0; i < 600; i++)); do
@@ -48,21 +48,21 @@ printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
 printf 'workers: {count: 2}\nlimits: {restarts: 1, min_workers: 1, join_timeout: 3}\n' >twice.yaml
 printf 'workers: {count: 3}\nlimits: {restarts: 0, min_workers: 2}\n' >least.yaml
 
-# --- A worker is lost for good: the others play its replicas, from the step on that lacked it
+# --- A worker is lost for good: the others play its replicas, from the interrupted step on
 for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count 1"; do
     rm -rf lost
     read -r -a words <<<"$flags"
     run_ok env BELFRY_FAULT=crash:tower_step#470@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
         --config once.yaml "${words[@]}" --job_dir lost -- "${digits[@]}" "${settings[@]}"
-    check "it is said" grep -q 'worker 1 .* is not started again.* goes on with 1 worker' err.txt
-    # or from the checkpoint of which the loss has cut off the evaluation
+    check "the log says so" grep -q 'worker 1 .* is not started again.* continues with 1 worker' err.txt
+    # or from the checkpoint whose evaluation the loss has interrupted
     check "a new assignment from there on" grep -qE '"step":(469|[1-4]00),.*"replicas":\[2\]' lost/job.journal
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$two"
 done
 rm -rf lost
 run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
-check "the first is not there" grep -q '"replicas":\[0,3,2\]' lost/job.journal
+check "the first worker is absent" grep -q '"replicas":\[0,3,2\]' lost/job.journal
 equal "digest without worker 0" "$(digest lost)" "$five"
 rm -rf lost # the comparison can fail
 run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 120 "$BUILD/tools/belfry" local train \
@@ -74,7 +74,7 @@ run_fails 1 'worker 1 (pid|was killed by signal 9' env BELFRY_FAULT=crash:tower_
 
 export BELFRY_FAULT=$slow
 
-# --- Lost, started again, lost for good after the join timeout; a wish brings it back
+# --- Lost, restarted, lost for good after the join timeout; a request brings it back
 submit comes twice.yaml
 await "training" has_step comes 100
 kill_role worker 1
@@ -82,7 +82,7 @@ await "the worker is back" grep -qs 'worker 1 is back' state/belfry/jobs/comes/l
 kill_role worker 1
 await "an assignment without it" has_assignment comes 2
 run_ok belfry jobs scale comes --worker_count 1
-await "the wish is heard" grep -qs '1 worker is wanted' state/belfry/jobs/comes/logs/supervisor.log
+await "the request is received" grep -qs '1 worker is wanted' state/belfry/jobs/comes/logs/supervisor.log
 run_ok belfry jobs scale comes --worker_count 2
 await "an assignment with it" has_assignment comes 1,1
 succeeds comes "$two"
@@ -92,7 +92,7 @@ settings+=(--replicas_to_aggregate 5)
 submit scaled plain.yaml
 await "training" has_step scaled 100
 run_ok belfry jobs scale scaled --worker_count 1
-check "it is said" grep -q '^job scaled was asked to go on with 1 worker$' out.txt
+check "the command says so" grep -q '^job scaled was asked to continue with 1 worker$' out.txt
 await "one worker" has_assignment scaled 5
 await "the end of the other" is_gone worker 1
 run_ok belfry jobs scale scaled --worker_count 3
@@ -101,7 +101,7 @@ await "progress" sh -c "'$BUILD/tools/belfry' jobs describe scaled | grep -q '^w
 succeeds scaled "$five"
 check "nothing was lost" test -z "$(grep -l 'going back' state/belfry/jobs/scaled/logs/* || true)"
 
-# --- Tables: rooms for rows go by the assignment
+# --- Tables: room for rows follows the assignment
 make_clicks
 data=("${clicks[@]}")
 run_ok env BELFRY_FAULT= "$BUILD/tools/belfry" train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 5
@@ -119,7 +119,7 @@ await "four workers" has_assignment rescaled 2,1,1,1
 succeeds rescaled "$(digest rows)"
 data=("${digits[@]}")
 
-# --- A master that is replaced: it finds wish and assignment
+# --- A replaced master finds the request and the assignment
 submit master plain.yaml
 await "training" has_step master 100
 run_ok belfry jobs scale master --worker_count 1
@@ -140,16 +140,16 @@ for point in master_saves#3 checkpoint_after_rename#3 master_new_generation#2 ma
 done
 settings=("${settings[@]:0:6}")
 
-# --- A worker that is let go dies before it is told: it is not waited for
+# --- A dismissed worker dies before it is told, and is not waited for
 submit dead plain.yaml --replicas_to_aggregate 5
 await "training" has_step dead 100
 kill -STOP "$(roles worker 1)"
 run_ok belfry jobs scale dead --worker_count 1
-await "the wish is heard" grep -qs '1 worker is wanted' state/belfry/jobs/dead/logs/supervisor.log
+await "the request is received" grep -qs '1 worker is wanted' state/belfry/jobs/dead/logs/supervisor.log
 kill_role worker 1
 succeeds dead "$five"
 
-# --- Replicas and learning rate follow: the bits of a run that went on with other flags
+# --- Replicas and learning rate follow: the bits of a run that resumed with other flags
 submit rescaled plain.yaml --elastic_rescale --audit_input
 await "training" has_step rescaled 100
 run_ok belfry jobs scale rescaled --worker_count 3
@@ -185,7 +185,7 @@ run_ok belfry local train --distributed --worker_count 1 --job_dir rescaled -- "
 run_ok train parts "${settings[@]}" --num_workers 1 --learning_rate 0.0005 --allow_changes --train_steps 1100
 equal "digest of three parts" "$(digest rescaled)" "$(digest parts)"
 
-# --- Refused
+# --- Refusals
 run_fails 2 'job rescaled is SUCCEEDED: there is nothing to scale' belfry jobs scale rescaled --worker_count 2
 run_fails 3 'there is no job nobody' belfry jobs scale nobody --worker_count 2
 run_fails 2 '--worker_count is needed' belfry jobs scale rescaled
@@ -201,25 +201,25 @@ run_fails 2 'the workers hold the parameters|at least one parameter server' \
     belfry jobs scale shards --worker_count 1
 submit free plain.yaml --mode async
 run_fails 2 'job free cannot be scaled|--mode sync' belfry jobs scale free --worker_count 1
-# What jobs scale cannot know of somebody's program its master says, once.
+# The master reports, once, limits of a user's program that jobs scale cannot know.
 printf '{"workers": 3}\n' >bound/job.scale
 printf '{"workers": 1}\n' | tee shards/job.scale >free/job.scale
 said() { # NAME TEXT: the warnings
     grep -F "$2" "state/belfry/jobs/$1/logs/master-0.0.log" 2>/dev/null
 }
 bound='3 workers are wanted (job.scale), but each plays at least one replica, and there are at most 2'
-shards='1 worker is wanted (job.scale), but the workers hold the parameters: the job goes on with 2'
+shards='1 worker is wanted (job.scale), but the workers hold the parameters: the job continues with 2'
 free='1 worker is wanted (job.scale), but not all workers count in every step'
-await "a word on job bound" said bound "$bound"
-await "a word on job shards" said shards "$shards"
-await "a word on job free" said free "$free"
+await "a warning on job bound" said bound "$bound"
+await "a warning on job shards" said shards "$shards"
+await "a warning on job free" said free "$free"
 printf '{"workers": 4}\n' >bound/job.scale
-await "a word on another wish" said bound "${bound/3/4}" # the other files were looked at again until then
-await "the supervisor hears what there is" grep -qs '2 workers are wanted, in place of' \
+await "a warning on another request" said bound "${bound/3/4}" # the other files were looked at again until then
+await "the supervisor learns the possible number" grep -qs '2 workers are wanted, instead of' \
     state/belfry/jobs/bound/logs/supervisor.log
 for name in bound shards free; do
-    equal "words on job $name" "$(said "$name" "${!name}" | wc -l)" 1
-    check "the wish of job $name is what there is" grep -q '"workers": 2' "$name/job.scale"
+    equal "warnings on job $name" "$(said "$name" "${!name}" | wc -l)" 1
+    check "the request of job $name is the possible number" grep -q '"workers": 2' "$name/job.scale"
     run_ok belfry jobs cancel "$name"
     await "the end of job $name" has_ended "$name"
 done

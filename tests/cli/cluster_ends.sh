@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# How a cluster ends: by signals, by the death of any process that is not started again, and by what
-# cannot work. Every process ends with the job, one message says why, and the same command goes on to
-# the bits of an undisturbed run.
+# Ends of a cluster: by signals, by the death of any process that is not restarted, and by impossible
+# settings. Every process ends with the job, one message gives the reason, and the same command resumes to the
+# bits of an undisturbed run.
 # usage: cluster_ends.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
 settings=(--train_steps 400 --save_checkpoints_steps 50 --train_batch_size 8)
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 
-# Steps take so long that a run is in its middle when something happens.
-start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoint on the way
+# Steps take so long that events come in the middle of a run.
+start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoint
     BELFRY_FAULT=$fault "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir "$1" \
         "${cluster_flags[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}" >out.txt 2>err.txt &
     supervisor=$!
@@ -32,7 +32,7 @@ resume() { # MODEL_DIR: the same command again
         "${digits[@]}" "${settings[@]}"
 }
 
-wait_for() { # CONDITION…: for half a minute at most
+wait_for() { # CONDITION…: for at most half a minute
     for _ in $(seq 1500); do
         "$@" && return 0
         sleep 0.02
@@ -40,7 +40,7 @@ wait_for() { # CONDITION…: for half a minute at most
     return 1
 }
 saving() { compgen -G "$1/ckpt-*.tmp-*" >/dev/null; } # MODEL_DIR: a checkpoint is being written
-idles() {                                             # PID: it has computed nothing for a fifth of a second
+idles() {                                             # PID: it computes nothing for a fifth of a second
     local before now
     before=$(cut -d' ' -f14,15 "/proc/$1/stat")
     for _ in $(seq 10); do
@@ -64,7 +64,7 @@ for victim in "worker 1" "ps 0" "master 0"; do
     said=${victim/master 0/master}
     check "the message names $said" grep -qE "^belfry: $said \(pid [0-9]+ on .*\) was killed by signal 9" err.txt
     equal "messages after the death of $role" "$(grep -c '^belfry: ' err.txt)" 1
-    check "something is left after the death of $role" nothing_left
+    check "no process is left after the death of $role" nothing_left
     resume "$name"
     equal "digest after the death of $role" "$(digest "$name")" "$whole"
 done
@@ -75,29 +75,29 @@ for signal in TERM INT; do
     kill "-$signal" "$supervisor"
     finish_run
     equal "exit code after SIG$signal" "$code" $((128 + $(kill -l "$signal")))
-    check "something is left after SIG$signal" nothing_left
+    check "no process is left after SIG$signal" nothing_left
     resume "by-$signal"
     equal "digest after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
-fault=slow:master_saves#1500 # so it stops while it waits for a snapshot, and has told of the step
+fault=slow:master_saves#1500 # it stops while it waits for a snapshot, after it has reported the step
 start waiting --save_checkpoints_steps 10
-check "a snapshot comes in hand" wait_for saving waiting
-check "training comes to wait for it" wait_for idles "$(roles worker 0)"
+check "a snapshot is being saved" wait_for saving waiting
+check "training waits for it" wait_for idles "$(roles worker 0)"
 kill -TERM "$supervisor"
 finish_run
 equal "exit code after a stop that waits for a snapshot" "$code" 143
 resume waiting
 equal "digest after a stop that waits for a snapshot" "$(digest waiting)" "$whole"
 fault=slow:tower_step#8,slow:master_saves#400
-start service # as systemctl stop does: everybody gets the signal, and the supervisor passes it on
+start service # like systemctl stop: all processes get the signal, and the supervisor passes it on
 # shellcheck disable=SC2046
 kill -TERM $(roles)
 kill -TERM "$supervisor"
 finish_run
-equal "exit code after SIGTERM to everybody" "$code" 143
-check "all is saved after SIGTERM to everybody" grep -q '^interrupted true$' out.txt
+equal "exit code after SIGTERM to all processes" "$code" 143
+check "all is saved after SIGTERM to all processes" grep -q '^interrupted true$' out.txt
 resume service
-equal "digest after SIGTERM to everybody" "$(digest service)" "$whole"
+equal "digest after SIGTERM to all processes" "$(digest service)" "$whole"
 fault=slow:tower_step#8
 start saved --save_checkpoints_steps 1 # the version at which it stops has a snapshot
 kill -TERM "$supervisor"
@@ -105,7 +105,8 @@ finish_run
 equal "exit code after a stop at a snapshot" "$code" 143
 resume saved
 equal "digest after a stop at a snapshot" "$(digest saved)" "$whole"
-for victim in "master 0" "worker 1" "ps 0"; do # a signal to one process ends the job: SIGINT, or where nobody is started again SIGTERM
+# A signal to one process ends the job: SIGINT, or SIGTERM without restarts.
+for victim in "master 0" "worker 1" "ps 0"; do
     read -r role index <<<"$victim"
     for way in "TERM 0" "INT 2"; do
         read -r signal restarts <<<"$way"
@@ -118,7 +119,7 @@ for victim in "master 0" "worker 1" "ps 0"; do # a signal to one process ends th
         [ "$signal $role" != "INT master" ] || expected=130
         equal "exit code after SIG$signal to $role" "$code" "$expected"
         check "all is saved after SIG$signal to $role" grep -q '^interrupted true$' out.txt
-        check "nothing is started again after SIG$signal to $role" sh -c "! grep 'started again' err.txt"
+        check "nothing is restarted after SIG$signal to $role" sh -c "! grep 'started again' err.txt"
     done
     resume one
     equal "digest after a signal to $role" "$(digest one)" "$whole"
@@ -146,46 +147,46 @@ cluster_flags=(--restarts 0)
 start orphans
 kill -KILL "$supervisor"
 finish_run
-check "processes outlive their supervisor" nothing_left
-check "sockets outlive the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
+check "processes end with their supervisor" nothing_left
+check "sockets are removed with the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
 resume orphans
 equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
 
 fault=slow:tower_step#8,hang:master_saves#3@master-0
-start unwatched # the master holds the folder as long as it is there, here until it is killed
+start unwatched # the master holds the folder until it is killed
 master=$(roles master 0)
 kill -KILL "$supervisor"
 finish_run
 run_fails 2 "another run trains in unwatched" belfry local train --distributed --job_dir unwatched -- "${digits[@]}"
 kill -KILL "$master"
-check "processes outlive their supervisor" nothing_left
+check "processes end with their supervisor" nothing_left
 resume unwatched
 equal "digest of a folder whose supervisor was killed" "$(digest unwatched)" "$whole"
 fault=slow:tower_step#8
 cluster_flags=(--restarts 2)
-start both # nobody starts a member again
+start both # no process restarts a member
 kill -KILL "$supervisor" "$(roles worker 1)"
 finish_run
-check "processes wait for a member that nobody starts again" nothing_left
-start frozen # the kernel wakes it with SIGHUP where its group has lost its parent
+check "processes do not wait for a member that is not restarted" nothing_left
+start frozen # the kernel wakes it with SIGHUP, as its group has lost its parent
 frozen=$(roles worker 1)
 kill -STOP "$frozen"
 kill -KILL "$supervisor"
-kill -HUP "$frozen" || true # it may have been woken, and have ended
+kill -HUP "$frozen" || true # it may have been woken and exited
 kill -CONT "$frozen" || true
 finish_run
-check "processes outlive their supervisor and a member that stood still" nothing_left
+check "processes end with their supervisor and a stopped member" nothing_left
 newest=$(find frozen -maxdepth 1 -name 'ckpt-*' | sort | tail -n 1)
-check "a member that stood still is saved with" test "$newest" != frozen/ckpt-00000050
+check "a checkpoint is saved with the stopped member" test "$newest" != frozen/ckpt-00000050
 start moved
 mv moved elsewhere
 finish_run
 equal "exit code in a folder that was renamed" "$code" 1
 check "the folder that was renamed is named" grep -q '^belfry: moved is not the folder any more' err.txt
-check "something is left after a renamed folder" nothing_left
+check "no process is left after a renamed folder" nothing_left
 cluster_flags=(--restarts 0)
 
-# --- Clocks
+# --- Timeouts
 cat >silent.yaml <<'YAML'
 workers: {count: 2}
 parameter_servers: {count: 2}
@@ -196,39 +197,39 @@ start silent
 kill -STOP "$(roles worker 1)"
 finish_run
 check "a silent member is named" grep -qE "^belfry: lost worker 1 .* nothing heard of it for" err.txt
-check "something is left after a silent member" nothing_left
+check "no process is left after a silent member" nothing_left
 
 export BELFRY_FAULT=hang:tower_step # a step that never ends
 run_fails 1 "no step for|worker 0 computes|ps 0 waits for reports of worker 0, 1" \
     belfry local train --distributed --job_dir stalled -- "${digits[@]}" --train_steps 50 --stall_timeout 3
 unset BELFRY_FAULT
-check "something is left after a stall" nothing_left
-export BELFRY_FAULT=hang:master_saves#2@master-0 # the one who looks for stalls of all others
-run_fails 1 "the master stands still since 6.5 s" \
+check "no process is left after a stall" nothing_left
+export BELFRY_FAULT=hang:master_saves#2@master-0 # the master, which looks for the stalls of all others
+run_fails 1 "the master has hung for 6.5 s" \
     belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50 --stall_timeout 1
 unset BELFRY_FAULT
-check "something is left after a master stood still" nothing_left
+check "no process is left after a master's stall" nothing_left
 run_ok belfry local train --distributed --job_dir still -- "${digits[@]}" --train_steps 50
-export BELFRY_FAULT=lane:corrupt # ends the job at once, and the frame is named
+export BELFRY_FAULT=lane:corrupt # ends the job at once, and the message names the frame
 run_fails 1 "malformed frame|kind 31" \
     belfry local train --distributed --tcp --job_dir corrupt -- "${digits[@]}" --train_steps 400 --lane grpc
 unset BELFRY_FAULT
-check "something is left after a corrupt frame" nothing_left
+check "no process is left after a corrupt frame" nothing_left
 echo "{master: {trains: true}, workers: {count: 1}, parameter_servers: {count: 1}}" >trains.yaml
-export BELFRY_FAULT=hang:tower_step@master-0 # of a master that trains: it has the last word all the same
+export BELFRY_FAULT=hang:tower_step@master-0 # of a master that trains; it still has the last word
 run_fails 1 "no step for|worker 0 computes" \
     belfry local train --config trains.yaml --job_dir own -- "${digits[@]}" --train_steps 50 --stall_timeout 3
 unset BELFRY_FAULT
-check "something is left after a master's own stall" nothing_left
-check "the token stays after a master's own stall" test ! -e own/job.token
+check "no process is left after a training master's stall" nothing_left
+check "no token is left after a training master's stall" test ! -e own/job.token
 
-# --- What cannot work
+# --- Impossible settings
 run_fails 1 "the loss is not finite" belfry local train --distributed --job_dir nan -- \
     "${digits[@]}" --hidden_units 512,512 --train_steps 100 --optimizer sgd --learning_rate 100000
 run_ok belfry local train --distributed --job_dir changed -- "${digits[@]}" --train_steps 20
 run_fails 2 "learning_rate was" belfry local train --distributed --job_dir changed -- \
     "${digits[@]}" --train_steps 40 --learning_rate 0.5
-run_fails 2 "nobody would" belfry local train --distributed --worker_count 0 --job_dir x -- "${digits[@]}"
+run_fails 2 "no process would" belfry local train --distributed --worker_count 0 --job_dir x -- "${digits[@]}"
 echo "workers: {cont: 2}" >bad.yaml
 run_fails 2 "bad.yaml:1:11|did you mean \"count\"" \
     belfry local train --config bad.yaml --job_dir x -- "${digits[@]}"
@@ -237,7 +238,7 @@ run_fails 2 "hosts.yaml: host elsewhere of the worker role" belfry local train -
 run_fails 2 "job_dir" belfry local train --distributed -- "${digits[@]}"
 run_fails 2 "unknown flag|train_step" belfry local train --job_dir x -- "${digits[@]}" --train_step 3
 
-# Roles on their own, as another launcher would start them.
+# Starts single roles, as another launcher would.
 role() { # ROLE INDEX MASTER LISTEN [flags]
     local task
     task=$(printf '{"role":"%s","index":%d,"master":"%s","listen":"%s","worker_count":1,
@@ -253,7 +254,7 @@ run_fails 1 "cannot reach the master at no-such-host.invalid:1: its host name do
 run_fails 2 "BELFRY_TASK|\"role\" must be" env BELFRY_TASK='{}' "$BUILD/tools/belfry" \
     train_and_evaluate "${digits[@]}" --train_steps 5 --model_dir alone
 
-# Asked to stop while others are waited for
+# --- Asked to stop while others are waited for
 for asked in "master 0 unix:$work/m unix:$work/m" "ps 0 unix:$work/none unix:$work/p"; do
     read -r -a words <<<"$asked"
     socket=${words[3]#unix:}
@@ -267,16 +268,16 @@ for asked in "master 0 unix:$work/m unix:$work/m" "ps 0 unix:$work/none unix:$wo
     kill -TERM "$(roles "${words[0]}" 0)"
     code=0
     { wait "$asked" || code=$?; } 2>/dev/null
-    equal "exit code of a lonely ${words[0]} that is asked to end" "$code" 143
+    equal "exit code of a single ${words[0]} that is asked to end" "$code" 143
     check "that is no error" sh -c "! grep '^belfry: ' err.txt"
 done
 
-pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; the master's end counts
+pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; returns the master's exit code
     role ps 0 "unix:$work/m" "unix:$work/p" --model_dir pair >/dev/null 2>&1 &
     role worker 0 "unix:$work/m" "" "$@" >worker.txt 2>&1 &
     role master 0 "unix:$work/m" "" --model_dir pair
 }
-two_masters() { # the second one's end counts
+two_masters() { # returns the second one's exit code
     role master 0 "unix:$work/m" "" --model_dir pair >/dev/null 2>&1 &
     until [ -S "$work/m" ]; do sleep 0.02; done
     role master 0 "unix:$work/m" "" --model_dir other
@@ -285,7 +286,7 @@ run_fails 2 "worker 0 on|other settings|seed was 1 and is 7 there" pair --model_
 wait
 run_fails 2 "worker 0 on|does not see the master's model_dir" pair --model_dir elsewhere
 wait
-check "the worker is told why" grep -q "does not see the master's model_dir" worker.txt
+check "the worker reports why" grep -q "does not see the master's model_dir" worker.txt
 # A ps that sees the token, but not the checkpoints.
 mkdir -p blind/pair
 ln -s "$work/pair/job.token" blind/pair/job.token
@@ -301,7 +302,7 @@ wait
 check "a wrong secret is refused" grep -q "does not show this job's secret" worker.txt
 check "and the master says so" grep -q "refused a call from .* does not show this job's secret" err.txt
 
-# --- A master that trains says at once what is wrong with its data
+# --- A master that trains reports errors in its data at once
 echo bad >bad.csv
 run_fails 3 "bad.csv" timeout 20 "$BUILD/tools/belfry" local train --config trains.yaml --job_dir bad -- \
     "${digits[@]}" --eval_files bad.csv --train_steps 5

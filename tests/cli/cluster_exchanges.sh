@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Collectives inside a step across processes: the bits of one process, with and without shared memory, over disturbed
-# lanes; a worker that dies between two exchanges of a step is replaced, and the step goes on; programs that differ are
-# told where.
+# Collectives inside a step across processes: the bits of one process, with and without shared memory, over
+# disturbed lanes. A worker that dies between two exchanges of a step is replaced, and the step continues. If
+# programs differ, the error names the place.
 # usage: cluster_exchanges.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 
-# Normalises by mean and deviation of the batches of all replicas: three exchanges forward, three backward. Before that
-# each replica takes off a moving mean of its own batches.
+# Normalises by mean and deviation of the batches of all replicas: three exchanges forward, three backward.
+# Before that each replica subtracts a moving mean of its batches.
 cat >exchanging.c <<'END'
 #include <belfry/belfry.h>
 static bel_value *whole(bel_graph *g, bel_value *x)
@@ -47,7 +47,7 @@ BEL_PACKAGE(.name = "exchanging", .description = "", .model_fn = model_fn)
 END
 "${CC:-cc}" -shared -fPIC -I"$SOURCE/include" exchanging.c -o exchanging.so
 
-# 1,438 records in batches of 16: the last step has replicas with few examples, and without any.
+# 1,438 records in batches of 16: in the last step some replicas have few examples, others none.
 training=(--package ./exchanging.so --train_files "$TRAIN_CSV" --label_column digit --train_batch_size 16
     --num_epochs 1 --train_steps 40 --save_checkpoints_steps 10 --no_report)
 run_ok belfry train --model_dir alone "${training[@]}" --num_gpus 4
@@ -84,13 +84,13 @@ for point in worker_exchanges@worker-0 worker_exchanges#5@worker-1 worker_exchan
 done
 check "workers died between exchanges" [ "${hit[worker_exchanges]:-0}" -ge 12 ]
 
-# --- A worker is lost for good between two exchanges: the other plays its replicas, and exchanges with nobody
+# --- A worker is lost for good between two exchanges: the other plays its replicas, without an exchange
 printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
 for flags in --distributed --tcp; do
     rm -rf lost
     run_ok env BELFRY_FAULT=crash:worker_exchanges#62@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
         --config once.yaml "$flags" --job_dir lost -- "${training[@]}" --num_gpus 2
-    check "the other goes on" grep -q 'goes on with 1 worker' err.txt
+    check "the other continues" grep -q 'continues with 1 worker' err.txt
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$whole"
 done
 

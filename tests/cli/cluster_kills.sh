@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Kill anything: processes of a cluster die at every named point, two at once, at random moments, or
-# stop and come back; the job goes on by itself and ends with the digest of an undisturbed run.
+# Processes of a cluster die at every named point, two at once, at random moments, or stop and resume. The job
+# continues automatically and ends with the digest of an undisturbed run.
 # usage: cluster_kills.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
 settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_batch_size 8)
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 declare -A hit
 data=("${digits[@]}")
 
-survives() { # FAULT [flags]: a cluster that loses processes ends as if it had not
+survives() { # FAULT [flags]: a cluster that loses processes has the result of an undisturbed one
     local point
     rm -rf killed
     run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
@@ -24,7 +24,7 @@ survives() { # FAULT [flags]: a cluster that loses processes ends as if it had n
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
 
-# --- Every named point, in one process and in all that come there
+# --- Every named point, in one process and in all that reach it
 for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
     worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
     shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
@@ -35,13 +35,13 @@ for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 wo
     survives "crash:$point"
 done
 
-# --- Where the best checkpoint is kept (which one: keep_best.sh)
+# --- With a best checkpoint (the choice: keep_best.sh)
 settings+=(--keep_best loss)
 survives crash:master_counts_best#2
 survives crash:master_states_best#3@master-0
 settings=("${settings[@]::${#settings[@]}-2}")
 
-# --- The same with tables: rows are asked for again, and reported once
+# --- The same with tables: rows are requested again, and reported once
 make_clicks
 data=("${clicks[@]}")
 dense=$whole
@@ -54,7 +54,7 @@ for point in worker_rows_reported#58@worker-1 worker_rows_reported#59@worker-0 w
     survives "crash:$point" --tcp
 done
 survives crash:worker_rows_reported#58@worker-0 --parameter_server_count 0
-# --- With state, which is updated after a norm of the whole model has come back
+# --- With state, which is updated after the norm of the complete model has arrived
 data=("${any_digits[@]}" --model resnet --blocks 1 --width 4 --clip_global_norm 1)
 run_ok belfry train_and_evaluate --model_dir residual "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest residual)
@@ -67,7 +67,7 @@ whole=$dense
 
 while read -r point; do
     printf '  %-26s killed %d\n' "$point" "${hit[$point]:-0}"
-    check "nothing was killed at $point" test "${hit[$point]:-0}" -gt 0
+    check "a process was killed at $point" test "${hit[$point]:-0}" -gt 0
 done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u |
     grep -vxE 'worker_exchanges|ddl_met') # models with collectives: cluster_exchanges.sh; ranks: test_ddl_hosts
 
@@ -77,7 +77,7 @@ survives crash:checkpoint_shard_written#2@ps-1
 settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_batch_size 8)
 
 # --- Other shapes of a cluster
-survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard goes with it
+survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard is lost with it
 survives crash:worker_sends_stats#11@worker-1 --tcp
 survives crash:shard_passed#23@ps-0 --tcp
 survives crash:master_saves#2 --tcp
@@ -92,7 +92,7 @@ run_ok env BELFRY_FAULT=crash:tower_step#12@master-0 timeout -k 5 120 "$BUILD/to
     --job_dir killed -- "${digits[@]}" "${settings[@]}"
 equal "digest when a master that trains was killed" "$(digest killed)" "$whole"
 
-# --- At random
+# --- Random kills
 run_ok "$SOURCE/bench/soak" --build "$BUILD" --kills 10 --seed 11 --steps "${BELFRY_SOAK_STEPS:-300}"
 cat out.txt
 
@@ -113,7 +113,7 @@ equal "exit code without a master and a worker" "$code" 0
 check "the worker is admitted" grep -q "worker 1 is back" killed/logs/*.log
 equal "digest without a master and a worker" "$(digest killed)" "$whole"
 
-# --- A process that is stopped is replaced, and it does no harm when it wakes up
+# --- A stopped process is replaced, and does no harm when it wakes up
 cat >silent.yaml <<'YAML'
 workers: {count: 2}
 parameter_servers: {count: 2}
@@ -121,8 +121,8 @@ limits: {silence_timeout: 3}
 YAML
 settings=(--train_steps 300 --save_checkpoints_steps 50 --train_batch_size 8)
 run_ok train long "${settings[@]}" --num_workers 2
-export BELFRY_FAULT=slow:tower_step#8 # long enough to be in the middle when something happens
-start_silent() { # MODEL_DIR: in its middle
+export BELFRY_FAULT=slow:tower_step#8 # long enough for events in the middle
+start_silent() { # MODEL_DIR: starts a job and waits for its middle
     belfry local train --config silent.yaml --job_dir "$1" -- "${digits[@]}" "${settings[@]}" \
         >silent.txt 2>&1 &
     supervisor=$!
@@ -143,7 +143,7 @@ equal "exit code with a silent member" "$code" 0
 check "a silent member is named" grep -q "lost worker 1 .* nothing heard of it for" silent.txt
 check "it is replaced" grep -q "worker 1 is back" silent.txt
 equal "digest with a silent member" "$(digest silent)" "$(digest long)"
-start_silent master # no other process tells the supervisor of a master, or of whom its next one never met
+start_silent master # no other process reports a silent master, or a member that its successor never met
 kill -STOP "$(roles master 0)"
 end_silent
 equal "exit code with a silent master" "$code" 0
@@ -157,7 +157,7 @@ equal "exit code with a silent member and another master" "$code" 0
 check "a member that was never met is named" grep -q "ps 1 (pid [0-9]*) stands still since 6 s: it is killed" silent.txt
 equal "digest with a silent member and another master" "$(digest both)" "$(digest long)"
 
-# Roles on their own, as another launcher would start them: nobody kills the one that is stopped.
+# Starts single roles, as another launcher would: no supervisor kills the stopped one.
 role() { # ROLE INDEX INCARNATION
     local task
     task=$(printf '{"role":"%s","index":%d,"incarnation":%d,"master":"unix:%s/m","listen":"unix:%s/%s",
@@ -193,16 +193,16 @@ code=0
 wait "$master" || code=$?
 wait
 equal "exit code of the master" "$code" 0
-check "the process that was replaced ends with an error" test "$old_code" -ne 0
-check "it is told why" grep -q "was replaced by incarnation 1" old.txt
-equal "digest when a process that was replaced wakes up" "$(digest own)" "$(digest long)"
+check "the replaced process ends with an error" test "$old_code" -ne 0
+check "it reports why" grep -q "was replaced by incarnation 1" old.txt
+equal "digest when a replaced process wakes up" "$(digest own)" "$(digest long)"
 
 unset BELFRY_FAULT
 
-# --- Enough is enough
+# --- Too many restarts
 run_fails 1 "worker 0 (pid|was killed by signal 9" env BELFRY_FAULT=crash:tower_step@worker-0 \
     "$BUILD/tools/belfry" local train --distributed --restarts 0 --job_dir limit -- "${digits[@]}" \
     "${settings[@]}"
-check "something is left" nothing_left
+check "no process is left" nothing_left
 
 finish

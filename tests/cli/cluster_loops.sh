@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# A program with a loop of its own (examples/gan) as processes: the bits of one process, with and without shared
-# memory; whichever process is killed, and whenever, the loop goes on from what a checkpoint remembers of it.
+# A program with its loop (examples/gan) as processes: the bits of one process, with and without shared
+# memory. Whenever any process is killed, the loop resumes from its memory in a checkpoint.
 # usage: cluster_loops.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 program=$BUILD/tests/own_gan
 printed_digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
 
 run_ok "$program" "$TRAIN_CSV" 600 --model_dir alone
 whole=$(printed_digest)
-check "it says a digest" test "${#whole}" -eq 32
+check "it prints a digest" test "${#whole}" -eq 32
 check "a loss of each" grep -qE '^step 600: discriminator 0\.[0-9]+, generator [12]\.[0-9]+$' out.txt
 cp out.txt alone.txt
 
-# --- Samples are images, and not the same ones
+# --- Samples are images, and they change
 check "a picture" test "$(head -c 12 alone/samples-600.pgm)" = 'P2 64 16 255'
 # shellcheck disable=SC2016 # of awk
 check "of 64 by 16 numbers up to 255" awk 'NR > 1 { for (i = 1; i <= NF; i++) { n++; if ($i > 255) exit 1 } }
     END { exit n != 1024 }' alone/samples-600.pgm
 check "that change" test "$(cksum <alone/samples-300.pgm)" != "$(cksum <alone/samples-600.pgm)"
 
-# --- It goes on where it was
+# --- It resumes
 run_ok "$program" "$TRAIN_CSV" 250 --model_dir=parts
 run_ok "$program" "$TRAIN_CSV" 600 --model_dir parts
 equal "digest of two runs" "$(printed_digest)" "$whole"
@@ -42,13 +42,13 @@ survives() { # FAULT FLAGS…
 many=(--distributed --worker_count 2 --parameter_server_count 2)
 survives '' "${many[@]}" --tcp
 survives '' --distributed --worker_count 2 --parameter_server_count 0
-# A master that begins when all is done, and everybody else has gone: its loop asks for nothing.
+# A master that begins after everything is done and all others have exited: its loop requests nothing.
 task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
     "worker_count":2,"parameter_server_count":2,"recovers":1,"join_timeout_ms":500}'
 again=(timeout -k 5 30 env BELFRY_TASK="$task" "$program" "$TRAIN_CSV")
 run_ok "${again[@]}" 600 --model_dir cluster --num_gpus 1
-check "nothing is left" grep -q 'nothing to train' err.txt
-equal "digest of what there is" "$(printed_digest)" "$whole"
+check "nothing is left to train" grep -q 'nothing to train' err.txt
+equal "digest of the existing checkpoint" "$(printed_digest)" "$whole"
 run_fails 1 'no word from' "${again[@]}" 601 --model_dir cluster --num_gpus 1
 for words in delay+repeat+reorder break; do
     survives "lane:$words" "${many[@]}" --tcp
@@ -64,14 +64,14 @@ survives crash:master_saves#2@master-0 "${many[@]}"
 survives crash:master_saves#4@master-0 "${many[@]}" --tcp
 survives crash:shard_decides#200@worker-0 --distributed --worker_count 2 --parameter_server_count 0
 
-# --- A worker is lost for good: the other plays its replica, and the loop goes on where it is
+# --- A worker is lost for good: the other plays its replica, and the loop continues
 printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
 for flags in --distributed --tcp; do
     survives crash:tower_step#111@worker-1 --config once.yaml "$flags"
-    check "the other goes on" grep -q 'goes on with 1 worker' err.txt
+    check "the other continues" grep -q 'continues with 1 worker' err.txt
 done
 
-# --- In modes with a ledger: every step is made, whoever is killed; what bits there are follows from timing
+# --- Modes with a ledger: every step is made, whatever is killed; the bits depend on timing
 finishes() { # FAULT FLAGS… -- FLAGS…
     local places=()
     for word in "${@:2}"; do [ "$word" = -- ] && break; places+=("$word"); done
@@ -129,7 +129,7 @@ rows_survive crash:master_saves#2@master-0 "${many[@]}"
 run_ok timeout -k 5 120 "$BUILD/tools/belfry" local train "${more[@]}" --job_dir rows-async -- "${factors[@]}" --mode async
 check "all steps of rows" grep -q '^step 300: ' out.txt
 
-# --- Actors and a learner: what comes from a queue differs from run to run, and is learned all the same
+# --- Actors and a learner: the queue's content differs from run to run, and is learned all the same
 learner=$BUILD/tests/own_actor_learner
 learned() { # COMMAND…: chance gets 0.25
     run_ok timeout -k 5 120 "$@"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Modes of aggregation: backups, rounds, async and bounded, in one process and over processes, with lanes
-# disturbed and processes killed. What is exact is compared by digest, the rest by what is counted.
+# Modes of aggregation: backups, rounds, async and bounded, in one process and over processes, with disturbed
+# lanes and killed processes. Exact results are compared by digest, the rest by counts.
 # usage: cluster_modes.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
 settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 
 cluster() { # WORKERS MODEL [cluster's flags] -- [flags]
     local workers=$1 model=$2
@@ -27,7 +27,7 @@ has_learnt() { # WHAT
     check "$1: accuracy of ${accuracy:-no} %" test "${accuracy:-0}" -gt 40
 }
 
-counted() { # WHAT STEPS: as many reports were counted as the steps need, once each
+counted() { # WHAT STEPS: the number of counted reports is that of the steps, each once
     equal "$1: reports counted" "$(sed -nE 's/^([0-9]+) reports counted.*/\1/p' err.txt)" "$2"
 }
 
@@ -35,7 +35,7 @@ dropped() {
     sed -nE 's/.*; ([0-9]+) came too late.*/\1/p' err.txt
 }
 
-# --- What is exact
+# --- Exact results
 run_ok train five "${settings[@]}" --num_workers 5
 run_ok train rounds "${settings[@]}" --num_workers 3 --replicas_to_aggregate 5
 equal "5 reports of 3 workers" "$(digest rounds)" "$(digest five)"
@@ -78,24 +78,24 @@ for mode in "--mode async" "--replicas_to_aggregate 2"; do
 done
 unset BELFRY_FAULT
 
-# --- Workers that are slow
+# --- Slow workers
 export BELFRY_FAULT=slow:tower_step#5,slow:tower_step#100@worker-2
 settings=(--train_steps 30 --train_batch_size 8)
 cluster 3 slow -- --replicas_to_aggregate 2
 counted "a backup" 60
 check "the slow worker's reports are dropped" test "$(dropped)" -gt 0
 cluster 3 slow -- --mode bounded
-check "nobody runs ahead of the slow worker" grep -q "at most [0-4];" err.txt
+check "no worker runs ahead of the slow one" grep -q "at most [0-4];" err.txt
 unset BELFRY_FAULT
 
-# --- The data once: what a worker was granted and lost is granted again
+# --- The data once: a block that a worker was granted and lost is granted again
 settings=(--num_epochs 1 --train_batch_size 8 --save_checkpoints_steps 50)
 cluster 3 epoch --parameter_server_count 2 -- --mode async
 counted "an epoch" 180 # batches of 8 in 1,438 records
 export BELFRY_FAULT=crash:tower_step#9@worker-1
 cluster 3 epoch --parameter_server_count 2 -- --mode async
 counted "an epoch with a worker that was replaced" 180
-# Going back leaves out what was under way, so the data ends sooner than was planned.
+# Going back omits the steps under way, so the data end earlier than planned.
 for point in shard_passes#120@ps-1 shard_passes#170@ps-0 shard_decides#175; do
     BELFRY_FAULT=crash:$point cluster 3 epoch --parameter_server_count 2 -- --mode async
     has_learnt "an epoch, killed at $point"
@@ -105,7 +105,7 @@ for point in shard_passes#40@ps-1 shard_decides#55 tower_step#18@worker-1; do # 
 done
 unset BELFRY_FAULT
 
-# --- Two parts: what was granted and not used is left out, nothing is used twice
+# --- Two parts: granted and unused blocks are left out, none is used twice
 settings=(--train_steps 40 --train_batch_size 8)
 cluster 3 parts -- --mode async
 block=$(grep -oE '"first_block": [0-9]+' parts/ckpt-00000040/manifest.json | tail -n 1 | grep -oE '[0-9]+')
@@ -115,7 +115,7 @@ run_ok train parts "${settings[@]}" --num_workers 3 --mode async
 counted "the other part" 40
 run_fails 2 "mode|async" train parts --train_steps 120 --train_batch_size 8 --num_workers 3
 
-# --- Killed
+# --- Killed processes
 settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
 for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
@@ -127,7 +127,7 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     done
 done
 
-# --- A parameter server that is killed again and again, while a late worker has what it said still unread
+# --- A parameter server is killed repeatedly, with unread frames of a late worker
 BELFRY_FAULT='slow:tower_compute#10,slow:worker_sent_stats#100@worker-2' timeout -k 5 240 "$BUILD/tools/belfry" local \
     train --distributed --worker_count 3 --parameter_server_count 2 --restarts 1000 --job_dir lossy -- "${digits[@]}" \
     --train_batch_size 8 --train_steps 100000 --save_checkpoints_steps 20 --replicas_to_aggregate 2 \
@@ -140,7 +140,7 @@ for _ in $(seq 5); do
         sleep 0.02
         server=$(roles ps 1)
     done
-    sleep 0.6 # it dies at some moment of the training
+    sleep 0.6 # it dies at a random moment of the training
     kill -KILL "$server" 2>/dev/null || break
     killed=$server
 done
@@ -149,12 +149,12 @@ code=0
 wait "$lossy" || code=$?
 equal "a job whose server is killed five times, then stopped" "$code" 143
 
-# --- A master that begins when all is done, and everybody else has gone
+# --- A master that begins after everything is done and all others have exited
 settings=(--train_batch_size 8)
 for mode in "--mode async --train_steps 30" "--replicas_to_aggregate 2 --train_steps 30" "--mode async --num_epochs 1"; do
     read -ra flags <<<"$mode"
     cluster 3 over --parameter_server_count 2 -- "${flags[@]}"
-    wait=60000 # the end of the input is known to members alone: they are waited for, but not for ever
+    wait=60000 # only members know the end of the input, so they are waited for, but not for ever
     [[ $mode != *epochs* ]] || wait=500
     task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
         "worker_count":3,"parameter_server_count":2,"recovers":1,"join_timeout_ms":'$wait'}'
@@ -163,7 +163,7 @@ for mode in "--mode async --train_steps 30" "--replicas_to_aggregate 2 --train_s
     check "$mode: nothing is left" grep -q "nothing to train" err.txt
 done
 
-# --- What cannot be
+# --- Impossible settings
 run_fails 2 "replicas_to_aggregate is 4|3 workers" train bad --train_steps 10 --num_workers 3 --mode async \
     --replicas_to_aggregate 4
 run_fails 2 "worker 1 has 2 towers" train bad --train_steps 10 --num_workers 2 --towers_of_workers 1,2 \

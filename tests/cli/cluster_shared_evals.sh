@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Workers that run batches of evaluations: the results of one process, to the last bit, whoever is slow, killed, stuck,
-# or does not see the checkpoint.
+# Workers that run batches of evaluations: the results of one process, to the last bit, if a worker is slow,
+# killed, stuck, or does not see the checkpoint.
 # usage: cluster_shared_evals.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 
 # Three evaluations of 180 batches; two of rows of tables, moving averages and an area under a curve.
 make_clicks
@@ -14,7 +14,7 @@ rows=("${clicks[@]}" --eval_files "$work/clicks-eval.csv" --train_batch_size 16 
     --eval_batch_size 3 --eval_steps 150 --no_report --moving_average_decay 0.9 --json)
 clusters=(--parameter_server_count 2)
 
-# What it says of each evaluation, and the last one with all digits.
+# Prints the lines of each evaluation, and the last one with all digits.
 results() {
     grep '^eval at step' err.txt || true
     grep -o '"loss".*"examples":[0-9]*' out.txt || true
@@ -43,7 +43,7 @@ killed() { check "a process was killed" grep -q 'killed on purpose at evaluates'
 alone digits "${digits[@]}"
 alone rows "${rows[@]}"
 
-# --- The master takes its time, so workers run most of it
+# --- The master is slow, so workers run most batches
 survives digits slow:evaluates#5@master-0 "${digits[@]}"
 helped 100
 survives rows slow:evaluates#5@master-0 "${rows[@]}"
@@ -55,7 +55,7 @@ clusters=(--parameter_server_count 0)
 survives digits slow:evaluates#5@master-0 "${digits[@]}"
 helped 100
 
-# --- A worker takes its time, and longer than the evaluation does
+# --- A worker is slow, slower than the evaluation
 clusters=(--parameter_server_count 1)
 survives digits slow:evaluates#200@worker-1 "${digits[@]}"
 
@@ -68,7 +68,7 @@ killed
 survives rows crash:evaluates#2@worker-1,crash:evaluates#40@master-0 "${rows[@]}"
 killed
 
-# --- A worker that cannot help is named, once, and the others do
+# --- A worker that cannot help is named, once, and the others help
 cat >moody.c <<'END'
 #include <belfry/belfry.h>
 static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
@@ -92,7 +92,7 @@ survives moody slow:evaluates#5@master-0 "${moody[@]}"
 helped 100
 equal "warnings" "$(grep -c 'worker 1 does not help with evaluations: .*not today' err.txt)" 1
 
-# --- A worker that is stuck in a batch keeps nobody
+# --- A worker that is stuck in a batch delays no other
 survives digits slow:evaluates#5@master-0,hang:evaluates#3@worker-1 "${digits[@]}"
 check "it says so" grep -q 'an evaluation does not end: leaving without it' cluster/logs/worker-1.*
 finish

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tables over processes: the same bits as in one, for every assignment, number of shards and lane, disturbed or
-# not, in parts, with other optimizers; evaluation and prediction see the trained rows.
+# Tables over processes: the bits of one process for every assignment, number of shards and lane, disturbed or
+# not, in parts, with other optimizers. Evaluation and prediction see the trained rows.
 # usage: cluster_tables.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
 settings=(--train_steps 60 --save_checkpoints_steps 40 --eval_every_steps 25 --train_batch_size 16)
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 make_clicks
 
 alone() { # MODEL [flags]
@@ -74,7 +74,7 @@ equal "accuracy of the checkpoint" "$(accuracy)" "$measured"
 run_ok belfry predict --model_dir many --eval_files clicks-eval.csv --label_column clicked
 equal "predictions" "$(wc -l <out.txt)" 500
 
-# --- The mean over those that name a row
+# --- The mean over the contributors to a row
 alone mean-one --num_gpus 4 --table_mean contributors
 check "it is another mean" test "$(digest mean-one)" != "$one"
 for shape in "4 3" "2 2 --tcp" "2 0"; do
@@ -87,7 +87,7 @@ done
 run_fails 2 "table_mean was contributors" belfry train_and_evaluate --model_dir mean-one "${clicks[@]}" --train_steps 90 \
     --train_batch_size 16 --num_gpus 4
 
-# --- A warm start: rows of another run's tables, values alone
+# --- A warm start: rows of another run's tables, only their values
 alone warm-one --num_gpus 4 --warm_start one --initial_accumulator 0.5
 check "it begins better" grep -q "warm start: [0-9]* of [0-9]* variables and 2 of 2 tables from one/" err.txt
 check "and has rows from the beginning" test "$(belfry inspect warm-one/ckpt-00000000 | grep -c ' 600 rows')" = 2
@@ -95,11 +95,11 @@ rm -rf many
 cluster many --worker_count 2 --parameter_server_count 3 -- --num_gpus 2 --warm_start one \
     --initial_accumulator 0.5
 equal "digest of a warm start" "$(digest many)" "$(digest warm-one)"
-equal "and of what it begins with" "$(digest many/ckpt-00000000)" "$(digest warm-one/ckpt-00000000)"
+equal "and of its first checkpoint" "$(digest many/ckpt-00000000)" "$(digest warm-one/ckpt-00000000)"
 run_fails 3 'warm start|table "deep": expected width 4' belfry train_and_evaluate --model_dir bad "${clicks[@]}" \
     --embedding_width 4 --warm_start one --warm_start_variables deep
 
-# --- An optimizer of its own for one of the tables
+# --- A separate optimizer for one of the tables
 wide=(--wide_optimizer ftrl --wide_learning_rate 0.05)
 alone wide-one --num_gpus 4 "${wide[@]}"
 check "other bits" test "$(digest wide-one)" != "$one"
@@ -134,7 +134,7 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     done
 done
 
-# --- What cannot be
+# --- Impossible settings
 run_fails 1 'rows in|at most 1048576 bytes' belfry train_and_evaluate --model_dir small "${clicks[@]}" "${settings[@]}" \
     --table_memory 1
 run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --job_dir smaller -- "${clicks[@]}" "${settings[@]}" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Columns are bound by name: files whose columns stand in another order give the same numbers, and a
-# missing or renamed column is refused with both names. The label is remembered.
+# Columns are bound by name: files with columns in another order give the same numbers. A missing or renamed
+# column is refused with both names. The label's name is remembered.
 # usage: columns.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -43,12 +43,12 @@ for file in eval.csv mixed.csv more.csv; do
     run_ok belfry evaluate --model_dir model --eval_files $file
     equal "$file evaluated" "$(numbers)" "$expected"
 done
-check "a column that is not used is said" grep -q 'more.csv: left out, as the model was not trained with them: "other"' err.txt
+check "an unused column is reported" grep -q 'more.csv: left out, as the model was not trained with them: "other"' err.txt
 for file in renamed.csv fewer.csv; do
     run_fails 2 "$file: no column \"age\", with which the model was trained" belfry evaluate --model_dir model --eval_files $file
     run_fails 2 "$file: no column \"age\"" fit "$file-model" --eval_files $file --train_steps 1
 done
-run_fails 2 'here are, and were not there: "Age"' belfry predict --model_dir model --eval_files renamed.csv
+run_fails 2 'columns here that training did not have: "Age"' belfry predict --model_dir model --eval_files renamed.csv
 run_fails 2 'the label is column "3" here, but it was "stays" in training' belfry evaluate --model_dir model \
     --eval_files headless.csv --no_header --label_column 3
 run_fails 2 'the label is column "income" here, but it was "stays" in training' \
@@ -58,10 +58,10 @@ run_ok belfry predict --model_dir model --eval_files unlabelled.csv
 cp out.txt predicted.txt
 for file in eval.csv mixed.csv more.csv; do # the label among them is no feature
     run_ok belfry predict --model_dir model --eval_files $file
-    check "$file predicted as without label" cmp -s out.txt predicted.txt
+    check "$file is predicted as without a label" cmp -s out.txt predicted.txt
 done
 
-# Training goes on with a file in another order, and its bits are those of one run.
+# Training continues with a file in another order, and its bits are those of one run.
 run_ok fit half --eval_files eval.csv --train_steps 30
 run_ok belfry train --model_dir half "${flags[@]}" --train_files mixed-train.csv --label_column stays --train_steps 60 \
     --allow_changes # the place of the label is a part of the input's fingerprint
@@ -73,7 +73,7 @@ run_ok belfry local train --distributed --worker_count 2 --evaluator_count 1 --j
 run_ok fit alone --eval_files eval.csv --train_batch_size 10 --num_workers 2 --train_steps 60
 run_ok belfry inspect cluster --compare alone
 
-# Without a header names are numbers, and the label is remembered as well.
+# Without a header names are numbers, and the label is remembered, too.
 tail -n +2 train.csv >bare.csv
 run_ok belfry train_and_evaluate --model_dir bare "${flags[@]}" --no_header --label_column 1 --train_files bare.csv \
     --eval_files bare.csv --train_steps 60
@@ -83,7 +83,7 @@ equal "the label of a file without names" "$(numbers)" "$expected"
 
 run_ok belfry predict --model_dir bare --no_header --eval_files bare.csv
 cp out.txt predicted.txt
-cut -d, -f1,3- bare.csv >places.csv # without the label: what is left keeps its order
+cut -d, -f1,3- bare.csv >places.csv # without the label; the others keep their order
 run_ok belfry predict --model_dir bare --no_header --eval_files places.csv
 check "columns without names are bound by place" cmp -s out.txt predicted.txt
 sed 's/$/,7/' bare.csv >wide.csv

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Completion in bash (zsh and fish where they are here) and the manual's pages, made of the tables of verbs and flags.
+# Completion in bash (zsh and fish if installed) and the manual's pages, made from the tables of verbs and
+# flags.
 # usage: completion.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -10,7 +11,7 @@ run_ok belfry completion bash
 cp out.txt script.bash
 # shellcheck disable=SC1091 # made here
 source ./script.bash
-answers() { # WORDS…: what bash offers for the last one, which it divides at "="
+answers() { # WORDS…: bash's offers for the last one, which bash splits at "="
     COMP_WORDS=("$BUILD/tools/belfry" "$@")
     COMP_CWORD=$#
     _belfry
@@ -25,19 +26,19 @@ equal "flags as they are written" "$(answers train --train-st)" --train-steps
 equal "a switch that is on" "$(answers train --no_head)" --no_header
 equal "not those of other verbs" "$(answers version --train_st)" ""
 equal "values" "$(answers train --optimizer ada)" "adam adagrad adamw adadelta"
-equal "values behind =" "$(answers train --optimizer = sg)" sgd
+equal "values after =" "$(answers train --optimizer = sg)" sgd
 equal "all of them" "$(answers train --log_format =)" "text json"
-equal "no value where a file stands" "$(answers train --train_files '')" ""
-equal "a switch takes no word" "$(answers train --quiet --log_fo)" --log_format
-equal "training flags behind --" "$(answers local train --worker_count 2 -- --train_st)" --train_steps
-equal "a program has its own" "$(answers local train -- ./program --train_st)" ""
+equal "no value for a file" "$(answers train --train_files '')" ""
+equal "a switch has no value" "$(answers train --quiet --log_fo)" --log_format
+equal "training flags after --" "$(answers local train --worker_count 2 -- --train_st)" --train_steps
+equal "a program has separate flags" "$(answers local train -- ./program --train_st)" ""
 equal "verbs of help" "$(answers help local r)" ranks
 equal "shells" "$(answers completion '')" "bash zsh fish"
 printf 'workers: {count: 1}\n' >c.yaml
 run_ok belfry jobs submit training a-job --config c.yaml --job_dir m --wait -- "${digits[@]}" --train_steps 2
-equal "jobs" "$(answers jobs describe '')" a-job
+equal "names of jobs" "$(answers jobs describe '')" a-job
 run_ok belfry complete -- train --optimizer=sg
-check "one word stays one, with a word about it" grep -qx -- $'--optimizer=sgd\toptimizer' out.txt
+check "a single offer has its description" grep -qx -- $'--optimizer=sgd\toptimizer' out.txt
 
 for shell in zsh fish; do
     run_ok belfry completion "$shell"
@@ -59,7 +60,7 @@ check "and defaults" grep -q 'default: 128; examples; ' pages/belfry-train.1
 if command -v man >/dev/null; then
     for page in pages/*; do
         capture man --warnings -l "$page"
-        check "man finds nothing wrong in $page" test ! -s err.txt
+        check "man accepts $page" test ! -s err.txt
     done
 fi
 finish

@@ -117,7 +117,7 @@ def call(commands):
             out, err = process.communicate()
         return process, out, err
 
-    # Where one is refused, the others would wait for it.
+    # If one is refused, the others would wait for it.
     ends = []
     with concurrent.futures.ThreadPoolExecutor(len(processes)) as pool:
         for done in concurrent.futures.as_completed([pool.submit(end, process) for process in processes]):
@@ -167,9 +167,9 @@ DEALS = {
     "study": lambda d, f: one([BELFRY, "cross_validate", "--folds=2", "--parallel=1", f"--model_dir={d}"] + f),
     "program": program,
     "programs": many_programs,
-    "resumed": lambda d, f: one([BELFRY, "train_and_evaluate", f"--model_dir={d}"] + f), # of a run that is complete
+    "resumed": lambda d, f: one([BELFRY, "train_and_evaluate", f"--model_dir={d}"] + f), # of a complete run
 }
-# Flags that only these verbs have, which are given to them and not to the trainings: (folder, training, flags).
+# Flags that only these verbs have, passed to them and not to the trainings: (folder, training, flags).
 OWN = {
     "tune": lambda d, t, f: one([BELFRY, "tune", "--try=l2=0.1|0.2", "--trials=2", "--parallel=1", f"--model_dir={d}"] +
                                 t + ["--model=linear"] + f),
@@ -178,7 +178,7 @@ OWN = {
     "local": lambda d, t, f: one([BELFRY, "local", "train", f"--job_dir={d}"] + f + ["--"] + t),
     "distributed": lambda d, t, f: one(LOCAL + [f"--job_dir={d}"] + f + ["--"] + t),
 }
-ONE_PROCESS = ("one", "study", "program", "resumed") # where --num_workers counts
+ONE_PROCESS = ("one", "study", "program", "resumed") # in which --num_workers counts
 
 
 def plain(line):
@@ -248,7 +248,7 @@ def differs(a, b):
     return [part for part in ("codes", "out", "files", "log") if a[part] != b[part]]
 
 
-UNREAD = re.compile("has no effect|counts for nothing|counts only|passed over")
+UNREAD = re.compile("has no effect|counts for nothing|counts only|passed over|skipped")
 
 
 def verdict(flag, without, seen):
@@ -300,7 +300,7 @@ def run_flags():
         return set(re.findall(r'ROW\("([a-z_]+)"', text.read()))
 
 
-# Every role of a job reads these in one way, whichever way it is started.
+# Every role of a job reads these in one way, however it is started.
 SKIPPED = {"evaluator": ("Model", "Optimizer"), "study": ("Model", "Optimizer"), "hand": ("Model", "Optimizer", "Data"),
            "resumed": ("Model", "Optimizer", "Data")}
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every flag of training in every way to run a job: it is read there, refused, or a line says that nothing reads it.
+# Checks every training flag in every way to run a job: it is read, refused, or a line says that nothing reads
+# it.
 # usage: deals.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"

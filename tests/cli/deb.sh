@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Debian packages, without installing them: control fields, what they depend on, files and their modes; that the
-# program runs and the library can be linked with; and that cpack fails without the programs that find what a package
-# depends on. tools/check-package installs both into a fresh system.
+# The Debian packages, checked without installing them: control fields, dependencies, files and their modes.
+# The program must run and the library must link. cpack must fail without the programs that find a package's
+# dependencies. tools/check-package installs both into a fresh system.
 # usage: deb.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -16,12 +16,12 @@ for program in cpack dpkg-deb dpkg-shlibdeps file; do
 done
 grep -q '^BELFRY_SANITIZE:[A-Z]*=$' "$BUILD/CMakeCache.txt" || skip "nobody installs a build with sanitizers"
 
-umask 077 # the builder's does not matter
+umask 077 # the builder's umask does not matter
 run_ok cpack --config "$BUILD/CPackConfig.cmake" -G DEB -B "$work/made"
 version=$("$BUILD/tools/belfry" version | sed -n 's/^belfry //p')
 architecture=$(dpkg-deb -f made/belfry_*.deb Architecture)
 deb=made/belfry_${version}_$architecture.deb
-check "it is called by its version and architecture" test -f "$deb"
+check "its name has version and architecture" test -f "$deb"
 machine=$(uname -m)
 case "$machine" in
 x86_64) equal "architecture of $machine" "$architecture" amd64 ;;
@@ -41,7 +41,7 @@ depends=$(field Depends)
 for library in libc6 libgrpc29 libssl3 libyaml-0-2 libprotobuf-c1 zlib1g; do
     check "it depends on $library" grep -qE "(^|, )$library( |,|$)" <<<"$depends"
 done
-equal "what is for development, or loaded by request" "$(grep -oE -- '-dev|openblas|mpi' <<<"$depends")" ""
+equal "development packages and libraries loaded on request" "$(grep -oE -- '-dev|openblas|mpi' <<<"$depends")" ""
 dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./shlibs >shlibs.txt
 check "others can depend on its library" grep -qx "libbelfry 0 belfry (= $version)" shlibs.txt
 
@@ -53,7 +53,7 @@ equal "packages" "$(echo made/*.deb)" "$dev $deb"
 equal "Section of -dev" "$(dpkg-deb -f "$dev" Section)" libdevel
 needs=$(dpkg-deb -f "$dev" Depends)
 check "it depends on this version of belfry" grep -qF "belfry (= $version)" <<<"$needs"
-# Every library that its .pc files require has its package; a .so file names the package that has it.
+# Each library that its .pc files require has a package: the package with its .so file.
 dpkg-deb -x "$dev" dev
 for pc in belfry-predictor belfry-learner; do
     read -ra modules < <(sed -n 's/^Requires: //p' "dev/usr/lib/pkgconfig/$pc.pc")
@@ -65,7 +65,7 @@ for pc in belfry-predictor belfry-learner; do
     done
 done
 
-# --- Without what finds the needs of a package there is no package
+# --- Without the programs that find the dependencies there is no package
 for there in "" dpkg-shlibdeps file; do
     rm -rf few none
     mkdir few
@@ -81,7 +81,7 @@ done
 dpkg-deb --fsys-tarfile "$deb" | tar -tv >list.txt
 check "they belong to root" sh -c "! grep -v ' root/root ' list.txt"
 check "folders are open" sh -c "! grep '^d' list.txt | grep -v '^drwxr-xr-x'"
-check "no file is writable for others, or closed" sh -c "! grep '^-' list.txt | grep -vE '^-rw(-|x)r-(-|x)r-(-|x)'"
+check "no file is writable for others, or unreadable" sh -c "! grep '^-' list.txt | grep -vE '^-rw(-|x)r-(-|x)r-(-|x)'"
 dpkg-deb -x "$deb" root
 for file in bin/belfry lib/libbelfry.so.0 lib/libbelfry.so lib/pkgconfig/belfry.pc include/belfry/belfry.h \
     share/doc/belfry/README.md share/doc/belfry/CHANGELOG.md share/doc/belfry/cluster.yaml \
@@ -95,15 +95,15 @@ for file in lib/libbelfry_predictor.a lib/pkgconfig/belfry-predictor.pc lib/libb
     check "only -dev has $file" test ! -e "root/usr/$file"
 done
 check "the licence is its copyright" cmp "$SOURCE/LICENSE" root/usr/share/doc/belfry/copyright
-check "examples' programs are programs" test -x root/usr/share/doc/belfry/examples/clicks/make_data
+check "examples' programs are executable" test -x root/usr/share/doc/belfry/examples/clicks/make_data
 check "all headers" diff -r "$SOURCE/include/belfry" root/usr/include/belfry
 check "all documents" diff -r "$SOURCE/docs" root/usr/share/doc/belfry/docs
-check "nothing of the build" sh -c "! grep -rlF '$BUILD' root"
+check "no path of the build" sh -c "! grep -rlF '$BUILD' root"
 equal "folders in /usr" "$(cd root/usr && echo *)" "bin include lib share"
 dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./md5sums >root/md5sums
 run_ok sh -c 'cd root && md5sum -c --quiet md5sums'
 
-# --- It works from where it lies
+# --- It works in place
 belfry() { timeout -k 5 120 "$work/root/usr/bin/belfry" "$@"; }
 run_ok belfry version
 run_ok train m --train_steps 20

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Same bits: equal digests for equal runs, whatever threads, towers, workers and shards they use.
+# Same bits: equal digests for equal runs, with any threads, towers, workers and shards.
 # usage: digest.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -25,13 +25,13 @@ run_ok train three --train_steps 10 --train_batch_size 8 --towers_of_workers 3,1
 run_ok train four --train_steps 10 --train_batch_size 8 --num_workers 4
 equal "workers of 3 and 1 towers, 4 workers" "$(digest three)" "$(digest four)"
 
-# A tower that has computed updates parameters; others, in an order of their own, may still read them.
+# A tower that has finished updates parameters; slower towers may still read them.
 side_by_side=(--hidden_units "256,256,256" --train_batch_size 100 --train_steps 192 --num_threads 2
     --executor async)
 run_ok train three-of-one "${side_by_side[@]}" --num_gpus 3
 for i in 1 2; do
     run_ok train "three-$i" "${side_by_side[@]}" --towers_of_workers 3
-    equal "towers of an only worker, run $i" "$(digest "three-$i")" "$(digest three-of-one)"
+    equal "towers of a single worker, run $i" "$(digest "three-$i")" "$(digest three-of-one)"
 done
 
 digits_for others
@@ -49,7 +49,8 @@ for model in "cnn --filters 20,16 --window 3 --dense_units 24" "resnet --blocks 
     equal "$name: workers of 3 and 1 towers, shards" "$(digest "$name-odd")" "$(digest "$name-one")"
 done
 
-# Statistics of all replicas: the same bits for towers and turns, and the loss of one replica with the batch of all.
+# Statistics of all replicas: the same bits for towers and turns, and the loss of one replica with the whole
+# batch.
 loss() { sed -nE 's/^loss ([0-9.]+)$/\1/p' out.txt; }
 norms=(--model resnet --blocks 1 --width 8 --train_steps 12)
 for kind in merged sync; do
@@ -64,28 +65,28 @@ for kind in merged sync; do
     equal "batch norm $kind: a cluster" "$(digest "$kind-cluster")" "$(digest "$kind-four")"
     run_ok train "$kind-half" "${norms[@]}" --batch_norm "$kind" --train_batch_size 16 --num_gpus 2 \
         --replicas_to_aggregate 2 --precision bf16 --activation_memory 1
-    check "batch norm $kind: a loss of ${four:-?}, with halves $(loss)" \
+    check "batch norm $kind: a loss of ${four:-?}, with parts $(loss)" \
         awk "BEGIN { exit !($(loss) > 0.98 * ${four:-9} && $(loss) < 1.02 * ${four:-0}) }"
 done
 run_ok train sync-one "${norms[@]}" --batch_norm sync --train_batch_size 64
 check "batch norm sync: a loss of ${four:-?} with four replicas, with one $(loss)" \
     awk "BEGIN { exit !($(loss) > 0.99999 * ${four:-9} && $(loss) < 1.00001 * ${four:-0}) }"
 
-# Less memory for activations: computed again with the same bits, or kept as halves with others.
+# Less memory for activations: recomputed with the same bits, or kept as bf16 with other bits.
 deep=(--model resnet --blocks 2 --width 16 --train_batch_size 64 --train_steps 8)
 run_ok train deep "${deep[@]}" --num_gpus 2
 exact=$(loss)
 run_ok train deep-again "${deep[@]}" --num_workers 2 --activation_memory 3
-equal "some values are computed again" "$(digest deep-again)" "$(digest deep)"
+equal "some values are recomputed" "$(digest deep-again)" "$(digest deep)"
 run_ok train half "${deep[@]}" --num_gpus 2 --precision bf16
-check "a loss of ${exact:-?}, with halves $(loss)" \
+check "a loss of ${exact:-?}, with bf16 $(loss)" \
     awk "BEGIN { exit !($(loss) > 0.98 * ${exact:-9} && $(loss) < 1.02 * ${exact:-0}) }"
-check "halves have bits of their own" test "$(digest half)" != "$(digest deep)"
+check "bf16 has other bits" test "$(digest half)" != "$(digest deep)"
 run_ok train half-again "${deep[@]}" --num_workers 2 --num_threads 2 --parameter_server_count 3 --precision bf16 \
     --activation_memory 3
-equal "halves: workers, threads, shards, computed again" "$(digest half-again)" "$(digest half)"
+equal "bf16: workers, threads, shards, recomputed" "$(digest half-again)" "$(digest half)"
 run_ok train half-async "${deep[@]}" --num_gpus 2 --num_threads 2 --executor async --precision bf16
-equal "halves: the asynchronous executor" "$(digest half-async)" "$(digest half)"
+equal "bf16: the asynchronous executor" "$(digest half-async)" "$(digest half)"
 run_fails 2 "precision was bf16" train half "${deep[@]}" --num_gpus 2 --train_steps 16
 run_fails 2 "activation_memory needs the synchronous executor" train none "${deep[@]}" --executor async \
     --activation_memory 3
@@ -103,7 +104,7 @@ for model in "gru --recurrent_units 24" "lstm --recurrent_units 20,16"; do
 done
 run_fails 2 'multiple of sequence_width 7' \
     train none --model gru --sequence_width 7 --train_steps 1
-# Lengths from a column; behind them anything may stand.
+# Lengths from a column; the values after them do not matter.
 sed 's/^[^,]*,/3,/; 1s/^3,/steps,/' "$TRAIN_CSV" >steps-train.csv
 sed 's/^[^,]*,/3,/; 1s/^3,/steps,/' "$EVAL_CSV" >steps-eval.csv
 awk -F, -v OFS=, 'NR > 1 { $64 = 99 } 1' steps-eval.csv >garbage-eval.csv
@@ -113,7 +114,7 @@ run_ok belfry train_and_evaluate --model_dir steps "${steps_flags[@]}" --train_s
 run_ok belfry predict --model_dir steps --eval_files steps-eval.csv --label_column digit
 cp out.txt steps.txt
 run_ok belfry predict --model_dir steps --eval_files garbage-eval.csv --label_column digit
-check "nothing behind a length counts" cmp -s out.txt steps.txt
+check "no value after a length counts" cmp -s out.txt steps.txt
 
 # In two parts, or in one.
 digits_for dnn
@@ -129,12 +130,12 @@ check "--compare names a tensor" grep -q 'differs at element' out.txt
 capture belfry inspect a --compare three
 check "--compare of other optimizer state" test "$code" -eq 1
 
-# job.yaml holds every flag: another run from it alone gives the same bits.
+# job.yaml contains every flag: another run from only this file gives the same bits.
 run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed
 equal "replayed from job.yaml" "$(digest replayed)" "$first"
 run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed --train_steps 35
 
-# It is there from the beginning, and a run that is refused leaves it as it is.
+# It exists from the beginning, and a refused run leaves it unchanged.
 BELFRY_FAULT=crash:checkpoint_after_rename#2 capture train killed --train_steps 30 --save_checkpoints_steps 10
 equal "killed on the way" "$code" 137
 check "job.yaml of a killed run" grep -q '^train_steps: 30' killed/job.yaml
@@ -142,9 +143,9 @@ cp killed/job.yaml first.yaml
 run_fails 2 "was trained with other settings" train killed --train_steps 40 --seed 9
 check "job.yaml after a refused run" cmp -s killed/job.yaml first.yaml
 run_ok belfry train_and_evaluate --config_file killed/job.yaml
-check "job.yaml of the run that goes on" grep -q '^train_steps: 30' killed/job.yaml
+check "job.yaml of the resumed run" grep -q '^train_steps: 30' killed/job.yaml
 
-# What is printed after training is what lies there; evaluate repeats the last evaluation's numbers.
+# The digest printed after training is the checkpoint's; evaluate repeats the last evaluation's numbers.
 run_ok train e --train_steps 30 --dropout 0.2
 equal "printed digest" "$(sed -n 's/^digest //p' out.txt)" "$first"
 trained=$(grep -E '^(loss|accuracy|examples) ' out.txt)
@@ -153,7 +154,7 @@ equal "evaluate" "$(grep -E '^(loss|accuracy|examples) ' out.txt)" "$trained"
 run_ok belfry evaluate --checkpoint e/ckpt-00000030 --eval_files "$EVAL_CSV"
 equal "evaluate --checkpoint" "$(grep -E '^(loss|accuracy|examples) ' out.txt)" "$trained"
 
-# Prediction: one line an example, in order, and as accurate as evaluation says.
+# Prediction: one line per example, in order, with the accuracy of the evaluation.
 run_ok belfry predict --model_dir e --eval_files "$EVAL_CSV" --label_column digit
 equal "predictions" "$(wc -l <out.txt)" "$(($(wc -l <"$EVAL_CSV") - 1))"
 right=$(paste -d, <(cut -d, -f1 out.txt) <(tail -n +2 "$EVAL_CSV" | sed 's/.*,//') |
@@ -192,10 +193,11 @@ for words in "${settings[@]}"; do
     run_ok train in-parts --train_steps 20 "${rule_flags[@]}" --num_workers 2 --parameter_server_count 3
     equal "digest with $words" "$(digest in-parts)" "$(digest in-one)"
 done
-# The linear rule: R times the rate, by towers, workers and turns alike; a rate of its own makes the same steps.
+# The linear rule: R times the rate, for towers, workers and turns; an explicit rate of that size gives the
+# same steps.
 scaled=(--train_steps 20 --train_batch_size 16 --optimizer sgd --learning_rate 0.0625)
 run_ok train scaled "${scaled[@]}" --num_gpus 4 --scale_learning_rate linear
-check "the factor is said" grep -q 'scale_learning_rate: 4 times the learning rate' err.txt
+check "the log names the factor" grep -q 'scale_learning_rate: 4 times the learning rate' err.txt
 run_ok train scaled-turns "${scaled[@]}" --num_workers 2 --accumulate_steps 2 --scale_learning_rate linear
 equal "digest of a scaled rate with turns" "$(digest scaled-turns)" "$(digest scaled)"
 run_ok train scaled-by-hand "${scaled[@]}" --num_gpus 4 --learning_rate 0.25
@@ -229,8 +231,8 @@ run_ok train pieces --train_steps 2 --schedule piecewise --boundaries 5 --rates 
 run_fails 2 'piecewise: 0.01 up to step 5, 0.001 and is piecewise: 0.01 up to step 6, 0.001' \
     train pieces --train_steps 4 --schedule piecewise --boundaries 6 --rates 0.01,0.001
 
-# Averages: saved beside the variables, evaluated while training and afterwards, and the parameters
-# themselves when asked.
+# Averages: saved beside the variables, evaluated during training and afterwards; the parameters themselves on
+# request.
 run_ok train mean --train_steps 30 --moving_average_decay 0.95
 averaged=$(grep -E '^(loss|accuracy) ' out.txt)
 run_ok belfry inspect mean
@@ -239,9 +241,9 @@ run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV"
 equal "evaluated averages" "$(grep -E '^(loss|accuracy) ' out.txt)" "$averaged"
 run_ok train plain --train_steps 30
 plain=$(grep -E '^(loss|accuracy) ' out.txt)
-check "averages are something else" test "$plain" != "$averaged"
+check "averages differ from parameters" test "$plain" != "$averaged"
 run_ok belfry evaluate --checkpoint mean/ckpt-00000000 --eval_files "$EVAL_CSV"
-check "and not what they began as" test "$(grep -E '^(loss|accuracy) ' out.txt)" != "$averaged"
+check "and from their first values" test "$(grep -E '^(loss|accuracy) ' out.txt)" != "$averaged"
 run_ok belfry evaluate --model_dir mean --eval_files "$EVAL_CSV" --no_averages
 equal "evaluated parameters" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
 run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit
@@ -251,7 +253,7 @@ cp out.txt plain.txt
 run_ok belfry predict --model_dir mean --eval_files "$EVAL_CSV" --label_column digit --no_averages
 check "predictions by parameters" cmp -s out.txt plain.txt
 check "predictions by averages" test "$(cat mean.txt)" != "$(cat plain.txt)"
-# Averages that begin later begin as the parameters.
+# Averages that begin later begin with the parameters' values.
 run_ok train plain --train_steps 30 --moving_average_decay 0.95 --allow_changes
 equal "averages of a run that had none" "$(grep -E '^(loss|accuracy) ' out.txt)" "$plain"
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# belfry doctor: its lines for this machine, and with --cluster those for a cluster file, this host and others, which a
-# script in place of ssh plays: each check passes where all is well, and says what is wrong where it is not.
+# belfry doctor: its lines for this machine, and with --cluster those for a cluster file, this host and
+# others, played by a script instead of ssh. Each check passes if all is well, and else names the error.
 # usage: doctor.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-# Lines of out.txt: the level and the name, then PART, "|" between parts of the text or of the remedy below it.
+# LEVEL NAME PARTS: out.txt has that line, and its text or the remedy below it has PARTS (separated by "|").
 said() { # LEVEL NAME PARTS
     local parts=$3 part lines
     lines=$(grep -A 1 -E "^$1 +$2 " out.txt || true)
     checks=$((checks + 1))
     while IFS= read -r part; do
-        [[ "$lines" == *"$part"* ]] || complain "expected a line \"$1 $2\" that says \"$part\""
+        [[ "$lines" == *"$part"* ]] || complain "expected a line \"$1 $2\" with \"$part\""
     done < <(tr '|' '\n' <<<"$parts")
 }
 silent() { # NAME [LEVEL]
-    check "nothing is said of $1" sh -c "! grep -E '^${2:-[a-z]+} +$1 ' out.txt"
+    check "there is no line of $1" sh -c "! grep -E '^${2:-[a-z]+} +$1 ' out.txt"
 }
 fails_with() { # CODE COMMAND…
     local expected=$1
@@ -25,7 +25,7 @@ fails_with() { # CODE COMMAND…
     [ "$code" -eq "$expected" ] || complain "exit code $code, expected $expected: $*"
 }
 
-# --- This machine alone
+# --- Only this machine
 run_ok belfry doctor --model_dir model
 for name in processor products cores gpu memory files threads disk sync; do
     check "a line of $name" grep -qE "^(ok|warn) +$name " out.txt
@@ -33,14 +33,14 @@ done
 silent cluster
 check "it leaves nothing" test ! -e model
 
-# --- Other hosts, by a script: addresses for documents, which are nobody's
+# --- Other hosts, played by a script: addresses for documentation, which no host has
 # shellcheck disable=SC2016 # for the script
 printf '%s\n' '#!/usr/bin/env bash' "cd '$work'" 'printf "%s\n" "$*" >>calls.txt' \
     '[ "$1 $2 $3 $4 $6" = "-o BatchMode=yes -o ConnectTimeout=5 sh -s" ] || exit 9' \
     'echo "Welcome to ${5#*@}."' 'PATH=$PWD/${5#*@}:$PATH exec sh -s' >ssh
 chmod +x ssh
 export BELFRY_SSH=$work/ssh
-on_host() { # HOST PROGRAM: what that program is there; the script is on stdin
+on_host() { # HOST PROGRAM: that program on HOST is the script on stdin
     mkdir -p "$1"
     { echo '#!/bin/sh' && cat; } >"$1/$2"
     chmod +x "$1/$2"
@@ -52,7 +52,7 @@ cluster() { # FILE LINES…
 }
 doctor() { timeout -k 5 60 "$BUILD/tools/belfry" doctor --cluster "$@"; }
 
-# All is well
+# --- All is well
 mkdir model
 cluster good.yaml 'machines: {some: {cores: 1, memory: 1 MiB}}' 'master: {host: 127.0.0.1}' \
     "workers: {count: 2, hosts: [user@$good], machine: some}" 'evaluators: {count: 1}' \
@@ -73,8 +73,8 @@ said ok version "$good has belfry"
 said ok machine "$good has|its machine type says 1"
 said ok folder "$good sees $work/model"
 said ok disk "free where the model's folder is"
-equal "ssh is told the user, once" "$(cat calls.txt)" "-o BatchMode=yes -o ConnectTimeout=5 user@$good sh -s"
-check "the file by which the folder is known is gone" test -z "$(ls -A model)"
+equal "ssh gets the user, once" "$(cat calls.txt)" "-o BatchMode=yes -o ConnectTimeout=5 user@$good sh -s"
+check "the mark in the folder is removed" test -z "$(ls -A model)"
 fails_with 0 doctor good.yaml --model_dir model --json
 check "JSON" python3 - <<'END'
 import json
@@ -82,13 +82,13 @@ found = json.load(open("out.txt"))
 names = {check["name"] for check in found["checks"]}
 assert found["ok"] and {"products", "cluster", "host", "ssh", "clock", "version", "tls"} <= names, names
 END
-# One host, nothing said
+# --- One host, without details
 cluster small.yaml 'workers: {count: 2}'
 : >calls.txt
 fails_with 0 doctor small.yaml
 said ok cluster '2 workers, 1 parameter server on this host'
 for name in host machine ssh clock version folder tls secret; do silent $name; done
-check "nobody is called" test ! -s calls.txt
+check "no host is called" test ! -s calls.txt
 
 # --- The file
 fails_with 1 doctor nowhere.yaml
@@ -104,7 +104,7 @@ cluster names.yaml 'workers: {count: 2, hosts: [localhost, no-such-host.invalid]
 fails_with 1 doctor names.yaml
 said fail host 'no-such-host.invalid, of a worker, does not resolve: |/etc/hosts'
 said warn host 'localhost is this host'
-check "who has no address is not called" test ! -s calls.txt
+check "a host without an address is not called" test ! -s calls.txt
 cluster others.yaml "master: {host: $good}" "workers: {count: 1, hosts: [$good]}" \
     "parameter_servers: {count: 1, hosts: [$good]}"
 fails_with 0 doctor others.yaml
@@ -122,10 +122,10 @@ fails_with 0 sh -c "ulimit -n 1024 && exec '$BUILD/tools/belfry' doctor --cluste
 said warn limits 'a process may open 1024 files; with 302 processes it may need 2480|ulimit -n 2480'
 long=$work/$(printf 'x%.0s' $(seq 90))
 XDG_RUNTIME_DIR=$long fails_with 0 doctor small.yaml
-said warn sockets 'they lie in /tmp|short path'
+said warn sockets 'they are in /tmp|short path'
 XDG_RUNTIME_DIR=/nowhere fails_with 0 doctor small.yaml
 said warn sockets 'XDG_RUNTIME_DIR is /nowhere, which cannot be written'
-# A supervisor chooses by the same lengths: the longest that fits, and one more.
+# A supervisor has the same limit of lengths: tries the longest that fits, and one more.
 for more in 0 1; do
     base=$(mktemp -d /tmp/x.XXXXXX)
     longest=$base/$(printf 'x%.0s' $(seq $((107 - 41 - ${#base} - 1 + more))))
@@ -149,7 +149,7 @@ for more in 0 1; do
 done
 
 # --- Secrets
-secured() { # LINE: what a file with this under security is said to be
+secured() { # LINE: doctor's line for a file with LINE under security
     cluster secured.yaml 'workers: {count: 1, hosts: [localhost]}' "security: {$1}"
     capture doctor secured.yaml
 }
@@ -190,7 +190,7 @@ equal "exit code" "$code" 0
 run_ok belfry certs week --days 8
 tls week/ca.pem week/host.pem week/host.key
 said ok tls 'week/host.pem is good until'
-signed() { # NAME BEGIN END: a certificate for host-x alone, of the authority in certs/
+signed() { # NAME BEGIN END: a certificate for host-x only, of the authority in certs/
     cat >ca.cnf <<'END'
 [ca]
 default_ca = own
@@ -216,17 +216,17 @@ END
 }
 signed over 20200101000000Z 20210102000000Z
 tls certs/ca.pem over.pem over.key
-said fail tls 'over.pem has ended on 2021-01-02|belfry certs'
+said fail tls 'over.pem expired on 2021-01-02|belfry certs'
 said fail tls 'over.pem does not name localhost, which is this host|--hosts'
 signed early 20900101000000Z 20910101000000Z
 tls certs/ca.pem early.pem early.key
 said fail tls 'early.pem is not valid yet'
 
-# --- Other hosts, of which each has something else; all at once
+# --- Other hosts, each with another error; all at once
 cluster peers.yaml 'machines: {some: {cores: 4000, memory: 1 MiB}}' \
     "workers: {count: 10, machine: some, hosts: [198.51.100.2, 198.51.100.3, 198.51.100.4, 198.51.100.5, 198.51.100.6, 198.51.100.7,
         198.51.100.8, 198.51.100.9, 198.51.100.10, 198.51.100.11]}"
-at() { # HOST: what it is there that runs in place of the host's shell
+at() { # HOST: the program on HOST that runs instead of its shell
     on_host "198.51.100.$1" sh
 }
 at 2 <<<'echo "Permission denied (publickey)." >&2; exit 255'
@@ -239,9 +239,9 @@ on_host 198.51.100.6 belfry <<<'echo "belfry 9.9.9"'
 on_host 198.51.100.7 date <<<'exec /bin/date -d "10 seconds" "$@"'
 on_host 198.51.100.7 belfry <<<'echo "belfry: error while loading shared libraries: libgrpc.so.29" >&2; exit 127'
 on_host 198.51.100.7 df <<<'echo "head"; echo "disk 100 90 5000 95% /"'
-on_host 198.51.100.8 date <<<'/bin/date +%s' # as where nothing knows %N
+on_host 198.51.100.8 date <<<'/bin/date +%s' # on a system whose date does not know %N
 on_host 198.51.100.8 nproc <<<'echo 4000'
-# Folders of its own: nothing that is here is there, but for what the host has itself.
+# With other folders: no folder of this host is there, except the host's.
 at 9 <<<'sed "s|^folder=.*|folder=/usr|; s|^mark=.*|mark=/usr/no-mark|" | /bin/sh -s'
 at 10 <<<'sed "s|^folder=.*|folder=/nowhere/model|; s|^mark=.*|mark=/nowhere/model/mark|" | /bin/sh -s'
 begin=$(date +%s)
@@ -253,7 +253,7 @@ said fail ssh '198.51.100.3 does not answer: no end within 10 s'
 said fail ssh '198.51.100.4 does not answer: it ended with exit code 7'
 said fail ssh '198.51.100.11 does not answer: ?[31mred?'
 said fail ssh '198.51.100.5 does not answer: no end within 10 s'
-ends() { # PID: within a moment; one that nobody has reaped yet has ended, too
+ends() { # PID: exits soon; a zombie counts as exited
     for _ in $(seq 100); do
         [[ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" =~ ^(Z.*)?$ ]] && return
         sleep 0.05
@@ -262,7 +262,7 @@ ends() { # PID: within a moment; one that nobody has reaped yet has ended, too
 }
 read -r -a pids <pids.txt
 for pid in "${pids[@]}"; do
-    check "what a host's ssh has started is killed: $pid" ends "$pid"
+    check "a process that a host's ssh started is killed: $pid" ends "$pid"
 done
 said fail clock '198.51.100.6 is 90.| s behind this host|chrony'
 said fail version '198.51.100.6 has belfry 9.9.9, this host|install belfry'

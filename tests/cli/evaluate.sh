@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Evaluation and prediction over towers and workers of a process: the same numbers, to the last digit, and the same
-# rows in the same order, with more towers than batches, too.
+# Evaluation and prediction over towers and workers of a process: the same numbers to the last digit, and the
+# same rows in the same order, also with more towers than batches.
 # usage: evaluate.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -25,7 +25,7 @@ run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --eval_batch_size 
 three=$(cat out.txt)
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --eval_batch_size 50 --eval_steps 3 --json --num_workers 4
 equal "three batches on four workers" "$(cat out.txt)" "$three"
-# Parts of an input, by as many processes, one behind the other; more parts than batches, too.
+# Parts of an input, by the same number of processes, one after the other; also more parts than batches.
 for parts in 1 3 8 11; do
     : >joined
     for ((part = 0; part < parts; part++)); do
@@ -34,12 +34,12 @@ for parts in 1 3 8 11; do
         cat out.txt >>joined
     done
     run_ok belfry predict --model_dir m --eval_files features.csv --eval_batch_size 50 --json
-    check "$parts parts are the whole" cmp -s joined out.txt
+    check "$parts parts give all rows" cmp -s joined out.txt
 done
 for ranks in 1 3 5; do
     run_ok belfry local ranks --rank_count "$ranks" -- "$BUILD/tools/belfry" predict --model_dir m --part ranks \
         --eval_files features.csv --eval_batch_size 50 --json
-    check "$ranks ranks print what one process prints" cmp -s joined out.txt
+    check "$ranks ranks print the same as one process" cmp -s joined out.txt
 done
 capture belfry local ranks --rank_count 3 -- "$BUILD/tools/belfry" predict --model_dir m --part ranks \
     --eval_files missing.csv --eval_batch_size 50

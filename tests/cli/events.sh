@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Event files as others read them: every record by its frame, every event by protoc.
+# Event files as other programs read them: every record by its frame, every event by protoc.
 # usage: events.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-decode() { # FOLDER -> out.txt: the text of every event, in the order of files and records
+decode() { # FOLDER: writes the text of every event to out.txt, in the order of files and records
     python3 - "$1" "$BELFRY_SOURCE/proto" >out.txt <<'EOF'
 import pathlib, struct, subprocess, sys
 for path in sorted(pathlib.Path(sys.argv[1]).glob("events.out.tfevents.*")):
@@ -30,14 +30,14 @@ for tag in loss learning_rate examples_per_second global_step/sec; do
 done
 check "the settings are a text" grep -q '| optimizer | adam |' out.txt
 check "which the text plugin shows" grep -q 'plugin_name: "text"' out.txt
-check "nothing unknown" test "$(grep -cE '^ *[0-9]+[:{ ]' out.txt)" = 0
+check "no unknown field" test "$(grep -cE '^ *[0-9]+[:{ ]' out.txt)" = 0
 run_ok decode run/eval
 equal "evaluations" "$(grep -c 'tag: "accuracy"' out.txt)" 2
 equal "confusion matrices" "$(grep -c 'tag: "belfry/confusion"' out.txt)" 2
 check "of ten classes" test "$(grep -c 'size: 10$' out.txt)" = 4
 
-# The wall clock names files and labels events; rates are by another clock, which never jumps. Here the wall clock runs
-# 10,000 times as fast, and has gone back by a day when the run is continued.
+# The wall clock names files and labels events. Rates use another clock, which never jumps. Here the wall
+# clock runs 10,000 times too fast, and is a day back when the run is resumed.
 faketime=$(find /usr/lib -name libfaketime.so.1 | head -n 1)
 by_clock() { # CLOCK [flags]
     local clock=$1

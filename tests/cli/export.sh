@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Models out and in: exports and what is refused, exporters along the way, and training that goes on from an ONNX file,
-# in one process and in many, after kills, to exports again.
+# Models out and in: exports and refusals, exporters during training, and training that continues from an ONNX
+# file, in one process and in many, after kills, to exports again.
 # usage: export.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -8,9 +8,9 @@ source "$(dirname "$0")/lib.sh" "$1"
 # --- Out
 run_ok belfry train_and_evaluate --model_dir m "${digits[@]}" --train_steps 60
 run_ok belfry export --model_dir m
-equal "it says where" "$(cat out.txt)" "export_dir m/export/60"
+equal "it prints the folder" "$(cat out.txt)" "export_dir m/export/60"
 equal "three files" "$(find m/export/60 -type f -printf '%f\n' | sort | tr '\n' ' ')" "model.onnx signature.json weights.safetensors "
-check "the signature is JSON that says what goes in and comes out" python3 - <<'END'
+check "the signature is JSON with inputs and outputs" python3 - <<'END'
 import json
 s = json.load(open("m/export/60/signature.json"))
 assert s["format"] == "belfry-export" and s["step"] == 60 and s["model"] == "dnn"
@@ -36,15 +36,15 @@ run_ok belfry inspect here/model.onnx
 check "an ONNX model is shown by its nodes" grep -q Softmax out.txt
 mkdir mine && echo data >mine/file
 run_fails 1 "mine is there and is no exported model" belfry export --model_dir m --export_dir mine
-equal "what was there stays" "$(cat mine/file)" data
-echo '{"format": "belfry-export"}' >mine/signature.json # there is more in the folder
+equal "existing files stay" "$(cat mine/file)" data
+echo '{"format": "belfry-export"}' >mine/signature.json # the folder has another file, too
 run_fails 1 "mine is there and is no exported model" belfry export --model_dir m --export_dir mine
 mkdir other new.writing && echo '{"format": "another"}' >other/signature.json && echo data >new.writing/keep
 run_fails 1 "other is there and is no exported model" belfry export --model_dir m --export_dir other
 run_fails 1 "new.writing is there and is no exported model" belfry export --model_dir m --export_dir new
 equal "everything stays" "$(cat mine/file new.writing/keep)" "$(printf 'data\ndata')"
 rm -r other
-# Several at once into one folder: those that do not have their turn say so, and the folder is whole in the end.
+# Several exports at once to one folder: those that do not get their turn say so, and the folder is complete.
 for _ in 1 2 3; do
     pids=()
     for i in 1 2 3 4; do
@@ -54,19 +54,19 @@ for _ in 1 2 3; do
     for i in 1 2 3 4; do
         wait "${pids[i - 1]}" || echo failed >>"busy$i.txt"
     done
-    equal "each exports or says why not" "$(cat busy?.txt | grep -c 'another process exports to')" \
+    equal "each exports or gives the reason" "$(cat busy?.txt | grep -c 'another process exports to')" \
         "$(cat busy?.txt | grep -c '^failed')"
-    check "the folder is whole, and alone" diff -r first busy
+    check "the folder is complete" diff -r first busy
 done
 equal "nothing is left beside it" "$(echo busy.*)" 'busy.*'
 mkdir killed.writing && echo half >killed.writing/signature.json.tmp-1-2 && echo old >killed.writing/weights.safetensors
 run_ok belfry export --model_dir m --export_dir killed
-check "what one that was killed has left does not count" diff -r first killed
+check "files left by a killed export do not count" diff -r first killed
 run_fails 2 "--opset" belfry export --model_dir m --opset 12
 run_fails 3 "no checkpoint" belfry export --model_dir nowhere
 run_fails 2 "--model_dir or --checkpoint is needed" belfry export
 
-# Weights that are read while the model runs; a layer of 512 x 512 is more than half of 1 MiB.
+# Weights read while the model runs; a layer of 512 x 512 is more than half of 1 MiB.
 run_ok belfry train_and_evaluate --model_dir deep "${digits[@]}" --hidden_units 256,256,256,256,256,256 --train_steps 1
 run_ok belfry export --model_dir deep --export_dir deep.export
 run_ok belfry bench deep.export --stage_memory 1 --seconds 0.05
@@ -86,7 +86,7 @@ for folder in e/export/best/$best e/export/final/60; do
     check "$folder has a checkpoint and a model" test -s "$folder/manifest.json" -a -s "$folder/model.onnx"
 done
 run_ok belfry export --checkpoint e/export/final/60 --export_dir again
-check "an exporter's model is that of export" cmp again/model.onnx e/export/final/60/model.onnx
+check "an exporter's model is the one of export" cmp again/model.onnx e/export/final/60/model.onnx
 
 # --- Tables: columns are inputs
 penguins=$SOURCE/examples/data/penguins.csv
@@ -101,23 +101,23 @@ assert by_name["Body Mass (g)"] == {"name": "Body Mass (g)", "dtype": "f64", "sh
 assert s["label"] == "Species" and s["classes"] == ["Adelie", "Chinstrap", "Gentoo"]
 END
 
-# --- In: a model of a file trains on. The export takes numbers as the file has them, so no scale is given.
+# --- In: a model of a file is trained further. The export accepts the file's numbers, so no scale is set.
 in=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --label_column digit --no_report --train_batch_size 32
     --num_threads 1 --train_steps 40)
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV"
 expected=$(sed -n 's/^loss //p' out.txt)
 run_ok belfry train_and_evaluate --model_dir o "${in[@]}" --model m/export/60/model.onnx
 run_ok belfry evaluate --checkpoint o/ckpt-00000000 --eval_files "$EVAL_CSV"
-equal "it begins with what the file has" "$(sed -n 's/^loss //p' out.txt)" "$expected"
+equal "it begins with the file's weights" "$(sed -n 's/^loss //p' out.txt)" "$expected"
 rm -r m/export # the model's folder has the file
 run_ok belfry evaluate --model_dir o --eval_files "$EVAL_CSV"
 run_ok belfry predict --model_dir o --eval_files "$EVAL_CSV"
 equal "a line for each example" "$(wc -l <out.txt)" 359
 run_ok belfry export --model_dir o --export_dir out
-check "what was trained can leave" test -s out/model.onnx
+check "a trained model is exported" test -s out/model.onnx
 whole=$(digest o)
 
-# Interrupted and begun again; many processes.
+# Interrupted and resumed; many processes.
 run_ok belfry train_and_evaluate --model_dir parts "${in[@]}" --model first/model.onnx --train_steps 17
 run_ok belfry train_and_evaluate --model_dir parts "${in[@]}" --model first/model.onnx
 equal "the same bits in two parts" "$(digest parts)" "$whole"
@@ -127,7 +127,7 @@ run_ok belfry train_and_evaluate --model_dir two "${in[@]}" --model first/model.
 equal "the same bits in processes" "$(digest many)" "$(digest two)"
 
 run_ok belfry train_and_evaluate --model_dir frozen "${in[@]}" --model first/model.onnx --freeze 'dense_*'
-check "what is frozen stays" python3 - <<'END'
+check "frozen variables stay" python3 - <<'END'
 import glob, json, struct
 def tensor(folder, name):
     f = open(glob.glob(folder + "/shard-*")[0], "rb")
@@ -140,7 +140,7 @@ assert tensor(before, "dense_0/kernel") == tensor(after, "dense_0/kernel")
 assert tensor(before, "logits/kernel") != tensor(after, "logits/kernel")
 END
 
-# What an exporter keeps of it can be read alone, wherever the file has gone.
+# An exporter's checkpoint can be read without the ONNX file.
 cp first/model.onnx gone.onnx
 run_ok belfry train_and_evaluate --model_dir kept "${in[@]}" --model gone.onnx --export final
 rm gone.onnx
@@ -162,8 +162,8 @@ run_ok belfry train --model_dir pair --model two.onnx --train_files two.csv --tr
 run_ok belfry evaluate --model_dir pair --eval_files two.csv
 check "two classes have an auc" grep -q '^auc ' out.txt
 
-# A file that closes the batch at one example says what is computed of one: so no row depends on the
-# batch that it is in, not even where the model works across all dimensions.
+# If a file closes the batch at one example, it describes the computation of one. So no row depends on its
+# batch, even if the model computes across all dimensions.
 run_ok "$BUILD/tests/make_onnx" closed closed.onnx
 run_ok "$BUILD/tests/make_onnx" running running.onnx
 run_ok belfry train --model_dir single --model closed.onnx --train_files two.csv --train_steps 3 --train_batch_size 8
@@ -176,20 +176,20 @@ check "the export has an open batch" grep -qF '"shape":["N",3]' single.export/si
 run_fails 2 'input "x" is closed at 4 in dimension 0, and node 0 "CumSum_v1" (CumSum) works across that' \
     belfry train --model_dir bad --model running.onnx --train_files two.csv --train_steps 3
 
-# A softmax that is written out is known; one with a factor behind it is named, and the factor is no weight.
+# A written-out softmax is recognized. If a factor follows it, the factor is named, and is no weight.
 for name in logits written_out scaled; do
     run_ok "$BUILD/tests/make_onnx" "$name" "$name.onnx"
     run_ok belfry train --model_dir "head.$name" --model "$name.onnx" --train_files two.csv --train_steps 5
 done
 equal "the same weights" "$(digest head.written_out)" "$(digest head.logits)"
-check "what is trained is told" grep -q '2 variables are trained (8 parameters).*are no weights by their use: "w4"' err.txt
+check "the log lists the trained variables" grep -q '2 variables are trained (8 parameters).*are no weights by their use: "w4"' err.txt
 check "probabilities are named" grep -q 'computed from probabilities (Softmax_[0-9]*, then Mul_[0-9]*)' err.txt
 run_ok belfry train --model_dir factor --model scaled.onnx --train_files two.csv --train_steps 1 --train 'w4'
 check "a constant is trained on request" grep -q '3 variables are trained (9 parameters)' err.txt
 run_fails 2 'train: "k*" matches no float constant; those that are no weights by their use: "w4"' \
     belfry train --model_dir bad --model scaled.onnx --train_files two.csv --train_steps 1 --train 'k*'
 
-# --- What does not fit
+# --- Models that do not fit
 cp -r o other
 run_fails 2 "param.onnx_digest was|and is" belfry train_and_evaluate --model_dir other "${in[@]}" --model here/model.onnx
 run_fails 2 "is not the model that|was trained with" belfry evaluate --model_dir o --model here/model.onnx \

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Processes that are told to go (SIGTERM, a notice of the machine) while the job goes on: nothing is
-# lost with them, they are replaced or left out, and the bits are those of an undisturbed run. All told
-# at once is the end of the job.
+# Processes that are told to leave (SIGTERM, a notice of the machine) while the job continues. No step is
+# lost, they are replaced or left out, and the bits are those of an undisturbed run. If all are told at once,
+# the job ends.
 # usage: farewell.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 
 settings=(--train_steps 400 --save_checkpoints_steps 100 --train_batch_size 8)
 common=() # training flags of a group of runs
-pause=8   # ms, of a step
+pause=12  # ms of a step
 
 start() { # MODEL_DIR CLUSTER-FLAGS…: a cluster in the background, in the middle of its training
     BELFRY_FAULT=slow:tower_step#$pause "$BUILD/tools/belfry" local train --distributed --restarts 1 --job_dir "$1" \
@@ -31,19 +31,19 @@ end() { # waits for the job; sets $code
     { wait "$supervisor" || code=$?; } 2>/dev/null
 }
 generations() { grep -c '"event":"generation"' "$1/job.journal" || true; } # MODEL_DIR
-# Nothing is lost: no step is made again, and nobody is reported as lost or dead.
+# No step is made again, and no process is reported as lost or dead.
 nothing_is_lost() { ! grep -E 'going back|lost (worker|ps)|killed|of 1 times' err.txt; }
 ends_well() { # WHAT MODEL_DIR
     end
     equal "exit code of $1" "$code" 0
     check "nothing is lost: $1" nothing_is_lost
-    check "processes are left: $1" nothing_left
+    check "no process is left: $1" nothing_left
 }
 
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
 
-# --- Any process of a job that needs all of them is replaced, more often than it may die
+# --- If a job needs all its processes, each one is replaced, more often than it may die
 for victim in "worker 1" "ps 0" "ps 1" "master 0"; do
     read -r role index <<<"$victim"
     named=${victim/master 0/master}
@@ -64,9 +64,9 @@ for victim in "worker 1" "ps 0" "ps 1" "master 0"; do
         equal "generations with $named" "$(generations "by-$role$index")" 2
     fi
 done
-# Two of them at once, of which one holds state
+# --- Two at once, one of which has state
 start two --parameter_server_count 2
-check "a list of processes says which one is which" grep -qz '^belfry.ps-1.$' "/proc/$(roles ps 1)/cmdline"
+check "a list of processes names their roles" grep -qz '^belfry.ps-1.$' "/proc/$(roles ps 1)/cmdline"
 kill -TERM "$(roles worker 0)" "$(roles ps 1)"
 ends_well "the farewell of two" two
 check "both have left" test "$(grep -c 'has left, as it was told to' err.txt)" = 2
@@ -87,15 +87,15 @@ kill -TERM "$(roles master 0)"
 ends_well "the farewell of a master that trains" trains
 equal "digest after the farewell of a master that trains" "$(digest trains)" "$whole"
 
-# --- Where fewer are enough, the others play its part until the next one comes
+# --- If fewer are enough, the others play its part until its replacement comes
 start elastic --min_workers 1
 kill -TERM "$(roles worker 1)"
-check "the job goes on with fewer" wait_for said "1 worker from step .*: 2 of worker 0"
-check "the next one is taken in" wait_for said "2 workers from step .*: 1 of worker 0, 1 of worker 1"
+check "the job continues with fewer" wait_for said "1 worker from step .*: 2 of worker 0"
+check "the replacement is admitted" wait_for said "2 workers from step .*: 1 of worker 0, 1 of worker 1"
 ends_well "the farewell of a worker of whom fewer are enough" elastic
-equal "digest after the farewell of a worker of whom fewer are enough" "$(digest elastic)" "$whole"
+equal "digest after the farewell of a worker that the job does not need" "$(digest elastic)" "$whole"
 
-# --- Where not all count in a step, the others do not wait
+# --- If not all count in a step, the others do not wait
 common=(--mode async --train_steps 900)
 start async --parameter_server_count 2
 kill -TERM "$(roles worker 0)"
@@ -105,16 +105,16 @@ check "the shard is replaced" wait_for said "ps 1 has left"
 ends_well "farewells in mode async" async
 common=()
 
-# --- All are told, as by an engine that suspends them, or by the notice of the machine that they share
+# --- All are told, as by an engine that suspends them, or by the notice of a machine that they share
 export BELFRY_NOTICE_FILE=$work/notice
-pause=40 # it takes two seconds and a look until it ends
+pause=40 # the end takes two seconds and a poll
 start noticed
 touch notice
 end
 equal "exit code after a notice to all" "$code" 143
 check "the notice is named" said "notice that this machine is to go ($work/notice)"
 check "all is saved after a notice to all" grep -q '^interrupted true$' out.txt
-check "processes are left after a notice to all" nothing_left
+check "no process is left after a notice to all" nothing_left
 run_ok env BELFRY_NOTICE_FILE= "$BUILD/tools/belfry" local train --distributed --job_dir noticed -- "${digits[@]}" "${settings[@]}"
 equal "digest after a notice to all" "$(digest noticed)" "$whole"
 capture "$BUILD/tools/belfry" train_and_evaluate --model_dir alone "${digits[@]}" "${settings[@]}"
@@ -122,7 +122,7 @@ equal "exit code of a process that begins on such a machine" "$code" 143
 rm notice
 unset BELFRY_NOTICE_FILE
 
-# --- Without a supervisor: processes that some other launcher starts again
+# --- Without a supervisor: another launcher restarts processes
 role() { # ROLE INDEX INCARNATION [VARIABLE=VALUE…]: in the background; its pid is in $started
     local task listen=$1$2
     [ "$1" != master ] || listen=m
@@ -164,7 +164,7 @@ equal "digest without a supervisor" "$(digest foreign)" "$whole"
 rm notice
 launch suspended
 kill -TERM "$worker1" "$ps"
-sleep 0.5 # they do not hear it at the same moment
+sleep 0.5 # they do not receive it at the same moment
 kill -TERM "$worker0" "$supervisor"
 role_ends "$supervisor"
 equal "exit code of the master when all are told" "$code" 143

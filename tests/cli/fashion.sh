@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Fashion-MNIST, 60,000 images: 200 steps of a dnn 512,512 with dropout, Adam and a global clip give one
-# digest for every way of assigning four replicas, for 1, 2 and 3 shards, for 1 and 2 threads, with
-# disturbed lanes, killed at a checkpoint and resumed; and other bits under each BELFRY_FAULT.
-# Needs data/fashion-mnist (tools/fetch-data fashion_mnist). usage: fashion.sh BUILD_FOLDER
+# Fashion-MNIST, 60,000 images: 200 steps of a dnn 512,512 with dropout, Adam and a global clip. They give one
+# digest for every assignment of four replicas, for 1, 2 and 3 shards, for 1 and 2 threads, with disturbed
+# lanes, killed at a checkpoint and resumed; and other bits under each BELFRY_FAULT. Needs data/fashion-mnist
+# (tools/fetch-data fashion_mnist).
+# usage: fashion.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
@@ -25,7 +26,7 @@ same() { # TEXT MODEL_DIR flags…
     run_ok run "$@"
     equal "$text" "$(digest "$1")" "$first"
 }
-differs() { # FAULT NAME flags of a run… : breaks the equality with the base under the same fault
+differs() { # FAULT NAME flags of a run…: under the fault the run must differ from the base
     local fault=$1 name=$2 base
     shift 2
     run_ok env BELFRY_FAULT="$fault" "$BUILD/tools/belfry" train --model_dir "$fault-base" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# BELFRY_FAULT is refused unless faults are enabled, and then counts in all processes of a job. All points
-# are known and documented.
+# BELFRY_FAULT is refused unless faults are enabled. Then it counts in all processes of a job. All points are
+# known and documented.
 # usage: faults.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -14,7 +14,7 @@ cluster() { # MODEL_DIR [flags of local train]
 }
 run_ok train whole "${settings[@]}"
 
-# Forgotten: nothing runs, nothing is different.
+# Without the switch nothing runs or changes.
 export BELFRY_FAULT=sum_sequential
 run_fails 2 "BELFRY_FAULT=sum_sequential|--enable_faults" train forgotten "${settings[@]}"
 run_fails 2 "--enable_faults" cluster forgotten
@@ -22,9 +22,9 @@ run_fails 2 "--enable_faults" env BELFRY_ENABLE_FAULTS=0 "$BUILD/tools/belfry" i
 check "nothing was made" test ! -e forgotten
 unset BELFRY_FAULT
 run_ok train plain "${settings[@]}" --enable_faults
-equal "enabled, but none asked for" "$(digest plain)" "$(digest whole)"
+equal "enabled, without a fault" "$(digest plain)" "$(digest whole)"
 
-# Meant: by the flag, by a settings file, by the environment; in children as well.
+# With the switch: by the flag, by a settings file, by the environment; in children as well.
 export BELFRY_FAULT=crash:tower_step#5@worker-1
 run_ok cluster flag --enable_faults
 check "a child was killed" grep -q "killed on purpose at tower_step" flag/logs/worker-1.0.log
@@ -38,13 +38,13 @@ echo "enable_faults: true" >settings.yaml
 export BELFRY_FAULT=write:2
 run_fails 1 "No space left" train file "${settings[@]}" --config_file settings.yaml
 
-# Misspelt: named.
+# A misspelt fault is named.
 for wrong in sum_sequentially crash:tower_stop slow:disk#5 lane:lose; do
     export BELFRY_FAULT=$wrong
     run_fails 2 "BELFRY_FAULT=$wrong|no fault and no point" train wrong --enable_faults
 done
 
-# Slow disks change nothing but the time.
+# Slow disks change only the time.
 export BELFRY_FAULT=slow:file_writes#1,slow:file_syncs#5,slow:input_reads#1
 run_ok train slow "${settings[@]}" --enable_faults --save_checkpoints_steps 6
 equal "bits on a slow disk" "$(BELFRY_FAULT='' digest slow)" "$(BELFRY_FAULT='' digest whole)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What programs of earlier commits left on disks is still read (tests/golden/make.sh): checkpoints give the numbers
-# that they had, packages of another interface are refused and load when they are compiled again, files of clusters plan
+# Files that programs of earlier commits wrote are still read (tests/golden/make.sh). Checkpoints give their original
+# numbers. Packages with another interface are refused, and load after they are compiled again. Files of clusters plan
 # the same processes.
 # usage: golden.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
@@ -11,7 +11,7 @@ cp -r "$SOURCE/examples/data" old/data
 cd old
 
 line() { sed -n "s/^$1 //p" "$2"; }
-same_numbers() { # TXT: those of out.txt
+same_numbers() { # TXT: has the numbers of out.txt
     local name
     for name in global_step loss accuracy examples; do
         equal "$1: $name" "$(line $name out.txt)" "$(line $name "$1")"
@@ -32,17 +32,17 @@ same_numbers packaged.txt
 run_ok belfry evaluate --model_dir clicks --eval_files clicks.csv
 same_numbers clicks.txt
 
-# Sums are others now, so the bits would be, too: going on takes a word.
+# Sums are different now, and so are the bits: resuming needs a flag.
 cp -r packaged changed
 again=(belfry train_and_evaluate --config_file packaged/job.yaml --model_dir changed --train_steps 60)
 run_fails 2 'arithmetic was' "${again[@]}"
 run_ok "${again[@]}" --allow_changes
-equal "it goes on" "$(line global_step out.txt)" 60
+equal "it resumes" "$(line global_step out.txt)" 60
 run_ok belfry inspect changed --digest
-equal "what was there stays" "$(belfry inspect packaged --digest)" "$(cat packaged.digest)"
+equal "the old checkpoint stays" "$(belfry inspect packaged --digest)" "$(cat packaged.digest)"
 
 # --- Files of clusters
-plan() { # the roles, their towers and the counts
+plan() { # prints the roles, their towers and the counts
     awk '/this host/ { print $2 ~ /^[0-9]+$/ ? $1 " " $2 " " $5 : $1 " " $4 } /^T = /' "$1"
 }
 for file in own ai-platform; do

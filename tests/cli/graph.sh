@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# belfry graph: what a step computes, its memory beside the least there could be, its times; bad input.
+# belfry graph: a step's operations, its memory beside the least possible, its times; bad input.
 # usage: graph.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -30,16 +30,16 @@ memory_of() { # [flags]: KiB of a deep model's step
     sed -nE 's/.*; memory ([0-9.]+) (KiB|MiB),.*/\1 \2/p' out.txt | awk '{ print int($1 * ($2 == "MiB" ? 1024 : 1)) }'
 }
 whole=$(memory_of) halves=$(memory_of --precision bf16)
-check "activations in halves: $halves KiB for $whole" test "$((halves * 100))" -lt "$((whole * 70))"
+check "activations in bf16: $halves KiB for $whole" test "$((halves * 100))" -lt "$((whole * 70))"
 tight=$(memory_of --activation_memory 3)
 check "a step in 3 MiB takes $tight KiB" test "$tight" -le 3072
-check "what is computed again" grep -qE '^[1-9][0-9]* operations run again to save memory$' out.txt
+check "recomputed operations are counted" grep -qE '^[1-9][0-9]* operations run again to save memory$' out.txt
 run_ok belfry graph "${small[@]}" --dump --l2 0.01
 cp out.txt dump.txt
 check "the graph before and after" test "$(grep -cE '^(before|after):$' out.txt)" -eq 2
-check "what was built" grep -qE '^gradients/CountRatio_[0-9]+ = CountRatio\(' out.txt
-check "what became of it" grep -qE '^gradients/.* = Fused \{steps=Add\+.*\[64, 32\]$' out.txt
-check "how much each pass did" \
+check "a built operation" grep -qE '^gradients/CountRatio_[0-9]+ = CountRatio\(' out.txt
+check "an operation after the passes" grep -qE '^gradients/.* = Fused \{steps=Add\+.*\[64, 32\]$' out.txt
+check "the count of each pass" \
     grep -qE '^[0-9]+ operations before, [0-9]+ after; simplify [1-9][0-9]*, fold [1-9][0-9]*, same 0, concat 0, fuse [1-9][0-9]*$' out.txt
 run_ok belfry graph "${small[@]}" --dump --l2 0.01
 check "the same text again" cmp out.txt dump.txt
@@ -63,7 +63,7 @@ if ! grep -q "BELFRY_CUDA=OFF" err.txt; then
         check "${words[0]}: shares add up to $shares" awk "BEGIN { exit !(${shares:-0} > 97 && ${shares:-0} < 103) }"
         check "${words[0]}: all of them" grep -qE '^[0-9.]+ us as a run replays them on cuda:1, ' out.txt
     done
-    CUDA_DOUBLE_DEVICES=0 run_fails 3 "finds no card" belfry graph "${small[@]}" --device cuda --cost
+    CUDA_DOUBLE_DEVICES=0 run_fails 3 "finds no GPU" belfry graph "${small[@]}" --device cuda --cost
     CUDA_DOUBLE_MEMORY=9000 run_fails 1 "largest values|dense_0/Gemm_4|free" belfry graph "${small[@]}" --device cuda --cost
 fi
 unset BELFRY_CUDA_PATH XDG_CACHE_HOME CUDA_DOUBLE_CHECKS

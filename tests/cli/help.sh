@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Help: every verb explains itself on stdout, with defaults; --print_config can be read back.
+# Help: every verb prints its help on stdout, with defaults; --print_config can be read back.
 # usage: help.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -34,11 +34,11 @@ cp out.txt by-flag.txt
 run_ok belfry jobs --help
 check "belfry help jobs says the same" cmp -s out.txt by-flag.txt
 
-# A part of them: the common ones, and those about a word.
+# Short help: the common flags, and those about a word.
 run_ok belfry train -h
 check "-h has a common flag" grep -q -- '^  --learning_rate ' out.txt
 check "and no rare one" sh -c "! grep -q -- '--beta1 ' out.txt"
-check "and says where the others are" grep -q 'belfry train --help WORD' out.txt
+check "and refers to the others" grep -q 'belfry train --help WORD' out.txt
 run_ok belfry train --help decay schedule
 check "a word finds flags" grep -q -- '^  --decay_steps ' out.txt
 check "only those that have it" sh -c "! grep -q -- '^  --weight_decay ' out.txt"
@@ -46,27 +46,28 @@ cp out.txt by-flag.txt
 run_ok belfry help train decay schedule
 check "belfry help train WORDS says the same" cmp -s out.txt by-flag.txt
 run_ok belfry train --help LR
-check "what other trainers call a flag finds it" grep -q -- '^  --learning_rate ' out.txt
+check "another trainer's name of a flag finds it" grep -q -- '^  --learning_rate ' out.txt
 run_fails 2 'no flag of belfry train has "xyzzy" in its name or text' belfry train --help xyzzy
 run_ok belfry inspect somewhere --help
-check "an argument before --help is no word" grep -q -- '^  --digest ' out.txt
+check "an argument before --help is not a word" grep -q -- '^  --digest ' out.txt
 run_ok belfry local train --job_dir x -- -h
 check "flags of training have help, too" grep -q -- '^  --train_files ' out.txt
 
-# The flags that the seed's users type.
+# Flags that users of gcloud type.
 run_ok belfry train_and_evaluate --help
 for flag in train_files eval_files train_batch_size eval_batch_size model_dir train_steps data_dir \
     num_gpus num_workers; do
     check "help names --$flag" grep -q -- "^  --$flag " out.txt
 done
-# Programs take the same ones (bel_run_config_flags).
+# Programs accept the same ones (bel_run_config_flags).
 sed -nE 's/^    ROW\("([a-z_]+)".*/\1/p' "$SOURCE/src/estimator/run_flags.c" >flags.txt
 "$BUILD/tools/belfry" evaluate --help | cat out.txt - >both.txt
 check "programs have flags of a run" test "$(wc -l <flags.txt)" -gt 30
 while read -r flag; do
     check "the command has --$flag, too" grep -qE -- "^  --(\\[no_\\])?$flag( |$)" both.txt
 done <flags.txt
-check "help says units and ranges" grep -q -- 'default: 128; examples; \[1,' out.txt
+tr -s ' \n' ' ' <out.txt >joined.txt # a line may end within the range
+check "help says units and ranges" grep -q -- 'default: 128; examples; \[1,' joined.txt
 
 run_ok belfry version
 check "version names itself" grep -q '^belfry [0-9]*\.[0-9]*\.[0-9]*$' out.txt
@@ -74,7 +75,8 @@ cp out.txt version.txt
 run_ok belfry --version
 check "--version is version" cmp -s out.txt version.txt
 
-# Settings: command line over file over default, each with its origin; and they read back.
+# Settings: the command line wins over the file, and the file over defaults. Each has its origin, and they
+# read back.
 cat >settings.yaml <<'END'
 train-steps: 7
 hidden_units: [16, 8]
@@ -90,7 +92,7 @@ cp out.txt again.yaml
 run_ok belfry train --config_file again.yaml --print_config
 sed 's/ #.*//' out.txt >second.txt
 check "a dump reads back" cmp -s first.txt second.txt
-# One file serves several verbs: flags of others are passed over.
+# One file serves several verbs: flags of other verbs are skipped.
 run_ok belfry evaluate --config_file again.yaml --print_config
 
 finish

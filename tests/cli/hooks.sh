@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The memory of hooks in a cluster: each checkpoint holds what the hook had counted at its version, no step more and
-# no step less, and a run in which processes are killed ends with the same counts.
+# The memory of hooks in a cluster: each checkpoint has the hook's counts at its version, no step more and no
+# step less. A run with killed processes ends with the same counts.
 # usage: hooks.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -46,7 +46,8 @@ steps=400
 training=(--package ./counting.so --train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --label_column digit
     --train_batch_size 16 --train_steps "$steps" --save_checkpoints_steps 40 --keep_checkpoint_max 100
     --eval_every_steps 40 --no_report)
-# Every checkpoint of a folder: its steps and their sum, and in a run that nobody disturbs an evaluation each 40 steps.
+# Checks every checkpoint of a folder: its steps and their sum, and in an undisturbed run an evaluation per 40
+# steps.
 counts_fit() { # FOLDER [BYTES]
     local folder step got expected
     for folder in "$1"/ckpt-*; do
@@ -67,7 +68,7 @@ done
 killed() { # NAME FAULT
     run_ok env BELFRY_FAULT="$2" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 2 --job_dir "$1" -- "${training[@]}"
-    check "$1: something was killed" grep -q 'it is started again' err.txt
+    check "$1: a process was killed" grep -q 'it is started again' err.txt
     counts_fit "$1" 16
 }
 killed worker crash:tower_step#170@worker-1

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A job over several hosts, reached by ssh: namespaces with addresses of their own (tests/engines/hosts-up), of which h2
-# and h3 share no build folder with this one. The bits are those of one process, whatever happens to a host: processes
-# that are killed or stopped, links that are cut and heal, delay and loss. Skipped where namespaces cannot be made.
+# A job over several hosts, reached by ssh: namespaces with separate addresses (tests/engines/hosts-up). h2
+# and h3 share no build folder with this host. The bits are those of one process, whatever happens to a host:
+# killed or stopped processes, links that are cut and restored, delay and loss. Skipped if namespaces cannot
+# be made.
 # usage: hosts.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -40,7 +41,7 @@ ended() { # NAME
     done
     return 1
 }
-process() { # ROLE INDEX HOST: the process of a job's role there
+process() { # ROLE INDEX HOST: prints the pid of a job's role on HOST
     local pid
     for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
         tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "^BELFRY_TASK=.*\"role\":\"$1\",\"index\":$2," &&
@@ -59,12 +60,12 @@ equal "digest over hosts" "$(digest whole)" "$alone"
 log whole >err.txt
 check "a host without the program gets a copy" grep -q "belfry is copied to h3" err.txt
 check "one that sees it does not" test -L "$(echo "$net"/home-h1/.cache/belfry/*/belfry)"
-check "the secret goes in clear, once said" test "$(grep -c 'without TLS' err.txt)" -eq 1
+check "the log warns once that the secret is sent in clear" test "$(grep -c 'without TLS' err.txt)" -eq 1
 check "no secret is on a command line or in a log" test -z "$(grep -r 'BELFRY_SECRET=' "$XDG_STATE_HOME" || true)"
 
 # --- Trouble
 settings=(--train_steps 1500 --save_checkpoints_steps 375 --eval_every_steps 750)
-fault=slow:tower_step#2 # so that on any machine a job is in the middle when something happens
+fault=slow:tower_step#2 # so that a job is in the middle when events come, on any machine
 run_ok train long "${settings[@]}" --num_workers 3
 long=$(digest long)
 trouble() { # NAME COMMAND…: the job ends with the same bits
@@ -92,16 +93,16 @@ missing_data() {
 stop_one() { kill -STOP "$(process "$@")"; }
 trouble killed-worker kill_one worker 1 h2
 log killed-worker >err.txt
-check "who died is named, with its own number" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9' err.txt
+check "the dead process is named, with its pid" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9' err.txt
 trouble killed-shard kill_one ps 1 h2
 carrier() { ps -o ppid= -p "$(process "$@")" | tr -d ' '; }
 kill_carrier() { kill -9 "$(carrier "$@")"; }
 trouble killed-carrier kill_carrier worker 0 h1
-trouble stopped-worker stop_one worker 2 h3 # silent, so it is killed over there and another takes its place
-check "a stopped one is not left behind" test -z "$(process worker 2 h3)"
+trouble stopped-worker stop_one worker 2 h3 # silent, so it is killed on its host, and replaced
+check "no stopped process is left" test -z "$(process worker 2 h3)"
 trouble cut-worker cut_off h3 5
 log cut-worker >err.txt
-check "who was lost is named" grep -q 'lost worker 2 on' err.txt
+check "the lost worker is named" grep -q 'lost worker 2 on' err.txt
 trouble cut-shard cut_off h2 4
 link add h1 tbf rate 20mbit burst 32k latency 400ms
 trouble slow-link true
@@ -123,7 +124,7 @@ if lossy h2 3 2>why.txt; then
 else
     echo "loss is left out: $(head -n 1 why.txt)"
 fi
-# Clocks that are hours apart: nothing but what is shown goes by them
+# Clocks that are hours apart affect only displayed times.
 faketime=$(find /usr/lib -name libfaketime.so.1 | head -n 1)
 if [[ "$(ldd "$BUILD/tools/belfry")" == *san.so.* ]]; then
     echo "clocks that are apart are left out: a sanitizer wants to be loaded first"
@@ -147,14 +148,14 @@ else
     echo "clocks that are apart are left out: there is no libfaketime (Debian: faketime)"
 fi
 
-# --- mpirun leads to hosts
+# --- mpirun starts the job on hosts
 if [[ "$(mpirun --version 2>/dev/null)" == *"Open MPI"* ]]; then
     export OMPI_MCA_plm_rsh_agent=$net/ssh OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     engine=mpi
     sed 's/hosts: [[].*[]]/hosts: [10.213.0.2]/' hosts.yaml >mpi.yaml
     config=mpi.yaml
     run_ok submit mpi --dry_run
-    check "a dry run shows a rank for each process" \
+    check "a dry run shows a rank for each process of the job" \
         grep -q "^worker 2: mpirun .* -np 1 --host 10.213.0.2 $BUILD/tools/belfry carry$" out.txt
     trouble mpi kill_one worker 1 h1
     trouble mpi-cut cut_off h1 5
@@ -163,7 +164,7 @@ else
     echo "mpirun is left out: there is none of Open MPI (Debian: openmpi-bin)"
 fi
 
-# --- A package and a file of settings go with the program
+# --- A package and a file of settings are copied with the program
 run_ok "${CC:-cc}" -std=c17 -O2 -fPIC -shared -I "$SOURCE/include" -o apart/my_model.so "$SOURCE/examples/my_model/my_model.c"
 echo 'train_steps: 60' >apart/settings.yaml
 any=("${any_digits[@]}" --package=gone.so --package=apart/my_model.so --param units=16 --config-file apart/settings.yaml)
@@ -171,7 +172,7 @@ run_ok belfry train_and_evaluate --model_dir packaged-alone "${any[@]}" --num_wo
 run_ok on0 jobs submit training packaged --config hosts.yaml --engine ssh --job_dir packaged --wait -- "${any[@]}"
 equal "digest with a package over hosts" "$(digest packaged)" "$(digest packaged-alone)"
 
-# --- Names that are not known yet
+# --- Names that resolve later
 know() { # HOST NAME ADDRESS: from now on
     echo "$3 $2" >>"/etc/netns/$("$net/name-of" "$1")/hosts"
 }
@@ -194,7 +195,7 @@ member h1 chief
 chief=$!
 member h2 worker
 worker=$!
-check "one that does not know its own name waits" says worker.err 'waiting for the name of helper:7000 to resolve'
+check "a process that cannot resolve its name waits" says worker.err 'waiting for the name of helper:7000 to resolve'
 know h2 helper 10.213.0.3
 know h1 helper 10.213.0.3
 know h2 boss 10.213.0.2
@@ -225,18 +226,18 @@ apart() { # NAME COMMAND…
 }
 apart unseen true
 log unseen >err.txt
-check "who does not see the folder is named" grep -q 'ps 1 on .* does not see the model folder: its checkpoints' err.txt
+check "the process that does not see the folder is named" grep -q 'ps 1 on .* does not see the model folder: this process transfers its checkpoints' err.txt
 apart unseen-killed kill_one ps 1 h2
 log unseen-killed >err.txt
-check "all go back" grep -q 'going back from step' err.txt
+check "the job goes back" grep -q 'going back from step' err.txt
 apart unseen-master kill_one master 0 h0
 apart unseen-cut cut_off h2 4
 apart unseen-left leave_one ps 1 h2
 log unseen-left >err.txt
-check "who leaves is named" grep -q 'ps 1 leaves, as it was told to' err.txt
-check "nothing is done again for one that leaves" sh -c "! grep -E 'going back|lost ps' err.txt"
+check "the leaving process is named" grep -q 'ps 1 leaves, as it was told to' err.txt
+check "no step is repeated for one that leaves" sh -c "! grep -E 'going back|lost ps' err.txt"
 run_fails 3 "data-h3|digits-train" missing_data
-make_clicks # rows of tables: which shard holds one is decided anew, so each needs all files
+make_clicks # rows of tables: their shards are assigned anew, so each needs all files
 run_ok belfry train_and_evaluate --model_dir clicks "${clicks[@]}" --train_steps 1000 --num_workers 3
 cp clicks-*.csv data-h0; cp clicks-*.csv data-h1; cp clicks-*.csv data-h2; mv clicks-*.csv data-h3
 digits=("${clicks[@]}") settings=(--train_steps 1000 --save_checkpoints_steps 250) long=$(digest clicks)
@@ -244,7 +245,7 @@ apart unseen-tables kill_one ps 1 h2
 digits=("${there[@]}") data_dir=
 mv shared.yaml hosts.yaml
 
-# --- The end of a job that is asked for, and one whose host cannot be reached
+# --- A job that is asked to end, and one whose host cannot be reached
 settings=(--train_steps 1000000 --save_checkpoints_steps 100000)
 none_stay() {
     for _ in $(seq 200); do
@@ -257,9 +258,9 @@ run_ok submit cancelled
 check "it trains" job_reaches cancelled 100
 run_ok on0 jobs cancel cancelled
 check "it ends" ended cancelled
-check "as asked" grep -q '^state CANCELLED' out.txt
-check "and has saved" compgen -G 'cancelled/ckpt-*' >/dev/null
-check "nothing stays over there" none_stay
+check "as requested" grep -q '^state CANCELLED' out.txt
+check "it has saved" compgen -G 'cancelled/ckpt-*' >/dev/null
+check "no process stays on the host" none_stay
 ip -n "$("$net/name-of" h0)" link set to-h3 down
 run_fails 1 'host h3 cannot be made ready by|Connection timed out' submit unreachable --wait
 sed -i 's/h3/no-such-host/' hosts.yaml

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A column with several ids in each row, or none: trained alone and as processes to the same bits, over other
-# assignments; checkpoints remember how the column is read; what is wrong with a list has a place.
+# A column with several ids per row, or none. Training in one process and in several has the same bits, in any
+# assignment. Checkpoints remember how the column is read. Errors in a list have a place.
 # usage: id_lists.sh BUILD_FOLDER
 # shellcheck disable=SC2016 # in awk, $2 is a field
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-export XDG_RUNTIME_DIR=$work # sockets lie below it
+export XDG_RUNTIME_DIR=$work # sockets are below it
 for file in train eval; do # the label says whether tag 3 is among the tags
     awk -v first="$([ $file = train ] && echo 0 || echo 70000)" -v lines="$([ $file = train ] && echo 2000 || echo 300)" '
         BEGIN {
@@ -40,14 +40,14 @@ for combiner in sum sqrtn; do
     check "$combiner is another model" test "$(digest $combiner)" != "$(digest alone)"
 done
 
-# --- What checkpoints remember
+# --- Data of checkpoints
 run_ok belfry evaluate --model_dir alone --eval_files tags-eval.csv
 check "evaluated with lists" awk '/^accuracy / { good = $2 > 0.95 } END { exit !good }' out.txt
 run_ok belfry predict --model_dir alone --eval_files tags-eval.csv
 equal "a line for each row" "$(wc -l <out.txt)" 300
 
-# --- What is wrong
-run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each alone or as id:weight' \
+# --- Errors
+run_fails 3 'tags-train.csv:4:1: column "tags": expected at most 2 ids, each as id or id:weight' \
     belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_most 2
 run_fails 2 'no column "tag"; did you mean "tags"' belfry train_and_evaluate --model_dir bad "${tags[@]}" --id_list_columns tag
 run_fails 2 '--id_list_weights has no effect without --id_list_columns' belfry train --model_dir bad --model wide_deep \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs: what submit refuses, records of a job that fails and of one that is cancelled, the verbs that
-# show them. Jobs here never train: one misses its file, one waits for a pipe that nobody fills.
+# jobs: refusals of submit, records of a failing job and of a cancelled one, and the verbs that show them.
+# Jobs here never train: one misses its file, one waits for a pipe that no process fills.
 # usage: jobs.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -9,15 +9,15 @@ export XDG_STATE_HOME=$work/state
 printf 'workers: {count: 1}\nparameter_servers: {count: 1}\n' >cluster.yaml
 submit() { belfry jobs submit training "$@"; }
 
-member() { # NAME: of the JSON object in out.txt
+member() { # NAME: the member of the JSON object in out.txt
     python3 -c 'import json, sys; print(json.load(open("out.txt"))[sys.argv[1]])' "$1"
 }
 
-# --- Refused
+# --- Refusals
 run_fails 2 'jobs: expected one of: submit training, list' belfry jobs
 run_fails 2 'did you mean jobs list?' belfry jobs lists
 run_fails 2 'expected one name of a job' belfry jobs describe
-run_fails 2 'expected one name of a job in front of --' submit --config cluster.yaml -- --train_steps 5
+run_fails 2 'expected one name of a job before --' submit --config cluster.yaml -- --train_steps 5
 run_fails 2 '--config is needed' submit a --job_dir d
 run_fails 2 'nothing.yaml' submit a --config nothing.yaml --job_dir d
 run_fails 2 '--engine moon|expected one of: local' submit a --engine moon --config cluster.yaml
@@ -43,7 +43,7 @@ run_fails 3 'missing-too.csv' submit broken --config cluster.yaml --job_dir d --
 run_fails 3 'there is no job broken' belfry jobs describe broken
 printf 'a,b\n1,x\n' >bad.csv
 run_ok submit broken --config cluster.yaml --job_dir d -- --train_files bad.csv --train_steps 5
-check "one line that says how to watch" \
+check "one line about following the job" \
     grep -qE '^job broken is [A-Z]+; to watch it: belfry jobs stream-logs broken$' out.txt
 await_state broken FAILED
 check "its exit code" test "$(member exit_code)" -ne 0
@@ -55,15 +55,15 @@ check "facts for people" grep -q '^state FAILED$' out.txt
 run_ok belfry jobs list
 check "a row of the list" grep -qE '^broken +FAILED +- .*local$' out.txt
 logs=$XDG_STATE_HOME/belfry/jobs/broken/logs
-echo "of nobody" | tee "$logs/worker-0.0.log.old" "$logs/worker-0.x.log" >"$logs/worker-0.log"
+echo "of no process" | tee "$logs/worker-0.0.log.old" "$logs/worker-0.x.log" >"$logs/worker-0.log"
 run_ok belfry jobs stream-logs broken
-check "no other file is a log" test "$(grep -c 'of nobody' out.txt)" = 0
+check "no other file is a log" test "$(grep -c 'of no process' out.txt)" = 0
 check "lines say whose they are" grep -qE '^\[(master|worker 0|ps 0)\] error: .*bad.csv' out.txt
-check "the end is told" grep -q 'job broken is FAILED: ' err.txt
+check "the end is reported" grep -q 'job broken is FAILED: ' err.txt
 run_ok belfry jobs stream-logs broken --json --no_follow
 check "lines as JSON" grep -qE '^\{"process":"(master|worker 0|ps 0)",' out.txt
 run_ok belfry jobs top
-check "top shows what has just ended" grep -q '^broken .*FAILED' out.txt
+check "top shows a job that has just finished" grep -q '^broken .*FAILED' out.txt
 run_fails 1 'broken|FAILED|--replace' submit broken --config cluster.yaml --job_dir d
 run_fails 2 'nothing to cancel' belfry jobs cancel broken
 run_fails 2 'broken|FAILED' belfry supervise broken
@@ -81,10 +81,10 @@ run_fails 1 'waiting|RUNNING|jobs cancel waiting' submit waiting --replace --con
 run_ok belfry jobs list
 equal "newest first" "$(awk 'NR > 1 { print $1 }' out.txt | tr '\n' ' ')" "waiting broken "
 run_ok belfry jobs cancel waiting
-# A process that is busy reading does not notice: asked again, it is killed.
+# A process that is busy reading does not notice. After a second request it is killed.
 capture belfry jobs cancel waiting
 await_state waiting CANCELLED
-for ((i = 0; i < 1200; i++)); do # the supervisor ends right behind its last word
+for ((i = 0; i < 1200; i++)); do # the supervisor exits right after its last line
     if [ ! -e "/proc/$supervisor" ] || grep -q '^State:.Z' "/proc/$supervisor/status"; then break; fi
     sleep 0.05
 done
@@ -95,7 +95,7 @@ status=$XDG_STATE_HOME/belfry/jobs/waiting/status.json
 sed -i 's/CANCELLED/RUNNING/' "$status"
 run_ok belfry jobs describe waiting
 check "it is lost" grep -q '^state LOST$' out.txt
-check "and the way on is told" grep -q '^message .*belfry jobs resume waiting goes on.*/e$' out.txt
+check "and the message says how to continue" grep -q '^message .*belfry jobs resume waiting continues.*/e$' out.txt
 run_fails 2 'LOST|nothing to cancel' belfry jobs cancel waiting
 sed -i 's/"host": .*,/"host": "far-away",/; s/"boot_id": .*,/"boot_id": "another",/' "$status"
 run_ok belfry jobs describe waiting
@@ -109,17 +109,17 @@ run_fails 1 'RUNNING on far-away|jobs/waiting' submit waiting --replace --config
 printf 'nonsense' >"$status"
 run_fails 3 'status.json' belfry jobs describe waiting
 run_ok belfry jobs list
-check "a damaged record is passed over" grep -q 'warning: job waiting is passed over' err.txt
+check "a damaged record is skipped" grep -q 'warning: job waiting is passed over' err.txt
 check "and others are shown" grep -q '^broken ' out.txt
 
-# --- A name again
+# --- A name is used again
 run_ok submit broken --replace --config cluster.yaml --job_dir d -- --train_files bad.csv
 await_state broken FAILED
 run_ok belfry jobs remove broken
 run_fails 3 'there is no job broken' belfry jobs describe broken
 check "its logs are gone" test ! -e "$XDG_STATE_HOME/belfry/jobs/broken"
 
-# --- Many who want one name: one gets it
+# --- Many submissions with one name: one gets it
 run_ok submit wanted --config cluster.yaml --job_dir f -- --train_files bad.csv --train_steps 5
 await_state wanted FAILED
 racers=()

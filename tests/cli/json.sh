@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# JSON: every line that is promised to be JSON is an object; text and JSON do not mix.
+# JSON: every line that should be JSON is an object; text and JSON do not mix.
 # usage: json.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -27,7 +27,7 @@ check "and with it" grep -qE '^20.* steps 0 to 2;' err.txt
 run_ok belfry local train --distributed --job_dir job-timed --log_time -- "${digits[@]}" --train_steps 2
 check "a job's, too" grep -qE '^20.* steps 0 to 2;' err.txt
 capture train untimed --train_steps 2 --log_time --log_format json
-equal "code of a flag that nobody would read" "$code" 2
+equal "code of a flag without effect" "$code" 2
 check "it is named" grep -q -- '--log_time has no effect without --log_format text' err.txt
 
 run_ok train a --train_steps 40 --save_checkpoints_steps 20 --log_step_count_steps 1 --json \
@@ -37,7 +37,7 @@ check "the result is JSON" is_json out.txt
 equal "results are one line" "$(wc -l <out.txt)" 1
 check "members of training" has out.txt global_step evaluation_step loss accuracy examples digest train_seconds \
     examples_per_second interrupted batch_mean_loss
-check "python's own tool agrees" python3 -m json.tool out.txt /dev/null
+check "python's tool agrees" python3 -m json.tool out.txt /dev/null
 
 run_ok belfry evaluate --model_dir a --eval_files "$EVAL_CSV" --json --log_format json
 check "evaluate is JSON" is_json out.txt
@@ -59,7 +59,7 @@ check "members of doctor" has out.txt checks ok
 run_ok belfry version --json
 check "members of version" has out.txt version package_abi isa
 
-# Errors too, wherever the flag stands, whatever a name holds.
+# Errors too, wherever the flag is, whatever bytes a name has.
 capture belfry inspect "no \"such
 folder" --log_format json
 equal "exit code" "$code" 3

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The best checkpoint stays: the same one after kills at every point of a run, in one process and in a cluster, and with
-# an evaluator of its own; who reads it; and METRIC:N of --early_stopping.
+# The best checkpoint stays: the same one after kills at every point of a run, in one process and in a
+# cluster, and with a separate evaluator. Also the verbs that read it, and METRIC:N of --early_stopping.
 # usage: keep_best.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-# So high a rate goes up and down: the best version is in the middle, and one of those that no save was due for.
+# The rate is high enough for ups and downs: the best version is in the middle, where no regular save is due.
 run=("${digits[@]}" --learning_rate 0.1 --train_steps 120 --eval_every_steps 10 --save_checkpoints_steps 24
     --keep_checkpoint_max 1 --keep_best accuracy)
-kept() { # MODEL_DIR: best.json, the checkpoints there are, their digests
+kept() { # MODEL_DIR: best.json, the checkpoints, and their digests
     local folder
     cat "$1/best.json"
     for folder in "$1"/ckpt-*; do
@@ -16,7 +16,7 @@ kept() { # MODEL_DIR: best.json, the checkpoints there are, their digests
     done
 }
 best_step() { sed -n 's/^{"step": \([0-9]*\),.*/\1/p' "$1/best.json"; }
-# Of lines "eval at step N: …, accuracy = X (…)": the first step with the highest value.
+# In lines "eval at step N: …, accuracy = X (…)" finds the first step with the highest value.
 best_told() { # FILE…
     sed -n 's/.*eval at step \([0-9]*\): .*accuracy = \([0-9.e-]*\).*/\1 \2/p' "$@" | sort -n -u |
         awk 'NR == 1 || $2 > most { most = $2; step = $1 } END { print step }'
@@ -25,12 +25,12 @@ best_told() { # FILE…
 run_ok belfry train_and_evaluate --model_dir whole "${run[@]}" --num_workers 2
 step=$(best_step whole)
 equal "the best is the first of the best evaluations" "$step" "$(best_told err.txt)"
-check "it is neither the last nor one that was saved anyway: $step" test $((step < 120 && step % 24)) -ne 0
+check "it is neither the last nor a regular checkpoint: $step" test $((step < 120 && step % 24)) -ne 0
 expected=$(kept whole)
 equal "it and the newest are there" "$(echo "$expected" | grep -c '^ckpt-')" 2
 equal "the result is of its step" "$(sed -n 's/^evaluation_step //p' out.txt)" 120
 
-# --- Who reads it
+# --- The verbs that read it
 accuracy=$(sed -n "s/.*eval at step $step: .*accuracy = \([0-9.]*\).*/\1/p" err.txt)
 run_ok belfry inspect whole
 check "inspect names it" grep -qE "^best step $step, accuracy ${accuracy:0:5}[0-9]* \(eval\)\$" out.txt
@@ -43,7 +43,7 @@ assert found["best"]["step"] == int(sys.argv[1]) and found["best"]["metric"] == 
 assert 0 < found["best"]["value"] < 1 and found["best"]["evaluation"] == "eval", found["best"]
 END2
 run_ok belfry inspect "whole/ckpt-00000120"
-check "a checkpoint by itself is not said to be the best" test "$(grep -c '^best' out.txt)" -eq 0
+check "a single checkpoint is not called the best" test "$(grep -c '^best' out.txt)" -eq 0
 evaluated() { sed -n 's/^global_step //p; s/^accuracy //p' out.txt | tr '\n' ' '; }
 run_ok belfry evaluate --model_dir whole --eval_files "$EVAL_CSV"
 check "the newest is read" grep -qx 'global_step 120' out.txt
@@ -66,16 +66,16 @@ rm -r "$(printf 'gone/ckpt-%08d' "$step")"
 run_fails 3 "gone: the best checkpoint, that of step $step, is not there" belfry predict --model_dir gone \
     --eval_files "$EVAL_CSV" --label_column digit --best
 
-# --- Kills: the run goes on to the same best, the same newest, the same bits.
+# --- Kills: the run resumes to the same best, the same newest, the same bits.
 killed() { # FAULT
     rm -rf killed
     BELFRY_FAULT=crash:$1 capture belfry train_and_evaluate --model_dir killed "${run[@]}" --num_workers 2
-    equal "exit code where it is killed at $1" "$code" 137
-    if [ -e killed/best.json ]; then
-        run_ok belfry evaluate --model_dir killed --eval_files "$EVAL_CSV" --best # whenever one is stated, it is there
+    equal "exit code if killed at $1" "$code" 137
+    if [ -e killed/best.json ]; then # then the recorded checkpoint exists
+        run_ok belfry evaluate --model_dir killed --eval_files "$EVAL_CSV" --best
     fi
     run_ok belfry train_and_evaluate --model_dir killed "${run[@]}" --num_workers 2
-    equal "what is kept after a kill at $1" "$(kept killed)" "$expected"
+    equal "kept files after a kill at $1" "$(kept killed)" "$expected"
 }
 better=$(grep -c 'the best checkpoint is' <(belfry train_and_evaluate --model_dir count "${run[@]}" --num_workers 2 2>&1))
 check "there is more than one best: $better" test "$better" -gt 2
@@ -86,12 +86,12 @@ for ((n = 1; n <= 12; n += 2)); do killed "master_saves#$n"; done
 for point in evaluates#9 checkpoint_before_rename#4 checkpoint_after_rename#4 master_finishes tower_step#77; do
     killed "$point"
 done
-# Any point, those of files among them: every writing of best.json, too.
+# Any point, including those of files: every write of best.json, too.
 for n in 300 401 502 603 704; do
     rm -rf killed
     BELFRY_FAULT="crash:*#$n" capture belfry train_and_evaluate --model_dir killed "${run[@]}" --num_workers 2
     run_ok belfry train_and_evaluate --model_dir killed "${run[@]}" --num_workers 2
-    equal "what is kept after a kill at point $n" "$(kept killed)" "$expected"
+    equal "kept files after a kill at point $n" "$(kept killed)" "$expected"
 done
 
 # --- Processes
@@ -99,7 +99,7 @@ cluster() { # NAME FAULT [FLAGS]
     local name=$1 fault=$2
     shift 2
     BELFRY_FAULT=$fault run_ok belfry local train --distributed --worker_count 2 --job_dir "$name" "$@" -- "${run[@]}"
-    equal "what a cluster keeps ($name)" "$(cat "$name/best.json")" "$(cat whole/best.json)"
+    equal "kept by a cluster ($name)" "$(cat "$name/best.json")" "$(cat whole/best.json)"
     equal "the newest and the best of $name" "$(digest "$name") $(belfry evaluate --model_dir "$name" --eval_files \
         "$EVAL_CSV" --best | sed -n 's/^accuracy //p')" "$(digest whole) $(echo "$best" | cut -d' ' -f2)"
 }
@@ -109,25 +109,26 @@ cluster master-states crash:master_states_best#2@master-0
 cluster server crash:shard_passes#63@ps-0
 cluster worker crash:tower_step#63@worker-1
 
-# --- An evaluator of its own takes what it comes to. While it is slow, saves go on, and yet what it evaluates stays.
+# --- A separate evaluator evaluates the newest checkpoints. While it is slow, saves continue, and its
+# checkpoint stays.
 alone=("${digits[@]}" --learning_rate 0.3 --train_steps 400 --save_checkpoints_steps 5 --keep_checkpoint_max 1
     --keep_best accuracy)
 evaluator() { # NAME FAULT
     BELFRY_FAULT=$2 run_ok belfry local train --distributed --worker_count 1 --evaluator_count 1 --job_dir "$1" -- "${alone[@]}"
     check "$1: several checkpoints were evaluated" test "$(cat "$1"/logs/evaluator-0.*.log | grep -c 'eval at step')" -gt 1
-    equal "$1: the best that the evaluator has told" "$(best_step "$1")" "$(best_told "$1"/logs/evaluator-0.*.log)"
+    equal "$1: the best that the evaluator reported" "$(best_step "$1")" "$(best_told "$1"/logs/evaluator-0.*.log)"
     run_ok belfry evaluate --model_dir "$1" --eval_files "$EVAL_CSV" --best
     check "$1: it is there" grep -qx "global_step $(best_step "$1")" out.txt
-    check "$1: nothing is held any more" test ! -e "$1/evaluating"
-    equal "$1: nothing else is" "$(find "$1" -maxdepth 1 -name 'ckpt-*' | wc -l)" \
+    check "$1: no checkpoint is held any more" test ! -e "$1/evaluating"
+    equal "$1: the checkpoints" "$(find "$1" -maxdepth 1 -name 'ckpt-*' | wc -l)" \
         "$([ "$(best_step "$1")" = 400 ] && echo 1 || echo 2)"
 }
 slow=slow:evaluates#200,slow:tower_step#10
 evaluator alone "$slow"
 evaluator alone-killed "$slow,crash:master_saves#30@master-0"
 capture belfry local train --distributed --worker_count 1 --evaluator_count 1 --job_dir none -- "${alone[@]}" --keep_best recall
-equal "exit code for a metric that is not there" "$code" 2
-check "the evaluator says which are" grep -q 'keep_best: eval has no metric "recall"; it has loss, accuracy' err.txt
+equal "exit code for an absent metric" "$code" 2
+check "the evaluator lists the metrics" grep -q 'keep_best: eval has no metric "recall"; it has loss, accuracy' err.txt
 check "nothing was trained for it" test ! -e none/ckpt-00000400
 
 # --- Names and directions
@@ -141,13 +142,13 @@ end_of() { # FLAGS
     sed -n 's/^global_step //p; s/^digest //p' out.txt | tr '\n' ' '
 }
 by_accuracy=$(end_of --early_stopping accuracy:4)
-check "it ends before its time: $by_accuracy" test "${by_accuracy%% *}" -lt 3000
+check "it ends early: $by_accuracy" test "${by_accuracy%% *}" -lt 3000
 equal "METRIC:N is --best_metric METRIC and N" "$(end_of --early_stopping 4 --best_metric accuracy)" "$by_accuracy"
-equal "its direction can be said" "$(end_of --early_stopping 4 --best_metric accuracy --best_goal max)" "$by_accuracy"
-equal "--best_goal is of --best_metric" "$(end_of --early_stopping accuracy:4 --best_goal min)" "$by_accuracy"
+equal "its direction can be set" "$(end_of --early_stopping 4 --best_metric accuracy --best_goal max)" "$by_accuracy"
+equal "--best_goal belongs to --best_metric" "$(end_of --early_stopping accuracy:4 --best_goal min)" "$by_accuracy"
 turned=$(end_of --early_stopping 4 --best_metric accuracy --best_goal min)
 check "and counts there: $turned" test "$turned" != "$by_accuracy"
-equal "a number alone is by the loss" "$(end_of --early_stopping 4)" "$(end_of --early_stopping loss:4)"
+equal "a number means the loss" "$(end_of --early_stopping 4)" "$(end_of --early_stopping loss:4)"
 for text in accuracy :3 loss:x loss: -1 1000001 loss:-2 2.5; do
     run_fails 2 "--early_stopping: expected a number of evaluations in [0, 1000000], or METRIC:NUMBER, got \"$text\"" \
         train x --train_steps 5 "--early_stopping=$text"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Jobs of Kubernetes, with a stand-in for kubectl (tests/engines/kubernetes): what is handed in, against schemas; pods
-# that are played as processes, killed and suspended: the bits are those of one process; what becomes of the records.
+# Jobs of Kubernetes, with a stand-in for kubectl (tests/engines/kubernetes). Manifests are checked against
+# schemas. Pods are run as processes, killed and suspended: the bits are those of one process. The records are
+# checked, too.
 # usage: kubernetes.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -46,7 +47,7 @@ PY
 }
 with() { sed "s/^kubernetes:.*/kubernetes: {$1}/" k.yaml >"$2"; }
 
-# --- What is refused, before anything is recorded
+# --- Refusals, before anything is recorded
 run_fails 2 'Big|small letters, digits and -' submit Big
 run_fails 2 'small letters' submit "$(printf 'a%.0s' {1..41})"
 run_fails 2 '/elsewhere|not on the volume|--job_dir /models/a' submit a --job_dir /elsewhere
@@ -59,54 +60,54 @@ sed 's/count: 3,/count: 3, hosts: [n1],/' k.yaml >hosts.yaml
 run_fails 2 'host n1 of the worker role|leave hosts out' submit a --config hosts.yaml
 with 'image: i, kind: pod' kind.yaml
 run_fails 2 'kind.yaml:7:30: |expected jobset or tfjob' submit a --config kind.yaml
-check "nothing was recorded, or asked" test ! -e state -a ! -e kube/calls
+check "nothing was recorded, and kubectl was not called" test ! -e state -a ! -e kube/calls
 
-# --- What is submitted
+# --- Submissions
 run_ok submit dry --dry_run
 cp out.txt dry.yaml
-check "a JobSet as it must be" "$engines/validate.py" dry.yaml
+check "a valid JobSet" "$engines/validate.py" dry.yaml
 check "with its secret" grep -q '^  secret: "[0-9a-f]\{64\}"$' dry.yaml
-check "restarts are the cluster's" grep -q '^    maxRestarts: 3$' dry.yaml
+check "restarts as in the cluster file" grep -q '^    maxRestarts: 3$' dry.yaml
 check "a role has its pods" grep -q '^        completions: 3$' dry.yaml
 check "and its machine" grep -q '^                  memory: "209715200"$' dry.yaml
-check "GPUs as they are asked for" grep -q '^                  nvidia.com/gpu: "1"$' dry.yaml
-check "texts of the user are no variables" grep -q 'value: "[$][$](HOME) [$][$]5"' dry.yaml
-check "nothing was handed in" test ! -e state -a ! -e kube/calls
+check "the requested GPUs" grep -q '^                  nvidia.com/gpu: "1"$' dry.yaml
+check "texts of the user are not expanded" grep -q 'value: "[$][$](HOME) [$][$]5"' dry.yaml
+check "nothing was submitted" test ! -e state -a ! -e kube/calls
 with 'image: i, kind: tfjob, volume_claim: models, secret: shared, user: 7, service_account: robot' tf.yaml
 run_ok submit dry --dry_run --config tf.yaml
 cp out.txt tf-dry.yaml
 run_ok "$engines/validate.py" tf-dry.yaml
-equal "a TFJob, and no secret of its own" "$(cat out.txt)" TFJob
+equal "a TFJob, without a new secret" "$(cat out.txt)" TFJob
 check "whose chief does not train" grep -q '^ *- "--no_chief_trains"$' tf-dry.yaml
-check "the secret that there is" grep -q 'secretName: "shared"' tf-dry.yaml
+check "the existing secret" grep -q 'secretName: "shared"' tf-dry.yaml
 sed -i 's/fsGroup:/fsgroup:/' dry.yaml
 run_ok bash -c "! '$engines/validate.py' dry.yaml"
-check "a field that there is not is found" grep -q 'unknown field fsgroup' out.txt
+check "an unknown field is found" grep -q 'unknown field fsgroup' out.txt
 
 # --- A job whose pods are killed
 run_ok submit whole
-check "it is handed in on standard input" grep -q '^apply -f -$' kube/calls
-check "and its secret is in no argument" bash -c \
+check "the manifest is passed on standard input" grep -q '^apply -f -$' kube/calls
+check "its secret is in no argument" bash -c \
     "! grep -qF \"\$(sed -n 's/.*\"secret\": \"\([0-9a-f]*\)\".*/\1/p' '$(object secret whole-secret)')\" kube/calls"
 is whole QUEUED
-check "its name there" grep -q '^engine_id ml/jobset/whole$' out.txt
+check "its name in Kubernetes" grep -q '^engine_id ml/jobset/whole$' out.txt
 run_fails 2 'whole is QUEUED' belfry jobs remove whole
 run_ok play jobset whole --kill worker-1@250 --kill ps-0@750 --kill master-0@1250
-check "who was killed came back" grep -q 'Completed  master-0:2 ps-0:2 ps-1:1 worker-0:1 worker-1:2 worker-2:1' out.txt
+check "killed pods were replaced" grep -q 'Completed  master-0:2 ps-0:2 ps-1:1 worker-0:1 worker-1:2 worker-2:1' out.txt
 equal "the bits of one process" "$(digest volume/whole)" "$alone"
 run_ok belfry jobs stream-logs whole
 check "the logs of its pods" grep -q '^\[master\] eval at step 2000' out.txt
-check "the end is told" grep -q 'job whole is SUCCEEDED' err.txt
+check "the end is reported" grep -q 'job whole is SUCCEEDED' err.txt
 logs=$XDG_STATE_HOME/belfry/jobs/whole/logs
 check "one for each pod" test -s "$logs/master-0.0.log" -a -s "$logs/master-0.1.log" -a ! -e "$logs/master-0.2.log"
 (cd "$logs" && cat ./*.log) >before.txt
 run_ok belfry jobs stream-logs whole
 (cd "$logs" && cat ./*.log) >after.txt
-check "fetched again nothing is added" cmp -s before.txt after.txt
+check "a second fetch adds nothing" cmp -s before.txt after.txt
 rm "$(object jobset whole)"
 is whole SUCCEEDED
 
-# --- Cancelled, and on again
+# --- Cancelled and resumed
 settings=(--train_steps 20000 --save_checkpoints_steps 10000)
 run_ok submit long
 play jobset long >play.txt 2>&1 &
@@ -128,9 +129,9 @@ run_fails 2 'nothing to cancel' belfry jobs cancel long
 saved=$(belfry inspect volume/long --json 2>/dev/null | sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -n 1)
 check "it saved on the way" test "${saved:-0}" -gt 0
 run_ok belfry jobs resume long
-check "what there was goes first" grep -q '^delete jobset long --namespace ml --cascade=foreground --wait$' kube/calls
+check "the old object is deleted first" grep -q '^delete jobset long --namespace ml --cascade=foreground --wait$' kube/calls
 is long QUEUED
-check "and it is no more suspended" grep -q '"suspend": false' "$(object jobset long)"
+check "and it is not suspended any more" grep -q '"suspend": false' "$(object jobset long)"
 settings=(--train_steps 2000 --save_checkpoints_steps 250 --eval_every_steps 1000)
 
 # --- Ends
@@ -155,7 +156,7 @@ run_fails 1 "taken already|not one of belfry's" submit taken
 run_ok submit missing-file --replace --job_dir /models/missing
 sed -i 's/digits-train.csv/nothing.csv/' "$(object jobset missing-file)"
 run_ok play jobset missing-file
-check "a mistake is not made again" grep -q '^Failed .* ended with exit code 3' out.txt
+check "a permanent error is not retried" grep -q '^Failed .* ended with exit code 3' out.txt
 is missing-file FAILED
 
 # --- TFJob
@@ -174,11 +175,11 @@ echo "of its successor" >>kube/logs/chief-worker-0-1-x2.log
 printf "cut o" >>kube/logs/chief-worker-0-1-x2.log
 run_ok belfry jobs stream-logs chief
 check "whose workers begin with 1" grep -qx '\[worker 2\] .*of a pod' out.txt
-check "a pod that replaces another has a log of its own" grep -qx '\[worker 2\] .*of its successor' out.txt
-check "lines that are being written come later" bash -c '! grep -q "cut o" out.txt'
+check "a replacing pod has a separate log" grep -qx '\[worker 2\] .*of its successor' out.txt
+check "incomplete lines come later" bash -c '! grep -q "cut o" out.txt'
 printf "ff\n" >>kube/logs/chief-worker-0-1-x2.log
 run_ok belfry jobs stream-logs chief
-check "whole" grep -qx '\[worker 2\] .*cut off' out.txt
+check "complete" grep -qx '\[worker 2\] .*cut off' out.txt
 equal "each line once" "$(grep -c 'of its successor' out.txt)" 1
 
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Other people's launchers make a job of processes: each is played by its variables, Open MPI's mpirun for real. All
+# Other launchers make a job of processes. Each is played by its variables, Open MPI's mpirun is real. All
 # jobs have the bits of one process.
 # usage: launchers.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
@@ -12,7 +12,7 @@ for workers in 1 2 3; do
 done
 of2=$(digest alone-2) of3=$(digest alone-3)
 
-# Several ports that nobody else is given: they stay bound here, where nobody listens.
+# Several ports that no other process gets: they stay bound here, without a listener.
 python3 -c '
 import signal, socket
 def hold(port):
@@ -37,7 +37,7 @@ holder=$!
 until [ -s ports.txt ]; do sleep 0.05; done
 read -r -a ports <ports.txt
 
-# Starts processes that are told who they are by variables, waits for all, and checks what they have made.
+# Starts processes that learn their role from variables, waits for all, and checks their results.
 others=()
 start() { # NAME [NAME=VALUE…] -- [flags]: in the background
     local name=$1 variables=()
@@ -98,7 +98,7 @@ run_ok belfry local ranks --rank_count 2 -- "$BUILD/tools/belfry" train_and_eval
     "${settings[@]}"
 equal "digest of local ranks" "$(digest local)" "$of2"
 
-# --- A cluster that is described: ranks take its places
+# --- A described cluster: ranks take its places
 run_ok mpirun --allow-run-as-root --oversubscribe -np 6 "$BUILD/tools/belfry" rank --worker_count 3 \
     --parameter_server_count 2 --job_dir rank -- "${digits[@]}" "${settings[@]}"
 equal "digest of ranks in a cluster" "$(digest rank)" "$of3"
@@ -112,8 +112,8 @@ chmod +x program.sh
 run_ok mpirun --allow-run-as-root --oversubscribe -np 3 "$BUILD/tools/belfry" rank --config cluster.yaml --job_dir x \
     -- ./program.sh
 check "rank 0 is the master" grep -q '^seen {"job":"ranks","role":"master",.*"master_trains":1,.*"local_rank":0,"local_size":2' out.txt
-check "behind it come servers and workers" grep -q '^seen .*"role":"worker","index":1,.*"local_rank":1,' out.txt
-check "all have ended" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
+check "servers and workers come after it" grep -q '^seen .*"role":"worker","index":1,.*"local_rank":1,' out.txt
+check "all have exited" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
 run_fails 2 "Open MPI has 1 rank, and the cluster 3 processes|mpirun -np 3 belfry rank" env OMPI_COMM_WORLD_RANK=0 \
     OMPI_COMM_WORLD_SIZE=1 "$BUILD/tools/belfry" rank --config cluster.yaml --job_dir x -- "${digits[@]}"
 
@@ -142,7 +142,7 @@ for i in 0 1; do dmlc tracker worker DMLC_TASK_ID="$i"; done
 for i in 2 3; do dmlc tracker server DMLC_TASK_ID="$i"; done
 ends_well tracker "$of2"
 
-# --- TF_CONFIG: the chief trains as for TensorFlow 1, or coordinates as for TensorFlow 2
+# --- TF_CONFIG: the chief trains as in TensorFlow 1, or coordinates as in TensorFlow 2
 tf() { # NAME TYPE INDEX FLAGS…
     local name=$1
     start "$name" TF_CONFIG="{\"cluster\": {\"chief\": [\"127.0.0.1:${ports[2]}\"], \"ps\": [\"127.0.0.1:0\"],
@@ -152,7 +152,7 @@ tf tf1 chief 0
 for i in 0 1; do tf tf1 worker "$i"; done
 tf tf1 ps 0
 ends_well tf1 "$of3"
-for role in "worker 1" "ps 0" "chief 0"; do # one that is started again when all is over ends well, and at once
+for role in "worker 1" "ps 0" "chief 0"; do # a role that is restarted after the end exits with 0, at once
     read -r type index <<<"$role"
     tf tf1 "$type" "$index"
     code=0
@@ -166,7 +166,7 @@ for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
 tf tf2 ps 0 --no_chief_trains
 ends_well tf2 "$of2"
 
-# --- A parameter server needs no data: there are none where it runs
+# --- A parameter server needs no data: it has none where it runs
 cp "$TRAIN_CSV" here.csv
 plain=("${digits[@]}")
 digits=("${digits[@]/#$TRAIN_CSV/here.csv}")
@@ -176,7 +176,7 @@ BELFRY_DATA_DIR=$work/nowhere tf bare ps 0
 ends_well bare "$of3"
 digits=("${plain[@]}")
 
-# --- A worker whose data to evaluate on are others is not asked to help: the results are the master's
+# --- A worker with other evaluation data is not asked to help: the results are the master's
 mkdir own other
 cp "$EVAL_CSV" own/eval.csv
 awk -F, -v OFS=, 'NR > 1 { $NF = ($NF + 1) % 10 } 1' "$EVAL_CSV" >other/eval.csv # the same size, other labels
@@ -195,9 +195,9 @@ check "the other worker is named" \
     grep -q 'worker 0.*data to evaluate on, or their order, are not those of the master' others-0.err
 digits=("${plain[@]}")
 
-# --- gcloud's local runner, for real
+# --- gcloud's local runner, the real one
 if command -v gcloud >/dev/null && command -v python >/dev/null; then
-    echo leak:libcares >leaks.txt # the library forgets the text "localhost"; for builds that look for leaks
+    echo leak:libcares >leaks.txt # the library leaks the text "localhost"; for builds that look for leaks
     gcloud_trains() { # NAME [gcloud's flags]
         PATH=$BUILD/tools:$PATH CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_CORE_DISABLE_PROMPTS=1 \
             LSAN_OPTIONS=suppressions=$work/leaks.txt:print_suppressions=0 BELFRY_SECRET=0123456789abcdef0123 \
@@ -213,10 +213,10 @@ else
     echo "gcloud is left out: there is none, or no python"
 fi
 
-# --- What cannot be a job
+# --- Impossible jobs
 hosts=(env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500)
 alone=("$BUILD/tools/belfry" train_and_evaluate --model_dir refused "${digits[@]}" "${settings[@]}")
-run_fails 2 'whoever reaches 192.0.2.1 port 29501 could take part|BELFRY_SECRET_FILE=belfry.secret' \
+run_fails 2 'any process that reaches 192.0.2.1 port 29501 could take part|BELFRY_SECRET_FILE=belfry.secret' \
     "${hosts[@]}" "${alone[@]}"
 run_fails 2 'BELFRY_SECRET_FILE secret.txt: every user of this host may read' \
     env BELFRY_SECRET_FILE=secret.txt bash -c 'chmod 644 secret.txt; exec "$@"' - "${hosts[@]}" "${alone[@]}"

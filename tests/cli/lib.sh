@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# For tests of the command: `source lib.sh "$1"`, then checks, then `finish`. A failed check is printed
-# and counted, and the script goes on. Everything happens in a folder of its own, removed at the end.
+# For tests of the command: `source lib.sh "$1"`, then checks, then `finish`. A failed check is printed and
+# counted, and the script continues. It runs in a separate folder, which is removed at the end.
 set -euo pipefail
 
 BUILD=$(cd "$1" && pwd)
@@ -8,8 +8,8 @@ SOURCE=${BELFRY_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 TRAIN_CSV=$SOURCE/examples/data/digits-train.csv
 EVAL_CSV=$SOURCE/examples/data/digits-eval.csv
 
-export CUDA_VISIBLE_DEVICES= # the same everywhere: the cards of this machine are not there
-export BELFRY_ENABLE_FAULTS=1 # BELFRY_FAULT counts; tests/cli/faults.sh looks at the switch itself
+export CUDA_VISIBLE_DEVICES= # the same everywhere: this machine's GPUs are hidden
+export BELFRY_ENABLE_FAULTS=1 # enables BELFRY_FAULT; tests/cli/faults.sh tests the switch itself
 
 belfry() { # the command; a hang is a failure with exit code 124
     timeout -k 5 120 "$BUILD/tools/belfry" "$@"
@@ -21,7 +21,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/belfry-cli-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-complain() { # TEXT: counts a failure and shows what the last command printed
+complain() { # TEXT: counts a failure and shows the output of the last command
     failures=$((failures + 1))
     echo "FAILED: $1"
     sed 's/^/  stdout| /' out.txt | head -n 20
@@ -41,7 +41,7 @@ run_ok() { # COMMAND…: must succeed
     [ "$code" -eq 0 ] || complain "exit code $code, expected 0: $*"
 }
 
-# The command must end with CODE and one line "belfry: …" on stderr that holds each PART (separated by
+# The command must end with CODE and one line "belfry: …" on stderr that contains each PART (separated by
 # '|').
 run_fails() { # CODE PARTS COMMAND…
     local expected=$1 parts=$2 line part
@@ -74,7 +74,8 @@ equal() { # TEXT A B
     [ "$2" = "$3" ] || complain "$1: \"$2\" is not \"$3\""
 }
 
-# A small run on the digits: train MODEL_DIR [flags]; another model than dnn: `digits_for MODEL` first.
+# A small run on the digits: train MODEL_DIR [flags]. For another model than dnn call `digits_for MODEL`
+# first.
 any_digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
     --train_batch_size 32 --num_threads 1 --no_report)
 digits_for() { # MODEL
@@ -82,7 +83,7 @@ digits_for() { # MODEL
     [ "$1" != dnn ] || digits+=(--hidden_units 32)
 }
 digits_for dnn
-# The same on ids, for tables: `make_clicks` first.
+# The same on ids, for tables: call `make_clicks` first.
 clicks=(--train_files clicks-train.csv --eval_files clicks-eval.csv --model wide_deep --id_columns user,item
     --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad --learning_rate 0.1
     --initial_accumulator 1e-6 --num_threads 1 --no_report)
@@ -108,18 +109,21 @@ train() {
 
 digest() { belfry inspect "$1" --digest; }
 
-# Processes of this test's jobs: they run in its folder.
+# PIDs of this test's jobs, which run in its folder. Starts no process, so that a signal comes in time under load.
 roles() { # [ROLE INDEX]
-    local pid task
-    for pid in $(pgrep -x belfry || true); do
-        [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] || continue
-        task=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep '^BELFRY_TASK=' || true)
-        [ -n "$task" ] || continue
-        if [ $# -eq 0 ] || [[ "$task" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "$pid"; fi
+    local folder name variable environment
+    for folder in /proc/[0-9]*; do
+        { read -r name <"$folder/comm"; } 2>/dev/null || continue
+        [ "$name" = belfry ] && [ "$folder/cwd" -ef "$work" ] || continue
+        { mapfile -d '' -t environment <"$folder/environ"; } 2>/dev/null || continue
+        for variable in "${environment[@]}"; do
+            [[ "$variable" == BELFRY_TASK=* ]] || continue
+            if [ $# -eq 0 ] || [[ "$variable" == *"\"role\":\"$1\",\"index\":$2,"* ]]; then echo "${folder#/proc/}"; fi
+        done
     done
 }
 
-nothing_left() { # waits a moment for processes that are ending
+nothing_left() { # waits a moment for processes that are exiting
     for _ in $(seq 200); do
         [ -z "$(roles)" ] && return 0
         sleep 0.05
@@ -127,7 +131,7 @@ nothing_left() { # waits a moment for processes that are ending
     return 1
 }
 
-# Of a submitted job, by its record.
+# Folder and step of a submitted job, from its record.
 job_folder() { echo "$XDG_STATE_HOME/belfry/jobs/$1"; } # NAME
 job_step() { sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$(job_folder "$1")/status.json" | head -n 1; }
 job_reaches() { # NAME STEP: within a minute
@@ -140,7 +144,7 @@ job_reaches() { # NAME STEP: within a minute
     return 1
 }
 
-await_state() { # NAME STATES (a pattern): within a minute; the job's description is in out.txt then
+await_state() { # NAME STATES (a pattern): within a minute; then the job's description is in out.txt
     local state
     for _ in $(seq 1200); do
         run_ok belfry jobs describe "$1" --json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# local train: what it refuses, the plan of --dry_run, and one process without --distributed.
+# local train: its refusals, the plan of --dry_run, and one process without --distributed.
 # usage: local.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -9,21 +9,21 @@ for flag in distributed worker_count parameter_server_count evaluator_count conf
     log_dir; do
     check "help names --$flag" grep -q -- "^  --$flag " out.txt
 done
-check "two workers unless told" grep -q 'default: 2; workers' out.txt
+check "two workers by default" grep -q 'default: 2; workers' out.txt
 run_fails 2 'unknown verb local trian|did you mean local train?' belfry local trian
 run_fails 2 'local: expected one of: train, ranks; got nothing' belfry local
 
-# --- Refused before anything is started
+# --- Refusals before any process is started
 plan() { belfry local train --distributed --dry_run "$@"; }
-run_fails 2 'unexpected argument "a.csv"|training flags stand behind --' plan a.csv
+run_fails 2 'unexpected argument "a.csv"|training flags come after --' plan a.csv
 run_fails 2 '--job_dir is needed' plan
 run_fails 2 'unknown flag --train_fils|did you mean --train_files?' plan -- --train_fils a.csv
-run_fails 2 'behind --: expected training flags|or a program; there is no program a.csv' plan --job_dir d -- a.csv
+run_fails 2 'after --: expected training flags|or a program; there is no program a.csv' plan --job_dir d -- a.csv
 run_fails 2 'unexpected argument "a.csv" among the training flags' plan --job_dir d -- --quiet a.csv
 run_fails 2 '--worker_count|[0, 1024]' plan --worker_count 2000
-run_fails 2 'flags with the counts of the command line: there are no workers|nobody would' plan --worker_count 0 --job_dir d
+run_fails 2 'flags with the counts of the command line: there are no workers|no process would' plan --worker_count 0 --job_dir d
 run_fails 2 "num_workers 3|the cluster has 2 workers" plan --job_dir d -- --num_workers 3
-run_ok plan --job_dir d -- --num_workers 2 # says what is so
+run_ok plan --job_dir d -- --num_workers 2 # the same number as the cluster's
 run_fails 2 'parameter_server_count 2|the cluster has 1 shards' plan --job_dir d -- \
     --parameter_server_count 2
 run_fails 2 'BELFRY_ISA: expected v2, v3 or v4, got "v9"' env BELFRY_ISA=v9 "$BUILD/tools/belfry" version
@@ -48,7 +48,7 @@ run_fails 2 'wrong.yaml:1:1|workers' belfry local train --config wrong.yaml --jo
 check "nothing was made" test ! -e d
 
 # --- The plan
-# Rows of a plan; digits are given as it may ask how large the model is.
+# Counts rows of a plan. The digits are passed, as the plan may need the model's size.
 rows() { grep -cE "^$1 " out.txt || true; }
 run_ok plan --job_dir d -- "${digits[@]}"
 equal "masters" "$(rows 'master')" 1
@@ -68,7 +68,7 @@ equal "a flag wins over the file" "$(rows 'worker [0-9]+')" 2
 equal "and leaves the rest" "$(rows 'ps [0-9]+')" 3
 check "nothing was made" test ! -e d
 
-# --- Training flags that only ask
+# --- Training flags that only print
 run_ok belfry local train --distributed -- --help
 check "help of the training flags" grep -q '^belfry train_and_evaluate ' out.txt
 run_ok belfry local train --distributed --job_dir d -- --train_steps 7 --print_config
@@ -78,10 +78,10 @@ check "--job_dir is --model_dir" grep -q '^model_dir: "d" # command line' out.tx
 # --- One process
 run_ok belfry local train --job_dir one --quiet -- "${digits[@]}" --train_steps 5
 check "a result" grep -q '^global_step 5$' out.txt
-check "--quiet in front of -- holds" test ! -s err.txt
+check "--quiet before -- counts" test ! -s err.txt
 run_ok belfry local train --json -- --model_dir two "${digits[@]}" --train_steps 5
-check "--model_dir alone names the folder" test -e two/ckpt-00000005
-check "--json in front of -- holds" grep -q '^{"global_step":5,' out.txt
+check "--model_dir is enough to name the folder" test -e two/ckpt-00000005
+check "--json before -- counts" grep -q '^{"global_step":5,' out.txt
 run_ok belfry local train --worker_count 3 --job_dir one -- "${digits[@]}" --train_steps 6
 check "counts without --distributed are announced" \
     grep -q 'warning: --worker_count counts only with --distributed' err.txt

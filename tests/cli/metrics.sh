@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --metrics_port while a job runs, in one process and in a cluster; jobs top NAME; who is the slowest.
+# --metrics_port while a job runs, in one process and in a cluster; jobs top NAME; the slowest worker.
 # usage: metrics.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -9,7 +9,7 @@ fetch() { # ADDRESS FILE
     python3 -c 'import sys, urllib.request as u; open(sys.argv[2], "wb").write(u.urlopen(sys.argv[1], timeout=10).read())' "$@"
 }
 
-# The rules of the text format 0.0.4, and of names: counters, and only they, end in _total.
+# Checks the rules of the text format 0.0.4, and of names: counters, and only they, end in _total.
 valid() { # FILE
     python3 - "$1" <<'PYTHON'
 import re, sys
@@ -63,12 +63,12 @@ start() { # LOG COMMAND…: in the background
     "$@" >"$log.out" 2>"$log" </dev/null &
     job=$!
 }
-stop() { # the job ends by itself, well, with what it has
+stop() { # the job ends regularly, with the finished steps
     kill -INT "$job"
     wait "$job" || true
 }
 
-# GPUs, which a stand-in plays where Belfry is built for any.
+# GPUs, which a stand-in plays if Belfry is built with CUDA.
 export BELFRY_CUDA_PATH=$BUILD/tests/cuda_double XDG_CACHE_HOME=${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache} CUDA_DOUBLE_CHECKS=0
 has_gpus() { "$BUILD/tools/belfry" doctor >doctor.txt && grep -q "CUDA double" doctor.txt; }
 
@@ -91,9 +91,9 @@ run_fails 1 "cannot serve metrics on 127.0.0.1:$port|--metrics_port" \
     train second --train_steps 5 --metrics_port "$port"
 stop
 
-# Which GPUs each worker of a job has, and their memory.
+# The GPUs of each worker of a job, and their memory.
 numbers_of() { sed -n "s/^belfry_device_${1}{worker=\"$2\",device=\"cuda:$3\"} //p" metrics.txt; }
-memory_of() { # WORKER DEVICE: what is taken, free and there
+memory_of() { # WORKER DEVICE: memory taken, free and in total
     local taken free all
     taken=$(numbers_of taken_bytes "$1" "$2") free=$(numbers_of free_bytes "$1" "$2")
     all=$(numbers_of memory_bytes "$1" "$2")
@@ -131,9 +131,9 @@ check "one restart" until_true 20 restarted
 check "one loss" grep -q '^belfry_losses_total 1$' metrics.txt
 
 top_says() { belfry jobs top one >top.txt && grep -qE "$1" top.txt; }
-check "jobs top says who is slow" until_true 20 top_says \
+check "jobs top names the slow worker" until_true 20 top_says \
     '^worker 2 is the slowest: compute [0-9.]+ ms of [0-9.]+ \(others [0-9.]+\)$'
-check "and what workers wait for" until_true 20 top_says '^0 .*waits for version [0-9]+ of shard'
+check "and the awaited versions" until_true 20 top_says '^0 .*waits for version [0-9]+ of shard'
 check "rows of shards" grep -qE '^1 +[0-9.]+ +[0-9.]+' top.txt
 run_ok belfry jobs top one --json
 check "as JSON" python3 -c 'import json; b = json.load(open("out.txt")); assert len(b["rows"]) == 6 and b["step"] > 0'
@@ -145,6 +145,6 @@ check "it ends" until_true 60 ended
 check "the log names the slowest" grep -qE 'worker 2 is the slowest: compute' $log
 unset BELFRY_FAULT
 run_ok train even --train_steps 20 --num_workers 2
-check "nobody is slow" test -z "$(grep 'is the slowest' err.txt)"
-check "nothing is left" nothing_left
+check "no worker is slow" test -z "$(grep 'is the slowest' err.txt)"
+check "no process is left" nothing_left
 finish

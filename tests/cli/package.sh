@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packages and programs: what is in examples/, built against an installed Belfry as the READMEs there say, trains.
+# Packages and programs: the examples, built against an installed Belfry by their READMEs' commands, train.
 # usage: package.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -30,13 +30,13 @@ accuracy=$(sed -n 's/^accuracy //p' out.txt)
 check "it learns: accuracy $accuracy" awk "BEGIN { exit !($accuracy > 0.9) }"
 run_fails 2 'was trained with a package' belfry evaluate --model_dir m --eval_files "$EVAL_CSV"
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --package my_model/build/my_model.so
-equal "evaluate takes the parameters from the checkpoint" \
+equal "evaluate reads the parameters from the checkpoint" \
     "$(sed -n 's/^accuracy //p' out.txt)" "$accuracy"
 run_ok belfry train_and_evaluate --config_file m/job.yaml --train_steps 210
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0
 
-# --- As docs/models.md says, word for word
+# --- Like docs/models.md, word for word
 awk '/^...c$/ { inside = 1; next } /^...$/ { inside = 0 } inside' "$SOURCE/docs/models.md" >my_model.c
 line=$(grep -m 1 '^cc -shared' "$SOURCE/docs/models.md")
 check "the manual has a model and its compile line" test -s my_model.c -a -n "$line"
@@ -44,7 +44,7 @@ run_ok bash -c "$line"
 run_ok train manual --train_steps 20 --package my_model.so --param units=16
 run_ok train misspelt --train_steps 2 --package my_model.so --param unit=16 --nesterov
 check "a parameter that the model function does not read is named" grep -q 'does not read the parameter "unit"' err.txt
-check "what the command reads itself is not" sh -c "! grep 'parameter \"feature_scale\"' err.txt"
+check "a parameter of the command is not" sh -c "! grep 'parameter \"feature_scale\"' err.txt"
 
 # --- Packages that end the process
 broken() { # NAME STATEMENT
@@ -61,7 +61,7 @@ run_fails 134 'crashed|package ./aborts.so' train f --train_steps 1 --package ./
 broken exits 'exit(0)'
 run_fails 1 'package ./exits.so called exit' train f --train_steps 1 --package ./exits.so
 
-# --- A program of one's own, with tables; one without a sanitizer cannot load a library that has one
+# --- A user's program, with tables; without a sanitizer it cannot load a library that has one
 if ! grep -q '^BELFRY_SANITIZE:[A-Z]*=$' "$BUILD/CMakeCache.txt"; then
     finish
     exit
@@ -74,7 +74,7 @@ clicks/make_data 2000 2 >eval.csv
 export LD_LIBRARY_PATH=$prefix/lib
 run_ok clicks/build/clicks train.csv eval.csv 8 --model_dir one
 accuracy=$(sed -nE 's/.*accuracy ([0-9.]+),.*/\1/p' out.txt)
-check "rows learn tastes: accuracy $accuracy" awk "BEGIN { exit !($accuracy > 0.85) }"
+check "rows are learned: accuracy $accuracy" awk "BEGIN { exit !($accuracy > 0.85) }"
 cp out.txt first.txt
 run_ok clicks/build/clicks train.csv eval.csv 8 --model_dir other
 check "the same bits again" cmp -s first.txt out.txt
@@ -84,9 +84,9 @@ run_ok belfry inspect one --json
 check "and in JSON" grep -q '"name":"popularity","rows":200,"width":1' out.txt
 sed -i '5s/^[^,]*/nobody/' train.csv
 capture clicks/build/clicks train.csv eval.csv 5 --model_dir bad
-check "a line that is none is named" grep -q 'train.csv:5' err.txt
+check "an invalid line is named" grep -q 'train.csv:5' err.txt
 
-# --- Programs with a loop of their own, and ranks
+# --- Programs with a loop, and ranks
 for name in gan factors actor_learner ddl; do
     cp -r "$SOURCE/examples/$name" .
     run_ok cmake -S "$name" -B "$name/build"
@@ -98,6 +98,6 @@ run_ok actor_learner/build/actor_learner 50 --model_dir actor_learner/run
 run_ok ddl/build/alone "$TRAIN_CSV" 100
 cp out.txt alone.txt
 run_ok ddl/build/ranks "$TRAIN_CSV" 100
-check "a rank alone prints what the program did before" cmp -s out.txt alone.txt
+check "a single rank prints the same as the program before" cmp -s out.txt alone.txt
 
 finish

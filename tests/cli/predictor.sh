@@ -11,7 +11,7 @@ check "belfry-predictor.pc is installed" test -f "$pc"
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 libraries=$(pkg-config --static --libs belfry-predictor)
-equal "it asks for no more" "$(grep -oE 'grpc|yaml|jpeg|png|ssl|deflate' <<<"$libraries")" ""
+equal "it requires no more libraries" "$(grep -oE 'grpc|yaml|jpeg|png|ssl|deflate' <<<"$libraries")" ""
 
 run_ok "$BUILD/tests/make_onnx" linear linear.onnx
 run_ok "$BUILD/tests/make_onnx" unknown unknown.onnx
@@ -25,17 +25,17 @@ for program in predict predict_cpp; do
     equal "$program: y of 1, 1, 2" "$(cat out.txt)" "24 -82"
     capture "example/build/$program" linear.onnx 1
     check "$program: too few numbers" test "$code" -ne 0
-    check "it says how many" grep -q 'the model takes 3' err.txt
+    check "it prints the expected number" grep -q 'the model takes 3' err.txt
     capture "example/build/$program" none.onnx 1
     check "$program: there is no file" grep -q 'none.onnx: No such file' err.txt
     capture "example/build/$program" unknown.onnx 1 1 2
     check "$program: an operator is unknown" grep -q 'NoSuchOperator' err.txt
 done
 
-# What a program has of it: nothing of training, and not much.
+# Contents of a program: no part of training, and not much.
 if [ -z "$sanitizers" ] && command -v nm >/dev/null; then
     nm example/build/predict >symbols.txt
-    check "the linker has left out what is not called" test -s symbols.txt
+    check "the linker keeps only called functions" test -s symbols.txt
     check "no gradients" sh -c "! grep -E 'bel_(grad_|ctc|conv_prepare_weights|prepare_gru_grad)' symbols.txt"
 fi
 
@@ -47,10 +47,10 @@ train=(--model_dir m "${digits[@]}" --train_batch_size 32 --shuffle_buffer 1)
 run_ok belfry train_and_evaluate "${train[@]}" --train_steps 20
 run_fails 2 '--opset has no effect with --training' belfry export --model_dir m --training --opset 15
 run_ok belfry export --model_dir m --training
-equal "it says where" "$(cat out.txt)" "export_dir m/export/20-training"
+equal "it prints the folder" "$(cat out.txt)" "export_dir m/export/20-training"
 run_fails 1 'a training is exported to a new folder' belfry export --model_dir m --training
 run_ok belfry export --model_dir m --training --export_dir digits.learner
-check "all of it is there" test -f digits.learner/signature.json -a -f digits.learner/training.onnx \
+check "all files are there" test -f digits.learner/signature.json -a -f digits.learner/training.onnx \
     -a -f digits.learner/prediction.onnx -a -f digits.learner/ckpt-00000020/manifest.json
 equal "its checkpoint is the same" "$(digest digits.learner)" "$(digest m)"
 run_ok belfry inspect digits.learner/training.onnx
@@ -64,22 +64,22 @@ check "ten steps" grep -q '^step 30: loss' out.txt
 run_ok belfry train_and_evaluate "${train[@]}" --train_steps 30
 equal "a program learns the bits of a training" "$(digest digits.learner)" "$(digest m)"
 run_ok belfry evaluate --model_dir digits.learner --eval_files "$EVAL_CSV" --feature_scale 0.0625
-check "what it has learned is evaluated" grep -q '^global_step 30$' out.txt
+check "the learned model is evaluated" grep -q '^global_step 30$' out.txt
 run_ok belfry export --model_dir digits.learner --export_dir learned
 check "and exported" test -f learned/model.onnx
 run_ok belfry train_and_evaluate --model_dir digits.learner "${digits[@]}" --train_batch_size 32 --shuffle_buffer 1 --train_steps 40
 run_ok belfry train_and_evaluate "${train[@]}" --train_steps 40
-equal "a training goes on from there" "$(digest digits.learner)" "$(digest m)"
+equal "a training continues from there" "$(digest digits.learner)" "$(digest m)"
 
 # Bad data, files and folders change nothing.
 before=$(digest digits.learner)
-sed '40s/[0-9]*$/10/' next.csv >bad.csv # a class that there is none of, in the second batch
+sed '40s/[0-9]*$/10/' next.csv >bad.csv # an invalid class, in the second batch
 capture scaled digits.learner "$TRAIN_CSV" # with a header
-check "a line that is no numbers ends it" test "$code" -ne 0
+check "a line without numbers ends it" test "$code" -ne 0
 check "it says so" grep -q 'line 1: expected 64 numbers and a class' err.txt
 capture scaled digits.learner bad.csv
 check "a bad label ends it" test "$code" -ne 0
-check "it says which, and where" grep -qE 'step 41: .*10' err.txt
+check "it names the label and its place" grep -qE 'step 41: .*10' err.txt
 equal "nothing was saved" "$(digest digits.learner)" "$before"
 for file in training.onnx prediction.onnx; do
     cp -r digits.learner damaged
@@ -95,15 +95,15 @@ rm -r damaged
 cp -r digits.learner damaged && sed -i 's/"learning_rate":"0/"learning_rate":"1/; s/"beta1"/"beta2"/' damaged/signature.json
 sed -i 's/"param.learning_rate":"0.001"/"param.learning_rate":"0.002"/' damaged/signature.json
 capture scaled damaged next.csv
-check "a digit of the signature is another one" grep -q 'signature.json: it is damaged, or was changed' err.txt
+check "a changed digit of the signature" grep -q 'signature.json: it is damaged, or was changed' err.txt
 rm -r damaged
 capture scaled none next.csv
 check "there is no folder" grep -q 'none/signature.json: No such file' err.txt
 capture scaled learned next.csv
-check "an exported model is no training" grep -q 'no exported training; hint: belfry export --training' err.txt
+check "an exported model is not a training" grep -q 'no exported training; hint: belfry export --training' err.txt
 cp -r digits.learner bare && rm -r bare/ckpt-*
 capture scaled bare next.csv
-check "there is no checkpoint" grep -q 'bare is no checkpoint, and there is none in it' err.txt
+check "there is no checkpoint" grep -q 'bare is no checkpoint, and contains none' err.txt
 run_ok belfry train_and_evaluate --model_dir wide "${digits[@]}" --hidden_units 48 --train_steps 1
 cp -r wide/ckpt-00000001 bare/
 capture scaled bare next.csv

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Products by OpenBLAS: one digest for any assignment, threads and shards of one version and core type;
-# others are refused.
+# Products by OpenBLAS: one digest for any assignment, threads and shards, with one version and core type.
+# Others are refused.
 # usage: products.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -28,10 +28,10 @@ run_ok belfry train_and_evaluate --config_file cluster/job.yaml --model_dir agai
 equal "job.yaml keeps the choice" "$(digest again)" "$(digest one)"
 
 run_ok train own --train_steps 20 --train_batch_size 8 --num_gpus 4
-check "Belfry's own have other bits" test "$(digest own)" != "$(digest one)"
+check "Belfry's products have other bits" test "$(digest own)" != "$(digest one)"
 run_fails 2 'products was OpenBLAS|is not set|--allow_changes' train one "${settings[@]}" --train_steps 30 \
     --num_gpus 4 --products belfry
-other=Haswell # a core type that any of the processors below can run, but for the first
+other=Haswell # a core type that all but the first of the processors below support
 if [ "$(uname -m)" = x86_64 ]; then
     grep -q 'Haswell' <(belfry inspect one) && other=Nehalem
     export OPENBLAS_CORETYPE=$other

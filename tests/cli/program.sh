@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs of the user's own as jobs: in this process, in many, submitted; the same bits, restarts, errors and
-# crashes as belfry's own training has.
+# Users' programs as jobs: in this process, in many, submitted; with the bits, restarts, errors and crashes of
+# belfry's training.
 # usage: program.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -12,10 +12,10 @@ make_data=$SOURCE/examples/clicks/make_data
 "$make_data" 1000 2 >eval.csv
 printed_digest() { sed -nE 's/.*digest ([0-9a-f]+)$/\1/p' out.txt; }
 
-# --- Alone, and as processes
+# --- In one process, and in several
 run_ok "$program" train.csv eval.csv 3 --model_dir alone
 first=$(printed_digest)
-check "it says a digest" test "${#first}" -eq 32
+check "it prints a digest" test "${#first}" -eq 32
 run_fails 2 'model_dir must name a folder|BELFRY_MODEL_DIR' "$program" train.csv eval.csv
 run_ok belfry local train --job_dir here -- "$program" train.csv eval.csv 3
 equal "the folder comes from --job_dir" "$(printed_digest)" "$first"
@@ -29,19 +29,19 @@ BELFRY_FAULT=crash:worker_sends_stats#9@worker-1 \
 equal "the same bits when a worker is killed" "$(printed_digest)" "$first"
 check "it was killed" grep -q 'worker 1 (pid .*it is started again' err.txt
 
-# --- What cannot be told to a program
+# --- Settings that a program cannot get
 run_fails 2 '--job_dir is needed: the folder' belfry local train --distributed -- "$program" train.csv eval.csv
 run_fails 2 "the job's folder is many, but the program's model_dir is elsewhere" \
     belfry local train --distributed --job_dir many -- "$program" train.csv eval.csv 3 --model_dir elsewhere
 run_fails 2 '--trace is for belfry|bel_run_config' belfry local train --job_dir d --trace t -- "$program" a b
 run_fails 2 '--quiet does not reach the program' belfry local train --job_dir d --quiet -- "$program" a b
 run_fails 2 '--package_path builds a package for belfry' belfry local train --job_dir d --package_path p -- "$program"
-run_fails 2 'behind --: expected training flags|train.csv is no executable file' \
+run_fails 2 'after --: expected training flags|train.csv is no executable file' \
     belfry local train --job_dir d -- ./train.csv
 run_fails 3 'nothing.csv' belfry local train --distributed --job_dir bad -- "$program" nothing.csv eval.csv
 run_fails 3 'nothing.csv' belfry local train --job_dir bad -- "$program" nothing.csv eval.csv
 run_ok belfry local train --distributed --job_dir d --dry_run -- "$program" train.csv eval.csv
-check "a plan says which processes" grep -q '^worker 1 ' out.txt
+check "a plan lists the processes" grep -q '^worker 1 ' out.txt
 check "and makes nothing" test ! -e d
 
 # --- Submitted
@@ -49,12 +49,12 @@ printf 'workers: {count: 2}\nparameter_servers: {count: 1}\n' >cluster.yaml
 run_ok belfry jobs submit training own --config cluster.yaml --job_dir sent --stream_logs -- "$program" train.csv eval.csv 3
 run_ok belfry jobs describe own
 check "it has succeeded" grep -q '^state SUCCEEDED$' out.txt
-check "the program is said" grep -qE '^program /.*/own_program$' out.txt
+check "the program is shown" grep -qE '^program /.*/own_program$' out.txt
 check "and its arguments" grep -q '^arguments train.csv eval.csv 3$' out.txt
 cp "$(sed -n 's/^folder //p' out.txt)/output.txt" out.txt
 equal "the same bits from a job" "$(printed_digest)" "$first"
 
-# --- A crash that comes again: in the model function, and in the input, which reads ahead
+# --- A repeated crash: in the model function, and in the input, which reads ahead
 crashing() { # NAME STATEMENT-OF-MODEL STATEMENT-OF-MAP
     cat >"$1.c" <<END
 #include <stdlib.h>
@@ -97,7 +97,7 @@ run_fails 134 'worker 0 (pid|signal 6|in block 12 of the input, as 2 times befor
     belfry local train --distributed --job_dir maps -- --package maps.so --train_files "$TRAIN_CSV" \
     --train_batch_size 8 --train_steps 100
 equal "and was started again twice" "$(grep -c 'it is started again' err.txt)" 2
-# Whoever trains knows its place among all workers, and among those of its host; here that is the same.
+# A trainer knows its place among all workers, and among its host's; here both are the same.
 told='const bel_estimator *e = bel_context_estimator(c);
     int rank = bel_estimator_rank(e), workers = bel_estimator_role(e) == BEL_ROLE_WORKER;
     if (bel_estimator_local_rank(e) != rank || bel_estimator_local_size(e) != 3 || (rank >= 0) != workers) abort()'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program whose processes call each other (examples/ddl): the same numbers whoever starts it; ranks that die, fail,
-# or are told to end.
+# A program whose processes call each other (examples/ddl): the same numbers with any launcher; ranks that
+# die, fail, or are told to end.
 # usage: ranks.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -15,7 +15,7 @@ for count in 1 2 4; do
     check "mpirun's $count ranks print the same" cmp -s out.txt "ranks-$count.txt"
 done
 run_ok "$program" "$TRAIN_CSV" 300
-check "one rank is a process by itself" cmp -s out.txt ranks-1.txt
+check "one rank prints the same without a launcher" cmp -s out.txt ranks-1.txt
 check "more ranks learn more in a step" test "$(tail -n 1 ranks-4.txt)" '<' "$(tail -n 1 ranks-1.txt)"
 
 # --- torchrun's variables
@@ -28,8 +28,8 @@ wait
 check "torchrun's ranks print the same" cmp -s out.txt ranks-2.txt
 check "and the second one nothing" test ! -s second.txt
 
-# --- Hosts, played by groups of two; what is exchanged stays the same to the bit
-# A port that nobody else is given: it stays bound here, where nobody listens.
+# --- Hosts, played by groups of two; the exchanged data have the same bits
+# A port that no other process gets: it stays bound here, without a listener.
 python3 -c '
 import signal, socket
 held = socket.socket()
@@ -53,9 +53,9 @@ done
 run_ok play_host_rank 0
 wait "${others[@]}"
 kill "$holder"
-check "two hosts of two ranks print what four ranks of one do" cmp -s out.txt ranks-4.txt
+check "two hosts of two ranks print the same as four ranks of one" cmp -s out.txt ranks-4.txt
 
-# --- Other ways of a sum
+# --- Other ways to compute a sum
 export BELFRY_DDL_OPTIONS='mode=m order=fast check=1e-5' XDG_CACHE_HOME=$PWD/cache
 run_ok env LSAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -np 2 "$program" "$TRAIN_CSV" 300 # MPI leaks
 check "Open MPI's two ranks have the same sums" cmp -s out.txt ranks-2.txt
@@ -65,23 +65,23 @@ BELFRY_DDL_OPTIONS='mode=p'
 run_ok belfry local ranks --rank_count 4 -- "$program" "$TRAIN_CSV" 300
 check "mode p measures, and has the same bits" cmp -s out.txt ranks-4.txt
 choices=$(echo cache/belfry/ddl-*.json)
-check "choices name what they depend on" grep -q 'Belfry .*mode p.*cores' "$choices"
+check "choices name their dependencies" grep -q 'Belfry .*mode p.*cores' "$choices"
 sed -E -i 's/"s:4x1x1"/"X"/; s/"o:4x1x1"/"s:4x1x1"/; s/"X"/"o:4x1x1"/' "$choices" # the other way
 cp "$choices" kept.json
 run_ok belfry local ranks --rank_count 4 -- "$program" "$TRAIN_CSV" 300
 check "the next job has the same bits, too" cmp -s out.txt ranks-4.txt
-check "and takes what was kept" cmp -s "$choices" kept.json
+check "and uses the kept choices" cmp -s "$choices" kept.json
 run_ok belfry local ranks --rank_count 2 -- "$program" "$TRAIN_CSV" 300
 equal "other ranks choose for themselves: files" "$(find cache/belfry -name 'ddl-*.json' | wc -l)" 2
 for file in cache/belfry/ddl-*.json; do echo 'no JSON' >"$file"; done
 run_ok belfry local ranks --rank_count 2 -- "$program" "$TRAIN_CSV" 300
-check "a file that cannot be read is measured again, and said" grep -q 'mode p: .*ddl-.*all is measured' err.txt
+check "an unreadable file is reported, and measured again" grep -q 'mode p: .*ddl-.*all is measured' err.txt
 unset BELFRY_DDL_OPTIONS XDG_CACHE_HOME
 
 # --- Ranks that end
 cat >rank.sh <<'END'
 #!/usr/bin/env bash
-# usage: rank.sh RANK COMMAND PROGRAM ARGUMENTS…: that rank runs the command in place of the program
+# usage: rank.sh RANK COMMAND PROGRAM ARGUMENTS…: that rank runs the command instead of the program
 if [ "$BELFRY_RANK" = "$1" ]; then eval "$2"; fi
 exec "${@:3}"
 END
@@ -90,7 +90,7 @@ run_fails 7 ') ended with exit code 7' \
     belfry local ranks --rank_count 3 -- ./rank.sh 1 'exit 7' "$program" "$TRAIN_CSV" 100000000
 run_fails 137 'rank 2 (pid |) was killed by signal 9 (Killed)' \
     belfry local ranks --rank_count 3 -- ./rank.sh 2 '(sleep 0.5; kill -9 $$) &' "$program" "$TRAIN_CSV" 100000000
-check "the others say who was lost" grep -q '^ranks: rank 2 of 3 has ended; it was waited for in' err.txt
+check "the others name the lost rank" grep -q '^ranks: rank 2 of 3 has exited; it was waited for in' err.txt
 "$BUILD/tools/belfry" local ranks -- "$program" "$TRAIN_CSV" 100000000 >out.txt 2>err.txt &
 sleep 0.5
 kill -TERM $!
@@ -105,9 +105,9 @@ for _ in $(seq 100); do
     pgrep -f "^$program $TRAIN_CSV 100000000" >/dev/null || break
     sleep 0.1
 done
-check "ranks end with whoever started them" test -z "$(pgrep -f "^$program $TRAIN_CSV 100000000")"
+check "ranks end with the process that started them" test -z "$(pgrep -f "^$program $TRAIN_CSV 100000000")"
 run_ok belfry local ranks -- "$program" "$TRAIN_CSV" 100
-# That of others who run just now goes by itself.
+# Other tests' memory disappears without this test.
 mapfile -t left < <(find /dev/shm -name 'belfry-ddl-*' -newer rank.sh)
 all_gone() {
     local file
@@ -117,13 +117,13 @@ for _ in $(seq 300); do
     all_gone && break
     sleep 0.1
 done
-check "no memory is left behind by those that were killed" all_gone
+check "killed ranks leave no memory" all_gone
 
-# --- What cannot be started
-run_fails 2 'expected a program behind --, got nothing' belfry local ranks
-run_fails 2 'expected a program behind --, got ranks' belfry local ranks ranks -- "$program"
+# --- Impossible starts
+run_fails 2 'expected a program after --, got nothing' belfry local ranks
+run_fails 2 'expected a program after --, got ranks' belfry local ranks ranks -- "$program"
 run_fails 2 'rank_count' belfry local ranks --rank_count 65 -- "$program"
 run_fails 3 'there is no program ./nothing' belfry local ranks -- ./nothing
 capture env RANK=2 WORLD_SIZE=2 "$program" "$TRAIN_CSV"
-check "a rank that cannot be" grep -qx 'ranks: environment variable RANK: expected from 0 to 1, got 2' err.txt
+check "an impossible rank" grep -qx 'ranks: environment variable RANK: expected from 0 to 1, got 2' err.txt
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Command lines as users of Google's AI Platform type them (gcloud ml-engine), word for word behind the program's
-# name: a package by its folder, dashes for underscores, and what has no meaning here. And `belfry new`, whose
+# Command lines of users of Google's AI Platform (gcloud ml-engine), word for word after the program's name: a
+# package by its folder, dashes for underscores, and flags without a meaning here. And `belfry new`, whose
 # package they train.
 # usage: seed.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
@@ -12,7 +12,7 @@ export XDG_STATE_HOME=$work/state
 run_ok belfry new trainer
 for file in trainer.c CMakeLists.txt package.yaml make_data test.sh README.md; do
     check "it has $file" test -s "trainer/$file"
-    check "no name is left out in $file" sh -c "! grep -q @NAME@ trainer/$file"
+    check "no placeholder is left in $file" sh -c "! grep -q @NAME@ trainer/$file"
 done
 run_fails 2 'trainer is there already; nothing was changed' belfry new trainer
 run_fails 2 'expected one name of small letters' belfry new A-b
@@ -32,7 +32,7 @@ run_ok belfry local train \
     --eval_batch_size 8 \
     --model_dir checkpoints \
     --train_steps 400
-check "it says what the job's folder is not for" grep -q 'checkpoints go to --model_dir checkpoints, not to --job_dir job' err.txt
+check "the log says that checkpoints do not go to the job's folder" grep -q 'checkpoints go to --model_dir checkpoints, not to --job_dir job' err.txt
 package=$(echo checkpoints/packages/*/main.so)
 check "the package is kept by its digest" test -s "$package"
 run_ok belfry inspect checkpoints
@@ -46,29 +46,29 @@ cp -r trainer far/
 kept() { basename "$(dirname "$(echo "$1"/packages/*/*.so)")"; }
 run_ok env -C far/trainer "$BUILD/tools/belfry" train --package_path . --model_dir "$work/here" "${short[@]}"
 run_ok belfry train --package_path far/trainer --module_name trainer.main --model_dir there "${short[@]}"
-equal "the same sources have the same digest, wherever they lie" "$(kept here)" "$(kept there)"
-equal "and as in the job" "$(kept here)" "$(kept checkpoints)"
+equal "the same sources have the same digest, in any folder" "$(kept here)" "$(kept there)"
+equal "and the same as in the job" "$(kept here)" "$(kept checkpoints)"
 rm far/trainer/package.yaml
 cp -r far/trainer "far/trainer 2"
 sed -i 's/MODULE trainer.c/MODULE trainer.c where.c/' far/trainer*/CMakeLists.txt
 echo 'const char *where_it_is(void) { return __FILE__; }' | tee far/trainer/where.c >"far/trainer 2/where.c"
 run_ok belfry train --package_path far/trainer --module_name trainer.trainer --model_dir cmade "${short[@]}"
 run_ok belfry train --package_path "far/trainer 2" --module_name "trainer 2.trainer" --model_dir cmade2 "${short[@]}"
-equal "also where CMake builds it" "$(kept cmade)" "$(kept cmade2)"
-check "where it lay is no parameter" sh -c "! grep 'parameter \"package_path\"' err.txt"
+equal "also with CMake" "$(kept cmade)" "$(kept cmade2)"
+check "its path is not a parameter" sh -c "! grep 'parameter \"package_path\"' err.txt"
 run_ok belfry train --package_path trainer --model_dir here "${short[@]}" --train_steps 12
-check "it goes on, whatever the path of its sources" grep -q '^global_step 12' out.txt
+check "it resumes, whatever the path of its sources" grep -q '^global_step 12' out.txt
 run_ok belfry local train --distributed --worker_count 1 --job_dir here -- --config_file here/job.yaml --train_steps 14
 check "also from its job.yaml, in processes" grep -q '^global_step 14' out.txt
 for verb in evaluate predict export; do
     files=(--eval_files eval.csv)
     [ $verb != export ] || files=()
     run_ok belfry $verb --model_dir here "${files[@]}"
-    check "$verb takes the package from the model's folder" grep -q "package is .*/here/packages/.*/trainer.so" err.txt
+    check "$verb loads the package from the model's folder" grep -q "package is .*/here/packages/.*/trainer.so" err.txt
 done
 mv here moved
 run_ok belfry evaluate --checkpoint moved/ckpt-00000014 --eval_files eval.csv
-check "also where the folder was moved" grep -q 'package is .*/moved/packages/' err.txt
+check "also after the folder was moved" grep -q 'package is .*/moved/packages/' err.txt
 rm -r moved/packages
 run_fails 2 'was trained with a package' belfry evaluate --model_dir moved --eval_files eval.csv
 
@@ -99,7 +99,7 @@ run_ok belfry jobs submit training $JOB_NAME \
     --data_dir . \
     --num_gpus 4 \
     --num_workers 3
-check "what means nothing is said once" \
+check "a flag without a meaning is reported once" \
     grep -q 'without meaning here, and passed over: --region us-central1, --runtime_version 1.4$' err.txt
 run_ok belfry jobs stream-logs $JOB_NAME
 run_ok belfry jobs describe $JOB_NAME
@@ -108,13 +108,13 @@ run_ok belfry inspect submitted
 check "the same package, in all processes" test -s submitted/packages/"$(basename "$(dirname "$package")")"/main.so
 check "16 replicas: three workers, and the master, of four towers" grep -q 'ckpt-00000100' out.txt
 
-# --- Refused
+# --- Refusals
 submit() { belfry jobs submit training "$@"; }
 run_fails 2 '--config is needed' submit x --scale-tier CUSTOM --job-dir d
 run_fails 2 '--scale_tier BASIC: config.yaml has scaleTier: CUSTOM' submit x --scale-tier basic --config config.yaml --job-dir d
 printf 'hyperparameters:\n  goal: MAXIMIZE\n' >tuned.yaml
 run_ok submit x --scale-tier basic-gpu --config tuned.yaml --job-dir d --dry_run -- --train_files train.csv
-check "the tier goes with a file that has none" grep -q '^master .* 1  *[0-9]* *yes$' out.txt
+check "the tier works with a file that has none" grep -q '^master .* 1  *[0-9]* *yes$' out.txt
 run_fails 2 'tuned.yaml|needs masterType' submit x --scale-tier CUSTOM --config tuned.yaml --job-dir d
 sed 's/^workerCount:.*/&\nworkerConfig: {acceleratorConfig: {count: 2}}/' config.yaml >counted.yaml
 run_ok submit x --config counted.yaml --job-dir d --dry_run -- --train_files train.csv
@@ -125,7 +125,7 @@ run_fails 2 'expected BASIC, BASIC_GPU' submit x --scale-tier LARGE --job-dir d
 run_fails 2 'package trainer|modules trainer.NAME' belfry local train --package-path trainer --module-name other.main --job-dir d --
 run_fails 3 'package nowhere|nowhere' belfry local train --package-path nowhere --job-dir d --
 run_fails 2 '--package_path trainer needs a folder' belfry local train --package-path trainer -- --train_steps 1
-run_fails 2 '--package_path belongs in front of --' belfry local train --distributed --job-dir d -- --package_path trainer
+run_fails 2 '--package_path belongs before --' belfry local train --distributed --job-dir d -- --package_path trainer
 mkdir empty broken strange
 run_fails 3 'package empty|neither package.yaml nor CMakeLists.txt nor any *.c' belfry local train --package-path empty --job-dir d --
 echo 'int' >broken/a.c
@@ -134,7 +134,7 @@ printf 'sourcse: [a.c]\n' >strange/package.yaml
 run_fails 2 'strange/package.yaml:1:1|unknown key sourcse' belfry local train --package-path strange --job-dir d --
 check "nothing was made" test ! -e d
 
-# --- What a job was started with stays what it loads
+# --- A job loads the package that it was started with
 echo >>"$package"
 run_fails 2 'so it is not what the job was started with' belfry evaluate --model_dir checkpoints --eval_files eval.csv --package "$package"
 
@@ -143,14 +143,14 @@ run_ok belfry local train --package-path trainer --module-name trainer.main --jo
     --train_steps 10 --units 8
 so=$(echo other/packages/*/main.so)
 run_ok belfry inspect other
-check "its flag is a parameter" grep -q 'param.units *8' out.txt
+check "its flag is a parameter of the model" grep -q 'param.units *8' out.txt
 run_ok belfry train --config_file other/job.yaml --train_steps 20
-run_fails 2 '--units: expected a whole number in [1, 4096]' belfry train --package "$so" --model_dir x --units 0
+run_fails 2 '--units: expected an integer in [1, 4096]' belfry train --package "$so" --model_dir x --units 0
 run_fails 2 'unknown flag --unit|did you mean --units' belfry train --package "$so" --model_dir x --unit 8
 run_fails 2 '--param units=8: use --units' belfry train --package "$so" --model_dir x --param units=8 --train_files train.csv
 run_ok belfry evaluate --model_dir other --package "$so" --eval_files eval.csv
 capture belfry train --package "$so" --model_dir y --train_files train.csv --train_steps 1 --header
-check "a flag that its input does not read is said" grep -q 'the input function does not read --header' err.txt
+check "a flag that its input does not read is reported" grep -q 'the input function does not read --header' err.txt
 
 # --- Features from files that rows name: of different lengths, found beside the CSV file
 mkdir -p listed/files sounds
@@ -162,7 +162,7 @@ done >rows.txt
 cat >sounds/sounds.c <<'END'
 #include <stdio.h>
 #include <belfry/belfry.h>
-static int opened; // what `user` points to
+static int opened; // `user` points to it
 static bel_status *feature_fn(void *user, const char *path, bel_record *record)
 {
     float numbers[16];

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Signals: the first one saves and ends with 128 + its number; the same command then goes on to the
-# bits of an undisturbed run.
+# Signals: after the first one the run saves and exits with 128 + its number. The same command then resumes to
+# the bits of an undisturbed run.
 # usage: signals.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-steps=${BELFRY_SIGNAL_STEPS:-8000} # long enough to be in the middle when the signal comes
+steps=${BELFRY_SIGNAL_STEPS:-8000} # long enough for a signal in the middle
 length=(--train_steps "$steps" --eval_every_steps "$steps" --save_checkpoints_steps 200)
 mkfifo log
 
-# Starts training in the background and waits until it has saved a checkpoint on the way.
+# Starts training in the background and waits until it has saved a checkpoint.
 start() { # MODEL_DIR [FLAGS]
     "$BUILD/tools/belfry" train_and_evaluate --model_dir "$1" "${digits[@]}" "${length[@]}" "${@:2}" \
         --log_level debug >out.txt 2>log &
@@ -25,7 +25,7 @@ start() { # MODEL_DIR [FLAGS]
 
 end() { # sets $code
     code=0
-    { wait "$pid" || code=$?; } 2>/dev/null # without bash's own line about a killed job
+    { wait "$pid" || code=$?; } 2>/dev/null # without bash's line about a killed job
     wait "$reader" || true
 }
 
@@ -39,31 +39,31 @@ for signal in TERM INT HUP; do
     kill "-$signal" "$pid"
     end
     equal "exit code after SIG$signal" "$code" "$expected"
-    check "the log says how to go on" grep -q "stopped by SIG$named at step .*same command again" err.txt
+    check "the log says how to resume" grep -q "stopped by SIG$named at step .*same command again" err.txt
     check "the result says so" grep -q '^interrupted true$' out.txt
-    check "and that nothing was evaluated" test "$(grep -cE '^(evaluation_step|loss) null$' out.txt)" -eq 2
+    check "and has no evaluation" test "$(grep -cE '^(evaluation_step|loss) null$' out.txt)" -eq 2
     run_ok belfry inspect "by-$signal" --json
     at=$(python3 -c 'import json; print(json.load(open("out.txt"))["step"])')
-    check "stopped on the way, at step $at" test "$at" -lt "$steps"
+    check "stopped in the middle, at step $at" test "$at" -lt "$steps"
     check "a checkpoint of the step that was announced" \
         test -e "by-$signal/$(printf 'ckpt-%08d' "$at")/manifest.json"
     run_ok train "by-$signal" "${length[@]}"
     equal "resumed after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
 
-# The result of a run that is stopped has its last evaluation, and says of which step.
+# The result of a stopped run has its last evaluation, and that evaluation's step.
 start evaluated --eval_every_steps 200
 kill -INT "$pid"
 end
 equal "exit code of a run that evaluates" "$code" 130
 told=$(grep 'eval at step' err.txt | tail -n 1)
 at=$(sed -n 's/^evaluation_step //p' out.txt)
-check "the last evaluation is that of step $at: $told" grep -q "eval at step $at:" <<<"$told"
+check "the last evaluation is at step $at: $told" grep -q "eval at step $at:" <<<"$told"
 accuracy=$(sed -n 's/^accuracy //p' out.txt)
 check "its accuracy" grep -qF "accuracy = $(awk -v x="$accuracy" 'BEGIN { printf "%.5g", x }') (" <<<"$told"
 check "the run came further" test "$(sed -n 's/^global_step //p' out.txt)" -ge "$at"
 
-# Killed outright: the newest checkpoint counts, and the bits are the same.
+# After SIGKILL the newest checkpoint counts, and the bits are the same.
 start killed
 kill -KILL "$pid"
 end
@@ -71,7 +71,7 @@ equal "exit code after SIGKILL" "$code" 137
 run_ok train killed "${length[@]}"
 equal "resumed after SIGKILL" "$(digest killed)" "$whole"
 
-# A signal while the data is still being read ends the run at once: there is no step to save.
+# A signal while the data are still being read ends the run at once: there is no step to save.
 mkfifo pipe.csv
 "$BUILD/tools/belfry" train --model_dir early --train_files pipe.csv \
     --train_batch_size 32 --hidden_units 32 --train_steps "$steps" >out.txt 2>err.txt &
@@ -82,20 +82,21 @@ end
 exec 4>&-
 equal "exit code after a signal while reading" "$code" 143
 
-# --- A scheduler's warning that the time is nearly up: the run saves and ends; the signal that follows is the first
+# --- A scheduler's warning before its time limit: the run saves and exits; the signal that follows counts as
+# the first
 for signal in USR1 USR2; do
     start "by-$signal"
     kill "-$signal" "$pid"
     end
     equal "exit code after SIG$signal" "$code" 143
-    check "it says how to go on" grep -q 'stopped by a request at step .*same command again' err.txt
+    check "it says how to resume" grep -q 'stopped by a request at step .*same command again' err.txt
     run_ok train "by-$signal" "${length[@]}"
     equal "resumed after SIG$signal" "$(digest "by-$signal")" "$whole"
 done
 
 # --- Data that never come: one signal ends the job, and so does the death of its supervisor
 mkfifo never.csv
-wait_for_data() { # in the background; $supervisor and all of its processes are there
+wait_for_data() { # in the background; waits until $supervisor and all of its processes exist
     "$BUILD/tools/belfry" local train --distributed --worker_count 1 --job_dir never -- --train_files never.csv \
         --label_column y --feature_scale 1 --train_steps 5 >out.txt 2>err.txt </dev/null &
     supervisor=$!

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A job of a real Slurm: four nodes on this host (tests/engines/slurm-up), components where roles want different machines.
-# The bits are those of one process, also when a process is killed, a node is lost, or Slurm starts the job again.
-# Skipped where Slurm cannot be started.
+# A job of a real Slurm: four nodes on this host (tests/engines/slurm-up), with components if roles need
+# different machines. The bits are those of one process, also if a process is killed, a node is lost, or Slurm
+# restarts the job. Skipped if Slurm cannot be started.
 # usage: slurm.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -36,12 +36,12 @@ becomes() { # NAME STATE
     return 1
 }
 
-# --- What is submitted, and a job without trouble
+# --- The submission, and a job without trouble
 run_ok submit dry --dry_run
 check "a component for each kind of machine" test "$(grep -c '^#SBATCH hetjob$' out.txt)" -eq 1
-check "master and servers are of one" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=100M$' out.txt
-check "with what its machine has" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=200M --gpus-per-task=1$' out.txt
-check "and what Slurm is told" \
+check "master and servers share one" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=100M$' out.txt
+check "the other has its machine's resources" grep -q '^#SBATCH --ntasks=3 --cpus-per-task=1 --mem-per-cpu=200M --gpus-per-task=1$' out.txt
+check "and Slurm's other settings" \
     grep -q '^#SBATCH --requeue --partition=debug --time=10 --comment=test$' out.txt
 check "nothing was submitted" test ! -e "$(job_folder dry)"
 run_ok train alone "${settings[@]}" --num_workers 3
@@ -71,7 +71,7 @@ run_fails 1 "exit code 1 of sbatch: |Batch job submission failed: Invalid partit
 settings=(--train_steps 4000 --save_checkpoints_steps 500)
 run_ok train long "${settings[@]}" --num_workers 3
 long=$(digest long)
-victim() { # NAME: a worker's process
+victim() { # NAME: prints the pid of a worker
     local pid
     for pid in $(pgrep -x belfry); do
         tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "^BELFRY_TASK={\"job\":\"$1\",\"role\":\"worker\",\"index\":1," &&
@@ -84,12 +84,12 @@ kill -9 "$(victim killed)"
 check "it ends well" becomes killed SUCCEEDED
 equal "digest after a kill" "$(digest killed)" "$long"
 cp "$(job_folder killed)/logs/supervisor.log" err.txt
-check "who died is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
+check "the dead process is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
 run_ok submit stopped
 run_ok submit waits --worker_count 5 # there is no room for both
 check "it trains" job_reaches stopped 300
-check "the other one waits, and says so" becomes waits QUEUED
-check "for what Slurm says" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
+check "the other one is queued" becomes waits QUEUED
+check "with Slurm's reason" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
 run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
     belfry jobs scale stopped --worker_count 4
 run_ok belfry jobs cancel waits
@@ -99,11 +99,12 @@ run_ok belfry jobs cancel stopped
 check "the first one saves and ends" becomes stopped CANCELLED
 check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null
 run_ok belfry jobs resume stopped --wait
-equal "digest after the rest" "$(digest stopped)" "$long"
+equal "digest after resuming" "$(digest stopped)" "$long"
 
-# --- A node is lost, or the job is to begin anew: Slurm starts it again, and it goes on from a checkpoint
-# Slurm waits two minutes for that, unless it is told. Not in the second in which the first run was ended, though: a
-# node refuses what it believes to belong to that run ("Job credential revoked"), and Slurm then drops the job.
+# --- A node is lost, or the job is requeued: Slurm restarts it, and it resumes from a checkpoint. Slurm waits
+# two minutes before that, unless it is released. A release must not come in the second in which the first run
+# was ended: a node refuses the new run as part of the old one ("Job credential revoked"), and Slurm drops the
+# job.
 begins_again() { # NAME
     local number told=
     number=$(cat "$(job_folder "$1")/engine_id")
@@ -111,7 +112,7 @@ begins_again() { # NAME
         case "$(scontrol show job "$number" 2>/dev/null)" in
         *"JobState=PENDING "*Restarts=[1-9]*)
             [ -n "$told" ] || ! scontrol update JobId="$number" StartTime=now+2 >/dev/null 2>&1 || told=yes
-            ! squeue --noheader --format=%r --job "$number" 2>/dev/null | grep -qi held || # too soon for its nodes
+            ! squeue --noheader --format=%r --job "$number" 2>/dev/null | grep -qi held || # too early for its nodes
                 scontrol release "$number" >/dev/null 2>&1 || true
             ;;
         *"JobState=RUNNING "*Restarts=[1-9]*) return 0 ;;
@@ -125,19 +126,19 @@ check "it trains" job_reaches lost 700
 lost=$(squeue --noheader --job "$(cat "$(job_folder lost)/engine_id")" --format=%N)
 lost=$(scontrol show hostnames "$lost" | tail -n 1)
 run_ok "$engines/slurm-up" --lose "$work/slurm" "$lost"
-check "Slurm starts it again elsewhere" begins_again lost
+check "Slurm restarts it elsewhere" begins_again lost
 check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
 submit requeued --wait >waited.txt 2>&1 &
 waiting=$!
 check "it trains" job_reaches requeued 700
 run_ok scontrol requeue "$(cat "$(job_folder requeued)/engine_id")"
-check "Slurm starts it again" begins_again requeued
+check "Slurm restarts it" begins_again requeued
 check "it ends well" becomes requeued SUCCEEDED
 code=0
 wait "$waiting" || code=$?
 cp waited.txt err.txt
-equal "the submission that waits has waited for all of it" "$code" 0
-equal "digest of a job that was started again" "$(digest requeued)" "$long"
-check "it went on from a checkpoint" grep -q 'resuming from' "$(job_folder requeued)/logs/supervisor.log"
+equal "the waiting submission waited for the whole job" "$code" 0
+equal "digest of a restarted job" "$(digest requeued)" "$long"
+check "it resumed from a checkpoint" grep -q 'resuming from' "$(job_folder requeued)/logs/supervisor.log"
 finish

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# cross_validate and tune, and the rows that --eval_share holds out: all trainings that they start are ordinary ones,
-# so their results are those of the same training by hand; interrupted or killed, the same command goes on.
+# cross_validate and tune, and the rows that --eval_share holds out. All trainings that they start are
+# ordinary ones, so their results are those of the same training by hand. After an interruption or a kill, the
+# same command continues.
 # usage: studies.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -25,7 +26,7 @@ one() { # MODEL_DIR [flags]
     belfry train_and_evaluate "${base[@]}" --model_dir "$dir" --json "$@"
 }
 
-trainings() { # of this test: processes of belfry in its folder that are no studies
+trainings() { # PIDs of this test's trainings: processes of belfry in its folder that are not studies
     local pid
     for pid in $(pgrep -x belfry || true); do
         [ "$(readlink "/proc/$pid/cwd" || true)" = "$work" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null |
@@ -68,23 +69,23 @@ run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --json
 cp out.txt cv.txt
 equal "folds" "$(json 'rows[0]["folds"]')" 4
 mean=$(json 'sum(rows[0]["metrics"]["loss"]["folds"]) / 4 == rows[0]["metrics"]["loss"]["mean"]')
-equal "the mean is that of the folds" "$mean" True
+equal "the mean is the folds' mean" "$mean" True
 spread='abs(__import__("statistics").stdev(rows[0]["metrics"]["accuracy"]["folds"]) - rows[0]["metrics"]["accuracy"]["deviation"])'
-check "so is the deviation" test "$(json "$spread < 1e-12")" = True
+check "the deviation is the folds' deviation" test "$(json "$spread < 1e-12")" = True
 check "it learns" test "$(json 'rows[0]["metrics"]["accuracy"]["mean"] > 0.8')" = True
 fold=$(json 'rows[0]["metrics"]["loss"]["folds"][2]')
 run_ok one byhand --eval_share 2/4
 equal "a fold is the training by hand" "$(json 'rows[0]["loss"]')" "$fold"
 equal "to the bit" "$(digest byhand)" "$(digest cv/fold-2)"
 run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --json --parallel 1
-check "run again, it trains nothing and says the same" cmp out.txt cv.txt
+check "a second run trains nothing and prints the same" cmp out.txt cv.txt
 run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv
 check "as text" grep -q '^accuracy 0\.[0-9]* deviation 0\.[0-9]* folds 0\.[0-9]* ' out.txt
 printf 'workers: {count: 2}\nparameter_servers: {count: 1}\n' >cluster.yaml
 run_ok belfry cross_validate "${base[@]}" --folds 2 --model_dir jobs --config cluster.yaml --json --parallel 1
 check "each fold as a job of processes" test -d jobs/fold-1/logs
 
-# What is wrong is said as the training says it, with its exit code.
+# An error is reported with the training's message and exit code.
 run_fails 2 'bad/fold-|no column "nosuch"' belfry cross_validate --train_files all.csv --label_column nosuch \
     --model_dir bad
 run_fails 2 'flag --eval_files belongs to another command' belfry cross_validate "${base[@]}" --eval_files all.csv --model_dir bad
@@ -95,7 +96,7 @@ run_fails 2 'cv: its trainings began with "folds: 4", and that is not so now' \
     belfry cross_validate "${base[@]}" --folds 5 --model_dir cv
 run_fails 2 'cv: its trainings began without "dropout: 0.5"' belfry cross_validate "${base[@]}" --folds 4 --dropout 0.5 --model_dir cv
 run_ok belfry cross_validate "${base[@]}" --folds 4 --model_dir cv --num_threads 2 --quiet
-check "what was there is left" test "$(digest cv/fold-2)" = "$(digest byhand)"
+check "the existing results stay" test "$(digest cv/fold-2)" = "$(digest byhand)"
 
 # --- A search
 search=(belfry tune "${base[@]}" --eval_share 0.25 --best_metric accuracy --try 'learning_rate=log:1e-4:1e-1'
@@ -106,15 +107,15 @@ equal "trials" "$(json 'sorted(row["trial"] for row in rows)')" '[0, 1, 2, 3, 4,
 equal "best first" "$(json '[row["accuracy"] for row in rows] == sorted((row["accuracy"] for row in rows), reverse=True)')" True
 inside='all(1e-4 <= float(f["learning_rate"]) <= 1e-1 and f["hidden_units"] in ("8", "16,8") and f["embedding_width"] in
     ("2", "3", "4") and 0 <= float(f["dropout"]) <= 0.5 for f in (row["flags"] for row in rows) if f)'
-equal "values are those that were asked for" "$(json "${inside//$'\n'/ }")" True
-equal "the first trial has the flags as they are" "$(digest tuned/trial-000)" "$share"
+equal "values are in the requested ranges" "$(json "${inside//$'\n'/ }")" True
+equal "the first trial has the flags unchanged" "$(digest tuned/trial-000)" "$share"
 rate=$(json '[row["flags"]["learning_rate"] for row in rows if row["trial"] == 3][0]')
 check "a trial is trained with its flags" grep -q "^learning_rate: $rate " tuned/trial-003/job.yaml
 run_ok "${search[@]}" --trials 6 --model_dir tuned --json --parallel 1
-check "run again, it says the same" cmp out.txt tuned.txt
+check "a second run prints the same" cmp out.txt tuned.txt
 run_ok "${search[@]}" --trials 8 --model_dir tuned --json
 equal "more trials, and the old ones" "$(json 'len(rows)')" 8
-check "which are as they were" test -z "$(grep -vFf out.txt tuned.txt || true)"
+check "the old ones are unchanged" test -z "$(grep -vFf out.txt tuned.txt || true)"
 run_ok belfry tune "${base[@]}" --folds 2 --trials 3 --model_dir folds --try 'dropout=0|0.3' --json
 check "choices that are all tried end the search" grep -q 'there are only 3 trials that differ\|^trial 2:' err.txt
 equal "a score is the mean over the folds" "$(json 'rows[0]["loss"] > 0')" True
@@ -123,18 +124,18 @@ check "each fold has its folder" test -d folds/trial-002/fold-1
 run_fails 2 '--best_metric auc: evaluations have no such metric, but loss, root_mean_squared_error' belfry tune --train_files all.csv \
     --label_column size --num_epochs 2 --no_report --eval_share 0.2 --model_dir nometric --best_metric auc \
     --try dropout=0:0.5 --trials 5 --parallel 1
-check "which is found at once" test ! -e nometric/trial-002/result.json
+check "the error is found at once" test ! -e nometric/trial-002/result.json
 run_ok belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --model_dir threads --try 'num_threads=3|4' --parallel 1
-check "a trial's own flags win" grep -hq '[34] threads each' threads/trial-001/log.txt
+check "a trial's flags win" grep -hq '[34] threads each' threads/trial-001/log.txt
 
 # Folds of which some lack a class.
 awk -F, 'NR == 1 { print $0; next } { print $1 "," $2 "," (NR < 5 ? "fraud" : "fine") }' all.csv >rare.csv
 run_ok belfry cross_validate --train_files rare.csv --label_column grade --num_epochs 2 --no_report --folds 5 \
     --model_dir rare --json
-check "the mean is that of the folds that have it" test "$(json 'rows[0]["metrics"]["auc"]["folds"].count(None) == 2 and rows[0]["metrics"]["auc"]["mean"] is not None')" = True
-check "and that is said" grep -q 'auc: 2 of 5 folds have none' err.txt
+check "the mean is over the folds that have it" test "$(json 'rows[0]["metrics"]["auc"]["folds"].count(None) == 2 and rows[0]["metrics"]["auc"]["mean"] is not None')" = True
+check "and the log says so" grep -q 'auc: 2 of 5 folds have none' err.txt
 
-# What is left out of the flags would be taken from checkpoints, and be another model where there is none yet.
+# A setting absent from the flags would come from checkpoints, so the model would differ before there is one.
 run_ok belfry cross_validate "${base[@]}" --folds 2 --hidden_units 2 --dropout 0.4 --model_dir other
 rm -r other/fold-1
 run_fails 2 'other: its trainings began with "hidden_units: [2]"' \
@@ -145,7 +146,7 @@ run_ok belfry cross_validate "${base[@]}" --folds 2 --model_dir corrected
 run_fails 2 'tuned: its trainings began with "try: [|dropout=0:0.5' belfry tune "${base[@]}" --eval_share 0.25 \
     --best_metric accuracy --try learning_rate=log:1e-4:1e-1 --model_dir tuned
 
-# A trial that somebody kills is none that failed: the same command goes on.
+# A killed trial does not count as failed: the same command continues.
 lone=(belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --parallel 1 --try dropout=0:0.5 --model_dir lone --json)
 run_ok "${lone[@]}"
 cp out.txt lone.txt
@@ -156,10 +157,10 @@ until [ -f lone/trial-001/ckpt-00000000/manifest.json ]; do sleep 0.02; done
 for pid in $(trainings); do kill -KILL "$pid"; done
 code=0
 wait "$study" || code=$?
-equal "exit code of a search of which a trial was killed" "$code" 137
-check "which is said" grep -q 'lone/trial-001: it was killed by signal 9' err.txt
+equal "exit code of a search with a killed trial" "$code" 137
+check "the log names it" grep -q 'lone/trial-001: it was killed by signal 9' err.txt
 run_ok "${lone[@]}"
-check "it goes on" cmp out.txt lone.txt
+check "it continues" cmp out.txt lone.txt
 
 # Two at once would change each other's settings.
 BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" cross_validate "${base[@]}" --folds 2 --model_dir busy \
@@ -170,10 +171,10 @@ run_fails 2 'another cross_validate or tune runs in busy' belfry cross_validate 
 kill "$first"
 wait "$first" 2>/dev/null || true
 
-# A trial that fails is a bad one; only where the flags as they are fail, so does the search.
+# A failing trial counts as a bad one. The search fails only if the unchanged flags fail.
 run_ok belfry tune "${base[@]}" --eval_share 0.25 --trials 3 --model_dir poor --try 'optimizer=sgd|nosuch' --json
 equal "the failed one is the last" "$(json 'rows[-1]["loss"]')" None
-check "and why is said" grep -q 'trial .* failed: poor/trial-00.: --optimizer' err.txt
+check "and the reason is reported" grep -q 'trial .* failed: poor/trial-00.: --optimizer' err.txt
 run_fails 2 'bad2/trial-000|no column "nosuch"' belfry tune --train_files all.csv --label_column nosuch \
     --eval_share 0.2 --model_dir bad2 --try dropout=0:0.5
 for wrong in dropout dropout=1:0 dropout=a:b lr=log:0:1 width=int:0.5:2 =1:2 dropout=1; do
@@ -202,7 +203,7 @@ for signal in INT TERM KILL; do
         kill -0 "$study" || break
         sleep 0.02
     done
-    [ "$signal" = INT ] || check "two at a time" test "$(trainings | wc -l)" -le 2
+    [ "$signal" = INT ] || check "at most two at a time" test "$(trainings | wc -l)" -le 2
     kill "-$signal" "$study"
     code=0
     { wait "$study" || code=$?; } 2>/dev/null
@@ -216,8 +217,8 @@ for signal in INT TERM KILL; do
         sleep 0.02
     done
     equal "$signal: no training is left" "$(trainings)" ""
-    [ "$signal" = KILL ] || check "$signal: it says how to go on" grep -q 'the same command goes on' err.txt
+    [ "$signal" = KILL ] || check "$signal: it says how to continue" grep -q 'the same command continues' err.txt
     run_ok "${slow[@]}" --json
-    check "$signal: it goes on, to the same bits" cmp out.txt whole.txt
+    check "$signal: it continues, to the same bits" cmp out.txt whole.txt
 done
 finish

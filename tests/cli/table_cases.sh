@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Files of a table that are not quite as the one that was trained on: each gives the same answer, or is refused by the
-# name of what is wrong, in evaluate and in predict.
+# Files of a table that differ a little from the training file: each gives the same answer, or is refused with
+# the name of the error, in evaluate and in predict.
 # usage: table_cases.sh BUILD_FOLDER
 # shellcheck disable=SC2016 # in awk, $2 is a field
 # shellcheck source=tests/cli/lib.sh
@@ -40,10 +40,10 @@ refused() { # WHAT FILE CODE PARTS
 }
 change() { awk -F, -v OFS=, "$1" test.csv; } # PROGRAM of awk
 
-# --- Swapped, added, left out where nobody needs them
+# --- Swapped, added, left out if not needed
 change '{ print $5, $3, $1, $4, $2 }' >swapped.csv && same "swapped" swapped.csv
-change '{ $6 = NR == 1 ? "more" : "x" NR; print }' >added.csv && same "a column more" added.csv
-change '{ print "new" NR, $0 }' >first.csv && same "a column in front" first.csv
+change '{ $6 = NR == 1 ? "more" : "x" NR; print }' >added.csv && same "an additional column" added.csv
+change '{ print "new" NR, $0 }' >first.csv && same "an additional first column" first.csv
 change '{ print $2, $3, $4, $5 }' >unkeyed.csv && same "an ignored column less" unkeyed.csv
 change '{ $6 = NR == 1 ? "size" : "x"; print }' >twice.csv && same "a second column of a name" twice.csv
 
@@ -68,7 +68,7 @@ run_ok belfry predict --model_dir m --eval_files unlabelled.csv
 check "predictions without labels" cmp out.txt answers.csv
 count=$((count + 2))
 
-# --- Retyped
+# --- Values of another type
 change 'NR == 9 { $2 = "big" } { print }' >text.csv
 refused "a text for a number" text.csv 3 'text.csv:9:|column "size": expected a number, got "big"'
 change 'NR == 5 { $4 = "soon" } { print }' >date.csv
@@ -83,19 +83,19 @@ change 'NR == 7 { $0 = $1 "," $2 } { print }' >short.csv
 refused "a row that is too short" short.csv 3 'short.csv:7:|expected 5 fields, got 2'
 change 'NR > 1 { $3 = toupper($3) } { print }' >values.csv
 run_ok belfry predict --model_dir m --eval_files values.csv
-check "values that training did not have are said" grep -q '"colour"' err.txt
+check "values that training did not have are reported" grep -q '"colour"' err.txt
 count=$((count + 1))
 
-# --- A counter of the rows says nothing, also where rows are held out; a copy of the label says too much
+# --- A counter of the rows is useless, also if rows are held out; a copy of the label gives the answer away
 awk 'BEGIN { srand(4); print "id,a,twin,day,y"; for (i = 1; i <= 300; i++)
     printf "%d,%g,%s,20%02d-%02d-%02d,%d\n", i, rand(), (i <= 150 ? "p" : "q"), 10 + i / 336, 1 + i / 28 % 12, 1 + i % 28, i <= 150 }' >counted.csv
 run_ok belfry train_and_evaluate --train_files counted.csv --label_column y --eval_share 0.2 --num_epochs 1 --model_dir counted --no_report
 check "a counter with gaps is left out" grep -q 'column "id" is left out: it counts the rows' err.txt
 check "the time of dates in the order of the rows is left out, too" \
     grep -q 'column "day": in the order of the rows, so its time counts them' err.txt
-check "a column that tells the label is said" grep -q 'column "twin": it alone predicts nearly all of "y"' err.txt
+check "a column that predicts the label is reported" grep -q 'column "twin": it predicts nearly all of "y" without other columns' err.txt
 
-# --- A name with a comma in it, in a list that is cut at commas
+# --- A name with a comma in it, in a list that is split at commas
 awk 'BEGIN { srand(2); print "\"price, EUR\",b,c,y"; for (i = 0; i < 60; i++) print rand() "," rand() "," rand() "," i % 2 }' >comma.csv
 for _ in first again; do
     run_ok belfry train --train_files comma.csv --ignore 'c,price, EUR' --num_epochs 2 --model_dir comma --no_report
@@ -103,28 +103,28 @@ done
 check "the names are found" test "$(belfry inspect comma | grep -c '"price, EUR", kind: ignore\|"c", kind: ignore')" = 2
 run_fails 2 'no column "price"' belfry train --train_files comma.csv --ignore 'price,b' --model_dir bad
 
-# --- Of two classes the rarer one is looked for
+# --- Precision and recall are those of the rarer of two classes
 awk 'BEGIN { srand(1); print "a,y"; for (i = 0; i < 400; i++) { bad = i % 8 == 0; print rand() + bad * 0.6 "," (bad ? "fail" : "pass") } }' >rare.csv
 two=(--train_files rare.csv --eval_files rare.csv --num_epochs 20 --no_report)
 run_ok belfry train_and_evaluate "${two[@]}" --model_dir rare
-check "which is said" grep -q 'precision and recall are those of class "fail", the rarer one (--positive_class)' err.txt
+check "the log says so" grep -q 'precision and recall are those of class "fail", the rarer one (--positive_class)' err.txt
 found=$(metric recall)
 run_ok belfry predict --eval_files rare.csv --model_dir rare --keep_columns y
 equal "its recall" "$(awk -F, '$1 == "fail" { all++; hit += $2 == "fail" } END { printf "%.4f", hit / all }' out.txt)" \
     "$(printf %.4f "$found")"
 run_ok belfry evaluate --eval_files rare.csv --model_dir rare
-equal "also when it is evaluated" "$(metric recall)" "$found"
+equal "the same in evaluate" "$(metric recall)" "$found"
 run_ok belfry train_and_evaluate "${two[@]}" --model_dir common --positive_class pass
 check "the other one" awk -v a="$(metric recall)" -v b="$found" 'BEGIN { exit !(a > b && a > 0.9) }'
 run_fails 2 '--positive_class: expected "fail" or "pass", a class of "y", got "yes"' belfry train "${two[@]:0:2}" \
     --model_dir bad --positive_class yes
 
-# --- Rows that were held out are read again, with their numbers
+# --- Held-out rows are read again, with their numbers
 run_ok belfry train_and_evaluate --train_files train.csv --label_column grade --key_columns key --eval_share 0.2 \
     --num_epochs 5 --model_dir held --no_report
 loss=$(metric loss)
 run_ok belfry evaluate --held_out --model_dir held --eval_steps 1 --eval_batch_size 5
-equal "flags of evaluations count with rows held out" "$(sed -n 's/^examples //p' out.txt)" 5
+equal "flags of evaluations count for held-out rows" "$(sed -n 's/^examples //p' out.txt)" 5
 run_ok belfry evaluate --held_out --model_dir held
 equal "the loss of the held out rows" "$(metric loss)" "$loss"
 equal "their number" "$(metric examples)" 120
@@ -140,12 +140,12 @@ run_ok belfry train_and_evaluate --train_files plain.csv --label_column grade --
     --train_steps 50 --hidden_units 8 --model_dir plain --no_report
 loss=$(metric loss)
 run_ok belfry evaluate --held_out --model_dir plain
-equal "the loss of numbers that were held out" "$(metric loss)" "$loss"
+equal "the loss of held-out numbers" "$(metric loss)" "$loss"
 run_ok belfry predict --held_out --model_dir plain
 check "and their rows" awk -F, '$1 <= last { bad++ } { last = $1 } END { exit bad > 0 || NR != 150 || last > 599 }' out.txt
 
-# --- Files that are something else, by name
-other() { # WHAT PARTS: what.csv is written
+# --- Files of another kind, by name
+other() { # WHAT PARTS: WHAT.csv is written
     run_fails 3 "$1.csv|$2" belfry train --train_files "$1.csv" --num_epochs 1 --model_dir bad
 }
 printf 'PK\003\004abc' >zip.csv && other zip 'a zip archive, or a workbook of Excel; hint: unzip'
@@ -156,21 +156,21 @@ printf 'sep=;\na;b;y\n1;2;3\n' >sep.csv && other sep 'a first line that names th
 printf 'Sales of 2020\na,b,y\n1,2,3\n' >title.csv && other title 'is the first line a title?'
 printf 'a,b,y\n1,2,3,\n4,5,6,\n' >trailing.csv && other trailing 'rows end with a delimiter, and the header does not'
 
-# --- What is likely not meant is said
+# --- Warnings for likely mistakes
 awk 'BEGIN { srand(6); print "key,a,y"; for (i = 0; i < 100; i++) printf "caf\351 %d,%g,%d\n", i, rand(), i % 7 }' >latin.csv
 run_ok belfry train_and_evaluate --train_files latin.csv --eval_files ./latin.csv --key_columns key --train_batch_size 200 \
     --num_epochs 1 --model_dir latin --no_report
 check "numbers that become classes" grep -q 'label "y": its 7 different numbers are taken for classes; hint: --objective regression' err.txt
-check "a batch of more rows than there are" grep -q 'a single step takes all 100 examples: it has room for 200' err.txt
+check "a batch larger than the data" grep -q 'a single step takes all 100 examples: it has room for 200' err.txt
 check "the same file twice" grep -q 'latin.csv is trained on and evaluated on' err.txt
 run_ok belfry train_and_evaluate --train_files latin.csv --label_column y --objective regression --ignore key --num_epochs 2 \
     --model_dir unevaluated --no_report
 check "no evaluation" grep -q 'nothing is evaluated: neither --eval_files nor --eval_share is given' err.txt
 check "and nothing of classes, batches or files" test "$(grep -c 'taken for classes\|single step\|trained on and' err.txt)" = 0
 run_ok belfry predict --eval_files latin.csv --model_dir latin --json
-check "bytes of keys that are no UTF-8 are ISO 8859-1" grep -q '"key":"café 0"' out.txt
+check "keys that are not UTF-8 are read as ISO 8859-1" grep -q '"key":"café 0"' out.txt
 for flag in --num_epochs --train_batch_size --eval_batch_size; do
-    run_fails 2 "$flag: expected a whole number in" belfry train_and_evaluate --train_files latin.csv --eval_files latin.csv \
+    run_fails 2 "$flag: expected an integer in" belfry train_and_evaluate --train_files latin.csv --eval_files latin.csv \
         --num_gpus 4 "$flag" 4611686018427387904 --model_dir huge
 done
 

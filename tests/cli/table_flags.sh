@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Flags of tables where they would go unread: beside a description, where a training goes on, where a checkpoint is
-# read. And what follows from flags that are not given.
+# Flags of tables in places where they would be ignored: with a description, in a resumed training, with a
+# checkpoint to read. And defaults that follow from absent flags.
 # usage: table_flags.sh BUILD_FOLDER
 # shellcheck disable=SC2016 # in awk, $2 is a field
 # shellcheck source=tests/cli/lib.sh
@@ -21,7 +21,7 @@ number=(--train_files all.csv --label_column price --ignore grade --num_epochs 5
 more() { belfry train_and_evaluate "${base[@]}" --model_dir m "$@"; }
 metric() { sed -n "s/^$1 //p" out.txt; }
 
-# --- A training that goes on says what it began with
+# --- A resumed training reports its first settings
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir m --weight_column w
 run_ok more --weight_column w --categorical colour --delimiter , --header
 run_fails 2 '--weight_column size: the training began with those of w' more --weight_column size
@@ -34,15 +34,15 @@ run_ok belfry train_and_evaluate "${base[@]}" --model_dir plain --eval_files all
 run_fails 2 '--weight_column w: the training began with no weights' \
     belfry train_and_evaluate "${base[@]}" --model_dir plain --weight_column w
 
-# What it learns is remembered, and patterns name a label as they name columns.
+# Its objective is remembered, and patterns name a label like a column.
 run_ok belfry train "${number[@]}" --model_dir huber --objective huber --schedule constant --train_steps 20
 run_ok belfry train "${number[@]}" --model_dir huber --schedule constant --train_steps 30
-check "it goes on" grep -q 'resuming from huber/ckpt-00000020' err.txt
+check "it resumes" grep -q 'resuming from huber/ckpt-00000020' err.txt
 run_ok belfry inspect huber --json
 check "with the objective that it began with" grep -q '"param.objective":"huber"' out.txt
 run_ok belfry train "${base[@]}" --model_dir pattern --label_column 'gr*'
 
-# --- Several files as a shell gives them: words up to the next flag
+# --- Several files as a shell expands them: words up to the next flag
 mkdir parts
 head -n 1 all.csv | tee parts/a.csv >parts/b.csv
 tail -n +2 all.csv | awk '{ print >>(NR % 2 ? "parts/a.csv" : "parts/b.csv") }'
@@ -53,7 +53,7 @@ run_ok belfry predict --model_dir words --eval_files parts/*.csv
 equal "lines of predictions, with a header" "$(grep -c . out.txt)" "$(grep -c . all.csv)"
 run_fails 2 'unexpected argument "words"' belfry train --train_files all.csv --model_dir bad words
 
-# --- Flags of a schedule are read by the one that tables have without --schedule, and by no other
+# --- Flags of a schedule count with the default schedule of tables, and with no other
 of_run() { belfry inspect "$1" | sed -n "s/^ *$2  *//p"; }
 run_ok belfry train "${base[@]}" --model_dir decay --decay_steps 7
 equal "the schedule of --decay_steps" "$(of_run decay schedule)" 'cosine, steps 7, alpha 0'
@@ -67,27 +67,27 @@ run_ok belfry train "${base[@]}" --model_dir floor --optimizer ftrl --schedule c
 run_fails 2 '--class_weights has no effect without|and that is regression' belfry train "${number[@]}" --model_dir bad \
     --class_weights balanced
 
-# --- A longer training continues, and says what that means; a shorter one is refused
+# --- A longer training continues, and reports the effect; a shorter one is refused
 longer() { belfry train --train_files all.csv --label_column grade --ignore price --no_report --model_dir longer "$@"; }
 run_ok longer --num_epochs 2
 steps=$(metric global_step)
 run_ok longer --num_epochs 4
-check "it goes on" grep -q "resuming from longer/ckpt-0*$steps" err.txt
-check "what is longer is said" grep -q \
+check "it resumes" grep -q "resuming from longer/ckpt-0*$steps" err.txt
+check "the longer schedule is reported" grep -q \
     "longer from step $steps on: the end of the schedule was $steps and is $((2 * steps)); num_epochs was 2 and is 4" \
     err.txt
 equal "twice as many steps" "$(metric global_step)" $((2 * steps))
 equal "a schedule over all of them" "$(of_run longer schedule)" "cosine, steps $((2 * steps)), alpha 0"
 digest=$(metric digest)
 run_ok longer --num_epochs 4
-equal "that is over, and nothing is longer" "$(metric digest) $(grep -c 'is longer' err.txt)" "$digest 0"
+equal "a finished one stays unchanged" "$(metric digest) $(grep -c 'is longer' err.txt)" "$digest 0"
 run_fails 2 'trained with other settings|the number of epochs' longer --num_epochs 3
 run_fails 2 'trained with other settings|: seed was 1 and is 2' longer --num_epochs 6 --seed 2
 run_fails 2 'param.decay_over was training and is not set' longer --num_epochs 6 --decay_steps 99
 run_ok longer
-check "without a flag over what tables have" grep -q 'num_epochs was 4 and is' err.txt
+check "without a flag, with the default of tables" grep -q 'num_epochs was 4 and is' err.txt
 
-# --- Beside a description, and where a checkpoint is read
+# --- With a description, and with a checkpoint to read
 run_ok belfry columns all.csv --label_column grade --ignore price
 cp out.txt columns.yaml
 for flag in --no_header --missing=x --delimiter=tab --numeric=size --feature_scale=2; do
@@ -99,7 +99,7 @@ for flag in --no_header --feature_scale=3 --id_columns=size --length_column=size
         --eval_files all.csv "$flag"
 done
 
-# --- The schedule ends where the data end, whoever's reports make a step
+# --- The schedule ends with the data, whichever reports make a step
 for counting in '--mode async --num_workers 3' '--replicas_to_aggregate 3' '--num_workers 2 --towers_of_workers 2,1'; do
     rm -rf counted
     # shellcheck disable=SC2086 # several flags
@@ -109,15 +109,15 @@ for counting in '--mode async --num_workers 3' '--replicas_to_aggregate 3' '--nu
     check "a schedule of $steps steps with $counting" grep -q "\"param.decay_steps\":\"$steps\"" out.txt
 done
 
-# --- Best and early stopping have evaluations to compare, without a flag that says when
+# --- Best and early stopping have evaluations to compare, without a flag for their interval
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir best --eval_share 0.2 --keep_best loss
-equal "an evaluation a pass" "$(grep -c '^eval at step' err.txt)" 5
+equal "an evaluation per pass" "$(grep -c '^eval at step' err.txt)" 5
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir rare --eval_share 0.2 --keep_best loss --eval_every_steps 30
-equal "as often as a flag says" "$(grep -c '^eval at step' err.txt)" 2
+equal "the number that a flag sets" "$(grep -c '^eval at step' err.txt)" 2
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir none --eval_share 0.2
-equal "without one of these at the end alone" "$(grep -c '^eval at step' err.txt)" 1
+equal "without these flags only at the end" "$(grep -c '^eval at step' err.txt)" 1
 
-# --- What is learned
+# --- Results of training
 awk 'BEGIN { print "x,y"; srand(2); for (i = 0; i < 500; i++) { x = rand() * 10
     printf "%.4f,%.3f\n", x, 1600000000 + 30 * x + rand() } }' >far.csv
 run_ok belfry train_and_evaluate --train_files far.csv --eval_files far.csv --model_dir far
@@ -140,7 +140,7 @@ check "rates have the labels' mean" awk -v a="$(metric label_mean)" -v b="$(metr
 run_ok belfry evaluate --model_dir far --eval_files one.csv
 equal "one label has no spread" "$(metric r2)" null
 
-# One example in a hundred counts a hundred times, in whatever batch it is: the mean of predictions is that by weights.
+# One example in a hundred counts a hundred times, in any batch: the mean of predictions is the weighted one.
 awk 'BEGIN { print "x,w,y"; srand(4); for (i = 0; i < 2000; i++) {
     heavy = i % 100 == 0; printf "%.3f,%d,%.2f\n", rand(), heavy ? 100 : 1, heavy ? 1.5 : 0.25 } }' >heavy.csv
 run_ok belfry train_and_evaluate --train_files heavy.csv --eval_files heavy.csv --weight_column w --model_dir heavy
@@ -152,7 +152,7 @@ sed 's/,1,/,-1,/' heavy.csv >minus.csv
 run_fails 2 'the weights "w" are to be 0 or more, some above it' \
     belfry train --train_files minus.csv --weight_column w --model_dir bad
 
-# Rare classes, and where a class begins.
+# Rare classes, and thresholds.
 awk 'BEGIN { print "x,kind"; srand(6); for (i = 0; i < 3000; i++) { rare = rand() < 0.06
     printf "%.3f,%s\n", rand() * 2 + (rare ? 0.9 : 0), rare ? "rare" : "common" } }' >rare.csv
 rare=(--train_files rare.csv --eval_files rare.csv --label_column kind --num_epochs 10 --no_report)
@@ -164,7 +164,7 @@ check "the mean of probabilities" awk -v a="$(metric label_mean)" -v b="$(metric
 run_ok belfry train_and_evaluate "${rare[@]}" --model_dir rare2 --class_weights balanced
 check "balanced classes are found" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
 run_ok belfry train_and_evaluate "${rare[@]}" --model_dir rare3 --class_weights rare=15.7
-check "as are those that count more by name" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
+check "so are classes with a larger weight" awk -v a="$plain" -v b="$(metric recall)" 'BEGIN { exit !(b > a + 0.05) }'
 run_fails 2 '--class_weights: expected balanced, or CLASS=WEIGHT with a class of "kind"|got "scarce=2"' \
     belfry train "${rare[@]:0:2}" --label_column kind --model_dir bad --class_weights scarce=2
 run_ok belfry evaluate --model_dir rare1 --eval_files rare.csv --threshold 0.1
@@ -184,11 +184,11 @@ awk 'BEGIN { srand(9); print "x,colour,spam,urgent,long"; for (i = 0; i < 900; i
         (x > 2 && !red ? "Y" : "N") } }' >labels.csv
 labels=(--train_files labels.csv --label_columns 'spam,urgent,lo*' --num_epochs 60 --no_report)
 run_ok belfry train_and_evaluate "${labels[@]}" --eval_share 0.2 --model_dir labels
-check "they are learned" awk -v a="$(metric exact_match)" -v f="$(metric f1)" 'BEGIN { exit !(a > 0.9 && f > 0.95) }'
-check "and said" grep -q 'labels "spam", "urgent", "long", two classes each' err.txt
+check "all labels are learned" awk -v a="$(metric exact_match)" -v f="$(metric f1)" 'BEGIN { exit !(a > 0.9 && f > 0.95) }'
+check "the log names them" grep -q 'labels "spam", "urgent", "long", two classes each' err.txt
 run_ok belfry predict --model_dir labels --eval_files labels.csv --keep_columns spam,urgent,long
 equal "columns of predictions" "$(head -n 1 out.txt)" "spam,urgent,long,prediction,p_spam,p_urgent,p_long"
-check "each by its name" awk -F, 'NR > 1 { t = ""
+check "each prediction by its name" awk -F, 'NR > 1 { t = ""
     if ($1 == "yes") t = "spam"
     if ($2 == 1) t = t (t == "" ? "" : "|") "urgent"
     if ($3 == "Y") t = t (t == "" ? "" : "|") "long"
@@ -220,7 +220,7 @@ awk -F, -v OFS=, 'NR % 3 == 2 { $3 = "perhaps" } { print }' labels.csv >three.cs
 run_fails 2 'of several labels each has two classes, and "spam" has more' belfry train "${labels[@]:2}" \
     --train_files three.csv --model_dir bad
 
-# What a penalty costs is of training alone, and classes are the same however their numbers are written.
+# A penalty belongs only to training's loss, and classes are the same however their numbers are written.
 run_ok belfry evaluate --model_dir rare1 --eval_files rare.csv
 plain=$(metric loss)
 run_ok belfry evaluate --model_dir rare1 --eval_files rare.csv --l2 5
@@ -237,19 +237,19 @@ run_ok belfry predict --model_dir odd --eval_files odd.csv --threshold 0.05
 check "a threshold counts without a description, too" awk -F, '($3 > 0.05) != $1 { exit 1 }' out.txt
 awk 'BEGIN { print "x;y"; for (i = 0; i < 60; i++) print (i % 10 ? i ",17" : "3.0") ";" i % 2 }' >commas.csv
 run_ok belfry columns commas.csv
-check "decimal commas are not taken where points stand, too" sh -c '! grep -q "stands for a missing number" out.txt'
+check "decimal commas are not read in a file with points" sh -c '! grep -q "stands for a missing number" out.txt'
 awk 'BEGIN { print "x,w,y"; for (i = 0; i < 60; i++) print i "," (i == 30 ? "1e39" : 1) "," i % 2 }' >heavy39.csv
 run_fails 2 'the weights "w" are to be 0 or more, some above it, and to fit f32' belfry train --train_files heavy39.csv \
     --weight_column w --model_dir bad
 
-# One text among many numbers makes no classes of them.
+# One text among many numbers does not turn them into classes.
 awk 'BEGIN { print "x,age"; for (i = 0; i < 90; i++) print i % 7 "," (i == 50 ? "-" : 20 + i % 60) }' >age.csv
 run_fails 3 'the label "age" is to be a number|age.csv:52:3: "-"|--missing for texts' \
     belfry train --train_files age.csv --model_dir bad
 run_ok belfry train_and_evaluate --train_files age.csv --missing=- --eval_share 0.2 --model_dir age
-check "it is one then" grep -q 'label "age", a number' err.txt
+check "it is a number then" grep -q 'label "age", a number' err.txt
 
-# Rows are counted, whatever a description says of them.
+# Rows are counted, whatever a description says.
 run_ok belfry columns all.csv --label_column grade --ignore price
 cp out.txt rows.yaml
 grep -v '^rows:' rows.yaml >no_rows.yaml
@@ -260,7 +260,7 @@ done
 equal "the same training without rows" "$(digest no_rows)" "$(digest rows)"
 equal "and with too few" "$(digest few_rows)" "$(digest rows)"
 
-# --- What was seen of a large table is kept
+# --- The description of a large table is cached
 awk 'BEGIN { print "size,colour,grade"; for (i = 0; i < 1100000; i++)
     print i * 7919 % 10007 / 8 "," (i % 3 ? "red" : "blue") "," (i * 7919 % 10007 > 5000 ? "high" : "low") }' >large.csv
 check "it is large" test "$(stat -c %s large.csv)" -ge 16777216
@@ -272,44 +272,44 @@ kept=$(ls cache/belfry/columns)
 equal "one description, and no lock" "$(wc -w <<<"$kept")" 1
 sed -i '1!s/"red"/"rot"/' "cache/belfry/columns/$kept"
 run_ok "${BELFRY_LOOK[@]}"
-check "one that was changed is not believed" cmp out.txt first.yaml
+check "a changed one is not used" cmp out.txt first.yaml
 text=$(sed '1d; s/rows: 1100000/rows: 1100001/' "cache/belfry/columns/$kept")
 printf 'belfry columns 1 seen 0000000000000000\n%s\n' "$text" >"cache/belfry/columns/$kept"
 run_ok "${BELFRY_LOOK[@]}"
 check "nor one with another hash" cmp out.txt first.yaml
 touch -d '2001-01-01' "cache/belfry/columns/$kept"
 run_ok "${BELFRY_LOOK[@]}"
-equal "the one that is kept is read and not made again" "$(stat -c %Y "cache/belfry/columns/$kept")" \
+equal "the cached one is read and not made again" "$(stat -c %Y "cache/belfry/columns/$kept")" \
     "$(date -d 2001-01-01 +%s)"
-check "and says the same" cmp out.txt first.yaml
+check "and prints the same" cmp out.txt first.yaml
 run_ok "${BELFRY_LOOK[@]}" --ignore colour
 equal "another question, another answer" "$(find cache/belfry/columns -type f | wc -l)" 2
 rm -r cache
 for i in 1 2 3; do "$BUILD/tools/belfry" columns large.csv >"beside$i.yaml" 2>/dev/null </dev/null & done
 wait
-check "side by side they say the same" cmp beside1.yaml beside3.yaml
-check "which is that" cmp beside2.yaml first.yaml
+check "concurrent runs print the same" cmp beside1.yaml beside3.yaml
+check "the same as before" cmp beside2.yaml first.yaml
 rm -rf cache
 echo >cache
 run_ok "${BELFRY_LOOK[@]}"
-check "without a place everybody looks" cmp out.txt first.yaml
+check "without a cache the table is read" cmp out.txt first.yaml
 rm cache
 mkdir -p cache/belfry/columns
 mkfifo "cache/belfry/columns/$kept"
 run_ok "${BELFRY_LOOK[@]}"
-check "nor where something else is in its place" cmp out.txt first.yaml
+check "the same if another file is in its place" cmp out.txt first.yaml
 rm -r cache
 large=(--train_files large.csv --label_column grade --train_steps 20 --no_report)
 run_ok belfry local train --distributed --worker_count 2 --job_dir large -- "${large[@]}"
 run_ok belfry train "${large[@]}" --num_workers 2 --model_dir alone --columns first.yaml
-equal "digest of a job whose processes share what one has seen" "$(digest large)" "$(digest alone)"
+equal "digest of a job whose processes share one description" "$(digest large)" "$(digest alone)"
 unset XDG_CACHE_HOME
 
-# --- Cells are looked at beforehand, unless somebody is impatient
+# --- Cells are checked in advance, unless a flag turns it off
 sed '100s/^[^,]*/oops/' all.csv >wrong.csv
 wrong=(--train_files wrong.csv --columns columns.yaml --num_epochs 1 --no_report)
 run_fails 3 'wrong.csv:100:1: column "size": expected a number, got "oops"' belfry train "${wrong[@]}" --model_dir wrong
-check "before anything is begun" test ! -e wrong/ckpt-00000000
+check "before the training begins" test ! -e wrong/ckpt-00000000
 run_fails 3 'wrong.csv:100:1: column "size": expected a number, got "oops"' \
     belfry train "${wrong[@]}" --model_dir wrong --no_check_input
 check "it had begun" test -e wrong/ckpt-00000000
@@ -320,6 +320,6 @@ check "rows without a label are left out all the same" grep -q '1 of 300 rows ha
 # --- Names and hints
 cp all.csv idx.csv
 run_ok belfry train --train_files idx.csv --label_column grade --num_epochs 1 --model_dir idx
-run_fails 3 'column "colour": expected a number, got|hint: texts are categories where no flag such as --class_count' \
+run_fails 3 'column "colour": expected a number, got|hint: texts are categories unless a flag such as --class_count' \
     belfry train --train_files all.csv --label_column w --class_count 4 --num_epochs 1 --model_dir bad
 finish

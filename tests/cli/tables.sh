@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tables as they are exported: columns by name, categories, missing values, answers in the user's words.
+# Exported tables: columns by name, categories, missing values, answers in the user's words.
 # usage: tables.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-# A table whose class follows from a category, a number and whether that is missing.
+# A table whose class depends on a category, a number and whether that is missing.
 make_table() { # FILE ROWS SEED
     awk -v rows="$2" -v seed="$3" 'BEGIN {
         srand(seed); split("red green blue", colour, " ")
@@ -17,7 +17,7 @@ make_table() { # FILE ROWS SEED
         }
     }' >"$1"
 }
-metric() { # NAME: of the last command
+metric() { # NAME: from the last command's output
     sed -n "s/^$1 //p" out.txt
 }
 make_table train.csv 2000 1
@@ -36,8 +36,8 @@ equal "digest with the same columns from a file" "$(metric digest)" "$digest"
 run_ok belfry local train --distributed --worker_count 1 --parameter_server_count 2 --tcp -- --model_dir d "${all[@]}"
 equal "digest of a job of processes" "$(metric digest)" "$digest"
 
-# --- By name: each file right, or refused by name
-evaluates() { # WHAT FILE: to the same loss
+# --- By name: each file is correct, or is refused by name
+evaluates() { # WHAT FILE: evaluates to the same loss
     run_ok belfry evaluate --model_dir m --eval_files "$2"
     equal "loss with $1" "$(metric loss)" "$loss"
 }
@@ -46,7 +46,7 @@ evaluates "columns in another order" swapped.csv
 awk -F, -v OFS=, 'NR == 1 { print $0, "more"; next } { print $0, "x" }' test.csv >more.csv
 evaluates "a column more" more.csv
 awk -F, -v OFS=, 'NR == 1 { print $0, "class"; next } { print $0, "x" }' test.csv >more_class.csv
-check "which is said" grep -q 'left out, as the model was not trained with them: "more"' err.txt
+check "the log says so" grep -q 'left out, as the model was not trained with them: "more"' err.txt
 cut -d, -f2- test.csv >no_id.csv
 evaluates "an ignored column less" no_id.csv
 sed '1s/colour/color/' test.csv >renamed.csv
@@ -61,11 +61,11 @@ run_fails 3 'classes.csv:2:|label "kind": expected a class|399 more of 400' belf
 awk -F, -v OFS=, 'NR == 3 { $5 = "other" } NR == 5 { $5 = "" } { print }' test.csv >few.csv
 run_ok belfry evaluate --model_dir m --eval_files few.csv
 equal "examples without an unknown and a missing class" "$(metric examples)" 398
-check "the unknown one is said" grep -q 'few.csv:3:.*got "other"' err.txt
-check "the missing one is said" grep -q '1 of 400 rows have no label "kind", and are left out: 1 empty$' err.txt
+check "the unknown class is reported" grep -q 'few.csv:3:.*got "other"' err.txt
+check "the missing class is reported" grep -q '1 of 400 rows have no label "kind", and are left out: 1 empty$' err.txt
 awk -F, -v OFS=, 'NR > 1 && NR < 12 { $5 = "None" } { print }' test.csv >named.csv
 run_ok belfry evaluate --model_dir m --eval_files named.csv
-check "texts that stood for a missing one are named" grep -q 'left out: 10 "None"; hint: .*--missing' err.txt
+check "texts for a missing class are named" grep -q 'left out: 10 "None"; hint: .*--missing' err.txt
 sed 's/\r$//; s/$/\r/' test.csv >crlf.csv
 evaluates "lines that end with CR LF" crlf.csv
 run_fails 2 '--label_column colour' belfry train_and_evaluate --model_dir m "${all[@]/kind/colour}"
@@ -75,11 +75,11 @@ run_ok belfry predict --model_dir m --eval_files test.csv --keep_columns id,kind
 equal "the header" "$(head -1 out.txt)" "id,kind,prediction,p_no,p_none,p_yes"
 equal "lines" "$(wc -l <out.txt)" 401
 # shellcheck disable=SC2016
-check "classes are names, keys are those of the rows" awk -F, 'NR > 1 { if ($1 != "k2-" NR - 2) bad++; if ($2 == $3) good++ }
+check "classes are names, keys are the rows' keys" awk -F, 'NR > 1 { if ($1 != "k2-" NR - 2) bad++; if ($2 == $3) good++ }
     END { exit bad > 0 || good < 388 }' out.txt
 cp out.txt whole.txt
 for part in 0 1; do run_ok belfry predict --model_dir m --eval_files test.csv --keep_columns id,kind --part "$part/2"; cat out.txt; done >parts.txt
-check "parts one behind the other are the whole" cmp -s whole.txt parts.txt
+check "joined parts give all rows" cmp -s whole.txt parts.txt
 checks=$((checks + 1))
 belfry predict --model_dir m --eval_files - --keep_columns id,kind <test.csv >stream.txt 2>err.txt || complain "standard input"
 check "standard input gives the same classes" cmp -s <(cut -d, -f1-3 whole.txt) <(cut -d, -f1-3 stream.txt)
@@ -98,7 +98,7 @@ wait $! && complain "a bad request ends with an error"
 
 checks=$((checks + 1))
 (cat test.csv; printf '\n\r\n') | belfry predict --model_dir m --eval_files - --keep_columns id,kind >blank.txt 2>err.txt || complain "blank lines at the end"
-check "blank lines at the end of standard input are none" cmp -s stream.txt blank.txt
+check "blank lines at the end of standard input are skipped" cmp -s stream.txt blank.txt
 belfry predict --model_dir m --eval_files - --quiet <requests >answers 2>err.txt &
 exec 4>requests 5<answers
 head -1 test.csv >&4
@@ -106,7 +106,7 @@ echo 'k,a 5" pipe,1,2020-01-01,no' >&4
 checks=$((checks + 1))
 wait $! && complain "a stray quote ends with an error"
 exec 4>&- 5<&-
-check "at once, and with its place" grep -q 'standard input:2:6: expected no quote' err.txt
+check "at once, with its place" grep -q 'standard input:2:6: expected no quote' err.txt
 
 # --- Numbers
 awk -F, -v OFS=, 'NR == 1 { print "a", "b", "y"; next } { x = NR % 17; z = NR % 5; print x, "c" z, 1000 + 50 * x - 100 * z }' train.csv >numbers.csv
@@ -117,18 +117,18 @@ for objective in huber quantile poisson tweedie; do
     run_ok belfry train_and_evaluate --model_dir "n-$objective" --train_files numbers.csv --eval_files numbers.csv --objective "$objective"
     check "$objective learns" awk -v r="$(metric r2)" 'BEGIN { exit !(r > 0.8) }'
 done
-# Flags that would not be read
+# Flags that would be ignored
 run_fails 2 '--columns and --ignore exclude each other' belfry train --model_dir bad --train_files train.csv --columns columns.yaml --ignore id
 run_fails 2 '--ignore size|began with column "size" as number' belfry train_and_evaluate --model_dir m "${all[@]}" --ignore size
 run_ok belfry train_and_evaluate --model_dir m "${all[@]}" --ignore 'id*'
-equal "digest of a training that is over" "$(metric digest)" "$digest"
+equal "digest of a finished training" "$(metric digest)" "$digest"
 run_fails 2 '--columns' belfry evaluate --model_dir m --eval_files test.csv --columns columns.yaml
 run_fails 2 '--json|"class"' belfry predict --model_dir m --eval_files more_class.csv --keep_columns class --json
 
-# The rate falls over the steps that there are, however many batches a step has
+# The rate falls over the actual steps, however many batches a step has
 steps_of() { belfry inspect "$1" | sed -n 's/^ *param.decay_steps *//p'; }
 run_ok belfry train --model_dir two --train_files train.csv --label_column kind --num_workers 2
-equal "steps of two workers, and the rate's" "$(metric global_step)" "$(steps_of two)"
+equal "steps of two workers, and of the rate" "$(metric global_step)" "$(steps_of two)"
 run_ok belfry train --model_dir logs --train_files numbers.csv --log_columns a
 check "a logarithm is scaled" grep -q '"a", kind: number, scale: log' <(belfry inspect logs)
 

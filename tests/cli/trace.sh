@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# --trace: one valid Chrome trace of one process, of a cluster, of one whose steps are made of some
-# workers' reports, and of one in which a process is killed; the bits stay.
+# --trace writes one valid Chrome trace: of one process, of a cluster, of one whose steps are made of some
+# workers' reports, and of one with a killed process. The bits stay.
 # usage: trace.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -25,7 +25,7 @@ rows = defaultdict(list)
 for e in spans:
     assert e["dur"] >= 0 and e["ts"] > 0, e
     rows[e["pid"], e["tid"]].append((round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000)))
-for row in rows.values(): # spans of a row lie behind or within each other
+for row in rows.values(): # spans of a row come one after another or are nested
     open_ends = []
     for begin, end in sorted(row, key=lambda s: (s[0], -s[1])):
         while open_ends and open_ends[-1] <= begin:
@@ -72,8 +72,8 @@ check "a cluster" look many.json "master 0,worker 0,worker 1,shard 0,shard 1,eva
 run_ok cluster async --worker_count 2 --parameter_server_count 1 -- --mode async --trace async.json
 check "async" look async.json "master 0,worker 0,worker 1,shard 0" "$worker,pass,copy,publish"
 
-# Towers on GPUs, which a stand-in plays: each has a track of its own, whose spans are within those in which
-# the host computed there.
+# Towers on GPUs, which a stand-in plays. Each has a separate track, whose spans are within those in which the
+# host computed there.
 cards() { # TRACE KIND…
     python3 - "$@" <<'PYTHON'
 import json, sys
@@ -95,7 +95,7 @@ for device in ("cuda:0", "cuda:1"):
         assert c["ts"] <= e["ts"] and e["ts"] + e["dur"] <= c["ts"] + c["dur"] + 0.002, (c, e)
     assert sum(e["dur"] for e in own) > 0
     kernels = {(e["args"]["step"], e["args"]["segment"]): e for e in own if e["name"] == "kernels"}
-    for e in own: # reports leave behind their segment's kernels
+    for e in own: # reports leave after their segment's kernels
         if e["name"] == "copies of reports":
             k = kernels[e["args"]["step"], e["args"]["segment"]]
             assert k["ts"] + k["dur"] <= e["ts"] + 0.002, (k, e)
@@ -103,7 +103,7 @@ PYTHON
 }
 for where in cpu cuda; do
     reports=()
-    [ $where = cuda ] || reports=("copies of reports") # to where the process updates
+    [ $where = cuda ] || reports=("copies of reports") # if the process updates
     capture env BELFRY_CUDA_PATH="$BUILD/tests/cuda_double" CUDA_DOUBLE_CHECKS=0 \
         XDG_CACHE_HOME="${BELFRY_TEST_CACHE:-$BUILD/tests/cuda_double/cache}" \
         "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" "${settings[@]}" --num_gpus 2 --device cuda \
@@ -111,10 +111,10 @@ for where in cpu cuda; do
     if grep -q "BELFRY_CUDA=OFF" err.txt; then break; fi
     check "towers on GPUs" look cards.json "master 0,worker 0,worker 0 on cuda:0,worker 0 on cuda:1,shard 0" \
         "$worker,pass,save,evaluate"
-    check "what GPUs did" cards cards.json "${reports[@]}"
+    check "spans of GPUs" cards cards.json "${reports[@]}"
 done
 
-# A process that is killed keeps what it has recorded; so does the master, which merges all.
+# A killed process keeps its recorded events. So does the master, which merges all.
 for who in worker-1 ps-0 master-0; do
     point=tower_step#5
     [ $who = ps-0 ] && point=shard_passed#5

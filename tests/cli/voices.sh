@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# examples/voices, built against an installed Belfry as its README says: its package trains on sounds that CSV
-# files name, to the same bits however replicas are dealt and whether it was stopped in between; what is wrong
-# with a sound is told with its row.
+# examples/voices, built against an installed Belfry by its README's commands. Its package trains on sounds
+# that CSV files name, to the same bits however replicas are assigned and whether or not it was stopped in
+# between. An error in a sound is reported with its row.
 # usage: voices.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -15,9 +15,9 @@ run_ok cmake -S voices -B voices/build
 run_ok cmake --build voices/build
 capture voices/make-data
 equal "make-data without a folder" "$code" 2
-check "says how it is used" grep -q 'usage: make-data FOLDER' err.txt
+check "prints its usage" grep -q 'usage: make-data FOLDER' err.txt
 
-# A number of so many bytes, the low one first.
+# Writes a number in COUNT bytes, the low one first.
 bytes() { # COUNT NUMBER
     local i number=$2
     for ((i = 0; i < $1; i++)); do
@@ -25,7 +25,7 @@ bytes() { # COUNT NUMBER
         printf "\\x$(printf %02x $((number >> 8 * i & 255)))"
     done
 }
-# 8-bit sound at 8 kHz: a square wave whose period is so many samples.
+# 8-bit sound at 8 kHz: a square wave with a period of PERIOD samples.
 sound() { # FILE SAMPLES PERIOD
     {
         printf 'RIFF\0\0\0\0WAVEfmt '
@@ -60,6 +60,6 @@ head -c 1000 sounds/3.wav >sounds/short.wav
 sed 's/^3.wav/short.wav/' sounds/train.csv >sounds/bad.csv
 capture train_voices bad sounds/bad.csv --train_steps 60
 equal "a sound that is cut off is bad data" "$code" 3
-check "which is told with its row" grep -q 'sounds/bad.csv:5: sounds/short.wav: expected .* bytes of samples, as its header says, got 956' err.txt
+check "the error has its row" grep -q 'sounds/bad.csv:5: sounds/short.wav: expected .* bytes of samples, as its header says, got 956' err.txt
 
 finish

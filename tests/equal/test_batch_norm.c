@@ -1,7 +1,8 @@
-// Batch normalisation over replicas: with statistics of all of them R replicas train like one with
-// the batch of all, also where their batches differ or are empty; gradients against differences of
-// the loss; the same bits however replicas are dealt over towers; moving statistics against plain
-// sums over all examples; and which formula keeps its digits beside a large mean. label: threads
+// Tests of batch normalisation over replicas. With statistics of all replicas, R replicas train
+// like one with the batch of all, also if their batches differ or are empty. Gradients are compared
+// with differences of the loss, and moving statistics with plain sums over all examples. The bits
+// are the same however replicas are assigned to towers. One formula keeps its digits with a large
+// mean. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@ enum { PIXELS = SIDE * SIDE, WIDTH = CHANNELS * PIXELS };
 
 // --- Running -------------------------------------------------------------------------------------
 
-// workers × towers replicas, or as many as `turns` says, with `batch` examples each.
+// workers × towers replicas, or `turns` ones, with `batch` examples each.
 typedef struct deal {
     int towers, turns, batch;
     int workers; // 0: one
@@ -24,7 +25,7 @@ typedef struct deal {
 
 static const deal one = {1, 1, MOST, 1}, four = {REPLICAS, 1, BATCH, 1};
 
-// What a run is about: its model, and where it begins.
+// Model and start of a run.
 typedef struct job {
     bel_model_fn *model;
     bel_batch_statistics statistics;
@@ -120,7 +121,7 @@ static void finish(bel_estimator_spec *spec, bel_value *loss, double rate)
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = rate};
 }
 
-// Two convolutions with a normalisation each, of which the first stands beside a third one.
+// Two convolutions with a normalisation each. The first one runs beside a third convolution.
 static bel_status *net_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -135,7 +136,7 @@ static bel_status *net_model(bel_model_context *context, bel_estimator_spec *spe
     return NULL;
 }
 
-// One weight for each channel and pixel, all the same, before the norm and a function behind it.
+// One weight for each channel and pixel, all equal, before the norm and a function after it.
 static bel_status *slope_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -151,7 +152,7 @@ static bel_status *slope_model(bel_model_context *context, bel_estimator_spec *s
     return NULL;
 }
 
-// The features are normalised as they come.
+// Normalises the features directly.
 static bel_status *moving_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -191,7 +192,7 @@ static void compare_variables(const run *a, const run *b)
     }
 }
 
-// With 4, 4, 4, 4 examples; 4, 4, 4, 1; and 4, 4, 1 and none.
+// Counts with 4, 4, 4, 4 examples; 4, 4, 4, 1; and 4, 4, 1, 0.
 static void test_like_one(void **state)
 {
     (void)state;
@@ -209,7 +210,7 @@ static void test_like_one(void **state)
             bel_free(alone.folder);
             bel_free(all.folder);
         }
-    // Replicas that normalise for themselves are far from that.
+    // Replicas with local statistics are far from that.
     job j = {net_model, .statistics = BEL_STATISTICS_LOCAL, .examples = MOST};
     run alone = train(&j, one, 20), all = train(&j, four, 20);
     assert_true(fabs(all.result.loss / alone.result.loss - 1) > 1e-3);
@@ -217,7 +218,7 @@ static void test_like_one(void **state)
     bel_free(all.folder);
 }
 
-// A replica that is alone has one kind of statistics, and the layer of old is the local one.
+// With one replica all statistics are the same, and bel_batch_norm uses the local ones.
 static void test_alone(void **state)
 {
     (void)state;
@@ -235,8 +236,8 @@ static void test_alone(void **state)
 
 // --- Deals ---------------------------------------------------------------------------------------
 
-// The mean over replicas of a statistic that all of them have may be rounded where they are 3, but
-// alike for all deals.
+// With 3 replicas, the mean of a statistic that all of them have may be rounded, but equally in all
+// deals.
 static void check_deals(const deal *deals, int deal_count, const job *j)
 {
     char digest[BEL_RESULT_TEXT] = "";
@@ -265,7 +266,7 @@ static void test_deals(void **state)
         }
 }
 
-// So many channels that moments go in pieces between workers.
+// Has enough channels that workers exchange moments in pieces.
 static bel_status *wide_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     enum { WIDE = 5000 };
@@ -295,7 +296,7 @@ static void test_wide(void **state)
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-// The loss of one step that begins at `start`, and the slope by all weights together.
+// Returns the loss of one step from `start`, and the slope by all weights together.
 static double loss_at(job j, double start, double *out_slope)
 {
     float w[WIDTH];
@@ -309,7 +310,7 @@ static double loss_at(job j, double start, double *out_slope)
     return r.result.loss;
 }
 
-// Losses are float sums, so differences have some four digits.
+// Losses are float sums, so differences have about four digits.
 static void test_gradients(void **state)
 {
     (void)state;
@@ -345,8 +346,8 @@ static void plain_statistics(int examples, double *out_means, double *out_varian
     }
 }
 
-// After a step from 0 and 1 the largest error of a variance, relative to it. That of a mean,
-// relative to the variance's root, goes to *out_mean.
+// Returns the largest error of a variance after a step from 0 and 1, relative to the variance. The
+// largest error of a mean, relative to the variance's root, goes to *out_mean.
 static double moving_error(const job *j, deal d, double *out_mean)
 {
     float means[CHANNELS], variances[CHANNELS];
@@ -366,7 +367,7 @@ static double moving_error(const job *j, deal d, double *out_mean)
     return error;
 }
 
-// One of four counts leaves a replica without examples.
+// One of the four counts leaves a replica without examples.
 static void test_moving(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void test_moving(void **state)
     assert_true(moving_error(&j, one, &mean) < 5e-6);
 }
 
-// A mean of 10,000 deviations: the merge keeps its digits, sums of squares do not.
+// With a mean of 10,000 deviations the merge keeps its digits, and sums of squares do not.
 static void test_offset(void **state)
 {
     (void)state;
@@ -404,7 +405,7 @@ static void test_offset(void **state)
     fill(0);
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static void test_refused(void **state)
 {
@@ -417,7 +418,7 @@ static void test_refused(void **state)
         {{.name = "n", .momentum = 1.5}, "expected momentum above 0 and at most 1"},
         {{.name = "n", .momentum = NAN}, "expected momentum"},
         {{.name = "n", .epsilon = -1e-5}, "expected epsilon above 0"},
-        {{.name = "n", .statistics = (bel_batch_statistics)3}, "expected statistics that there"},
+        {{.name = "n", .statistics = (bel_batch_statistics)3}, "expected valid statistics"},
         {{.momentum = 0.5}, "expected a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -431,7 +432,7 @@ static void test_refused(void **state)
     }
 }
 
-// Fields behind the size that a program knows count as 0.
+// Fields after the size that the program passes count as 0.
 static void test_size(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// What a run begins with: warm starts with patterns and other names, a function of the program's,
-// and what programs read of checkpoints. In several deals. label: threads
+// Tests of the start of a run, in several deals: warm starts with patterns and other names, a
+// function of the program's, and checkpoints read by programs. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { UNITS = 8, CLASSES = 10, PIXELS = 64 };
 
 static int64_t batch = 16;
 
-// "first" and "second" are what the layers are called.
+// "first" and "second" are the layers' names.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -110,13 +110,13 @@ static void test_warm_start(void **state)
     expect("warm/ckpt-00000000", "new/first/kernel", "taught", "body/first/kernel", PIXELS * UNITS,
            true);
     expect("warm/ckpt-00000000", "new/first/kernel/average", "taught", "body/first/kernel",
-           PIXELS * UNITS, true); // averages begin as the values
+           PIXELS * UNITS, true); // averages begin equal to the values
     expect("warm/ckpt-00000000", "body/norm/mean", "taught", "body/norm/mean", UNITS, true);
     expect("warm/ckpt-00000000", "logits/kernel", "taught", "logits/kernel", UNITS * CLASSES,
            false);
     expect("warm/ckpt-00000000", "logits/kernel", "taught/ckpt-00000000", "logits/kernel",
-           UNITS * CLASSES, true); // as it always begins
-    // All variables, as moving averages; a run that goes on is left as it is.
+           UNITS * CLASSES, true); // begins as without a warm start
+    // All variables, as moving averages. A resumed run keeps its values.
     const bel_train_spec all = {.warm_start = {.checkpoint = from, .averages = true}};
     BEL_ASSERT_OK(train("all", all, NULL, 1, 1, NULL));
     expect("all/ckpt-00000000", "logits/kernel", "taught", "logits/kernel/average", UNITS * CLASSES,
@@ -144,7 +144,7 @@ static void test_wrong_warm_starts(void **state)
         bel_code code;
         const char *part;
     } rows[] = {
-        {{.checkpoint = nowhere}, NULL, BEL_NOT_FOUND, "there is none in it"},
+        {{.checkpoint = nowhere}, NULL, BEL_NOT_FOUND, "contains none"},
         {{.checkpoint = from},
          "body/furst",
          BEL_NOT_FOUND,
@@ -175,7 +175,7 @@ static void test_wrong_warm_starts(void **state)
         const bel_train_spec spec = {.warm_start = rows[i].warm};
         bel_status *status = train("wrong", spec, rows[i].first, 1, 1, NULL);
         const char *said = strstr(bel_status_message(status), "warm start");
-        assert_true(said != NULL && strstr(said + 1, "warm start") == NULL); // once
+        assert_true(said != NULL && strstr(said + 1, "warm start") == NULL); // only once
         BEL_ASSERT_FAILS(status, rows[i].code, rows[i].part);
     }
     bel_free(from);
@@ -255,7 +255,8 @@ static void test_checkpoint(void **state)
                      BEL_INVALID_ARGUMENT, "has 40 bytes, there is room for 8");
     bel_checkpoint_close(checkpoint);
     bel_checkpoint_close(NULL);
-    // A file of it is missing: by its own folder it is damaged, in the model's it is passed over.
+    // A file of it is missing: opened by its folder it is damaged; in the model's folder it is
+    // skipped.
     char *newest = path("run/ckpt-00000002"), **files;
     size_t count;
     BEL_ASSERT_OK(bel_dir_list(newest, &files, &count));

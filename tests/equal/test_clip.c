@@ -1,5 +1,5 @@
-// Gradients that are clipped before they are averaged: by hand, beside clipping behind it, and with
-// the same bits however replicas are dealt. label: threads
+// Tests of gradients that are clipped before the mean: by hand, beside clipping after it, and with
+// the same bits however replicas are assigned. label: threads
 #include <math.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 
 enum { REPLICAS = 4 };
 
-// A replica's gradients are its record: of `left` the first number, of `right` the other two.
+// A replica's gradients are its record: the first number for `left`, the other two for `right`.
 static float records[REPLICAS][3] = {{3, 0, 4}, {1, 2, -2}, {-6, 0.5f, 0}, {0.25f, 30, 40}};
 static bel_optimizer optimizer;
 
@@ -40,7 +40,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     return NULL;
 }
 
-// Minus the step that each number has made: the averaged gradient.
+// Writes the negated change of each number in one step: the averaged gradient.
 static void train(int workers, int shards, int turns, double out[3], char *digest)
 {
     static int count;
@@ -82,7 +82,7 @@ static double factor(double norm, double limit)
     return limit > 0 && norm > limit ? limit / norm : 1;
 }
 
-// What the optimizer's bounds make of a gradient.
+// Clips a gradient by the optimizer's bounds.
 static void clip(double g[3])
 {
     for (int i = 0; i < 3 && optimizer.clip_value > 0; i++)

@@ -1,6 +1,6 @@
-// Collectives in training: what replicas are given (the values of TensorFlow's replicator proposal
-// among them), gradients against differences of the loss, the same bits however replicas are dealt
-// over towers, batches of different sizes, and what is refused. label: threads
+// Tests of collectives in training: the values that replicas receive (including those of
+// TensorFlow's replicator proposal), gradients against differences of the loss, the same bits
+// however replicas are assigned to towers, batches of different sizes, and refusals. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ enum { REPLICAS = 4, BATCH = 4, WIDTH = 3, MOST = REPLICAS * BATCH };
 
 // --- Running -------------------------------------------------------------------------------------
 
-// How the replicas are played.
+// Assignment of replicas to workers and towers.
 typedef struct deal {
-    int workers, shards, towers; // of each worker; 0: one, two and one of three workers
-    int turns;                   // of all workers together
+    int workers, shards, towers; // towers: of each worker; 0: 1, 2 and 1 of three workers
+    int turns;                   // in all workers together
     bel_aggregation mode;
 } deal;
 
@@ -86,7 +86,7 @@ static void read(const run *r, const char *name, float *out, size_t count)
     bel_checkpoint_close(checkpoint);
 }
 
-// --- What replicas are given ---------------------------------------------------------------------
+// --- Received values -----------------------------------------------------------------------------
 
 static bel_value *constants(bel_graph *g, const float *numbers, int count)
 {
@@ -95,7 +95,7 @@ static bel_value *constants(bel_graph *g, const float *numbers, int count)
     return bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(count), copy});
 }
 
-// What each replica was given.
+// Keeps the value that each replica received.
 static void keep(bel_graph *g, const char *name, bel_value *given)
 {
     bel_shape shape = bel_value_shape(given);
@@ -115,7 +115,7 @@ static void finish(bel_model_context *context, bel_estimator_spec *spec)
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
 }
 
-// Of two replicas the first has a = 1, b = [40, 1], the second a = 3, b = [2, 98].
+// The first of two replicas has a = 1, b = [40, 1], the second a = 3, b = [2, 98].
 static bel_status *golden_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     static const float as[] = {1, 3}, bs[] = {40, 1, 2, 98};
@@ -155,13 +155,13 @@ static bel_status *golden_model(bel_model_context *context, bel_estimator_spec *
     bel_value *sums[3] = {a, b, whole}, *given[2] = {a, whole};
     bel_all_reduce_n(g, sums, 3, BEL_REDUCE_SUM);
     bel_broadcast_n(g, given, 2, 1);
-    bel_all_reduce_n(g, (bel_value *[]){a, b}, 2, BEL_REDUCE_SUM); // a literal has commas
+    bel_all_reduce_n(g, (bel_value *[]){a, b}, 2, BEL_REDUCE_SUM); // with commas in a literal
     keep(g, "list_a", sums[0]);
     keep(g, "list_b", sums[1]);
     keep(g, "list_i64", sums[2]);
     keep(g, "list_broadcast_a", given[0]);
     keep(g, "list_broadcast_i64", given[1]);
-    // Nested: the second reads what the first has given.
+    // Nested: the second exchange reads the first one's result.
     keep(g, "twice",
          bel_all_reduce(g, bel_mul(g, a, bel_all_reduce(g, a, BEL_REDUCE_SUM)), BEL_REDUCE_SUM));
     finish(context, spec);
@@ -241,7 +241,7 @@ static bel_value *cube(void *user, bel_graph *g, bel_value *item)
     return bel_mul(g, item, bel_mul(g, item, item));
 }
 
-// Of a value [WIDTH] of each replica, one of each replica.
+// Exchanges a value [WIDTH] of each replica, and returns one in each replica.
 static bel_value *exchanged(bel_graph *g, const char *kind, bel_value *m)
 {
     static const float factors[] = {1, -2, 0.5f, 3};
@@ -256,7 +256,7 @@ static bel_value *exchanged(bel_graph *g, const char *kind, bel_value *m)
     if (strcmp(kind, "min") == 0) return bel_all_reduce(g, m, BEL_REDUCE_MIN);
     if (strcmp(kind, "max") == 0) return bel_all_reduce(g, m, BEL_REDUCE_MAX);
     if (strcmp(kind, "product") == 0) return bel_all_reduce(g, m, BEL_REDUCE_PRODUCT);
-    if (strcmp(kind, "zero") == 0) { // replica 1 has nothing but zeros
+    if (strcmp(kind, "zero") == 0) { // replica 1 has only zeros
         bel_value *others =
             bel_cast(g,
                      bel_not(g, bel_equal(g, bel_cast(g, bel_replica_id(g), BEL_DTYPE_F32),
@@ -271,7 +271,7 @@ static bel_value *exchanged(bel_graph *g, const char *kind, bel_value *m)
     if (strcmp(kind, "map_reduce") == 0)
         return bel_map_reduce(g, items, 5, cube, NULL, BEL_REDUCE_SUM);
     if (strcmp(kind, "map_gather") == 0) return bel_map_gather(g, items, 5, cube, NULL);
-    // The gradient of a gradient is made of exchanges, too.
+    // The gradient of a gradient contains exchanges, too.
     bel_value *sum = bel_reduce_sum(g, cube(NULL, g, bel_all_reduce(g, m, BEL_REDUCE_SUM)), NULL, 0,
                                     false),
               *slope;
@@ -299,7 +299,7 @@ static bel_status *gradient_model(bel_model_context *context, bel_estimator_spec
     return NULL;
 }
 
-// The loss of one step that begins at `start`, and the slope by all weights together.
+// Returns the loss of one step from `start`, and the slope by all weights together.
 static double loss_at(const char *kind, double start, double *out_slope)
 {
     run r;
@@ -314,7 +314,7 @@ static double loss_at(const char *kind, double start, double *out_slope)
     return r.result.loss;
 }
 
-// With 4, 4, 4, 4 examples; 4, 4, 4, 1; and 4, 4, 1 and none.
+// Counts with 4, 4, 4, 4 examples; 4, 4, 4, 1; and 4, 4, 1, 0.
 static void test_gradients(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void test_deals(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
         for (int count = 13; count <= MOST; count += 3) {
             if (strcmp(kinds[k], "broadcast") == 0 && count != MOST)
-                continue; // its source has none
+                continue; // the broadcasting replica has none
             char first[BEL_RESULT_TEXT] = "";
             example_count = count;
             for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++) {
@@ -368,8 +368,8 @@ static void test_deals(void **state)
     example_count = MOST;
 }
 
-// What is reported is also exchanged, before and behind, and read in a later part; two variables
-// have the same gradient; a state is assigned from the batch itself.
+// Reported values are also exchanged, before and after, and read in a later part. Two variables
+// have the same gradient. A state is assigned from the batch itself.
 static bel_status *reported_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -392,7 +392,7 @@ static bel_status *reported_model(bel_model_context *context, bel_estimator_spec
     bel_assign_state(g, states[2], bel_add(g, bel_mul(g, both, own), sum));
     spec->loss =
         bel_mean(g, bel_mul(g, x, bel_add(g, bel_add(g, w[0], w[1]), bel_add(g, both, sum))));
-    if (bel_context_param_number(context, "start", 0) > 0) // an exchange is all that is left to do
+    if (bel_context_param_number(context, "start", 0) > 0) // only an exchange is left to do
         spec->loss = bel_all_reduce(g, spec->loss, BEL_REDUCE_MEAN);
     spec->predictions = spec->loss;
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
@@ -440,7 +440,7 @@ static void test_reported(void **state)
             check_reported(deals[i], start, expected);
 }
 
-// Values that go in many pieces, of all kinds at once, beside those of a single element.
+// Values that are sent in many pieces, of all kinds at once, beside those of a single element.
 static bel_status *large_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     enum { LARGE = 100003 };
@@ -504,11 +504,11 @@ static bel_status *mean_model(bel_model_context *context, bel_estimator_spec *sp
     return NULL;
 }
 
-// What the replicas of a worker give must fit its room, however many they are.
+// A worker's room must fit the values of all its replicas, however many.
 static void test_many(void **state)
 {
     (void)state;
-    enum { TURNS = 256, EPOCHS = 2 * TURNS / REPLICAS }; // of which two steps are made
+    enum { TURNS = 256, EPOCHS = 2 * TURNS / REPLICAS }; // EPOCHS: two steps
     char first[BEL_RESULT_TEXT] = "";
     for (int workers = 1; workers <= 3; workers++) {
         run r;
@@ -523,7 +523,7 @@ static void test_many(void **state)
 
 // --- One replica ---------------------------------------------------------------------------------
 
-// A replica that is alone is given what it has, by operations that compute nothing.
+// A single replica receives its values, through operations that compute nothing.
 static void test_alone(void **state)
 {
     (void)state;
@@ -544,14 +544,14 @@ static void test_alone(void **state)
     bel_graph_destroy(g);
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static bel_status *wrong_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *x = bel_context_only_feature(context);
     const char *kind = bel_context_param(context, "kind", "");
-    if (strcmp(kind, "shape") == 0) // a batch of 4, and one of 1
+    if (strcmp(kind, "shape") == 0) // batches of 4 and of 1
         x = bel_reduce_mean(g, bel_all_reduce(g, x, BEL_REDUCE_SUM), NULL, 0, false);
     if (strcmp(kind, "source") == 0) x = bel_broadcast(g, bel_mean(g, x), REPLICAS - 1);
     if (strcmp(kind, "map") == 0) {

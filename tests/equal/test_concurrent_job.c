@@ -1,5 +1,5 @@
-// A whole job with everything running at once: several workers, towers, threads and shards,
-// snapshots saved and evaluated while training goes on. label: threads
+// Test of a complete job with everything at once: several workers, towers, threads and shards, and
+// snapshots that are saved and evaluated during training. label: threads
 #include "support/bel_test.h"
 #include "support/digits.h"
 

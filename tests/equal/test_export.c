@@ -1,6 +1,6 @@
-// Exported models: every model that comes with Belfry, trained for some steps, exported, and loaded
-// by a predictor, which must give the bits of bel_predict on the same batches. The same files in
-// another runtime: tests/onnx/exported.sh.
+// Tests of exported models. Each of Belfry's models is trained for some steps, exported, and loaded
+// by a predictor, which must give the bits of bel_predict on the same batches.
+// tests/onnx/exported.sh runs the same files in another runtime.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 
 enum { BATCH = 12, STEPS = 5 };
 
-static int64_t together = BATCH; // examples that are predicted together
+static int64_t together = BATCH; // batch size of predictions
 
 // --- Data ----------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ typedef struct key_list {
     int64_t count;
 } key_list;
 
-// The keys of an input, from signature.json and weights.safetensors.
+// Reads the keys of an input, from signature.json and weights.safetensors.
 static key_list read_keys(const char *folder, const char *name)
 {
     char *path = bel_path_join(folder, "signature.json"), *text;
@@ -124,7 +124,7 @@ static key_list read_keys(const char *folder, const char *name)
     return list;
 }
 
-// Places of keys; BEL_NO_ID stays.
+// Writes the places of keys; BEL_NO_ID stays.
 static void to_places(const key_list *list, const int64_t *from, int64_t count, int64_t *out)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -153,7 +153,7 @@ static void bind(bel_predictor *predictor, const char *name, const bel_tensor *t
     BEL_ASSERT_OK(bel_predictor_bind(predictor, input_number, tensor));
 }
 
-// `places`: of ids, not ids themselves.
+// `places`: the inputs are places of ids, not ids.
 static void assert_same_predictions(bel_estimator *estimator, const char *folder, bool has_ids,
                                     bool places_asked)
 {
@@ -236,7 +236,7 @@ static void test_every_model_gives_the_same_bits(void **state)
     }
 }
 
-// Weights that are read while the model runs, from the model's own file and from one beside it.
+// Weights that are read while the model runs, from the model's file and from a separate one.
 static void test_stages(void **state)
 {
     (void)state;
@@ -283,8 +283,8 @@ static bel_status *keep_digit(void *user, int64_t example, const bel_row *rows, 
     return NULL;
 }
 
-// The CSV file's numbers are multiplied by 1/16 when they are read, and the exported model takes
-// them as they stand in the file. The label is the last column.
+// The input multiplies the CSV file's numbers by 1/16, and the exported model accepts the numbers
+// of the file. The label is the last column.
 static void test_scales_are_in_the_model(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void test_scales_are_in_the_model(void **state)
     for (int i = 0; i < DIGITS; i++)
         for (int p = 0; p <= SIZE; p++) {
             long value = strtol(at, &at, 10);
-            at++; // behind the comma or the end of the line
+            at++; // after the comma or the end of the line
             if (p < SIZE) raw[i][p] = (float)value;
         }
     bel_free(text);
@@ -398,7 +398,7 @@ static bel_status *keep_two(void *user, int64_t example, const bel_row *rows, in
     return NULL;
 }
 
-// Cells as an exported model takes them; dates and hashes as the description makes them.
+// Binds cells as an exported model accepts them; the description converts dates and hashes.
 static void bind_table(bel_predictor *predictor, const bel_columns *columns, const char *folder)
 {
     static const char *const names[] = {"plain", "log", "range", "size", "raw"};
@@ -411,18 +411,20 @@ static void bind_table(bel_predictor *predictor, const bel_columns *columns, con
     const bel_column *codes = &columns->items[bel_columns_find(columns, "code")];
     for (int i = 0; i < ROWS; i++) {
         table_row row = row_at(i);
-        char text[32], expected[BEL_COLUMN_EXPECTED];
-        const bel_columns_row out = {.x = x, .ids = hashes, .class_number = &class_number};
+        char text[32];
+        const bel_columns_block out = {.x = x, .ids = hashes, .class_number = &class_number};
         for (int n = 0; n < 5; n++)
             numbers[n][i] = row.numbers[n];
-        colour[i] = row.colour == 4 ? -1 : row.colour; // 3 is the missing one, behind the values
+        colour[i] = row.colour == 4 ? -1 : row.colour; // 3 is the missing value, after the others
         town[i] = row.town == 3 ? -1 : row.town;
-        bel_columns_row_begin(columns, &out);
+        bel_columns_begin(columns, &out, 1);
         snprintf(text, sizeof text, "2017-%02d-11", row.month + 1);
-        assert_true(bel_columns_row_put(columns, dates, text, strlen(text), &out, expected));
+        bel_cell cell = {text, strlen(text)};
+        assert_int_equal(bel_columns_put(columns, dates, &cell, 1, &out), 0);
         memcpy(day[i], x + dates->x_place, sizeof day[i]);
         snprintf(text, sizeof text, "k%d", row.code);
-        assert_true(bel_columns_row_put(columns, codes, text, strlen(text), &out, expected));
+        cell.length = strlen(text);
+        assert_int_equal(bel_columns_put(columns, codes, &cell, 1, &out), 0);
         to_places(&keys, &hashes[codes->id_place], 1, &code[i]);
     }
     for (int n = 0; n < 5; n++)
@@ -473,7 +475,7 @@ static void test_columns_are_in_the_model(void **state)
 
 // --- Refusals ------------------------------------------------------------------------------------
 
-// Random numbers are in the graph of predictions, too.
+// The graph of predictions contains random numbers, too.
 static bel_status *drawing(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -498,7 +500,7 @@ static void test_refusals(void **state)
     assert_false(bel_file_exists(folder));
     BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, other), BEL_ALREADY_EXISTS, "linear");
     BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder));
-    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder)); // an earlier export is replaced
+    BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder)); // replaces an earlier export
     assert_same_predictions(estimator, folder, false, false);
     bel_estimator_destroy(estimator);
     bel_free(other);
@@ -512,7 +514,7 @@ static void test_refusals(void **state)
     BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, folder), BEL_NOT_FOUND, "train first");
     BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
     BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, folder), BEL_UNIMPLEMENTED, "Dropout");
-    assert_true(bel_file_exists(folder)); // the earlier one is whole
+    assert_true(bel_file_exists(folder)); // the earlier export is complete
     bel_estimator_destroy(estimator);
     bel_free(other);
     bel_free(folder);

@@ -1,6 +1,6 @@
-// Models of several heads, from data to predictions: labels of several names and types, losses that
-// add up, a metric of the program's own, named outputs, noise and the step as values, all in
-// several deals. label: threads
+// Tests of models with several heads, from data to predictions, in several deals: labels of several
+// names and types, losses that add up, a metric of the program's, named outputs, and noise and the
+// step as values. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum { RECORDS = 96, BATCH = 8, KINDS = 3, STEPS = 40, MAX_REPLICAS = 4 };
 
-// --- Data: two numbers, a kind and a price that follow from them ---------------------------------
+// --- Data: two numbers, and a kind and a price that follow from them -----------------------------
 
 static float xs[RECORDS][2], prices[RECORDS];
 static int64_t kinds[RECORDS];
@@ -48,7 +48,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 
 // --- The model -----------------------------------------------------------------------------------
 
-// Of counts [kind][said], the share on the diagonal.
+// The share on the diagonal of counts [kind][prediction].
 static double diagonal(void *user, const double *counts, int64_t count)
 {
     double right = 0, all = 0;
@@ -60,8 +60,8 @@ static double diagonal(void *user, const double *counts, int64_t count)
     return all > 0 ? right / all : 0;
 }
 
-static int64_t states;      // what diagonal was given
-static const char *ask_for; // a label beside
+static int64_t states;      // calls of diagonal received it
+static const char *ask_for; // an additional label
 static bool noisy;
 
 static bel_value *confusion(bel_graph *g, bel_value *kind, bel_value *said)
@@ -74,9 +74,9 @@ static bel_value *confusion(bel_graph *g, bel_value *kind, bel_value *said)
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    bel_value *x = bel_context_only_feature(context); // labels are none
+    bel_value *x = bel_context_only_feature(context); // it does not count labels
     bel_value *hidden = bel_tanh(g, bel_dense(g, x, 16, "hidden"));
-    if (noisy) { // that fades with the step
+    if (noisy) { // fades with the step
         bel_value *step = bel_cast(g, bel_global_step(g), BEL_DTYPE_F32);
         bel_value *one = bel_scalar(g, BEL_DTYPE_F32, 1);
         bel_value *noise = bel_random_normal(g, hidden, 0, 0.1);
@@ -230,7 +230,7 @@ static void test_wrong_label(void **state)
 
 static bool labels_are_wrong;
 
-// Of two classes, where the data have three: as labels, or as what is predicted.
+// Counts two classes of data with three: as labels, or as predictions.
 static bel_status *confused(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -275,7 +275,8 @@ static bel_status *keep_row(void *user, int64_t example, const bel_row *rows, in
     return NULL;
 }
 
-// Examples one by one, in batches of several sizes and again, to the bits of bel_predict.
+// Predicts examples one by one, in batches of several sizes and repeatedly, with bel_predict's
+// bits.
 static void test_predictor(void **state)
 {
     (void)state;

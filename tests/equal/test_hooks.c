@@ -1,6 +1,6 @@
-// Hooks, early stopping and exporters in one process: who is called when and with what, that none
-// of it changes a bit, that what ends training ends it at the same step in every run. label:
-// threads
+// Tests of hooks, early stopping and exporters in one process: each function is called at the right
+// time with the right arguments, changes no bit, and ends training at the same step in every run.
+// label: threads
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -41,9 +41,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 
 typedef struct seen {
     int begun, ended, saves, evaluations, reports, wrong;
-    int64_t last, end_at; // of the reports; where to ask for an end
-    int stop_evaluation;  // after so many of them
-    const char *fail;     // in which function
+    int64_t last, end_at; // last: last reported step; end_at: step at which to ask for an end
+    int stop_evaluation;  // ends after this number of evaluations
+    const char *fail;     // function that fails
     atomic_int before, after;
     atomic_llong examples;
 } seen;
@@ -70,7 +70,7 @@ static bel_status *begin(void *user, bel_hook_context *context, int64_t step)
     return fail_in(s, "begin");
 }
 
-// Each version once, in order; the summary is the loss, and so is the mean over both replicas.
+// Each version comes once, in order. The summary is the loss, as is the mean over both replicas.
 static bel_status *after_step(void *user, bel_hook_context *context, const bel_step_report *step)
 {
     seen *s = user;
@@ -227,7 +227,7 @@ static void test_errors(void **state)
 // --- State ---------------------------------------------------------------------------------------
 
 typedef struct tally {
-    int64_t steps, sum; // of the steps' numbers
+    int64_t steps, sum; // sum: of the steps' numbers
     int64_t evaluations;
 } tally;
 
@@ -236,7 +236,7 @@ static bel_status *count_step(void *user, bel_hook_context *context, const bel_s
     tally *t = user;
     t->steps++;
     t->sum += step->step;
-    bel_hook_summary_text(context, "tally", "so many");
+    bel_hook_summary_text(context, "tally", "counted");
     return NULL;
 }
 
@@ -281,7 +281,7 @@ static bel_status *count_in(const char *name, int64_t steps, tally *t, const cha
     return status;
 }
 
-// The file of version `step` holds its steps and its evaluations.
+// The file of version `step` has its counts of steps and evaluations.
 static void assert_kept(int64_t step)
 {
     char *path =
@@ -298,7 +298,7 @@ static void assert_kept(int64_t step)
     bel_free(path);
 }
 
-// What a hook counts goes on where the checkpoint stands, also from an older one.
+// A hook's counts continue from the checkpoint, also from an older one.
 static void test_state(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void test_state(void **state)
     BEL_ASSERT_OK(bel_dir_remove(newest));
     BEL_ASSERT_OK(count_in("parts", LAST, &third, "tally", sizeof third)); // from 28
     assert_memory_equal(&third, &whole, sizeof whole);
-    // A checkpoint without it: as the program begins it.
+    // A checkpoint without the file: the program's initial memory stays.
     char *file = bel_path_join(newest, "hook-tally");
     unlink(file);
     tally begun = {.steps = 1000};
@@ -326,7 +326,7 @@ static void test_state(void **state)
     BEL_ASSERT_OK(bel_dir_remove(last));
     bel_free(last);
     BEL_ASSERT_OK(bel_file_write_atomic(file, "twenty-eight bytes of rust..", 28));
-    // Other memory, damage, a name that cannot be a file's.
+    // Errors: another size, damage, a name that cannot be a file name.
     BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", 8), BEL_FAILED_PRECONDITION,
                      "has 24 bytes, here it has 8");
     BEL_ASSERT_FAILS(count_in("parts", LAST, &third, "tally", sizeof third), BEL_DATA_LOSS,
@@ -347,7 +347,7 @@ static void test_requests(void **state)
     BEL_ASSERT_OK(train(&(run){.folder = "none", .hook = &at_begin}, &result));
     assert_int_equal(result.global_step, 0);
     assert_int_equal(at_begin.reports, 0);
-    // Behind the second evaluation, that of 20, the next snapshot is the evaluation's of 30.
+    // After the second evaluation, at 20, the next snapshot is the evaluation's at 30.
     for (int i = 0; i < 2; i++) {
         seen s = {.end_at = -1, .stop_evaluation = 2};
         BEL_ASSERT_OK(train(&(run){.folder = i == 0 ? "two-a" : "two-b", .hook = &s},
@@ -366,8 +366,9 @@ static void test_requests(void **state)
                      BEL_INVALID_ARGUMENT, "max_seconds must be at least 0");
 }
 
-// So low a rate never gets better: with a patience of 2 the evaluations of 20 and 30 are too many,
-// and the end is 40. A second run in that folder trains nothing; one with more patience goes on.
+// The rate is too low for an improvement: with a patience of 2 the evaluations of 20 and 30 use it
+// up, and the run ends at 40. A second run in that folder trains nothing. One with more patience
+// continues.
 static void test_early_stopping(void **state)
 {
     (void)state;
@@ -384,7 +385,7 @@ static void test_early_stopping(void **state)
     r.stopping.patience = 10;
     BEL_ASSERT_OK(train(&r, &result));
     assert_int_equal(result.global_step, STEPS);
-    // The evaluation of 30 has decided; a run that goes on from its checkpoint ends no sooner.
+    // The evaluation of 30 decided; a run that resumes from its checkpoint ends no sooner.
     bel_result again;
     run killed = {
         .folder = "killed", .rate = "1e-30", .stopping = {.patience = 2}, .save_steps = 10};
@@ -406,7 +407,7 @@ static void test_early_stopping(void **state)
     BEL_ASSERT_FAILS(train(&good, &result), BEL_INVALID_ARGUMENT, "there is no evaluation test");
 }
 
-// Removes a checkpoint, and what was said of it is void: a kill before it was saved.
+// Removes a checkpoint, which voids its evaluation: as if the run was killed before the save.
 static void lose(const char *folder, const char *name)
 {
     char *path = bel_strf("%s/%s/%s", bel_test_own_folder(), folder, name);
@@ -414,7 +415,7 @@ static void lose(const char *folder, const char *name)
     bel_free(path);
 }
 
-// By hand, on the first batches only: the loss is another one.
+// Evaluates by hand, only on the first batches, so the loss differs.
 static void evaluate(const char *folder, int64_t batches, bel_result *out_result)
 {
     bel_run_config config;
@@ -433,9 +434,9 @@ static void evaluate(const char *folder, int64_t batches, bel_result *out_result
     bel_free(dir);
 }
 
-// The evaluation of 20 is one too many and the end is 30: also where the run is killed behind it,
-// and where it is killed before it and the evaluation is made up for. What was evaluated by hand
-// meanwhile changes neither.
+// The evaluation of 20 uses up the patience, and the end is 30. So it is if the run is killed after
+// the evaluation, or before it, which repeats the evaluation. Evaluations by hand in between change
+// neither.
 static void test_ends_again(void **state)
 {
     (void)state;
@@ -446,7 +447,7 @@ static void test_ends_again(void **state)
     lose("again", "ckpt-00000030");
     for (int64_t batches = 1; batches < 9 && by_hand.loss >= whole.loss; batches++)
         evaluate("again", batches, &by_hand);
-    assert_true(by_hand.loss < whole.loss); // a better one, it seems
+    assert_true(by_hand.loss < whole.loss); // seems to be better
     BEL_ASSERT_OK(train(&r, &again));
     assert_int_equal(again.global_step, 30);
     assert_string_equal(again.digest, whole.digest);
@@ -511,14 +512,14 @@ static void test_exporters(void **state)
     assert_int_equal(count_exports("exports", "latest", last, sizeof last), 2);
     assert_int_equal(count_exports("exports", "final", last, sizeof last), 1);
     assert_non_null(strstr(last, "/export/final/60"));
-    bel_ckpt_reader *reader; // the whole checkpoint, that of the end
+    bel_ckpt_reader *reader; // complete, at the end
     BEL_ASSERT_OK(bel_ckpt_open(last, &reader));
     assert_int_equal(bel_ckpt_reader_info(reader)->step, STEPS);
     bel_ckpt_close(reader);
     char *evaluation = bel_path_join(last, "evaluation.json");
     assert_true(bel_file_exists(evaluation));
     bel_free(evaluation);
-    // It survives a restart: what comes later is asked about, and no better.
+    // It survives a restart: later evaluations are compared, and are no better.
     r.steps = STEPS + 20;
     BEL_ASSERT_OK(train(&r, &result));
     assert_int_equal(count_exports("exports", "first", last, sizeof last), 1);
@@ -527,7 +528,7 @@ static void test_exporters(void **state)
     const bel_exporter *twice[] = {&best, &best};
     r = (run){.folder = "twice", .exporters = twice, .exporter_count = 2};
     BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "two exporters are named \"best\"");
-    // One of an older program, which knew no function: what lies behind it is not read.
+    // The exporter of an older program has no is_better: fields after its size are not read.
     bel_exporter older = first;
     older.size = offsetof(bel_exporter, is_better);
     const bel_exporter *short_one[] = {&older};

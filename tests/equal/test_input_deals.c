@@ -1,7 +1,7 @@
-// Whatever a dataset is made of, which replicas read it where does not matter: the digest is the
-// same for one worker of four towers, for two and four workers with other threads, and for a run
-// that goes on in the middle of an epoch; and in each of them every record was read exactly once in
-// each epoch, as the audit says. Each pipeline has the stages whose order is no formula.
+// Test that the result does not depend on which replica reads which part of a dataset, whatever its
+// stages. The digest is the same for one worker of four towers, for two and four workers with other
+// threads, and for a run that resumes in the middle of an epoch. By the audit, each run reads every
+// record exactly once in each epoch. Each pipeline has stages whose order is no formula.
 #include "support/bel_test.h"
 
 #include "base/alloc.h"
@@ -88,7 +88,7 @@ static void end(void *user, void *state)
     bel_free(state);
 }
 
-// The last label of a window, and its numbers in one row.
+// Makes one row of a window's numbers, with its last label.
 static bel_status *flatten(void *user, bel_record *record, bool *out_skip)
 {
     (void)user;
@@ -131,7 +131,7 @@ static bel_dataset *pipeline_of(data *memory, int pipeline)
     if (pipeline == 4) {
         dataset = records(memory, 0, RECORDS);
         bel_dataset_flat_map(dataset, count_parts, make_part, NULL, NULL);
-        bel_dataset_cache(dataset, NULL, 5000); // has no room for all of them
+        bel_dataset_cache(dataset, NULL, 5000); // too small for all of them
         bel_dataset_shuffle(dataset, 0, 6);
     }
     if (pipeline == 5) {
@@ -193,7 +193,7 @@ static void train_to(data *memory, int pipeline, const deal *d, const char *fold
     bel_estimator_destroy(estimator);
 }
 
-// All epochs but the last one are whole.
+// All epochs but the last one are complete.
 static void assert_audited(const char *folder)
 {
     bel_ckpt_reader *reader;
@@ -231,7 +231,8 @@ static void test_every_pipeline_in_every_deal(void **state)
     for (int p = 0; p < PIPELINES; p++) {
         for (size_t d = 0; d < sizeof deals / sizeof *deals; d++) {
             char *folder = bel_test_folder();
-            if (d > 0) train_to(memory, p, &deals[0], folder, STEPS / 2, got); // goes on elsewhere
+            // The second half runs in another deal.
+            if (d > 0) train_to(memory, p, &deals[0], folder, STEPS / 2, got);
             train_to(memory, p, &deals[d], folder, STEPS, d == 0 ? digests[p] : got);
             if (d > 0) assert_string_equal(got, digests[p]);
             assert_audited(folder);

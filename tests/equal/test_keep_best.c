@@ -1,5 +1,5 @@
-// The best checkpoint in one process: which one is kept beside the newest, over repeated and
-// resumed runs, and what an interrupted run says of its last evaluation. label: threads
+// Tests of the best checkpoint in one process: the one kept beside the newest, over repeated and
+// resumed runs, and the last evaluation in an interrupted run's result. label: threads
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 static int64_t batch = 16;
 
-// Its metric "clicks" is the loss under a name that says nothing.
+// Its metric "clicks" is the loss under a name without a direction.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -34,7 +34,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 }
 
 typedef struct run {
-    const char *folder, *rate, *name; // rate 0.5 and evaluation without a name unless said
+    const char *folder, *rate, *name; // default: rate 0.5 and an unnamed evaluation
     bel_keep_best best;
     int64_t steps, save_steps, eval_steps, stop_at;
     int keep; // 0: 1
@@ -80,7 +80,7 @@ static bel_status *train(const run *r, bel_result *out_result)
     return status;
 }
 
-// Checkpoints and best.json of a folder, as "10 60, best 10".
+// Expects the checkpoints and best.json of a folder, as "10 60, best 10".
 static void expect(const char *folder, const char *expected)
 {
     int64_t *steps;
@@ -100,7 +100,7 @@ static void expect(const char *folder, const char *expected)
     bel_free(path);
 }
 
-// The first step with the best value of a curve of evaluations, and that value.
+// Returns the first step with the best value of a curve of evaluations, and that value.
 static int64_t best_of(const char *folder, const char *tag, bool higher, double *out_value)
 {
     bel_history *history;
@@ -128,9 +128,9 @@ static void lose(const char *folder, const char *name)
     bel_free(path);
 }
 
-// --- Which one -----------------------------------------------------------------------------------
+// --- Choice --------------------------------------------------------------------------------------
 
-// So low a rate changes nothing: the first of equal evaluations, that of 10, is the best, and it is
+// The rate is too low for a change. The first of equal evaluations, at 10, is the best, and is
 // saved between the checkpoints of 0 and 20.
 static void test_ties(void **state)
 {
@@ -147,7 +147,7 @@ static void test_ties(void **state)
     r.steps = 80;
     BEL_ASSERT_OK(train(&r, &result));
     expect("ties", "10 80, best 10");
-    r.best = (bel_keep_best){0}; // it stays also then
+    r.best = (bel_keep_best){0}; // it stays then, too
     r.steps = 100;
     BEL_ASSERT_OK(train(&r, &result));
     expect("ties", "10 100, best 10");
@@ -209,8 +209,8 @@ static void test_refusals(void **state)
 
 // --- Over restarts -------------------------------------------------------------------------------
 
-// A run that goes on from an earlier checkpoint comes to the same one. What was evaluated where no
-// checkpoint is any more does not count: there is nothing to keep.
+// A run that resumes from an earlier checkpoint chooses the same one. Evaluations without a
+// checkpoint do not count, as there is nothing to keep.
 static void test_restarts(void **state)
 {
     (void)state;
@@ -224,15 +224,15 @@ static void test_restarts(void **state)
     BEL_ASSERT_OK(train(&r, &whole));
     expect("whole", "10 40, best 10");
     lose("whole", "ckpt-00000040");
-    lose("whole", BEL_BEST_FILE); // a kill before it was written
+    lose("whole", BEL_BEST_FILE); // as if killed before it was written
     BEL_ASSERT_OK(train(&r, &again));
     expect("whole", "10 40, best 10");
     assert_string_equal(again.digest, whole.digest);
-    lose("whole", "ckpt-00000010"); // by somebody else
+    lose("whole", "ckpt-00000010"); // by another program
     r.steps = 60;
     BEL_ASSERT_OK(train(&r, &again));
     expect("whole", "40 60, best 40");
-    // A metric that nobody has kept before: the best of what is there.
+    // No run has kept this metric before: the best of the existing checkpoints counts.
     r = (run){.folder = "late", .rate = "1e-30", .steps = 40, .save_steps = 20, .eval_steps = 10};
     BEL_ASSERT_OK(train(&r, &again));
     expect("late", "40");
@@ -249,7 +249,7 @@ static void test_restarts(void **state)
     expect("late", "60");
 }
 
-// A run that goes back behind a damaged checkpoint knows nothing of its evaluation.
+// A run that goes back past a damaged checkpoint ignores its evaluation.
 static void test_going_back(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_going_back(void **state)
     expect("back", "30 33 40, best 33");
 }
 
-// --- What a result says --------------------------------------------------------------------------
+// --- Results -------------------------------------------------------------------------------------
 
 static void test_interrupted(void **state)
 {
@@ -288,7 +288,7 @@ static void test_interrupted(void **state)
     assert_true(result.loss == evaluation.loss && result.examples == evaluation.examples);
     assert_int_equal(result.metric_count, 2);
     assert_true(result.metrics[0].value == evaluation.metrics[0].value);
-    // One of a run before: as the event files have it.
+    // Evaluation of an earlier run, from the event files.
     last = result;
     r.eval_steps = 1000000;
     r.stop_at = result.global_step + 1;
@@ -300,7 +300,7 @@ static void test_interrupted(void **state)
     assert_string_equal(result.metrics[0].name, "accuracy");
     assert_true((float)result.metrics[0].value == (float)last.metrics[0].value);
     assert_true(isnan(result.batch_mean_loss) && result.examples == 0);
-    // None at all; and one that ends.
+    // No evaluation; and a run that ends.
     r.folder = "none";
     r.stop_at = 3;
     BEL_ASSERT_OK(train(&r, &result));

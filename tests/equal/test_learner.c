@@ -1,7 +1,7 @@
-// Learners: a training is exported in the middle, and a learner goes on with the same batches; what
-// it saves must have the digest of the training that has gone on by itself. For every model that
-// comes with Belfry, every optimizer and what it may be told, threads, batches of other sizes, and
-// back again: a training goes on from what a learner has saved.
+// Tests of learners. A training is exported in the middle, and a learner continues with the same
+// batches. The learner's saved model must have the digest of the training that continued without
+// it. For each of Belfry's models, each optimizer and its settings, threads and batches of other
+// sizes. In the reverse direction, a training resumes from a learner's saved model.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ enum { BATCH = 12, FIRST = 3, LAST = 14, BATCHES = RECORDS / BATCH };
 // --- Data ----------------------------------------------------------------------------------------
 
 static bel_test_examples data;
-static int64_t records = RECORDS, last = LAST; // that there are; at which step trainings end
+// Records in the data, and the last step of trainings.
+static int64_t records = RECORDS, last = LAST;
 
 static int make_data(void **state)
 {
@@ -50,7 +51,7 @@ typedef struct model {
     bool has_ids;
 } model;
 
-static bool allow_changes, halves; // of the trainings
+static bool allow_changes, halves; // settings of the trainings
 
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
@@ -74,7 +75,7 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     return estimator;
 }
 
-// The digest at the end.
+// Trains up to `steps`, and returns the digest at the end.
 static void train(bel_estimator *estimator, const model *m, int64_t steps,
                   char digest[BEL_RESULT_TEXT])
 {
@@ -85,7 +86,7 @@ static void train(bel_estimator *estimator, const model *m, int64_t steps,
     if (digest != NULL) memcpy(digest, result.digest, BEL_RESULT_TEXT);
 }
 
-// A training of FIRST steps, exported; free the path with bel_free.
+// Exports a training of FIRST steps. Free the path with bel_free.
 static char *export_training(const model *m, const char *folder)
 {
     const bel_export_options options = {.size = sizeof options, .training = true};
@@ -97,7 +98,7 @@ static char *export_training(const model *m, const char *folder)
     return path;
 }
 
-// The batch of a step, as the training reads it.
+// Runs a step on its batch, as the training reads it.
 static bel_status *step(bel_learner *learner, int64_t step_number, float *out_loss)
 {
     int64_t first = step_number % BATCHES * BATCH;
@@ -175,7 +176,7 @@ static void test_every_model_learns_the_same_bits(void **state)
     }
 }
 
-// Every rule, and what a setting adds to it: slots, norms, averages, schedules, parts.
+// Every rule, and the additions of settings: slots, norms, averages, schedules, parts.
 static const bel_param rules[][5] = {
     {{"optimizer", "sgd"}, {"learning_rate", "0.1"}, {"weight_decay", "0.01"}},
     {{"optimizer", "momentum"}, {"learning_rate", "0.1"}, {"nesterov", "true"}},
@@ -222,7 +223,7 @@ static void test_rules_of_tables(void **state)
 static void test_the_last_batch_is_smaller(void **state)
 {
     (void)state;
-    records = RECORDS - 5; // read once, so that the batch of the last step has 7
+    records = RECORDS - 5; // read once, so the last step's batch has 7
     last = BATCHES;
     for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
         char *folder = bel_strf("last-%zu", m);
@@ -283,7 +284,7 @@ static void bind(bel_predictor *predictor, const char *name, bel_tensor tensor)
     BEL_ASSERT_OK(bel_predictor_bind(predictor, number, &tensor));
 }
 
-// A learner's predictor against bel_predict of what it saves, before and after more steps.
+// Compares a learner's predictor with bel_predict of its saved model, before and after more steps.
 static void assert_same_predictions(const model *m, const char *folder)
 {
     static float want[RECORDS][CLASSES];
@@ -337,7 +338,7 @@ static void test_predictors_of_a_learner(void **state)
     assert_same_predictions(&averaged, "averaged");
 }
 
-// What the batch is wrong about is said, and nothing has changed.
+// Errors in a batch are reported, and nothing has changed.
 static void test_errors_leave_the_model_as_it_was(void **state)
 {
     (void)state;
@@ -391,7 +392,7 @@ static void test_errors_leave_the_model_as_it_was(void **state)
     };
     for (int i = 0; i < BATCH * SIZE; i++) {
         huge[i] = 3e38F;
-        holes[i] = i == 70 ? NAN : 0.5F; // Relu would make 0 of it
+        holes[i] = i == 70 ? NAN : 0.5F; // Relu would turn it into 0
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         BEL_ASSERT_FAILS(bel_learner_step(learner, &bad[i].x, &bad[i].label, NULL), bad[i].code,
@@ -404,7 +405,7 @@ static void test_errors_leave_the_model_as_it_was(void **state)
     bel_free(path);
 }
 
-// Only so many checkpoints stay, and the newest one counts, or the one that is named.
+// Only `keep` checkpoints stay. The newest one counts, or the named one.
 static void test_checkpoints(void **state)
 {
     (void)state;
@@ -431,7 +432,7 @@ static void test_checkpoints(void **state)
             bel_free(into);
         }
     }
-    // Saved is saved, also where five newer ones are.
+    // a saved checkpoint stays, even with five newer ones
     const bel_learner_options plain = {.size = sizeof plain};
     bel_learner *learner;
     BEL_ASSERT_OK(bel_learner_load(path, &plain, &learner));
@@ -455,7 +456,7 @@ static void test_checkpoints(void **state)
     bel_free(path);
 }
 
-// A checkpoint of another training fits the graph, and is refused all the same: other rates, slots.
+// Checkpoints of another training fit the graph, but are refused: other rates, slots.
 static void test_another_training(void **state)
 {
     (void)state;
@@ -467,7 +468,7 @@ static void test_another_training(void **state)
     BEL_ASSERT_FAILS(bel_learner_load(path, &options, &learner), BEL_FAILED_PRECONDITION,
                      "param.optimizer was adam and is sgd");
     bel_free(other);
-    // What only one of them says counts, too.
+    // A setting of only one side counts, too.
     const model clipped = {
         "dnn", {{"hidden_units", "16"}, {"optimizer", "sgd"}, {"clip_norm", "0.1"}}, false};
     other = export_training(&clipped, "clipped");
@@ -481,7 +482,7 @@ static void test_another_training(void **state)
     bel_free(path);
 }
 
-// An estimator with other parameters than the checkpoint has is no source for its training.
+// Export refuses an estimator whose parameters differ from the checkpoint's.
 static void test_export_compares(void **state)
 {
     (void)state;
@@ -499,7 +500,7 @@ static void test_export_compares(void **state)
     bel_free(path);
 }
 
-// A schedule of the whole training has ended where it ends: then only a rate of one's own learns.
+// The schedule ends with the complete training. After that only an explicit rate changes weights.
 static void test_a_rate_of_its_own(void **state)
 {
     (void)state;
@@ -525,8 +526,8 @@ static void test_a_rate_of_its_own(void **state)
     bel_free(path);
 }
 
-// A checkpoint of three replicas is gone on with as one: a training that does the same, as it is
-// allowed to, has the same bits. Its blocks are those behind what the three have read.
+// A learner continues a checkpoint of three replicas as one replica. A training that may do the
+// same (allow_changes) has the same bits. Its blocks follow those that the three have read.
 static void test_replicas_become_one(void **state)
 {
     (void)state;

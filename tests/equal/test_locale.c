@@ -1,6 +1,6 @@
-// A program whose locale has a decimal comma: numbers have a point in every text all the same, and
-// training gives the same bits, saved in one locale and resumed in the other. The locale is made
-// here, of what localedef (part of the C library's package) needs, so that none must be installed.
+// Tests of a program whose locale has a decimal comma. Numbers still have a point in every text,
+// and training gives the same bits, saved in one locale and resumed in the other. The test makes
+// the locale with localedef's input (part of the C library's package), so none must be installed.
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static char *characters(void)
 
 static char *folder;
 
-// "comma" in `folder`; localedef also warns of all that it does not define, and ends with 1.
+// Makes "comma" in `folder`. localedef also warns about every missing definition, and exits with 1.
 static int make_locale(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// Several optimizers in one model: each variable is trained as if its optimizer were the only one,
-// whatever the deal, over checkpoints, and beside rules that keep more slots or pass twice. label:
-// threads
+// Tests of several optimizers in one model. Each variable is trained as if its optimizer were the
+// only one, in every deal, over checkpoints, and beside rules that keep more slots or pass twice.
+// label: threads
 #include <string.h>
 
 #include "base/alloc.h"
@@ -24,12 +24,12 @@ static const bel_optimizer clipped = {
 static const bel_optimizer averaged = {
     .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01, .moving_average_decay = 0.9};
 
-// What the model function answers.
+// Optimizer that the model function returns.
 static bel_optimizer main_optimizer;
 static bel_optimizer_part part;
 static int part_count;
 
-// Two halves that do not know of each other, so each is what it would be alone.
+// Two independent parts, each with the result that it has without the other.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -104,7 +104,7 @@ static bool has(const char *folder, const char *name)
     return found;
 }
 
-// --- Each as if it were alone --------------------------------------------------------------------
+// --- Each as if it were the only one -------------------------------------------------------------
 
 static void test_halves(void **state)
 {
@@ -138,7 +138,7 @@ static void test_halves(void **state)
     assert_true(has("adam-sgd-both", "left/kernel/adam/m"));
     assert_false(has("adam-sgd-both", "right/kernel/adam/m"));
     assert_true(has("sgd-adam-both", "right/kernel/adam/v"));
-    // Other settings of a part are another training.
+    // Other settings of a part mean another training.
     bel_optimizer faster = sgd;
     faster.learning_rate = 0.2;
     set(&adam, "right/*", &faster);
@@ -146,7 +146,7 @@ static void test_halves(void **state)
                      "right/*: learning_rate");
 }
 
-// Averages, and the bound of all gradients together, are the main optimizer's.
+// Averages, and the bound of all gradients together, belong to the main optimizer.
 static void test_shared(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// A loop of the program's own: steps of several functions by hand, what they return, the same bits
-// however replicas are dealt and from wherever the loop goes on, ends and errors. label: threads
+// Tests of a loop of the program's: steps of several functions by hand, returned values, the same
+// bits however replicas are assigned and wherever the loop resumes, ends and errors. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static int fill_examples(void **state)
     return 0;
 }
 
-// `user`: how often the examples are read; 0: without an end.
+// `user`: number of epochs; 0: without an end.
 static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mode,
                          bel_dataset **out_dataset)
 {
@@ -47,7 +47,7 @@ static bel_value *variable(bel_graph *g, const char *name)
                         BEL_VARIABLE_TRAINABLE);
 }
 
-// The loss whose gradient by each element of `name` is `slope`.
+// Returns a loss whose gradient by each element of `name` is `slope`.
 static bel_value *plain(bel_graph *g, const char *name, double slope)
 {
     return bel_mul(g, bel_reduce_sum(g, variable(g, name), NULL, 0, false),
@@ -71,7 +71,7 @@ static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spe
     bel_value *x = bel_context_only_feature(context);
     bel_value *mean = bel_reduce_mean(g, x, NULL, 0, false);
     bel_value *loss = bel_add(g, plain(g, "b/w", 3), plain(g, "both/w", 1));
-    spec->loss = bel_add(g, bel_add(g, loss, plain(g, "a/w", 100)), // which it does not name
+    spec->loss = bel_add(g, bel_add(g, loss, plain(g, "a/w", 100)), // not in its pattern
                          bel_mul(g, mean, bel_scalar(g, BEL_DTYPE_F32, 0)));
     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.125};
     bel_return_add(context, spec, "mean", mean, BEL_RETURN_MEAN);
@@ -87,12 +87,12 @@ static const bel_step_function both[] = {{"first", first_fn, NULL},
 
 // --- Running -------------------------------------------------------------------------------------
 
-// How the replicas are played.
+// Assignment of replicas to workers and towers.
 typedef struct deal {
     int workers, shards, towers;
-    int turns; // of all workers together
+    int turns; // in all workers together
     bel_aggregation mode;
-    int scaled; // rates are scaled by the replicas of a step, which are so many; 0: they are not
+    int scaled; // replicas of a step, by which rates are scaled; 0: not scaled
 } deal;
 
 static const deal alone = {1, 1, 1, 0, BEL_AGGREGATE_SYNC, 0};
@@ -152,8 +152,8 @@ static bel_status *pattern(void *user, bel_replicator *replicator)
     return NULL;
 }
 
-// Momentum of `first` with decay; Adam of `second`, whose steps are the learning rate where all
-// gradients are alike. Each has slots and a count of its own, of `both` as well.
+// Momentum for `first` with decay; Adam for `second`, whose steps are the learning rate, as all
+// gradients are equal. Each has separate slots and a separate count, also for `both`.
 static void check_by_hand(const char *steps, deal d)
 {
     char *pattern_steps = bel_xstrdup(steps);
@@ -181,7 +181,7 @@ static void check_by_hand(const char *steps, deal d)
     bel_free(pattern_steps);
 }
 
-// Rates as they are, and scaled: by towers of all workers, by turns, by the workers that count.
+// Rates unscaled, and scaled: by towers of all workers, by turns, by the workers that count.
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -193,8 +193,8 @@ static void test_by_hand(void **state)
         check_by_hand("1121222111", deals[d]);
 }
 
-// These gradients do not depend on when they were computed, so what comes out is the same wherever
-// all steps are made in the order in which they were asked for, each of reports of its function.
+// These gradients do not depend on when they were computed. So the result is the same as long as
+// all steps run in the order of the requests, each from reports of its function.
 static void test_modes_by_hand(void **state)
 {
     (void)state;
@@ -212,7 +212,8 @@ static void test_modes_by_hand(void **state)
             check_by_hand(patterns[p], deals[d]);
 }
 
-// What a function does not name keeps its bits, also where it is the only one and decays weights.
+// Variables that a function does not name keep their bits, even if it is the only function and
+// decays weights.
 static bel_status *decaying_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -242,7 +243,7 @@ static void test_names(void **state)
     bel_free(r.folder);
 }
 
-// --- What steps return ---------------------------------------------------------------------------
+// --- Returned values -----------------------------------------------------------------------------
 
 typedef struct returned {
     deal deal;
@@ -272,7 +273,7 @@ static bel_status *take_returned(void *user, bel_replicator *replicator)
     }
 }
 
-// The last step has 2 of 8 examples: three replicas have none. The input's end ends training.
+// The last step has 2 of 8 examples, so three replicas have none. The input's end ends training.
 static void test_returned_values(void **state)
 {
     (void)state;
@@ -314,16 +315,16 @@ static void test_returned_values(void **state)
 
 // --- The same bits -------------------------------------------------------------------------------
 
-// What decides which step is next.
+// The loop's memory, which decides the next step.
 typedef struct memory {
-    int64_t seconds, firsts; // made, and still to be made
+    int64_t seconds, firsts; // seconds made, and firsts still to be made
     double means;
 } memory;
 
 typedef struct course {
     memory memory;
     int64_t end;
-    int begun; // how often the loop was
+    int begun; // number of times that the loop began
 } course;
 
 static bel_status *depend(void *user, bel_replicator *replicator)
@@ -378,7 +379,7 @@ static void test_deals(void **state)
     bel_free(reference.folder);
 }
 
-// Checkpoints in the middle of a sequence of steps have the loop's memory of their version.
+// Checkpoints in a sequence of steps have the loop's memory of their version.
 static void test_goes_on(void **state)
 {
     (void)state;
@@ -390,10 +391,10 @@ static void test_goes_on(void **state)
         char *folder = bel_strf("%s/every-%lld", bel_test_own_folder(), (long long)every);
         bel_result result = {0};
         for (int64_t end = 13; end < 80; end += 16) {
-            course c = {.end = 60, .memory = {.seconds = 77}}; // replaced by the checkpoint's
+            course c = {.end = 60, .memory = {.seconds = 77}}; // the checkpoint's replaces it
             if (end == 13) c.memory = (memory){0};
             const bel_loop part = loop_of(&c);
-            // max_steps cuts the loop in its middle: it is told, and returns.
+            // max_steps ends the loop in its middle: its next call reports it, and it returns.
             BEL_ASSERT_OK(train_in(folder, &part, (deal){1, 1, 4, 0, BEL_AGGREGATE_SYNC, 0}, 0,
                                    end < 60 ? end : 0, every, &result));
             assert_int_equal(result.global_step, end < 60 ? end : 60);
@@ -405,7 +406,7 @@ static void test_goes_on(void **state)
     bel_free(reference.folder);
 }
 
-// The loop asks for a stop in its middle, and steps ahead of it are under way.
+// The loop asks for a stop in its middle, while later steps are under way.
 typedef struct stopped {
     course course;
     int64_t stop_at;
@@ -444,14 +445,14 @@ static void test_stops(void **state)
                                .state_bytes = sizeof s.course.memory};
         BEL_ASSERT_OK(train_in(folder, &loop, d, 0, 0, 0, &result));
         assert_int_equal(result.interrupted, at < 50);
-        if (at >= 50) assert_int_equal(result.global_step, 50); // else some were not made yet
+        if (at >= 50) assert_int_equal(result.global_step, 50); // else some steps were not made yet
     }
     assert_string_equal(result.digest, reference.result.digest);
     bel_free(reference.folder);
     bel_free(folder);
 }
 
-// A single function, as bel_train runs it.
+// A single function, run as bel_train does.
 static bel_status *plain_loop(void *user, bel_replicator *replicator)
 {
     while (bel_replicator_step(replicator) < *(const int64_t *)user)
@@ -480,7 +481,7 @@ static void test_like_bel_train(void **state)
     }
 }
 
-// The model function is evaluated beside the loop, on versions that it does not wait for.
+// The model function is evaluated beside the loop, which does not wait for it.
 static void test_evaluations(void **state)
 {
     (void)state;
@@ -510,7 +511,7 @@ static void test_evaluations(void **state)
 
 // --- Pipelines -----------------------------------------------------------------------------------
 
-// Pipeline p has records p + 0, p + 0.25, …: what a replica reads says where it is from.
+// Pipeline p has records p + 0, p + 0.25, …, so a value identifies its pipeline.
 static bel_status *pipeline(void *user, const bel_input_context *context, bel_dataset **out_dataset)
 {
     enum { MOST = REPLICAS, RECORDS = 8 };
@@ -676,7 +677,7 @@ static void test_refused(void **state)
         bel_step_function functions[2];
         const char *words;
     } cases[] = {
-        {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, "a name of its own"},
+        {{{"a", first_fn, NULL}, {"a", second_fn, NULL}}, "a unique name"},
         {{{"a", first_fn, NULL}, {"b c", second_fn, NULL}}, "letters"},
         {{{"a", first_fn, NULL}, {"b", NULL, NULL}}, "must have a function"},
         {{{"a", first_fn, NULL}, {"b", idle_fn, "a/*"}}, "depends on no trainable variable"},

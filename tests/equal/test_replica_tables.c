@@ -1,6 +1,7 @@
-// A loop with several step functions over tables of rows: a table that one function updates, one
-// that the other does, one that both do, each with slots of its own. The same bits however replicas
-// are dealt and from wherever the loop goes on; the numbers of dense variables. label: threads
+// Tests of a loop with several step functions over tables of rows: one function updates a table,
+// the other function another one, and both a third, each with separate slots. The bits are the same
+// however replicas are assigned and wherever the loop resumes. The numbers are those of dense
+// variables. label: threads
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 
 // --- Step functions ------------------------------------------------------------------------------
 
-// The sum of an example's rows, [n, 1]. With "kind" dense the table is a variable of KEYS rows.
+// Returns the sums of the examples' rows, [n, 1]. With "kind" dense the table is a variable of KEYS
+// rows.
 static bel_value *look_up(bel_model_context *context, const char *name)
 {
     bel_graph *g = bel_context_graph(context);
@@ -80,7 +82,7 @@ static bel_status *first_fn(bel_model_context *context, bel_estimator_spec *spec
     return NULL;
 }
 
-// Reads "first", too, and does not name it.
+// Reads "first", too, but does not name it.
 static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -116,7 +118,7 @@ static bel_status *follow(void *user, bel_replicator *replicator)
 
 typedef struct deal {
     int workers, shards, towers;
-    int turns; // of all workers together
+    int turns; // in all workers together
     bel_aggregation mode;
 } deal;
 
@@ -159,7 +161,7 @@ static bel_status *keep_row(void *context, int64_t n, const int64_t *keys,
     return NULL;
 }
 
-// Rows by key; zeros where there is none.
+// Reads rows by key; zeros for absent ones.
 static void read_rows(const char *folder, const char *table, float out[KEYS][WIDTH])
 {
     bel_ckpt_reader *reader;
@@ -172,7 +174,7 @@ static void read_rows(const char *folder, const char *table, float out[KEYS][WID
 
 // --- Tests ---------------------------------------------------------------------------------------
 
-static const char *const optimizers[] = {"adagrad", "adam"}; // of the second function
+static const char *const optimizers[] = {"adagrad", "adam"}; // second function's
 
 static void same_bits(void **state)
 {
@@ -198,7 +200,8 @@ static void same_bits(void **state)
     }
 }
 
-// Checkpoints behind steps of either function, on as many shards as wrote them and others.
+// Resumes from checkpoints after steps of either function, on the same number of shards and on
+// others.
 static void goes_on(void **state)
 {
     (void)state;
@@ -219,7 +222,7 @@ static void goes_on(void **state)
     }
 }
 
-// Adagrad leaves elements without a gradient as they are, so what is gathered from gets the same.
+// Adagrad leaves elements without a gradient unchanged, so the gathered variable gets the same.
 static void numbers_of_dense_variables(void **state)
 {
     (void)state;
@@ -246,7 +249,7 @@ static void numbers_of_dense_variables(void **state)
     bel_test_remove_folder(dense);
 }
 
-// What a pattern does not run leaves its table without a row.
+// A table has no row if the pattern skips its function.
 static void others_keep_their_rows(void **state)
 {
     (void)state;
@@ -280,7 +283,7 @@ static void every_mode_makes_the_steps(void **state)
         bel_result result;
         BEL_ASSERT_OK(train(folder, deals[d], (course){"1122212", 60}, "kind", "sparse", &result));
         assert_int_equal(result.global_step, 60);
-        assert_true(result.loss < 5); // of targets up to 3, and rows that move by 0.1 at most
+        assert_true(result.loss < 5); // targets are up to 3, and rows move by at most 0.1
         bel_test_remove_folder(folder);
     }
 }

@@ -1,6 +1,6 @@
-// A loop that takes its time. Workers wait for their turn: with as many of them as here, one waits
-// longer than the stall timeout though steps are made all the time. Where the loop takes too long,
-// the error hints at a flag that there is. label: threads
+// Tests of a slow loop. Workers wait for their turn: with this number of workers, one waits longer
+// than the stall timeout although steps are made all the time. If the loop takes too long, the
+// error names an existing flag. label: threads
 #include <string.h>
 #include <time.h>
 
@@ -41,7 +41,7 @@ static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spe
     return model(context, spec, "b/w");
 }
 
-// Waits for each step and thinks then, as long as it may and much shorter than a stall.
+// Waits for each step and then pauses, as long as allowed and much shorter than a stall.
 static bel_status *thoughtful(void *user, bel_replicator *replicator)
 {
     (void)user;

@@ -1,8 +1,8 @@
-// Same bits: the digest of the last checkpoint is a function of data, seed and flags. 200 steps of
-// a dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for every way of
-// assigning four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2 threads; with
-// lanes that delay, repeat and reorder; stopped and resumed. Each comparison must fail under its
-// fault.
+// Tests of the same bits: the digest of the last checkpoint is a function of data, seed and flags.
+// 200 steps of a dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for
+// every assignment of four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2
+// threads; with lanes that delay, repeat and reorder; stopped and resumed. Each comparison must
+// fail under its fault.
 #include "support/bel_test.h"
 #include "support/digits.h"
 
@@ -127,7 +127,7 @@ static void test_resumed(void **state)
     run(&base, expected);
     run_to(&base, folder, STEPS * 2 / 5, got);
     assert_string_not_equal(expected, got);
-    run_to(&(topology){4, {1, 1, 1, 1}, 3, 1}, folder, STEPS, got); // goes on with other shards
+    run_to(&(topology){4, {1, 1, 1, 1}, 3, 1}, folder, STEPS, got); // resumes with other shards
     bel_test_remove_folder(folder);
     assert_string_equal(expected, got);
 }

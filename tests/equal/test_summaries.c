@@ -1,6 +1,6 @@
-// Histograms, images and texts: what is written of replica 0 is what it saw, in every deal and
-// after a run goes on, and no bit of the training changes. Read back by protobuf-c; where there is
-// protoc, by that, too. label: threads
+// Tests of histograms, images and texts. The files have the values that replica 0 saw, in every
+// deal and after a run resumes, and no bit of the training changes. Read back by protobuf-c, and by
+// protoc too if it is installed. label: threads
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static bel_result train(const char *name, int workers, int64_t steps)
 
 typedef void each_fn(void *user, const Events__Event *event);
 
-// Every event of a folder's files, in the order of their names.
+// Reads every event of a folder's files, in the order of their names.
 static void read_folder(const char *name, each_fn *each, void *user)
 {
     char *folder = bel_path_join(bel_test_own_folder(), name), **names;
@@ -99,9 +99,9 @@ static void read_folder(const char *name, each_fn *each, void *user)
 }
 
 typedef struct seen {
-    bel_str steps[2]; // of "input" and "digit/2"
+    bel_str steps[2]; // steps of "input" and "digit/2"
     int starts, histograms, images, others;
-    bel_str bits; // of all histograms and images
+    bel_str bits; // bits of all histograms and images
     double bias_max;
 } seen;
 
@@ -176,15 +176,15 @@ static void test_observed(void **state)
     assert_int_equal(first.histograms, 3 * 4);
     assert_int_equal(first.images, 3 * 3);
     assert_int_equal(first.others, 3);
-    assert_true(first.bias_max > 0); // it has learnt
+    assert_true(first.bias_max > 0); // the model has learnt
     assert_int_equal(first.bits.length, second.bits.length);
     assert_memory_equal(first.bits.text, second.bits.text, first.bits.length);
     forget(&first);
     forget(&second);
 }
 
-// Not every version has a report of replica 0, but each worker makes one within a few: the first
-// behind a multiple stands for it.
+// Some versions have no report of replica 0, but each worker makes one within a few: the first one
+// after a multiple stands for it.
 static void test_some_versions(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_some_versions(void **state)
     forget(&s);
 }
 
-// A run that goes on begins a file of its own, whose mark voids what comes again.
+// A resumed run begins a separate file, whose mark voids repeated steps.
 static void test_goes_on(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_goes_on(void **state)
     forget(&s);
 }
 
-// A folder that cannot be written costs the summaries and nothing else.
+// If the folder is not writable, only the summaries are lost.
 static void test_no_folder(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_histogram(void **state)
     bel_histogram h;
     assert_int_equal(bel_histogram_make(numbers, 10, list, &h), 3);
     assert_true(h.count == 7 && h.min == -2 && h.max == (double)3.4e38F);
-    for (int i = 0; i < h.bucket_count; i++) { // each number lies in its bucket
+    for (int i = 0; i < h.bucket_count; i++) { // each number is in its bucket
         double here = 0;
         for (int k = 0; k < 10; k++) {
             double x = (double)numbers[k];

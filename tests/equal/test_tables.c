@@ -1,6 +1,7 @@
-// Training with tables: the same bits for every assignment of replicas, number of shards and
-// threads, and in two parts; the same numbers as a dense variable that is gathered from; evaluation
-// and prediction see the trained rows. The same for bags, examples with several ids or none.
+// Tests of training with tables. The bits are the same for every assignment of replicas, every
+// number of shards and threads, and in two parts. The numbers are those of a dense variable that is
+// gathered from. Evaluation and prediction see the trained rows. The same holds for bags: examples
+// with several ids or none. label: threads
 #include <math.h>
 #include <stdio.h>
 
@@ -17,7 +18,7 @@ static float weights[RECORDS][MOST];
 static float numbers[RECORDS][2];
 static int64_t labels[RECORDS];
 
-// The label depends on what the ids are, so only rows can tell it.
+// The label depends only on the ids, so only rows can predict it.
 static void make_records(void)
 {
     for (int i = 0; i < RECORDS; i++) {
@@ -55,7 +56,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
     return NULL;
 }
 
-// Behind the rows of an example's bag of ids. With "dense" the table is a variable of KEYS rows.
+// Combines the rows of an example's bag of ids. With "dense" the table is a variable of KEYS rows.
 static bel_value *look_into_bags(bel_model_context *context, bool dense)
 {
     bel_graph *g = bel_context_graph(context);
@@ -188,7 +189,7 @@ static void same_bits_in_two_parts(void **state)
     bel_test_remove_folder(parts);
 }
 
-// Sums of equal ids come in another order than in a dense gradient, so the numbers are close.
+// Equal ids are added in another order than in a dense gradient, so the numbers are only close.
 static void same_numbers_as_a_dense_variable(void **state)
 {
     (void)state;
@@ -206,8 +207,8 @@ static void same_numbers_as_a_dense_variable(void **state)
     }
 }
 
-// Each id is in one replica's batch: the mean over its contributors is the gradient itself, where
-// that over both replicas is a half of it.
+// Each id is in one replica's batch. So the mean over its contributors is the gradient itself, and
+// the mean over both replicas is half of it.
 static void mean_over_contributors(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void contributors_give_the_same_bits_for_every_topology(void **state)
         assert_string_equal(got.digest, expected.digest);
         bel_test_remove_folder(folder);
     }
-    // Alone, a replica is all contributors there are.
+    // A single replica is its only contributor.
     const topology alone = {1, {1}, 1, 1, 0};
     char *one = bel_test_folder(), *other = bel_test_folder();
     bel_result a = train(&alone, one, STEPS, params, 2), b = train(&alone, other, STEPS, params, 1);
@@ -253,7 +254,7 @@ static void contributors_give_the_same_bits_for_every_topology(void **state)
     bel_test_remove_folder(other);
 }
 
-// The rows that a checkpoint has of the one table.
+// Number of rows that a checkpoint has in the one table.
 static int64_t saved_rows(const char *folder)
 {
     bel_ckpt_reader *reader;
@@ -265,7 +266,7 @@ static int64_t saved_rows(const char *folder)
     return rows;
 }
 
-// The same bits for every topology, the numbers of a dense variable, and no row for what is no id.
+// The same bits for every topology, the numbers of a dense variable, and no rows for invalid ids.
 static void bags_of_ids(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static bel_status *keep_row(void *context, int64_t n, const int64_t *keys,
     return NULL;
 }
 
-// Rows of a table by key; NaN where there is none.
+// Reads rows of a table by key; NaN for absent ones.
 static void read_rows(const char *folder, const char *table, float out[KEYS][WIDTH])
 {
     bel_ckpt_reader *reader;
@@ -321,7 +322,7 @@ static bel_status *begin_warm(const topology *t, const char *folder, const bel_w
     return status;
 }
 
-// "table" begins as "other" of another training, "other" anew, whatever shards there are and were.
+// "table" begins as "other" of another training, and "other" anew, for any numbers of shards.
 static void warm_starts_take_rows(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// Variables by synchronization and aggregation: which there are, what each replica of a step keeps
-// for itself however replicas are dealt, what evaluation and prediction read, and what becomes of
-// the values with another number of replicas. label: threads
+// Tests of variables by synchronization and aggregation: their kinds, the values that each replica
+// of a step keeps however replicas are assigned, the values that evaluation and prediction read,
+// and the values with another number of replicas. label: threads
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,9 +8,9 @@
 #include "belfry/belfry.h"
 #include "support/bel_test.h"
 
-// Seven batches: in the second step replica 2 has half a batch, and replica 3 none.
+// Seven batches: in the second step replica 2 has half a batch, and replica 3 has no batch.
 enum { EXAMPLES = 26, BATCH = 4, WIDTH = 3, REPLICAS = 4, STEPS = 2 };
-enum { LARGE = 30011 }; // elements: the values of four replicas lie in several chunks
+enum { LARGE = 30011 }; // elements: the values of four replicas span several chunks
 
 static float examples[EXAMPLES][WIDTH];
 
@@ -42,7 +42,7 @@ static bel_value *variable(bel_graph *g, const char *name, int64_t elements, dou
     return bel_variable(g, name, &BEL_SHAPE(elements), initializer, kind);
 }
 
-// Each step in which replica r has examples adds r + 1 to its own.
+// In each step, replica r adds r + 1 to its variable if it has examples.
 static bel_value *counted(bel_graph *g, const char *name, int64_t elements, bel_variable_kind kind)
 {
     bel_value *v = variable(g, name, elements, 0, kind);
@@ -58,7 +58,7 @@ static bel_value *tensor(bel_graph *g, int64_t elements, float value)
                    bel_scalar(g, BEL_DTYPE_F32, (double)value));
 }
 
-// In training with "kind" shared the same names are variables that all share.
+// In training with "kind" shared, the same names are variables that all replicas share.
 static void add_shared(bel_graph *g)
 {
     static const char *const names[] = {"mean", "sum", "first"};
@@ -109,7 +109,7 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++) {
         if (strcmp(read[i].name, reads) != 0) continue;
         bel_value *v = variable(g, reads, WIDTH, 0, read[i].kind);
-        bel_value *again = bel_variable_aggregate(g, v); // is what is read in any case
+        bel_value *again = bel_variable_aggregate(g, v); // the value that is read in any case
         spec->predictions =
             bel_add(g, bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0)),
                     bel_mul(g, bel_add(g, v, again), bel_scalar(g, BEL_DTYPE_F32, 0.5)));
@@ -119,10 +119,10 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// How the replicas are played.
+// Assignment of replicas to workers and towers.
 typedef struct deal {
-    int workers, shards, towers; // of each worker; 0: one, two and one of three workers
-    int turns;                   // of all workers together
+    int workers, shards, towers; // towers: of each worker; 0: 1, 2 and 1 of three workers
+    int turns;                   // in all workers together
     bel_aggregation mode;
 } deal;
 
@@ -170,7 +170,7 @@ static char *new_folder(void)
     return bel_strf("%s/%d", bel_test_own_folder(), count++);
 }
 
-// The first element of each row, where all of a row must be the same.
+// Expects the first element of each row; all elements of a row must be equal.
 static void expect_rows(const char *folder, const char *name, int rows, int64_t elements,
                         const double *expected)
 {
@@ -192,7 +192,7 @@ static void expect_rows(const char *folder, const char *name, int rows, int64_t 
     expect_rows(folder, name, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), elements,   \
                 (const double[]){__VA_ARGS__})
 
-// --- Which there are -----------------------------------------------------------------------------
+// --- Kinds ---------------------------------------------------------------------------------------
 
 enum { NO = -1 };
 
@@ -227,9 +227,9 @@ static void test_kinds(void **state)
     }
 }
 
-// --- What replicas keep --------------------------------------------------------------------------
+// --- Values of replicas --------------------------------------------------------------------------
 
-// After both steps.
+// The values after both steps.
 static void expect_all(const char *folder)
 {
     EXPECT(folder, "mean", WIDTH, 2, 4, 6, 4);
@@ -261,7 +261,7 @@ static void test_deals(void **state)
     }
 }
 
-// A run that ended goes on from its checkpoint.
+// A finished run resumes from its checkpoint.
 static void test_goes_on(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_goes_on(void **state)
     bel_free(halves);
 }
 
-// --- What others read ----------------------------------------------------------------------------
+// --- Values that others read ---------------------------------------------------------------------
 
 static bel_status *take(void *user, int64_t example, const bel_row *rows, int count)
 {
@@ -313,7 +313,7 @@ static void test_read(void **state)
                 assert_true((double)got[j] == reads[i].expected);
         }
     BEL_ASSERT_FAILS(read_by(folder, four, "apart", got), BEL_FAILED_PRECONDITION,
-                     "variable \"apart\": each of 4 replicas has a value of its own");
+                     "variable \"apart\": each of 4 replicas has a separate value");
     bel_free(folder);
 }
 
@@ -348,7 +348,7 @@ static void test_warm_start(void **state)
     EXPECT(folder, "mean", WIDTH, 7, 8, 9, 10);
     EXPECT(folder, "sum", WIDTH, 2.5, 3.5, 4.5, 5.5);
     EXPECT(folder, "first", WIDTH, 7, 8, 9, 10);
-    char *next = new_folder(); // from three times as many values, and from as many
+    char *next = new_folder(); // from three times the number of values, and from the same number
     BEL_ASSERT_OK(train(next, (deal){1, 1, 2, 0, BEL_AGGREGATE_SYNC}, "", folder, 1, NULL));
     EXPECT(next, "mean", WIDTH, 9.5, 10.5);
     EXPECT(next, "sum", WIDTH, 9, 10);
@@ -358,7 +358,7 @@ static void test_warm_start(void **state)
     bel_free(next);
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static void test_refused(void **state)
 {
@@ -374,7 +374,7 @@ static void test_refused(void **state)
     bel_graph *g = bel_graph_create();
     bel_value *v = bel_variable(g, "v", &BEL_SHAPE(2), zeros, BEL_VARIABLE_REPLICA_MEAN);
     assert_ptr_equal(bel_variable(g, "v", &BEL_SHAPE(2), zeros, BEL_VARIABLE_REPLICA_MEAN), v);
-    assert_ptr_equal(bel_variable_aggregate(g, v), v); // of one replica
+    assert_ptr_equal(bel_variable_aggregate(g, v), v); // with one replica
     assert_null(bel_variable(g, "v", &BEL_SHAPE(3), zeros, BEL_VARIABLE_REPLICA_MEAN));
     BEL_ASSERT_FAILS(bel_graph_check(g), BEL_INVALID_ARGUMENT, "has shape [2]");
     bel_graph_destroy(g);

@@ -1,5 +1,5 @@
-// board.json of a job, which `jobs top` reads: in a folder that others may write. What is read is
-// shown in all three ways, and as JSON it is read again.
+// Fuzz target for board.json of a job, which `jobs top` reads from a folder that others may write.
+// The board is shown in all three ways, and its JSON is read again.
 #include "monitoring/board.h"
 #include "base/str.h"
 #include "fuzz/fuzz.h"

@@ -1,7 +1,7 @@
-// A whole checkpoint: a manifest and the file of one shard, opened, every tensor and table read,
-// and the digest computed. The first two bytes say how long the manifest is. In it '$' stands for
-// the file's size and '%' for its checksum, and its own checksum is added, so that what lies behind
-// checksums is looked at.
+// Fuzz target for a complete checkpoint: a manifest and the file of one shard. It opens it, reads
+// every tensor and table, and computes the digest. The first two bytes are the manifest's length.
+// In the manifest '$' means the file's size and '%' its checksum. The manifest's checksum is
+// appended, so that the data after checksums is reached.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const char *folder(void)
     if (path[0] != '\0') return path;
     bel_snprintf(path, sizeof path, "%.200s/belfry-fuzz-XXXXXX", fuzz_folder());
     fuzz_expect(mkdtemp(path) != NULL && atexit(remove_folder) == 0,
-                "a folder of its own in $TMPDIR");
+                "a separate folder in $TMPDIR");
     return path;
 }
 
@@ -68,7 +68,7 @@ static void read_tensors(const bel_ckpt_reader *reader)
         bel_dtype dtype;
         bel_shape shape;
         bel_ckpt_tensor(reader, i, &name, &dtype, &shape);
-        fuzz_expect(bel_ckpt_find(reader, name) == i, "a name of its own");
+        fuzz_expect(bel_ckpt_find(reader, name) == i, "a unique name");
         int64_t count = bel_shape_elements(&shape), most = MOST / (int64_t)bel_dtype_size(dtype);
         if (count > most) count = most;
         (void)fuzz_is_good(bel_ckpt_read(reader, name, dtype, &shape, 0, count, data));

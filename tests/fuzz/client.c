@@ -1,10 +1,10 @@
-// A worker that hears frames of the shards: it waits for a version, asks for rows of a table, takes
-// part in a collective, reports, and waits for the next version. The first byte chooses whether
-// there is a ledger, whether there are two shards, and whether payloads go where the client says,
-// as over a network, or are read where they lie.
+// Fuzz target for a worker that receives frames of the shards: it waits for a version, asks for
+// rows of a table, takes part in a collective, reports, and waits for the next version. The first
+// byte chooses whether there is a ledger, whether there are two shards, and whether payloads are
+// copied to the client's places, as over a network, or are read in place.
 //
-// Behind it come frames: of which shard, and as in job.h. They come while the client waits; when
-// there are no more it is told to give up.
+// After it come frames: the shard, and the rest as in job.h. They arrive while the client waits.
+// After the last one the client is told to give up.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void hear(const void *bytes, size_t count)
         heard = ((const uint8_t *)bytes)[i];
 }
 
-// The client has nothing to do: the next frame comes, and what it sends is read.
+// The client waits: delivers the next frame, after reading the frames that the client sent.
 static bool bring_frame(void *context)
 {
     world *w = context;
@@ -53,7 +53,7 @@ static bool bring_frame(void *context)
         place = w->payloads[w->payload_count++] = bel_xmalloc(frame.payload_bytes);
     } else {
         place = bel_client_place(&peer, &frame);
-        w->cut = place == NULL; // refused: nothing behind it is read
+        w->cut = place == NULL; // refused: the rest is not read
         if (w->cut) return false;
     }
     if (frame.payload_bytes > 0) memcpy(place, frame.payload, frame.payload_bytes);
@@ -116,7 +116,7 @@ static void destroy(world *w)
         bel_free(w->payloads[i]);
 }
 
-// A step of the worker. False: it ends.
+// Runs a step of the worker. Returns false at its end.
 static bool run_step(world *w, int64_t *version)
 {
     static const int64_t keys[KEYS] = {-3, 1, 7, 1000};

@@ -1,5 +1,5 @@
-// cluster.yaml, in both families of keys, and with it base/yaml.h. A cluster that is read is a
-// possible one, with numbers within their limits.
+// Fuzz target for cluster.yaml, in both families of keys, and with it base/yaml.h. A cluster that
+// is accepted is possible, with numbers within their limits.
 #include "fuzz/fuzz.h"
 #include "launch/cluster_file.h"
 

@@ -1,5 +1,5 @@
-// Names of columns as checkpoints keep them. What is read is written again and read to the same
-// text; and the bytes as a name of their own become UTF-8.
+// Fuzz target for names of columns in checkpoints. Accepted names are written again, and read to
+// the same text. The bytes as one name become UTF-8.
 #include <string.h>
 
 #include "base/alloc.h"

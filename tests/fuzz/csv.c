@@ -1,6 +1,6 @@
-// CSV files, read in the ways that options ask for, which the first byte chooses: a vector of all
-// numbers, with a label, with ids and lists of ids, as typed columns, without a header, with bad
-// records left out.
+// Fuzz target for CSV files, with options that the first byte chooses: a vector of all numbers,
+// with a label, with ids and lists of ids, as typed columns, without a header, with bad records
+// left out.
 #include "fuzz/read_all.h"
 
 static const char *const one_id[] = {"a"};

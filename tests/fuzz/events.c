@@ -1,5 +1,5 @@
-// Event files, as resuming, evaluating and the report read them. Checksums are made right first, so
-// that what lies behind them is looked at.
+// Fuzz target for event files, as resuming, evaluating and the report read them. It corrects
+// checksums first, so that the data after them is reached.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void each(void *context, const bel_event *event)
         *sum += event->numbers[i];
 }
 
-// TensorFlow's mask of a CRC-32C.
+// TensorFlow's masked CRC-32C.
 static void put_crc(uint8_t *to, const uint8_t *bytes, size_t count)
 {
     uint32_t crc = bel_crc32c(0, bytes, count);

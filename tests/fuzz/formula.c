@@ -1,5 +1,5 @@
-// Formulas of learning rates (--schedule formula), which a checkpoint's settings have, too. One
-// that is good has a value at every step.
+// Fuzz target for formulas of learning rates (--schedule formula), which a checkpoint's settings
+// also have. An accepted formula has a value at every step.
 #include "optim/formula.h"
 #include "base/alloc.h"
 #include "fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// Headers of frames (docs/protocol.md), and what a frame of each kind is in words: what a peer
-// sends first of all. A header that is read is written again to the same bytes.
+// Fuzz target for headers of frames (docs/protocol.md), the first bytes of a peer, and for the
+// description of each kind of frame. An accepted header is written again to the same bytes.
 #include <string.h>
 
 #include "fuzz/fuzz.h"

@@ -1,6 +1,6 @@
-// What targets share. Files lie in memory where they can, are unlinked when they are made and found
-// by /proc/self/fd, so nothing is left of a run that dies; they stay open and are written anew, as
-// making one for each input would be most of the work.
+// Shared part of the targets. Files are in memory where possible. They are unlinked at once and
+// opened as /proc/self/fd, so a run that dies leaves no file. They stay open and are rewritten, as
+// creating one for each input would take most of the time.
 #include "fuzz/fuzz.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int make_file(void)
     char path[4096];
     snprintf(path, sizeof path, "%s/belfry-fuzz-XXXXXX", fuzz_folder());
     int file = mkstemp(path);
-    fuzz_expect(file >= 0 && unlink(path) == 0, "a file of its own in $TMPDIR");
+    fuzz_expect(file >= 0 && unlink(path) == 0, "a separate file in $TMPDIR");
     return file;
 }
 

@@ -1,9 +1,9 @@
-// What every fuzz target includes. A target is one file of this folder: a function that takes bytes
-// as a stranger might send them, and gives them to one reader of Belfry's. Whatever the bytes are,
-// the reader ends with an error or with something that holds together; memory, time and undefined
-// behaviour are watched by who runs the target: libFuzzer (tools/fuzz), or replay.c in CTest.
+// Common header of the fuzz targets. A target is one file of this folder: a function that takes
+// untrusted bytes and passes them to one reader of Belfry's. The reader ends with an error or with
+// a consistent result, whatever the bytes are. The program that runs the target watches memory,
+// time and undefined behaviour: libFuzzer (tools/fuzz), or replay.c in CTest.
 //
-// A target keeps nothing from one input to the next, so that an input alone shows what is wrong.
+// A target keeps no state between inputs, so one input is enough to reproduce an error.
 #ifndef BELFRY_TESTS_FUZZ_FUZZ_H
 #define BELFRY_TESTS_FUZZ_FUZZ_H
 
@@ -13,29 +13,29 @@
 
 #include "belfry/status.h"
 
-// The target. Returns 0, as libFuzzer wants it.
+// The target. Returns 0, as libFuzzer requires.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// Before the first input: the log is for errors alone. libFuzzer and replay.c call it.
+// Runs before the first input; sets the log to errors only. Called by libFuzzer and replay.c.
 int LLVMFuzzerInitialize(int *argument_count, char ***arguments);
 
-// Where files of a run go: $TMPDIR, else memory.
+// Folder for files of a run: $TMPDIR, else in memory.
 const char *fuzz_folder(void);
 
 enum { FUZZ_FILES = 2 };
 
-// A file that holds the bytes and has no name, for readers that take a path: the path, good until
-// the next file of this number, 0 to FUZZ_FILES - 1.
+// Writes the bytes to an unnamed file, for readers that take a path, and returns its path. It is
+// valid until the next file of this number, 0 to FUZZ_FILES - 1.
 const char *fuzz_file(int number, const uint8_t *data, size_t size);
 
-// The end of a reading: NULL, or an error, which must say something. Frees it. True: it went well.
-// With FUZZ_ERRORS in the environment errors are printed: how far an input gets.
+// Frees the status of a read. Returns true without an error. An error must have a message. With
+// FUZZ_ERRORS in the environment errors are printed, to show how far an input gets.
 bool fuzz_is_good(bel_status *status);
 
 // Ends the process, and with it the run, unless `holds`.
 void fuzz_expect(bool holds, const char *what);
 
-// Taking an input apart: behind its end are zeros.
+// Cursor over an input. Bytes after its end are zeros.
 typedef struct fuzz_input {
     const uint8_t *at;
     size_t left;

@@ -1,10 +1,10 @@
-// Graphs in ONNX's container (onnx/graph_file.h): read, which gives a graph that is well formed or
-// an error, and run once, as whoever loads a training does. Shape rules are the only guard in front
-// of the kernels, so what they let through must run, however odd.
+// Fuzz target for graphs in ONNX's container (onnx/graph_file.h). A read returns an error or a
+// well-formed graph, which is then run once, as when a training is loaded. Shape rules are the
+// kernels' only guard, so every graph that they accept must run, however odd.
 //
-// An input is a model's bytes. Most changes of those break the container alone, so an input may
-// also be 'm', the number of a model of the corpus, how to run it, and changes of its nodes, which
-// are made in the unpacked message: attributes, inputs, operations, new nodes.
+// An input is a model's bytes. Most changes of those only break the container. So an input may also
+// be 'm', the number of a model of the corpus, the way to run it, and changes of its nodes in the
+// unpacked message: attributes, inputs, operations, new nodes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,11 +67,11 @@ static size_t load_model(uint64_t number, uint8_t bytes[MOST_MODEL])
 
 typedef struct change {
     fuzz_input *input;
-    bel_arena *arena; // of the message and of all that is put into it
+    bel_arena *arena; // owns the message and all additions
     Onnx__GraphProto *graph;
 } change;
 
-// As of protobuf-c's allocator.
+// Allocator for protobuf-c.
 static void *alloc(void *arena, size_t size)
 {
     return bel_arena_alloc(arena, size);
@@ -87,7 +87,7 @@ static size_t below(change *c, size_t count)
     return count == 0 ? 0 : fuzz_take(c->input, 2) % count;
 }
 
-// Small ones first of all; then such as overflow when they are added or multiplied.
+// Small numbers first; then numbers that overflow when they are added or multiplied.
 static int64_t number(change *c)
 {
     static const int64_t edges[] = {
@@ -184,7 +184,7 @@ static void make_list(change *c, Onnx__AttributeProto *attribute, size_t count)
     attribute->n_ints = count;
 }
 
-// An F64, as numbers are that are not whole.
+// Makes an F64, the type of numbers that are not integers.
 static void make_number(change *c, Onnx__AttributeProto *attribute)
 {
     static const double edges[] = {0.5,  -0.0, -1.5,     1e-300,    1e300, -1e300,
@@ -238,7 +238,7 @@ static void change_attribute(change *c, Onnx__NodeProto *node)
     }
 }
 
-// One that a node of so many inputs and outputs may have, if a few tries find it.
+// Picks an operation that fits these counts of inputs and outputs, if a few tries find one.
 static const bel_op_def *some_op(change *c, size_t inputs, size_t outputs)
 {
     const bel_op_def *def = NULL;
@@ -252,7 +252,7 @@ static const bel_op_def *some_op(change *c, size_t inputs, size_t outputs)
     return def;
 }
 
-// The name of what some node makes.
+// The name of a value that an earlier node makes.
 static char *some_value(change *c, size_t before)
 {
     const Onnx__NodeProto *node = c->graph->node[below(c, before)];
@@ -280,7 +280,7 @@ static void change_inputs(change *c, Onnx__NodeProto *node, size_t at)
     }
 }
 
-// A node of any operation, of values that nodes before the place `at` make, put there.
+// Adds a node of any operation at place `at`, with inputs from nodes before it.
 static void add_node(change *c, size_t at)
 {
     static const char domain[] = BEL_GRAPH_FILE_DOMAIN;
@@ -293,7 +293,7 @@ static void add_node(change *c, size_t at)
     node->n_input = (size_t)def->min_inputs;
     node->n_input += below(c, (size_t)(def->max_inputs - def->min_inputs) + 1);
     node->input = bel_arena_alloc(c->arena, (node->n_input + 1) * sizeof(char *));
-    bool alike = below(c, 2) == 0; // so that shapes fit
+    bool alike = below(c, 2) == 0; // equal inputs, so that shapes fit
     for (size_t i = 0; i < node->n_input; i++)
         node->input[i] = alike && i > 0 ? node->input[0] : some_value(c, at);
     node->n_output = (size_t)def->output_count;
@@ -330,8 +330,8 @@ static Onnx__NodeProto *some_leaf(change *c)
     return c->graph->node[0];
 }
 
-// Puts another number, or type, in the place of one that a leaf has, in all leaves: so shapes and
-// types go on fitting each other.
+// Replaces a number or type of a leaf, in all leaves that have it, so that shapes and types still
+// fit each other.
 static void change_leaves(change *c)
 {
     const Onnx__NodeProto *like = some_leaf(c);
@@ -339,7 +339,7 @@ static void change_leaves(change *c)
     const Onnx__AttributeProto *from = like->attribute[below(c, like->n_attribute)];
     bool list = from->n_ints > 0;
     int64_t have = list ? from->ints[below(c, from->n_ints)] : from->i, put = number(c);
-    if (!list && put >= 0) put %= 17; // types of elements
+    if (!list && put >= 0) put %= 17; // element types
     for (size_t n = 0; n < c->graph->n_node; n++) {
         const Onnx__NodeProto *node = c->graph->node[n];
         for (size_t a = 0; is_leaf(node) && a < node->n_attribute; a++) {
@@ -376,7 +376,7 @@ static void change_once(change *c)
     }
 }
 
-// The model of these bytes with the changes that the input asks for: bytes that live in the arena.
+// Makes the model of these bytes with the input's changes. The caller frees the result.
 static uint8_t *change_model(fuzz_input *input, bel_arena *arena, const uint8_t *bytes,
                              size_t *size)
 {
@@ -395,10 +395,10 @@ static uint8_t *change_model(fuzz_input *input, bel_arena *arena, const uint8_t 
 
 // --- Running -------------------------------------------------------------------------------------
 
-// How a graph is run; bits.
+// Bits for the way a graph is run.
 enum {
-    ALL_VALUES = 1, // are outputs, not the results alone
-    EXTERNAL = 2,   // each output has memory of its own
+    ALL_VALUES = 1, // outputs are all values, not only the results
+    EXTERNAL = 2,   // each output has separate memory
     REFERENCE = 4,
     LITTLE_MEMORY = 8,
     SHORT_CHAINS = 16,
@@ -407,9 +407,9 @@ enum {
 };
 
 typedef struct trial {
-    unsigned how, content; // what elements are: zeros, ones, or numbers around zero
+    unsigned how, content; // content of elements: zeros, ones, or numbers around zero
     bel_graph *graph;
-    bel_shape *shapes; // of inputs
+    bel_shape *shapes; // inputs'
     bel_program_output *outputs;
     int output_count;
     bel_program *program;
@@ -428,7 +428,7 @@ static void *element_memory(const bel_spec *spec, unsigned content)
     return tensor.data;
 }
 
-// Sizes for what is open, the same for the same symbol.
+// Chooses sizes for open dimensions, the same for the same symbol.
 static void close_shapes(trial *t, unsigned size)
 {
     const bel_graph *graph = t->graph;
@@ -442,7 +442,7 @@ static void close_shapes(trial *t, unsigned size)
     }
 }
 
-// False: it is refused, or too large to be run in short time.
+// Returns false if the graph is refused, or too large to run in short time.
 static bool is_small(const trial *t, bel_spec *specs)
 {
     if (!fuzz_is_good(bel_graph_infer(t->graph, t->shapes, specs))) return false;
@@ -535,7 +535,7 @@ static void run(trial *t, const bel_spec *specs)
     free(arena);
 }
 
-// `way`: how, then sizes, then what elements are.
+// `way`: the bits of `how`, then sizes, then the content of elements.
 static void try_graph(bel_graph *graph, bel_value *const *results, int result_count, uint64_t way)
 {
     trial t = {.how = way & 127, .content = way >> 12 & 3, .graph = graph};
@@ -557,7 +557,7 @@ static void read_bytes(const uint8_t *data, size_t size, uint64_t way)
     int count = bel_onnx_output_count(model);
     bel_value **results = bel_xcalloc((size_t)count + 1, sizeof *results);
     bool good = fuzz_is_good(bel_graph_file_read(model, &graph, results));
-    bel_onnx_destroy(model); // which the graph does not need
+    bel_onnx_destroy(model); // the graph does not need it
     if (good) {
         fuzz_expect(fuzz_is_good(bel_graph_verify(graph)), "a graph that is well formed");
         for (int r = 0; r < count; r++)

@@ -1,6 +1,6 @@
-// The stream of a lane over gRPC, behind its hello: bytes in pieces as the network cuts them, where
-// each piece's length stands in front of it in the input. Payloads go to a place of 64 bytes, or
-// are refused; what has come whole is taken and read.
+// Fuzz target for the stream of a lane over gRPC after its hello. The bytes come in pieces, as a
+// network splits them, with each piece's length before it in the input. Payloads go to a place of
+// 64 bytes, or are refused. Complete frames are taken and read.
 #include <pthread.h>
 #include <string.h>
 

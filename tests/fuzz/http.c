@@ -1,6 +1,6 @@
-// Requests to the metrics port, over a connection of its own each. civetweb reads them; what is
-// looked at is that an answer comes or the connection ends, and that an answer holds nothing of the
-// request, nor of a file.
+// Fuzz target for requests to the metrics port, each over a separate connection. civetweb reads
+// them. The target checks that an answer comes or the connection ends, and that an answer contains
+// nothing of the request or of a file.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static int port(void)
 {
-    static bel_metrics_server *server; // of all inputs: it keeps nothing of a request
+    static bel_metrics_server *server; // for all inputs: it keeps nothing of a request
     if (server == NULL) {
         bool good = fuzz_is_good(bel_metrics_server_start("127.0.0.1", 0, &server));
         fuzz_expect(good, "a metrics server");
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum { MOST_ANSWER = 1 << 16 };
     static char answer[MOST_ANSWER];
     int file = connect_to(port());
-    // The server may have hung up already.
+    // The server may have disconnected already.
     (void)!send(file, data, size, MSG_NOSIGNAL);
     (void)shutdown(file, SHUT_WR);
     size_t used = 0;

@@ -1,4 +1,5 @@
-// IDX files, images alone or with labels: the first two bytes say how many bytes the images are.
+// Fuzz target for IDX files, only images or with labels. The first two bytes are the images'
+// length.
 #include "fuzz/read_all.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

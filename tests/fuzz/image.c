@@ -1,5 +1,5 @@
-// PNG, JPEG, PGM and PPM files, up to a million pixels. The first byte says whether one channel is
-// wanted, and whether a part of the size is enough.
+// Fuzz target for PNG, JPEG, PGM and PPM files, up to a million pixels. The first byte chooses
+// between one channel and all, and between a part of the size and the full one.
 #include "belfry/features.h"
 #include "fuzz/fuzz.h"
 

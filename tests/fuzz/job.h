@@ -1,4 +1,4 @@
-// The small job of the targets that speak frames: its layout, and how a frame stands in an input.
+// Small job of the targets that use frames: its layout, and the form of a frame in an input.
 #ifndef BELFRY_TESTS_FUZZ_JOB_H
 #define BELFRY_TESTS_FUZZ_JOB_H
 
@@ -10,8 +10,8 @@
 
 enum { FUZZ_TABLE_IDS = 8, FUZZ_TABLE_WIDTH = 2 };
 
-// Two dense variables and a table, with exchanges. Not every optimizer's rule can leave rows of a
-// table out.
+// Two dense variables and a table, with exchanges. The table is optional, as some optimizers' rules
+// cannot skip rows.
 static inline bel_layout *fuzz_job_layout(int shards, bool with_table)
 {
     static char kernel[] = "kernel", mean[] = "mean", rows[] = "rows";
@@ -29,8 +29,8 @@ static inline bel_layout *fuzz_job_layout(int shards, bool with_table)
     return layout;
 }
 
-// Kind, a byte whose bits make generation, incarnation and sender others than these, fields, two
-// bytes of length; the payload follows and belongs to the input.
+// Reads a frame: kind, a byte whose bits change generation, incarnation and sender, fields, two
+// bytes of length. The payload follows and belongs to the input.
 static inline bel_frame fuzz_job_frame(fuzz_input *input, int sender)
 {
     bel_frame frame = {.kind = (uint32_t)fuzz_take(input, 1), .generation = 1, .sender = sender};

@@ -1,5 +1,5 @@
-// JSON: a document that is read is written again, and that is read to the same text. And any bytes
-// are written as a string that is read.
+// Fuzz target for JSON. An accepted document is written again, and read to the same text. Any bytes
+// can be written as a string that is accepted.
 #include <string.h>
 
 #include "base/alloc.h"

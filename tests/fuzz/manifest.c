@@ -1,6 +1,6 @@
-// manifest.json of a checkpoint. Bytes that do not end with a checksum get one that is right, so
-// that what lies behind it is looked at, too. A manifest that is read is written again to one that
-// is read.
+// Fuzz target for manifest.json of a checkpoint. Bytes that do not end with a checksum get a
+// correct one, so that the data after it is reached. An accepted manifest is written again, and
+// that is accepted.
 #include "checkpoint/manifest.h"
 #include "base/arena.h"
 #include "base/hash.h"

@@ -1,5 +1,5 @@
-// ONNX models: read, and built into a graph, which must then be well formed. The same bytes are
-// read as a single tensor, too, and taken apart as those of a file are.
+// Fuzz target for ONNX models: read, and built into a graph, which must be well formed. The same
+// bytes are also read as a single tensor, and decoded like those of a file.
 #include "onnx/onnx.h"
 #include "base/alloc.h"
 #include "fuzz/fuzz.h"
@@ -24,7 +24,7 @@ static void take_apart(const uint8_t *data, size_t size)
     bel_free(raw);
 }
 
-// As for training: constants by their use, and a batch that the file closes is opened.
+// As for training: constants by their use; a batch that the file closes is opened.
 static void open_batch(const bel_onnx_model *model)
 {
     int inputs = bel_onnx_input_count(model), bound = 0;

@@ -1,4 +1,4 @@
-// Records as a cache file keeps them (bel_dataset_cache), which others may have written.
+// Fuzz target for records in a cache file (bel_dataset_cache), which others may have written.
 #include "input/packed_record.h"
 #include "base/arena.h"
 #include "base/str.h"

@@ -1,11 +1,11 @@
-// Opening a dataset and reading its first blocks: what targets of input formats end with.
+// Opens a dataset and reads its first blocks: the last part of the targets for input formats.
 #ifndef BELFRY_TESTS_FUZZ_READ_ALL_H
 #define BELFRY_TESTS_FUZZ_READ_ALL_H
 
 #include "fuzz/fuzz.h"
 #include "input/input.h"
 
-// Takes the dataset. Batches are padded where `padded` says so.
+// Takes ownership of the dataset. Batches are padded if `padded`.
 static inline void fuzz_read_all(bel_dataset *dataset, bool padded)
 {
     enum { BATCH = 3, BLOCKS = 8 };

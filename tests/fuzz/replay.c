@@ -1,12 +1,12 @@
 // Runs a fuzz target without libFuzzer: over every file of its corpus, and over some hundred
-// mutations of each, so that every build and compiler looks at them.
+// mutations of each, so that every build and compiler runs them.
 //
 // usage: fuzz_NAME CORPUS_FOLDER MUTATIONS | fuzz_NAME FILE
 //
-// What is run is a function of the corpus alone: mutations are made from a seed that is fixed, file
-// by file in order of their names. Each input lies in memory of its own size, so that the address
-// sanitizer sees a read behind its end. An input under which the process dies is written to
-// fuzz_NAME.crash in the working folder and named; `fuzz_NAME fuzz_NAME.crash` repeats it.
+// The inputs depend only on the corpus: mutations come from a fixed seed, file by file in the order
+// of their names. Each input has memory of its exact size, so that the address sanitizer sees a
+// read after its end. If the process dies, the input is written to fuzz_NAME.crash in the working
+// folder, which is printed; `fuzz_NAME fuzz_NAME.crash` repeats it.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ static char crash_path[256], now_running[512];
 static const uint8_t *now_data;
 static size_t now_size;
 
-// Where nothing but system calls may be made.
+// Runs in a signal handler, where only system calls are allowed.
 static void keep_input(void)
 {
     int file = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -45,7 +45,7 @@ static void die(int signal_number)
     (void)raise(signal_number);
 }
 
-// Sanitizers end a process by SIGABRT where their options say abort_on_error=1, as in CTest.
+// Sanitizers end a process by SIGABRT if their options say abort_on_error=1, as in CTest.
 static void watch_for_death(void)
 {
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -74,7 +74,7 @@ static size_t below(uint64_t *state, size_t most)
     return most == 0 ? 0 : (size_t)(roll(state) % most);
 }
 
-// Numbers at the edges of types and of usual limits, in either order of bytes.
+// Writes a number at the edge of a type or of a usual limit, in either byte order.
 static void put_number(input *in, size_t at, uint64_t *state)
 {
     static const uint64_t edges[] = {0,          1,          2,           0x7f,       0x80,
@@ -139,7 +139,7 @@ static void run(const char *path, int mutation, const uint8_t *data, size_t size
     free(exact);
 }
 
-// The content; a file of the corpus is not unpacked, as bel_file_read would.
+// Reads the raw content: a compressed file is not unpacked, as bel_file_read would do.
 static void load(const char *path, input *in)
 {
     FILE *file = fopen(path, "rbe");

@@ -1,5 +1,5 @@
-// Lines of a role's log, as a supervisor takes them from a program's output: Belfry's own as JSON,
-// and whatever else a program prints. All become lines for people and JSON.
+// Fuzz target for lines of a role's log, as a supervisor reads them from a program's output:
+// Belfry's JSON, and any other text. All become lines for people and JSON.
 #include <string.h>
 
 #include "base/json.h"

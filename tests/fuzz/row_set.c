@@ -1,5 +1,5 @@
-// Sets of rows as workers report them: keys that ascend, then rows. One that is read is added to
-// itself, which walks over all of it. Its first byte says width, shard and number of shards.
+// Fuzz target for sets of rows as workers report them: ascending keys, then rows. An accepted set
+// is added to itself, which visits all of it. The first byte is width, shard and number of shards.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int shard = (int)(first >> 5) % shards;
     size_t count;
     const uint8_t *bytes = fuzz_take_bytes(&input, size, &count);
-    void *payload = malloc(count > 0 ? count : 1); // aligned, as lanes give it
+    void *payload = malloc(count > 0 ? count : 1); // aligned, as from a lane
     fuzz_expect(payload != NULL, "memory");
     if (count > 0) memcpy(payload, bytes, count);
     bel_row_set set;

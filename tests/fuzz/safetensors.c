@@ -1,4 +1,5 @@
-// Heads of safetensors files. What is listed must lie in the file, none over another.
+// Fuzz target for heads of safetensors files. Listed tensors must be inside the file, without
+// overlap.
 #include <string.h>
 
 #include "base/arena.h"
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             const bel_safetensors_entry *entry = &list.entries[i];
             bool inside = entry->offset <= size && entry->size_bytes <= size - entry->offset;
             fuzz_expect(inside, "a tensor within the file");
-            fuzz_expect(bel_safetensors_find(&list, entry->name) == entry, "a name of its own");
+            fuzz_expect(bel_safetensors_find(&list, entry->name) == entry, "a unique name");
             all += entry->size_bytes;
         }
         fuzz_expect(all <= size, "tensors that do not overlap");

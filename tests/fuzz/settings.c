@@ -1,5 +1,5 @@
-// Settings in YAML (--config_file), against the command's own table of flags. What is read is
-// dumped, and the dump is read to the same dump.
+// Fuzz target for settings in YAML (--config_file), against the command's table of flags. Accepted
+// settings are dumped, and the dump is read to the same dump.
 #include <string.h>
 
 #include "base/options.h"
@@ -15,7 +15,7 @@ static bool read(const uint8_t *data, size_t size, bel_str *out_dump)
     return good;
 }
 
-// Each line ends with where its value is from, behind the last " # ".
+// Copies a dump without the origins: each line ends with its value's origin, after the last " # ".
 static size_t without_origins(const bel_str *dump, bel_str *out)
 {
     for (const char *line = dump->text; line != NULL && *line != '\0';) {

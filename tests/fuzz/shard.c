@@ -1,10 +1,10 @@
-// A parameter server that hears frames of workers and of another shard. Its job is small, two
-// workers, two dense variables and a table, with exchanges; the first byte chooses who counts, the
-// optimizer, whether there is another shard, and whether payloads go where the shard says, as over
-// a network, or are read where they lie, as in shared memory.
+// Fuzz target for a parameter server that receives frames of workers and of another shard. Its job
+// is small: two workers, two dense variables and a table, with exchanges. The first byte chooses
+// the workers that count, the optimizer, whether there is another shard, and whether payloads are
+// copied to the shard's places, as over a network, or are read in place, as in shared memory.
 //
-// Behind it come frames: who sends it, kind, whose generation and so on, its fields, two bytes of
-// length, payload. What the shard answers is read.
+// After it come frames: sender, kind, generation and so on, fields, two bytes of length, payload.
+// The target reads the shard's answers.
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +24,9 @@ typedef struct world {
     bel_counting counting;
     bel_doorbell *bell;
     bel_lane *worker_lanes[WORKERS], *shard_lanes[2]; // the shard's ends
-    bel_lane *others[WORKERS + 1];                    // who sends: workers, the other shard
+    bel_lane *others[WORKERS + 1];                    // senders' ends: workers, the other shard
     bel_shard *shard;
-    int number; // of the shard
+    int number; // shard's
     bool places;
     void *payloads[MOST_FRAMES];
     int payload_count;
@@ -49,7 +49,7 @@ static void make_lanes(world *w, int shards)
     w->bell = bel_doorbell_create();
     for (int i = 0; i < WORKERS; i++)
         bel_inproc_lane_create(LANE_FRAMES, w->bell, w->bell, &w->others[i], &w->worker_lanes[i]);
-    // Shard 0 has a lane to each other one, which have theirs to shard 0 at index 0.
+    // Shard 0 has a lane to each other shard. Another shard's lane to shard 0 has index 0.
     if (shards > 1) {
         bel_inproc_lane_create(LANE_FRAMES, w->bell, w->bell, &w->others[WORKERS],
                                &w->shard_lanes[w->number == 0 ? 1 : 0]);
@@ -129,7 +129,7 @@ static void destroy(world *w)
         bel_free(w->payloads[i]);
 }
 
-// Reads all that the shard has sent.
+// Reads all that the shard sent.
 static volatile uint8_t heard;
 static void hear(const world *w)
 {
@@ -143,7 +143,7 @@ static void hear(const world *w)
     }
 }
 
-// Takes a frame of the input and sends it. False: its lane would have been cut.
+// Takes a frame of the input and sends it. Returns false if its lane would be cut.
 static bool say(world *w, fuzz_input *input)
 {
     unsigned who = (unsigned)fuzz_take(input, 1) % (WORKERS + 1);

@@ -1,5 +1,5 @@
-// What a shard reports of the file of a checkpoint that it has written: bytes in a control message.
-// A report that is read is written again to the same bytes.
+// Fuzz target for a shard's report about its file of a checkpoint: bytes in a control message. An
+// accepted report is written again to the same bytes.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// A slot of another process's ring, and a payload in its region, as a lane over shared memory takes
-// them. What is read lies in the region, and so all of it can be read.
+// Fuzz target for a slot of another process's ring and a payload in its region, as a lane over
+// shared memory reads them. An accepted payload is inside the region, so all of it can be read.
 #include <string.h>
 
 #include "fuzz/fuzz.h"
@@ -11,7 +11,7 @@ static volatile uint8_t heard;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bel_shm_region *region; // of all inputs: nothing is written there
+    static bel_shm_region *region; // for all inputs: nothing is written there
     if (region == NULL) {
         bool made = fuzz_is_good(bel_shm_region_create("belfry-fuzz", REGION_BYTES, &region));
         fuzz_expect(made, "a region");

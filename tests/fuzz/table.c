@@ -1,6 +1,6 @@
-// Tables: a description of columns as somebody has written it, and a file that is read by it; or a
-// file that is looked at, whose description must come back from its text, and read the file. The
-// first byte chooses; with a description the next two are its length.
+// Fuzz target for tables: a description of columns and a file that is read by it; or only a file,
+// whose guessed description must survive its text form, and read the file. The first byte chooses.
+// For a description the next two are its length.
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-// BELFRY_TASK and TF_CONFIG, which one the first byte says. A BELFRY_TASK that is read is written
-// again, and that is read to the same text.
+// Fuzz target for BELFRY_TASK and TF_CONFIG, as the first byte says. An accepted BELFRY_TASK is
+// written again, and read to the same text.
 #include <string.h>
 
 #include "base/alloc.h"

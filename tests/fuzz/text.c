@@ -1,4 +1,4 @@
-// Lines of text, and ids of their words.
+// Fuzz target for lines of text, and ids of their words.
 #include "belfry/features.h"
 #include "fuzz/read_all.h"
 

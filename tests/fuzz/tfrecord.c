@@ -1,12 +1,12 @@
-// TFRecord files and tf.train.Example. The first byte chooses: the bytes are the file, or they are
-// records, each behind two bytes of length, which get frames whose checksums are right; and
-// whether they are looked into.
+// Fuzz target for TFRecord files and tf.train.Example. The first byte chooses between a file and
+// records. Records follow two bytes of length each, and get frames with correct checksums. The byte
+// also chooses whether examples are decoded.
 #include "base/hash.h"
 #include "base/str.h"
 #include "belfry/features.h"
 #include "fuzz/read_all.h"
 
-// TensorFlow's mask of a CRC-32C.
+// TensorFlow's masked CRC-32C.
 static void put_crc(bel_str *out, const char *bytes, size_t count)
 {
     uint32_t crc = bel_crc32c(0, bytes, count);

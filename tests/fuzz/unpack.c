@@ -1,5 +1,5 @@
-// gzip and zlib streams, unpacked up to a limit, and piece by piece: where both go well they agree.
-// (libdeflate does not look at a gzip header's own checksum, which zlib does.)
+// Fuzz target for gzip and zlib streams, unpacked at once up to a limit, and piece by piece. If
+// both succeed, they agree. (libdeflate does not check a gzip header's checksum, which zlib does.)
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 enum { MOST = 1 << 16 };
 
 typedef struct pieces {
-    const char *whole; // NULL: it is not to be compared
+    const char *whole; // NULL: no comparison
     size_t size, at;
     bool differs;
 } pieces;

@@ -1,5 +1,5 @@
-// WAV files. A sound that is read has a rate and finite samples; a short one is resampled, where
-// that needs no large table.
+// Fuzz target for WAV files. An accepted sound has a rate and finite samples. A short one is
+// resampled if that needs no large table.
 #include <math.h>
 
 #include "belfry/features.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes tests/golden/COMMIT with the program of that commit: what users of it have on their disks, which later
-# programs load (tests/cli/golden.sh). Not run again for a commit that is there.
+# Makes tests/golden/COMMIT with the program of that commit: its files on users' disks, which later programs
+# load (tests/cli/golden.sh). Do not run it again for a commit that exists.
 # usage: make.sh COMMIT (in the project's repository; builds below a temporary folder)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,13 +16,13 @@ cp -r "$here/../../examples/data" "$golden/data" # paths below the golden folder
 cd "$golden"
 belfry=$tree/build/tools/belfry
 
-# A package, a checkpoint of it with every slot of Adam's, in two shards, and the numbers that it had.
+# A package, its checkpoint in two shards with every slot of Adam's, and the numbers of the training.
 cp "$tree/examples/my_model/my_model.c" .
 cc -O2 -shared -fPIC my_model.c -I"$tree/include" -o my_model.so
 "$belfry" train_and_evaluate --model_dir packaged --package my_model.so --param units=4 --optimizer adam \
     --train_files data/digits-train.csv --eval_files data/digits-eval.csv --label_column digit \
     --feature_scale 0.0625 --parameter_server_count 2 --num_threads 1 --no_report --train_steps 40 >packaged.txt
-# Tables of ids, which are in checkpoints of version 2.
+# Tables of ids, which checkpoints of version 2 contain.
 awk 'BEGIN {
     print "user,hour,clicked"
     for (i = 0; i < 200; i++) printf "u%d,%.3f,%d\n", i * 7919 % 23, i % 24 / 24, (i % 5 + i % 3 > 3)

@@ -1,4 +1,4 @@
-// Queues, processes that die and come back, connections that break, and what must hold.
+// Queues, processes that die and restart, connections that break, and invariants.
 #include "model/cluster.h"
 
 // --- Queues --------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ static void clear_lanes(bel_cluster *s, int member)
     if (member < SHARDS) memset(&s->ledger, 0, sizeof s->ledger);
 }
 
-// What it has sent to the master may still come; what lanes held is lost.
+// Its messages to the master may still arrive; the contents of its lanes are lost.
 static void die(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
@@ -134,7 +134,7 @@ static void die(const bel_reporter *look, int member)
     bel_emit(look, &s, name_of(member), index_of(member), "dies", -1);
 }
 
-// Says what it holds; and once more what the last master may not have heard.
+// Tells the master its state, and repeats the messages that the last master may not have received.
 static void call_master(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
@@ -191,7 +191,7 @@ static void move_masters_process(const bel_reporter *look)
         s.master.life = UP;
         s.master.incarnation = incarnation;
         s.master.first_step = s.master.saved_step = s.disk.checkpoint;
-        s.disk.folder = s.disk.folder_of = 0; // what others have left unfinished
+        s.disk.folder = s.disk.folder_of = 0; // files that others left unfinished
         memset(s.disk.part, 0, sizeof s.disk.part);
         memset(s.disk.part_history, 0, sizeof s.disk.part_history);
         s.master.phase = s.disk.checkpoint >= look->config->steps ? IS_THROUGH : GATHERS;
@@ -223,7 +223,7 @@ static void begin(const void *config, void *out_state)
     s->master.here = c->joined ? (1 << MEMBERS) - 1 : 0;
 }
 
-// Its lanes lose nothing any more.
+// Whether the worker's lanes lose nothing any more.
 bool bel_worker_stays(const bel_reporter *look, int worker)
 {
     return look->now->deaths == 0 || !look->config->may_die[SHARDS + worker];

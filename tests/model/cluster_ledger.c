@@ -1,7 +1,7 @@
 // A shard where one report makes a step: shard 0 names its worker, leases blocks, and answers.
 #include "model/cluster.h"
 
-// What a worker's report is made of, and an entry of a history: its block, the versions that it was
+// Origin of a worker's report, and an entry of a history: its block, the versions that it was
 // computed on, the worker.
 static uint16_t content_of(const bel_model_frame *frame, int worker)
 {
@@ -102,7 +102,7 @@ static void copy(const bel_reporter *look, int k, int worker)
     bel_emit(look, &s, "shard", k, "has copied its values for worker", worker);
 }
 
-// --- Who counts ----------------------------------------------------------------------------------
+// --- The worker that counts ----------------------------------------------------------------------
 
 bool bel_ledger_counts(const bel_model_shard *shard, int worker)
 {
@@ -153,7 +153,7 @@ static void close_page(const bel_reporter *look, bel_cluster *s)
     shard->queue[shard->queue_count] = 0;
 }
 
-// The values become the list of what they were made of.
+// The values become the list of their origins.
 void bel_ledger_passed(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
@@ -197,7 +197,7 @@ static void answer_workers(const bel_reporter *look, bel_cluster *s, int counted
         bool last = is_stopping(shard) && shard->sent[w] > 0;
         if (due || last) answer(s, 0, w, shard->step);
     }
-    if (config->max_lead < 0) memset(shard->lead, 0, sizeof shard->lead); // of no account
+    if (config->max_lead < 0) memset(shard->lead, 0, sizeof shard->lead); // unused
 }
 
 void bel_ledger_published(const bel_reporter *look, bel_cluster *s, int k)
@@ -310,7 +310,7 @@ static void take_page(const bel_reporter *look)
     bel_emit(look, &s, "shard", 1, "hears who counts in step", frame.step);
 }
 
-// Shard 1 gives what shard 0 has answered with, exactly that version.
+// Shard 1 sends exactly the version that shard 0 has answered with.
 static void take_answer(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
@@ -327,7 +327,7 @@ static bool hears_page(const bel_cluster *now, int k)
     return k == 1 && same && now->processes[0].life == UP && now->ledger.count > 0;
 }
 
-// An answer waits until shard 1 stands at its version, and what comes behind it, too.
+// An answer waits until shard 1 has its version; so do the messages after it.
 static void hear(const bel_reporter *look)
 {
     const bel_model_shard *shard = &look->now->shards[1];
@@ -350,7 +350,7 @@ void bel_ledger_moves(const bel_reporter *look, int k)
 bool bel_ledger_hurries(const bel_reporter *look, int k)
 {
     const bel_model_shard *shard = &look->now->shards[k];
-    bool waits = look->config->defect != ANSWERS_WHILE_PUBLISHING; // for copies
+    bool waits = look->config->defect != ANSWERS_WHILE_PUBLISHING; // waits for copies
     for (int w = 0; w < WORKERS && waits; w++) {
         if (shard->copying[w] == 0) continue;
         copy(look, k, w);

@@ -1,4 +1,4 @@
-// The master: who is here, generations, admissions, checkpoints, the end.
+// The master: members, generations, admissions, checkpoints, the end.
 #include "model/cluster.h"
 
 static void send_shards(bel_cluster *s, bel_model_message message)
@@ -10,7 +10,7 @@ static void send_shards(bel_cluster *s, bel_model_message message)
 
 // --- Beginning -----------------------------------------------------------------------------------
 
-// What members have said; they say it again.
+// Forgets the members' messages, which they repeat.
 static void forget(bel_cluster *s)
 {
     bel_model_master *m = &s->master;
@@ -215,7 +215,7 @@ static void take_from(const bel_reporter *look, int member)
 
 static bool hears_all(const bel_model_master *m)
 {
-    return m->phase != GATHERS && m->phase < IS_THROUGH; // else joins alone
+    return m->phase != GATHERS && m->phase < IS_THROUGH; // else only joins
 }
 
 static void take_messages(const bel_reporter *look)

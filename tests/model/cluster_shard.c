@@ -1,4 +1,4 @@
-// A shard: its steps, its snapshots, and what it and the master say to each other.
+// A shard: its steps, its snapshots, and its messages with the master.
 #include "model/cluster.h"
 
 uint8_t bel_shard_buffer(const bel_model_shard *shard, uint8_t version)
@@ -23,7 +23,7 @@ bool bel_shard_can_pass(const bel_reporter *look, const bel_model_shard *shard)
     return (shard->reports & needed) == needed;
 }
 
-// The snapshot in hand is shard 0's to know; all are of one version.
+// Only shard 0 knows the snapshot in use; all shards' snapshots have the same version.
 static void check_snapshot(bel_cluster *s, const bel_model_shard *shard)
 {
     const bel_model_shard *first = &s->shards[0];
@@ -31,7 +31,7 @@ static void check_snapshot(bel_cluster *s, const bel_model_shard *shard)
     if (in_hand && first->snapshot - 1 < shard->step + 1) bel_break(s, SNAPSHOT_OVERWRITTEN);
 }
 
-// The update: into the buffer of the version before the last.
+// Writes the update into the buffer of the version before the last.
 static void pass(const bel_reporter *look, int k)
 {
     bel_cluster s = *look->now;
@@ -121,7 +121,7 @@ static bool step_is_done(const bel_reporter *look, const bel_model_shard *shard)
     return shard->stats_list == (1 << WORKERS) - 1;
 }
 
-// In stages, as the code does it without its lock: 1 the snapshot is complete, 2 so is its number.
+// Moves in stages, as the code does without its lock: 1 the snapshot is complete, 2 its number too.
 static void move_publication(const bel_reporter *look, int k)
 {
     const bel_model_shard *now = &look->now->shards[k];
@@ -153,7 +153,7 @@ static void move_publication(const bel_reporter *look, int k)
     }
 }
 
-// --- What the master says ------------------------------------------------------------------------
+// --- Messages of the master ----------------------------------------------------------------------
 
 static void clear_lane(bel_cluster *s, int worker, int k)
 {
@@ -178,7 +178,7 @@ static void begin_anew(const bel_reporter *look, bel_cluster *s, int k,
     begin_step(look, s, k);
 }
 
-// A worker that has begun has a lane; who is admitted under the same incarnation keeps it.
+// A worker that has begun has a lane. A worker admitted under the same incarnation keeps it.
 static void admit(const bel_reporter *look, bel_cluster *s, int k, const bel_model_message *message)
 {
     bel_model_shard *shard = &s->shards[k];
@@ -245,7 +245,7 @@ static const char *obey(const bel_reporter *look, bel_cluster *s, int k)
         return "makes the last snapshot in generation";
     default:
         if (k == 0) shard->has_snapshot = shard->snapshot_busy = 0;
-        return "may go on with snapshots in generation";
+        return "may continue with snapshots in generation";
     }
 }
 
@@ -257,13 +257,13 @@ static void take_message(const bel_reporter *look, int k)
     bool reads = bel_shard_can_pass(look, shard) || shard->publishing > 0;
     for (int w = 0; w < WORKERS; w++)
         reads = reads || shard->copying[w] > 0;
-    if (bel_first_message(queue).kind == ADMIT && reads) return; // until it is through
+    if (bel_first_message(queue).kind == ADMIT && reads) return; // until the reader is done
     bel_cluster s = *look->now;
     const char *what = obey(look, &s, k);
     bel_emit(look, &s, "shard", k, what, s.shards[k].generation);
 }
 
-// --- What the master is told ---------------------------------------------------------------------
+// --- Messages to the master ----------------------------------------------------------------------
 
 static void end_writing(const bel_reporter *look, int k)
 {
@@ -287,9 +287,9 @@ static void tell_master(const bel_reporter *look, int k)
 {
     const bel_model_shard *now = &look->now->shards[k];
     if (!look->now->processes[k].connected || now->writes > 0) return;
-    bool first = now->has_snapshot && now->said != now->snapshot; // that is told before
+    bool first = now->has_snapshot && now->said != now->snapshot; // the snapshot is reported before
     if (look->config->defect == FINISHES_EARLY) first = false;
-    bool last = now->made_step == look->config->steps; // the others are of no consequence
+    bool last = now->made_step == look->config->steps; // earlier ones do not matter
     if (k == 0 && !first && last && now->progress_said == 0) {
         bel_cluster s = *look->now;
         s.shards[k].progress_said = 1;
@@ -322,8 +322,8 @@ static void take_frame(const bel_reporter *look, int k, int w)
     bel_emit(look, &s, "shard", k, what, w);
 }
 
-// With a ledger the order in which step statistics come to shard 0 decides, and so does when a
-// worker begins.
+// With a ledger two orders matter: the order in which step statistics reach shard 0, and the moment
+// when a worker begins.
 bool bel_shard_hurries(const bel_reporter *look, int k)
 {
     for (int w = 0; w < WORKERS; w++) {

@@ -1,8 +1,8 @@
-// A shard's frames where everybody counts: versions to those who follow or are behind, reports, and
-// workers that repeat a step.
+// Frames of a shard in a mode in which all workers count: versions to readers that follow or lag,
+// reports, and workers that repeat a step.
 #include "model/cluster.h"
 
-// --- What workers are sent -----------------------------------------------------------------------
+// --- Frames to workers ---------------------------------------------------------------------------
 
 static void send_chunk(const bel_reporter *look, bel_cluster *s, int k, int worker, uint8_t version)
 {
@@ -14,7 +14,7 @@ static void send_chunk(const bel_reporter *look, bel_cluster *s, int k, int work
     if (shard->buffers[newest ? current : 1 - current] != version) {
         bel_break(s, SENDS_OTHER_VERSION);
     }
-    for (unsigned i = 0; i < down->count; i++) { // they come into the same buffer
+    for (unsigned i = 0; i < down->count; i++) { // they are received into the same buffer
         bel_queue16 one = {.count = 1, .items = {down->items[i]}};
         bel_model_frame before = bel_first_frame(&one);
         if (before.kind == PARAMS && before.step != version) bel_break(s, VALUES_OVERWRITTEN);
@@ -68,7 +68,7 @@ void bel_sync_published(const bel_reporter *look, bel_cluster *s, int k)
     }
 }
 
-// --- What workers say ----------------------------------------------------------------------------
+// --- Frames of workers ---------------------------------------------------------------------------
 
 static void take_pull(const bel_reporter *look, bel_cluster *s, int k, int worker, uint8_t version)
 {

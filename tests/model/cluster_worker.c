@@ -1,7 +1,7 @@
 // A worker: it pulls, waits for versions, computes and reports, step after step.
 #include "model/cluster.h"
 
-// --- What shards say -----------------------------------------------------------------------------
+// --- Frames of shards ----------------------------------------------------------------------------
 
 static void take_version(const bel_reporter *look, bel_cluster *s, int w, int k,
                          const bel_model_frame *frame)
@@ -10,7 +10,7 @@ static void take_version(const bel_reporter *look, bel_cluster *s, int w, int k,
     const bel_cluster_config *config = look->config;
     worker->published[k] = (uint8_t)(frame->step + 1);
     if (k == 0) worker->decision = frame->decision;
-    bool copied = (frame->decision & STOP) == 0; // else nothing is given with it
+    bool copied = (frame->decision & STOP) == 0; // else the frame has no version
     if (k == 1 && config->ledger && copied) worker->got = frame->other;
     if (!config->in_place || config->ledger) return;
     bool masters = config->defect == PLACE_BY_MASTERS_WORD;
@@ -44,7 +44,7 @@ static bool wants_frames(const bel_reporter *look, const bel_model_worker *worke
 
 // --- Computing -----------------------------------------------------------------------------------
 
-// A lane whose shard is gone, or has begun anew, takes nothing.
+// If a shard is gone or has restarted, its lane drops the frame.
 static void send_shard(bel_cluster *s, int w, int k, bel_model_frame frame)
 {
     const bel_model_shard *shard = &s->shards[k];
@@ -64,7 +64,7 @@ static void report(const bel_reporter *look, bel_cluster *s, int w, int k, uint8
                                  .other = worker->got});
 }
 
-// In place the gradient of every chunk is made of the buffers of all shards.
+// In place, each chunk's gradient is computed from the buffers of all shards.
 static void check_reads(const bel_reporter *look, bel_cluster *s, int w)
 {
     const bel_model_worker *worker = &s->workers[w];
@@ -118,12 +118,12 @@ static const char *compute(const bel_reporter *look, bel_cluster *s, int w)
         worker->told = 1;
         bel_send_master(s, SHARDS + w,
                         (bel_model_message){.kind = ENDED, .generation = worker->generation});
-        return "tells that it has ended";
+        return "tells that it ended";
     default: return NULL;
     }
 }
 
-// --- What the master says ------------------------------------------------------------------------
+// --- Messages of the master ----------------------------------------------------------------------
 
 static const char *obey(bel_cluster *s, int w)
 {
@@ -160,7 +160,7 @@ static void go_on(const bel_reporter *look, int w)
     if (what != NULL) bel_emit(look, &s, "worker", w, what, -1);
 }
 
-// With a ledger a worker that has an answer may hear of the end before it begins.
+// With a ledger a worker with an answer may learn of the end before it begins.
 static bool may_take(const bel_reporter *look, const bel_model_worker *worker, int k)
 {
     if (!look->config->ledger) return look->config->in_place;

@@ -6,7 +6,7 @@
 
 enum { STATES_MOST = 8000000, TRACE_LINES = 6 };
 
-// The last lines of a file that was written, or all of it.
+// Prints the last lines of the file, or all of it.
 static void print_end(FILE *file, int depth)
 {
     char line[256];

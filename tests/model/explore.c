@@ -1,6 +1,6 @@
-// Breadth-first search with a set of hashes. States are numbered as they are found; each remembers
-// its parent and which of the parent's successors it was, so a trace is made by walking back and
-// doing the same again.
+// Breadth-first search with a hash set. States are numbered in the order of discovery. Each stores
+// its parent and its index among the parent's successors, so a trace is made by walking back and
+// repeating the moves.
 #include "model/explore.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static void grow_table(bel_explorer *e)
         insert(e, e->seen[i].hash, (uint32_t)i + 1);
 }
 
-// The number of a state; one that is new joins the next level.
+// Returns the number of a state. A new state joins the next level.
 static uint32_t number_of(bel_explorer *e, const void *state)
 {
     size_t size = e->model->state_bytes;
@@ -151,7 +151,7 @@ static void print_trace(bel_explorer *e, uint32_t number, const char *found, FIL
 
 // --- The search ----------------------------------------------------------------------------------
 
-// Looks at one state and at what follows from it; NULL: nothing is wrong with it.
+// Checks one state and its successors. Returns NULL if there is no error.
 static const char *look_at(bel_explorer *e, uint32_t number, const void *state,
                            bel_explore_result *result)
 {
@@ -174,7 +174,7 @@ static const char *look_at(bel_explorer *e, uint32_t number, const void *state,
     return NULL;
 }
 
-// The first state from which no end can be reached; the count of all: there is none.
+// Returns the first state from which no end can be reached, or the count of all states.
 static size_t find_dead(bel_explorer *e)
 {
     bool changed = true;

@@ -1,4 +1,4 @@
-// Training where one report makes a step, explored exhaustively: backups (only a report on the
+// Exhaustive exploration of training where one report makes a step: backups (only a report on the
 // newest version counts), async, and bounded, with and without losses.
 #include "support/bel_test.h"
 

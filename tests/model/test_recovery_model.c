@@ -1,4 +1,4 @@
-// Synchronous training with all its losses, explored exhaustively: two workers, two shards and a
+// Exhaustive exploration of synchronous training with all its losses: two workers, two shards and a
 // master, of which one or two die at any moment, and connections that break.
 #include "support/bel_test.h"
 
@@ -30,7 +30,7 @@ static bel_cluster_config with(bel_cluster_config config, bel_cluster_defect def
     return config;
 }
 
-// --- All is well ---------------------------------------------------------------------------------
+// --- Sound models --------------------------------------------------------------------------------
 
 static void test_nobody_dies(void **unused)
 {
@@ -57,7 +57,7 @@ static void test_one_dies(void **unused)
     config = loses(1, WORKER_0);
     config.joined = false;
     config.may_die[SHARD_0] = config.may_die[SHARD_1] = config.may_die[MASTER] = true;
-    bel_expect_sound("1 step, from the first join, anybody dies", config);
+    bel_expect_sound("1 step, from the first join, any process dies", config);
 }
 
 static void test_two_die(void **unused)

@@ -1,5 +1,5 @@
-// Runs an exported model in onnxruntime on rows of a CSV file and compares with what `belfry
-// predict` wrote; exported.sh calls it. Prints the largest difference; exits with 1 above 1e-5.
+// Runs an exported model in onnxruntime on rows of a CSV file and compares with the output of
+// `belfry predict`. exported.sh calls it. Prints the largest difference; exits with 1 above 1e-5.
 // usage: ORT=… node exported.mjs EXPORT DATA.csv PREDICTED.csv
 import { createRequire } from 'node:module';
 import fs from 'node:fs';
@@ -13,7 +13,8 @@ const rows = lines.slice(1), place = name => lines[0].indexOf(name);
 
 const missing = ['', 'NA', 'N/A', 'nan', '?', '.'];
 
-// Cells as the input wants them; ids are places among keys, which only Belfry can compute of texts.
+// Converts cells to the input's form. Ids are places among keys, which only Belfry can compute from
+// texts.
 function feed(input) {
   const shape = input.shape.map(d => d === 'N' ? rows.length : d);
   const cells = rows.map(r => r[place(input.name)]);
@@ -35,7 +36,7 @@ const session = await ort.InferenceSession.create(`${folder}/model.onnx`, { intr
 const feeds = Object.fromEntries(signature.inputs.map(i => [i.name, feed(i)]));
 const results = await session.run(feeds);
 const got = results[signature.outputs[0].name].data;
-// Of a table the answers have a header, and classes have a column each.
+// The answers of a table have a header, with a column for each class.
 const written = fs.readFileSync(predicted, 'utf8').trim().split('\n').map(line => line.split(','));
 const header = signature.table ? written.shift() : written[0].map((_, i) => i === 0 ? 'class' : `p_${i}`);
 const columns = header.map((h, i) => h.startsWith('p_') || header.length === 1 ? i : -1).filter(i => i >= 0);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains every model that comes with Belfry, exports it, and compares what onnxruntime makes of the export with
-# `belfry predict`: for people who change exports; no test needs it.
+# Trains each of Belfry's models, exports it, and compares onnxruntime's results with those of `belfry
+# predict`. It is for developers who change exports; no test needs it.
 #
 #   npm install --ignore-scripts onnxruntime-node onnxruntime-common     (in some folder, ORT)
 #   ORT=… tests/onnx/exported.sh build/release
@@ -37,7 +37,7 @@ digits lstm --sequence_width 8 --recurrent_units 32,16
 one penguins "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species
 one mass "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column 'Body Mass (g)'
 
-# Every kind of column that needs no hash of a text.
+# All kinds of columns that need no hash of a text.
 cat >columns.yaml <<'END'
 columns:
   - {name: plain, kind: number, mean: 3.7, deviation: 1.9, indicator: true}

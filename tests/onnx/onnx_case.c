@@ -1,4 +1,4 @@
-// Reading, running and comparing a case.
+// Reads, runs and compares a case.
 #include "onnx/onnx_case.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ typedef struct run {
     bel_instance *instance;
     void *arena;
     size_t arena_bytes;
-    int64_t batch; // of a model that was closed
+    int64_t batch; // batch of a model that was closed
 } run;
 
 // The case's tensor for an input of the graph.
@@ -126,7 +126,7 @@ static const bel_tensor *tensor_for(const run *r, int graph_input)
     return NULL;
 }
 
-// Tells all inputs: as constants, or so that only operations that have to know one look at it.
+// Binds all inputs: as constants, or as values that only the operations that need them look at.
 static bel_status *build_with(run *r, bool constants)
 {
     bel_onnx_binding bindings[ONNX_CASE_TENSORS];
@@ -141,12 +141,12 @@ static bel_status *build_with(run *r, bool constants)
     return bel_onnx_build(r->opened->model, r->graph, &options, r->outputs);
 }
 
-// Where an operation has to know what follows from an input, all of them become constants.
+// If an operation has to know values that depend on an input, all inputs become constants.
 static bel_status *build(run *r)
 {
     bel_status *status = build_with(r, false);
     if (bel_status_code(status) == BEL_FAILED_PRECONDITION) {
-        bel_status_ignore(status); // the second try says what is wrong
+        bel_status_ignore(status); // the second try reports the error
         bel_graph_destroy(r->graph);
         r->graph = bel_graph_create();
         status = build_with(r, true);
@@ -165,7 +165,7 @@ static bel_status *check_random(const run *r)
     return NULL;
 }
 
-// Initializers that became variables, by their names.
+// Binds the initializers that became variables, by name.
 static void bind_variables(run *r)
 {
     for (size_t v = 0; v < r->graph->variable_count; v++) {
@@ -221,15 +221,15 @@ static bel_status *compare(run *r, onnx_match *out_match)
     return NULL;
 }
 
-// Whether an output of a closed model that was opened begins with its examples, and so does what is
-// expected. Else the batch is elsewhere in the file's own shape, or the output depends on none.
+// Whether an output of an opened model begins with its examples, and the expected output does too.
+// Else the file's shape has the batch elsewhere, or the output does not depend on it.
 static bool begins_with_batch(const run *r, const bel_tensor *got, const bel_tensor *expected)
 {
     return expected->shape.rank > 0 && expected->shape.dims[0] == r->batch &&
            got->shape.rank == expected->shape.rank && got->shape.dims[0] == r->batch;
 }
 
-// Infinite where type or shape differ, one is no number, or nothing can be compared.
+// Returns infinity if type or shape differ, an element is NaN, or nothing can be compared.
 static double largest_difference(run *r)
 {
     double largest = 0;
@@ -250,7 +250,7 @@ static double largest_difference(run *r)
     return compared > 0 ? largest : INFINITY;
 }
 
-// Compiles, runs and compares what `status` built, and takes everything down.
+// Compiles, runs and compares the graph that `status` is about, and destroys everything.
 static bel_status *finish(run *r, bel_status *status, bool reference, onnx_match *out_match,
                           double *out_difference)
 {
@@ -294,7 +294,7 @@ static bool begin_with_batch(const bel_onnx_model *model)
     return all;
 }
 
-// The model is this test's own: its ports say what a file with a closed batch would say.
+// The model belongs to this test: its ports get the shapes of a file with a closed batch.
 static void set_batch(bel_onnx_model *model, int64_t batch)
 {
     for (int i = 0; i < model->input_count; i++)

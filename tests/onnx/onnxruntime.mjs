@@ -1,13 +1,14 @@
-// Runs models beside their expected outputs in onnxruntime, another runtime, and says how far each
-// is off: for people who change the writer (src/onnx/write*.c); no test needs it.
+// Runs models beside their expected outputs in onnxruntime, another runtime, and prints each one's
+// largest difference. It is for developers who change the writer (src/onnx/write*.c); no test needs
+// it.
 //
 //   npm install --ignore-scripts onnxruntime-node onnxruntime-common     (in some folder, ORT)
 //   BELFRY_ONNX_KEEP=KEPT build/release/tests/test_onnx_write
 //   ORT=… node tests/onnx/onnxruntime.mjs KEPT
 //
-// KEPT has for each NAME.onnx a list NAME.txt, a line "in|out NAME TYPE [SHAPE]" for each tensor,
-// whose elements are in NAME.0, NAME.1 … in the order of the list. Exits with 1 when one differs by
-// more than 1e-5 (of its size, where that is above 1).
+// For each NAME.onnx, KEPT has a list NAME.txt with a line "in|out NAME TYPE [SHAPE]" for each
+// tensor. The elements are in NAME.0, NAME.1 … in the order of the list. Exits with 1 if one
+// differs by more than 1e-5 (of its size, if that is above 1).
 import { createRequire } from 'node:module';
 import fs from 'node:fs';
 const require = createRequire((process.env.ORT ?? '.') + '/node_modules/');

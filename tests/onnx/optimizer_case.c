@@ -1,5 +1,5 @@
-// ONNX's optimizers against Belfry's rules: what an operator says in attributes and inputs, said in
-// the numbers of a step. R is the rate, T the count of updates before; then come tensors in groups:
+// ONNX's optimizers against Belfry's rules: converts an operator's attributes and inputs to the
+// numbers of a step. R is the rate, T the count of earlier updates; then come tensors in groups:
 // values, gradients, and one or two groups of slots.
 #include <math.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static float number_of(const bel_onnx_node *node, const char *name, float otherw
     return attr == NULL ? otherwise : attr->number;
 }
 
-// ONNX's Adam corrects rate · v / (sqrt(h) + epsilon) for the means as a whole, and not at all
-// where T is 0; Belfry's root and epsilon stand under the same fraction.
+// ONNX's Adam corrects rate · v / (sqrt(h) + epsilon) for both means at once, and not at all if T
+// is 0. In Belfry the fraction's denominator contains root and epsilon.
 static void correct_adam(bel_rule_step *step, double alpha, double beta, float count)
 {
     double mean = count > 0 ? 1 - pow(alpha, (double)count) : 1;
@@ -110,7 +110,7 @@ bel_status *onnx_optimizer_run(const onnx_case *opened, onnx_match *out_match)
     bel_rule_step step;
     BEL_TRY(read_step(node, optimizers[row].kind, *(const float *)inputs[0].data, count, &step));
     *out_match = ONNX_CLOSE;
-    for (int t = 0; t < tensors; t++) { // slots are updated in place: the case is run once
+    for (int t = 0; t < tensors; t++) { // slots are updated in place, so the case runs once
         const bel_tensor *values = &inputs[2 + t], *gradient = &inputs[2 + tensors + t];
         float *slot[BEL_RULE_MAX_SLOTS] = {inputs[2 + 2 * tensors + t].data};
         if (slots > 1) slot[1] = inputs[2 + 3 * tensors + t].data;

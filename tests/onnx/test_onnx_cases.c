@@ -1,7 +1,9 @@
-// ONNX's own cases, as Debian's libonnx-testdata has them, on the plain and on the fast kernels.
+// Tests of ONNX's operator cases from Debian's libonnx-testdata, on the plain and on the fast
+// kernels.
 //
-// A case passes, or is skipped because Belfry says that it lacks something (code UNIMPLEMENTED), or
-// fails. Skipped ones are listed by what Belfry said. Fewer passes than stored here are a failure.
+// A case passes, or fails, or is skipped because Belfry reports a missing feature (code
+// UNIMPLEMENTED). Skipped cases are listed by Belfry's message. It is a failure if fewer pass than
+// the numbers stored here.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +15,12 @@
 
 typedef struct suite {
     const char *folder;
-    int least; // that pass
+    int least; // expected number of passes
     int passed, close, bound, failed, skipped;
     bel_str near; // the others that passed
 } suite;
 
-// Cases by the reason for which they were skipped.
+// Cases with the same reason for being skipped.
 typedef struct reason {
     char *text;
     bel_str cases;
@@ -30,7 +32,7 @@ typedef struct reasons {
     size_t count, capacity;
 } reasons;
 
-// What the message says, without the places of node, input or output.
+// Returns the message without the places of node, input or output.
 static char *reason_text(const char *message)
 {
     const char *open = strstr(message, "\" ("), *end = strstr(message, "): ");
@@ -76,7 +78,7 @@ static void print_and_free(reasons *list)
 
 #define FRACTION "corners are aligned to a length with a fraction, and not to the resized tensor's"
 
-// Cases whose data are not what their model says.
+// Cases whose data disagree with their model.
 static const struct {
     const char *name, *why;
 } wrong_cases[] = {
@@ -94,7 +96,7 @@ static bel_status *check_data(const char *name)
     return NULL;
 }
 
-// On both kinds of kernels; optimizers have one.
+// Runs a case on both kinds of kernels; optimizers have one.
 static bel_status *run_case(const char *folder, int *out_bound, onnx_match *out_match)
 {
     onnx_case opened;
@@ -139,7 +141,7 @@ static void run_named(suite *s, const char *name, reasons *skipped)
     bel_free(folder);
 }
 
-// False when a case failed or too few passed.
+// Returns false if a case failed or too few passed.
 static bool run_suite(suite *s, const char *only)
 {
     char *folder = bel_path_join(ONNX_DATA, s->folder), **names;

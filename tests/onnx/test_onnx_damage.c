@@ -1,5 +1,5 @@
-// Damaged models: whatever is cut off or changed, reading and building end with an error or with a
-// graph that is well formed. Nothing is run but what building computes itself.
+// Tests of damaged models. Whatever is cut off or changed, reading and building end with an error
+// or with a well-formed graph. Nothing runs but computations of the build.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -35,7 +35,7 @@ static const char *const models[] = {
     "pytorch-operator/test_operator_pad",
 };
 
-// Reads and builds; true where both went well.
+// Reads and builds; returns true if both succeeded.
 static bool try_model(const char *bytes, size_t size, const bel_onnx_binding *bindings, int count)
 {
     bel_onnx_model *model;
@@ -45,7 +45,7 @@ static bool try_model(const char *bytes, size_t size, const bel_onnx_binding *bi
         bel_status_destroy(status);
         return false;
     }
-    // Bindings whose inputs the damage has renamed are left out.
+    // Bindings whose inputs were renamed by the damage are left out.
     bel_onnx_binding *kept = bel_xcalloc((size_t)count + 1, sizeof *kept);
     bel_onnx_options options = {.bindings = kept, .variables = size % 2 == 0};
     for (int i = 0; i < count; i++)
@@ -112,7 +112,7 @@ static size_t step_of(const damaged *d)
     return 1 + d->size / 1000;
 }
 
-// Each length gets memory of its own, so that a read behind the end is seen.
+// Each length gets separate memory, so that a read after the end is seen.
 static void cut(const damaged *d)
 {
     for (size_t size = 0; size < d->size; size += step_of(d)) {
@@ -135,7 +135,7 @@ static void change(const damaged *d)
     }
 }
 
-// A few bytes beside each other, with any content.
+// Replaces a few adjacent bytes with any content.
 static void scramble(const damaged *d)
 {
     char *bytes = bel_xmalloc(d->size);

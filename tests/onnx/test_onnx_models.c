@@ -1,6 +1,6 @@
-// Whole models as other tools write them, with a symbolic batch (tests/golden/onnx: make.py): each
-// is built once without knowing its inputs, and run at two batches on the plain and on the fast
-// kernels.
+// Tests of complete models that other tools wrote, with a symbolic batch (tests/golden/onnx:
+// make.py). Each is built once without its inputs' values, and run at two batches on the plain and
+// on the fast kernels.
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ static bel_status *run_set(const char *folder, int set)
     return status;
 }
 
-// As if its file closed the batch at 1, and at 2.
+// Runs a model as if its file closed the batch at 1, and at 2.
 static int closed_models[2];
 static bel_status *run_closed(const char *folder, int set)
 {
@@ -39,7 +39,7 @@ static bel_status *run_closed(const char *folder, int set)
         bool fits, variables = way >= 2, pairs = way % 2 == 1;
         status = onnx_case_run_closed(&opened, pairs ? 2 : 1, variables, &fits, &difference);
         if (pairs && bel_status_code(status) == BEL_UNIMPLEMENTED) {
-            bel_status_ignore(status); // it is not shown that the two stay apart
+            bel_status_ignore(status); // the build cannot prove that the two stay apart
             status = NULL;
             continue;
         }

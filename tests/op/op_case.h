@@ -1,5 +1,5 @@
-// A row of cases.def as a program: parsing, input values, building, compiling, running. Included by
-// the tests of this folder only.
+// A row of cases.def as a program: parsing, input values, building, compiling, running. Only tests
+// of this folder include it.
 #ifndef BELFRY_TESTS_OP_OP_CASE_H
 #define BELFRY_TESTS_OP_OP_CASE_H
 
@@ -23,7 +23,7 @@ typedef struct op_case {
 } op_case;
 
 typedef struct op_input {
-    char kind; // of cases.def
+    char kind; // as in cases.def
     bel_shape shape;
     double low, high;
 } op_input;
@@ -35,7 +35,7 @@ static inline bool op_input_is_float(const op_input *input)
 
 // --- Parsing -------------------------------------------------------------------------------------
 
-// "[7,65]" or "[]"; moves the text behind it.
+// Parses "[7,65]" or "[]", and moves the text after it.
 static inline bel_shape op_parse_dims(const char **text)
 {
     bel_shape dims = {.rank = 0};
@@ -161,7 +161,7 @@ static inline bel_attr_list op_parse_attrs(const char *text)
 
 // --- Values --------------------------------------------------------------------------------------
 
-// Element `index` of input `number`: oracle.py has the same formula.
+// Element `index` of input `number`. oracle.py has the same formula.
 static inline double op_input_element(const op_input *input, int number, int64_t index)
 {
     double unit = (double)((index * 7919 + 104729 * ((int64_t)number + 1)) % 2003) / 2002.0;
@@ -200,7 +200,7 @@ typedef struct op_run {
     bel_run_context context;
 } op_run;
 
-// Builds the operation alone; floats have type `float_dtype`.
+// Builds only the operation; floats have type `float_dtype`.
 static inline void op_run_build(op_run *run, const op_case *row, bel_dtype float_dtype)
 {
     *run = (op_run){.graph = bel_graph_create(), .context = {.seed = 7, .step = 3, .replica = 2}};
@@ -232,7 +232,7 @@ static inline void op_run_compile(op_run *run, const bel_program_output *outputs
         bel_instance_bind_input(run->instance, i, run->data[i].data);
 }
 
-// The operation with all its outputs.
+// Builds and compiles the operation with all its outputs.
 static inline int op_run_create(op_run *run, const op_case *row, bool reference)
 {
     op_run_build(run, row, BEL_DTYPE_F32);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes oracle.txt: what PyTorch computes, in double, for every row of cases.def.
+"""Writes oracle.txt: PyTorch's results, in double, for every row of cases.def.
 
 Run it after adding a row (it needs python3-torch; the tests read only the stored numbers):
 
     python3 tests/op/oracle.py
 
-A line is `case elements step values...`: at most SAMPLES elements of output 0, evenly
-spread. Inputs follow the formula of test_ops.c and are rounded to f32 where they are floats.
+A line is `case elements step values...`: at most SAMPLES elements of output 0, at even
+intervals. Inputs follow the formula of op_case.h; floats are rounded to f32.
 """
 import math
 import os
@@ -123,7 +123,7 @@ def slice_grad(attrs, dy, x):
 
 
 def pad(attrs, x):
-    """By hand, dimension by dimension: torch pads no leading dimensions by reflection."""
+    """By hand, dimension by dimension, as torch does not pad leading dimensions by reflection."""
     mode = attrs.get("mode", 0)
     for d, (before, behind) in enumerate(zip(attrs["pads_before"], attrs["pads_behind"])):
         size = x.shape[d]
@@ -151,7 +151,7 @@ def one_hot(attrs, indices):
 
 
 def window(attrs, x, kernel):
-    """x padded as the attributes say (pads before, then behind, by dimension), the pads, strides and
+    """x padded as the attributes say (pads before, then after, by dimension), the pads, strides and
     dilations."""
     n = len(kernel)
     strides = attrs.get("strides", [1] * n)
@@ -183,8 +183,8 @@ def conv(attrs, x, w, bias=None):
 
 
 def conv_transpose(attrs, x, w, bias=None):
-    """Without pads, as large as windows and output_padding make it; then cut or extended by the pads
-    that ONNX computes."""
+    """Computed without pads, of the size that windows and output_padding give; then cut or extended by
+    the pads that ONNX computes."""
     n = w.dim() - 2
     strides, dilations = attrs.get("strides", [1] * n), attrs.get("dilations", [1] * n)
     extra = attrs.get("output_padding", [0] * n)
@@ -229,7 +229,7 @@ def masked_softmax(attrs, x, *hiding):
 
 
 def attention_scores(attrs, q, k, lengths):
-    """Scores, and which of them count."""
+    """Scores, and a mask of those that count."""
     scores = (attrs.get("scale") or q.shape[-1] ** -0.5) * (q @ k.transpose(-1, -2))
     seen = torch.ones_like(scores, dtype=torch.bool)
     for given in lengths:
@@ -255,8 +255,8 @@ def ctc_loss(attrs, logits, labels, frames, counts):
 
 
 def ctc_loss_grad(attrs, dy, log_p, labels, frames, counts):
-    """What torch calls the gradient of log_p is that of the logits, given that log_p is their log
-    softmax; it is only right within each length."""
+    """torch's gradient of log_p is that of the logits, as log_p is their log softmax. It is correct
+    only within each length."""
     dx = gradient(lambda v: F.ctc_loss(v.transpose(0, 1), labels, frames, counts, 0, "none",
                                        attrs.get("zero_infinity", 0) != 0), dy, log_p)
     return sequence_mask({}, dx, frames)
@@ -268,7 +268,7 @@ def gradient(function, dy, x):
 
 
 def pool(attrs, x, mean):
-    """By hand: torch's own pools know neither uneven pads nor dilated means."""
+    """By hand, as torch's pools have neither uneven pads nor dilated means."""
     kernel = attrs.get("kernel_shape", list(x.shape[2:]))
     pads, strides, dilations = window(attrs, x, kernel)
     n, ceil = len(kernel), attrs.get("ceil_mode", 0)
@@ -304,7 +304,7 @@ def first_max(box):
 
 
 def max_pool_grad(attrs, dy, x, y):
-    """Like the operation: to the first element that equals the given y."""
+    """Like the operation, to the first element that equals the given y."""
     k = attrs["kernel_shape"]
     dx = torch.zeros_like(x)
     for r in range(dy.shape[2]):
@@ -344,7 +344,7 @@ def batch_moments(attrs, x):
 
 
 def whole_of(attrs, moments):
-    """Mean and variance by moments; zeros where there are no elements."""
+    """Mean and variance by moments; zeros without elements."""
     count, mean, squares = moments
     some = count.clamp(min=1)
     if attrs.get("by_sums", 0) != 0:
@@ -407,7 +407,7 @@ def group_norm_grad(attrs, dy, x, scale, mean, inverse):
 
 
 def flipped(x, lengths):
-    """Each sequence of x [n, t, ...] backwards; what lies behind its length stays."""
+    """Each sequence of x [n, t, ...] backwards; elements after its length stay."""
     y = x.clone()
     for i, k in enumerate(lengths):
         y[i, :k] = x[i, :k].flip(0)
@@ -421,7 +421,7 @@ def reordered(gates, order):
 
 
 def cell_gru(x, h, w, r, b):
-    """A step with reset first, which torch.nn.GRU does not have."""
+    """A step with reset first, which torch.nn.GRU lacks."""
     (wz, wr, wn), (rz, rr, rn) = w.chunk(3), r.chunk(3)
     b = b.chunk(6)
     z = torch.sigmoid(x @ wz.T + b[0] + h @ rz.T + b[3])
@@ -430,7 +430,7 @@ def cell_gru(x, h, w, r, b):
 
 
 def torch_layer(lstm, x, w, r, b):
-    """One direction through torch's own layer, whose gates are r, z, n or i, f, c, o."""
+    """One direction by torch's layer, whose gates are r, z, n or i, f, c, o."""
     order = [0, 2, 3, 1] if lstm else [1, 0, 2]
     layer = (torch.nn.LSTM if lstm else torch.nn.GRU)(x.shape[2], r.shape[1], batch_first=True).double()
     w_bias, r_bias = b.chunk(2)
@@ -466,7 +466,7 @@ def recurrent(lstm):
 
 
 def recurrent_grad(lstm):
-    """dx from given gates: the chain rule written down, one row and step after another."""
+    """dx from given gates, by the chain rule, one row and step after another."""
     def run(attrs, x, w, r, y, saved, lengths, dy, dh_last=None, dc_last=None):
         first, last = attrs.get("layout", 0), attrs.get("linear_before_reset", 0)
         if not first:
@@ -682,7 +682,7 @@ OPS = {
 
 
 def first_arg_max(x, axis):
-    """The first of equal maxima, which torch.argmax does not promise."""
+    """The index of the first of equal maxima, which torch.argmax does not promise."""
     best = x == x.amax(axis, keepdim=True)
     order = torch.arange(x.shape[axis], 0, -1)
     shape = [1] * x.dim()

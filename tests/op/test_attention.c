@@ -1,6 +1,6 @@
-// Attention against plain loops in double: masks, lengths and causality, alone and together; hidden
-// positions have no influence, on gradients either; a query that sees nothing gets zeros. And the
-// layer of several heads against the same loops.
+// Tests of attention against plain loops in double: masks, lengths and causality, separately and
+// together. Hidden positions have no influence, not even on gradients. A query that sees no key
+// gets zeros. The layer of several heads is compared with the same loops.
 #include "op/op_case.h"
 
 enum { N = 3, HEADS = 2, T = 5, S = 6, D = 4, E = 3, QUERY = N * HEADS * T * D };
@@ -12,7 +12,7 @@ typedef struct hiding {
 
 static const int64_t lengths[N] = {4, 0, S};
 
-// Query 2 of head 1 sees nothing; a third of the others is hidden.
+// Query 2 of head 1 sees no key; a third of the other positions is hidden.
 static bool mask_at(int64_t head, int64_t query, int64_t key)
 {
     return (head != 1 || query != 2) && (head + query * 5 + key * 7) % 3 != 0;
@@ -23,7 +23,7 @@ static double element(int number, int64_t i)
     return op_input_element(&(op_input){.kind = 'f', .low = -2, .high = 2.1}, number, i);
 }
 
-// y = softmax(scale · q kᵀ) v of one sequence and head over the keys that are seen.
+// y = softmax(scale · q kᵀ) v of one sequence and head over the visible keys.
 static void attend(const double *q, const double *k, const double *v, double scale,
                    const bool *seen, double *y)
 {
@@ -75,8 +75,8 @@ static bel_value *add_input(op_run *run, const char *name, bel_dtype dtype, bel_
     return run->values[i];
 }
 
-// A graph of attention: outputs are the result, the sum of its squares, and that sum's gradients
-// with respect to query, key and value.
+// Creates a graph of attention. Outputs are the result, the sum of its squares, and that sum's
+// gradients with respect to query, key and value.
 static void create(op_run *run, hiding h, bel_dtype dtype, double scale)
 {
     *run = (op_run){.graph = bel_graph_create(), .context = {.seed = 1}};
@@ -164,7 +164,7 @@ static void test_gradients(void **state)
     }
 }
 
-// Keys and values behind a length: not a number, and nothing changes.
+// Keys and values after a sequence's length are NaN, and no output changes.
 static void test_behind_lengths(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ typedef struct layer {
     float *variables[VARIABLES];
 } layer;
 
-// Self-attention over x [N, T, WIDTH] with lengths; outputs are the result and the gradients of the
+// Self-attention over x [N, T, WIDTH] with lengths. Outputs are the result and the gradients of the
 // sum of its squares with respect to x and the variables.
 static void create_layer(layer *l, bool causal)
 {
@@ -245,7 +245,7 @@ static double project(const layer *l, int part, const double *x, int64_t column)
     return sum;
 }
 
-// One position of one sequence.
+// Computes one position of one sequence.
 static void expected_position(const layer *l, int64_t n, int64_t t, int64_t length, bool causal,
                               double *y)
 {
@@ -311,7 +311,7 @@ static void test_layer_behind_lengths(void **state)
     destroy_layer(&dirty);
 }
 
-// A context of another width and open dimensions; what is refused.
+// Tests a context of another width, open dimensions, and refusals.
 static void test_shapes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// The two forms of attention, one operation and composed ones: results and gradients agree on
-// random shapes, lengths and causality, also across blocks of queries and keys; and which form is
-// taken.
+// Tests of the two forms of attention, one operation and composed ones. Their results and gradients
+// agree on random shapes, lengths and causality, also across blocks of queries and keys. Another
+// test checks which form is chosen.
 #include "graph/attention.h"
 
 #include "base/rng.h"
@@ -24,7 +24,7 @@ static bel_value *add_input(op_run *run, const char *name, bel_shape shape)
     return run->values[i];
 }
 
-// Sequences of 0 steps, of all, and between.
+// Sequences of length 0, of full length, and between.
 static bel_value *add_lengths(op_run *run, const attention_case *c)
 {
     int i = run->input_count++;
@@ -106,7 +106,7 @@ static void test_forms_agree(void **state)
     }
 }
 
-// The operation that makes bel_attention of these shapes.
+// The operation that bel_attention uses for these shapes.
 static bel_op chosen(int64_t keys, int64_t width, bool masked, bool with_lengths, bool causal)
 {
     bel_graph *g = bel_graph_create();

@@ -1,6 +1,6 @@
-// Bags of rows and their gradients, in double, against the formulas written out: for each combiner,
-// with and without weights, with places that have no id, a bag without any, and weights that add up
-// to 0; the same from a matrix that is gathered from; and what is refused.
+// Tests of bags of rows and their gradients, in double, against the formulas written out. They
+// cover each combiner, with and without weights, places without an id, a bag without ids, weights
+// that add up to 0, the same gathered from a matrix, and refusals.
 #include <math.h>
 
 #include "op/op_case.h"
@@ -11,7 +11,7 @@ static const int64_t ids[BAGS * MOST] = {0, 4, 2, -1, 3, -1, -1, -1, -1, 1, 1, -
 static const double rows_data[BAGS * MOST * WIDTH] = {1, 2, -3, 0.5, 4, 7, 0, 0, 2, -1, 0,   0,
                                                       0, 0, 0,  0,   0, 0, 3, 1, 3, 1,  0.5, 9};
 static const double matrix_data[ROWS * WIDTH] = {1, 2, 3, 1, 4, 7, 2, -1, -3, 0.5};
-// Weights of places without an id count for nothing, whatever they are.
+// Weights of places without an id are ignored.
 static const double weights_data[BAGS * MOST] = {0.5, 2,   -1.5, NAN, 3,  INFINITY,
                                                  7,   NAN, 1,    1,   -1, NAN};
 
@@ -26,7 +26,7 @@ static bel_value *add_input(op_run *run, const char *name, bel_dtype dtype, bel_
     return run->values[run->input_count++];
 }
 
-// Expected bags, and the gradients of the sum of (bag · slope): of each place's row and weight.
+// Expected bags, and the gradients of the sum of (bag · slope) by each place's row and weight.
 typedef struct expected {
     double bags[BAGS * WIDTH];
     double rows[BAGS * MOST * WIDTH];

@@ -1,5 +1,5 @@
-// CTCLoss beyond what rows of cases.def can say: labels that do not fit, what lies behind lengths,
-// bad labels and lengths, and the whole gradient of paths that are all but impossible.
+// Tests of CTCLoss that rows of cases.def cannot express: labels that do not fit, data after
+// lengths, bad labels and lengths, and the gradient of paths of minimal probability.
 #include "op/op_case.h"
 
 enum { N = 5, T = 6, CLASSES = 4, LABELS = 3 };
@@ -7,7 +7,7 @@ enum { LOGITS, LABEL, FRAME_LENGTH, LABEL_LENGTH };
 
 static const op_case loss_row = {"ctc", BEL_OP_CTC_LOSS, "f[5,6,4] i[5,3]:1:4 i[5] i[5]", "", 0};
 
-// Repeats and lengths by hand: 4 frames hold 1 1 2, 3 do not; no frames hold nothing only.
+// Repeats and lengths by hand: 1 1 2 fits in 4 frames, not in 3. No frames fit only no labels.
 static const int64_t labels[N * LABELS] = {1, 1, 2, 1, 1, 2, 3, 2, 1, 2, 2, 2, 1, 2, 3};
 static const int64_t frame_lengths[N] = {4, 3, 6, 0, 0}, label_lengths[N] = {3, 3, 3, 0, 1};
 static const bool fits[N] = {true, false, true, true, false};
@@ -46,7 +46,7 @@ static void test_labels_that_do_not_fit(void **state)
                 any = any || ((const float *)dx.data)[i * T * CLASSES + k] != 0;
             assert_true(any == (fits[i] && frame_lengths[i] > 0));
         }
-        assert_true(((const float *)losses.data)[3] == 0); // nothing from nothing is certain
+        assert_true(((const float *)losses.data)[3] == 0); // no labels, no frames
         op_run_destroy(&run);
     }
 }
@@ -100,8 +100,8 @@ static void test_bad_data(void **state)
     }
 }
 
-// One frame for each label, and each all but impossible: the loss is the sum of distances, and the
-// gradient p - 1 at the labels, although the probability is e^-4800.
+// One frame for each label, each of minimal probability. The loss is the sum of distances, and the
+// gradient is p - 1 at the labels, although the probability is e^-4800.
 static void test_tiny_probabilities(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-// Every row of cases.def on a card: the bits of the CPU, in f32 and in f64; and, near them, what
-// the libraries of fast arithmetic compute. Here a stand-in plays the card (support/cuda_double);
-// with BELFRY_TEST_CARD=1 it is a real one. An operation without kernels for cards must say so by
-// its name and the node's, before anything runs. label: native
+// Tests of every row of cases.def on a GPU: exact arithmetic gives the bits of the CPU, in f32 and
+// in f64; the libraries' fast arithmetic is near them. The GPU is a stand-in (support/cuda_double),
+// or with BELFRY_TEST_CARD=1 a real one. An operation without GPU kernels must report its name and
+// the node's before anything runs. label: native, label: long
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "runtime/program_inner.h"
@@ -17,7 +17,7 @@ enum { CASE_COUNT = sizeof cases / sizeof cases[0] };
 static bel_device *card;
 enum { TURNS = 3 }; // one by one, captured as a graph, replayed
 
-// An operation on the card.
+// An operation on the GPU.
 typedef struct card_run {
     bel_program *program;
     bel_instance *instance;
@@ -59,12 +59,12 @@ static void check_same(const op_case *row, const bel_tensor *got, const bel_tens
     for (int64_t i = 0; i < bel_shape_elements(&expected->shape); i++) {
         double g = bel_element_get(got, i), e = bel_element_get(expected, i);
         if (g != e && !(isnan(g) && isnan(e)))
-            fail_msg("%s: output %d, element %lld: card %.17g, CPU %.17g", row->name, output,
+            fail_msg("%s: output %d, element %lld: GPU %.17g, CPU %.17g", row->name, output,
                      (long long)i, g, e);
     }
 }
 
-// Says whether the operation runs on cards.
+// Checks a row, and returns whether the operation runs on GPUs.
 static bool check_row(const op_case *row, bel_dtype dtype)
 {
     op_run run;
@@ -125,7 +125,7 @@ static bool is_fast(bel_op op)
            op == BEL_OP_CONV_TRANSPOSE;
 }
 
-// Whether a library computes it.
+// Whether a library computes the product.
 static bool is_taken(const bel_program *program)
 {
     for (int c = 0; c < program->call_count; c++) {
@@ -136,8 +136,8 @@ static bool is_taken(const bel_program *program)
     return false;
 }
 
-// What the libraries are not asked for: products to which a column, a number or a multiple of a row
-// is added, or whose stacks are broadcast otherwise than as one matrix for all; what is empty.
+// Rows that Belfry computes itself: products with an added column, number or multiple of a row,
+// products whose stacks are broadcast other than as one matrix for all, and empty products.
 static const char *const not_taken[] = {"gemm_scaled",
                                         "gemm_scaled_transposed",
                                         "gemm_c_column",
@@ -168,9 +168,9 @@ static void check_near(const op_case *row, const bel_tensor *got, const bel_tens
     }
 }
 
-// Element i of a result may be off by the factors' rounding of all its products together, which are
-// those of the same operation on absolute values. On the stand-in, where factors are rounded it
-// must be off at all: else it is computed some other way.
+// Element i of a result may be off by the rounding of the factors of all its products. The same
+// operation on absolute values bounds it. On the stand-in, rounded factors must give a difference,
+// else the product is computed in another way.
 static void test_fast_row(void **state)
 {
     static const double units[] = {[BEL_GPU_MATH_F32] = 0x1p-16,
@@ -211,7 +211,7 @@ static void test_fast_row(void **state)
     op_run_destroy(&sizes);
 }
 
-// What has kernels for the CPU has some for cards. (Replicas compute collectives, not towers.)
+// Every operation with CPU kernels has GPU kernels. (Replicas compute collectives, not towers.)
 static void test_every_op_runs(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void test_every_op_runs(void **state)
     }
 }
 
-// Large for the tiles of f32 kernels. The plain kernels of f64 and the libraries' stand-ins know no
-// tiles, and take half a minute for some of them.
+// Rows that are large for the tiles of f32 kernels. The plain f64 kernels and the libraries'
+// stand-ins have no tiles, and need half a minute for some of them.
 static bool is_large(const op_case *row)
 {
     enum { MOST_ELEMENTS = 20000 };
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
     for (int i = 0; i < CASE_COUNT; i++) {
-        if (argc > 1 && strstr(cases[i].name, argv[1]) == NULL) continue; // by hand
+        if (argc > 1 && strstr(cases[i].name, argv[1]) == NULL) continue; // for runs by hand
         tests[count++] = (struct CMUnitTest){
             .name = cases[i].name, .test_func = test_row, .initial_state = &cases[i]};
         if (is_large(&cases[i]) && !is_real_card()) continue;
@@ -259,5 +259,5 @@ int main(int argc, char **argv)
             .name = cases[i].name, .test_func = test_row_f64, .initial_state = &cases[i]};
     }
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_every_op_runs);
-    return _cmocka_run_group_tests("rows on a card", tests, (size_t)count, NULL, NULL) != 0;
+    return _cmocka_run_group_tests("rows on a GPU", tests, (size_t)count, NULL, NULL) != 0;
 }

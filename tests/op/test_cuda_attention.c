@@ -1,8 +1,7 @@
-// Attention whose products a library makes (cuda/attention_library.c), with its gradients, near the
-// processor's: small and large heads, calls that are cut by matrices and by queries, with what
-// lengths and causality hide. What lengths hide may be anything. Each run has the bits of the
-// first one.
-// label: native
+// Tests of attention whose products a library computes (cuda/attention_library.c), with its
+// gradients, near the processor's. They cover small and large heads, calls that are split by
+// matrices and by queries, and keys hidden by lengths and causality. Keys hidden by lengths may be
+// anything. Each run has the bits of the first one. label: native
 #include "cuda/device.h"
 #include "graph/attention.h"
 #include "op/op_case.h"
@@ -20,7 +19,7 @@ static const shape small[] = {
     {2, 2, 70, 90, 16, 20, true, true}, {2, 1, 33, 17, 260, 8, true, false},
     {1, 3, 1, 40, 5, 1, false, true},
 };
-// More scores than a part has: 7 matrices of which 4 go by together, and two that are cut into
+// More scores than a part has: 7 matrices of which 4 run together, and two that are split into
 // 1,408 queries and 1,393.
 static const shape large[] = {
     {7, 1, 800, 800, 3, 2, false, true},
@@ -28,7 +27,7 @@ static const shape large[] = {
     {2, 1, 2801, 1500, 2, 3, true, true},
 };
 
-enum { INPUTS = 4, OUTPUTS = 4 }; // q, k, v and what y is multiplied by; y, dq, dk, dv
+enum { INPUTS = 4, OUTPUTS = 4 }; // inputs: q, k, v and the factor of y; outputs: y, dq, dk, dv
 
 static bel_device *card;
 
@@ -43,7 +42,7 @@ static void add_input(op_run *run, const char *name, bel_dtype dtype, bel_shape 
     run->values[i] = bel_input_value(run->graph, name, dtype, &its);
 }
 
-// From 0 to all keys.
+// Lengths from 0 to all keys.
 static int64_t length_of(const shape *x, int64_t sequence)
 {
     return x->n == 1 ? x->s / 2 : x->s * sequence / (x->n - 1);
@@ -73,7 +72,7 @@ static void create(op_run *run, const shape *x, bel_program_output *outputs)
         outputs[1 + i] = (bel_program_output){.value = gradients[i]};
 }
 
-// --- On the card ---------------------------------------------------------------------------------
+// --- On the GPU ----------------------------------------------------------------------------------
 
 typedef struct card_run {
     bel_program *program;
@@ -135,7 +134,8 @@ static double largest(const bel_tensor *x)
     return most;
 }
 
-// Off by at most `unit` times the largest element; how far it is, of that.
+// Checks that errors are at most `unit` times the largest element. Returns the largest error in
+// that unit of size.
 static double check_near(const shape *x, int output, const bel_tensor *got,
                          const bel_tensor *expected, double unit)
 {
@@ -150,7 +150,7 @@ static double check_near(const shape *x, int output, const bel_tensor *got,
     return worst;
 }
 
-// Copies of the outputs of a run, and whether another one's are the same in bits.
+// Copies the outputs of a run. check_kept compares another run's with them, bit by bit.
 static void keep(const card_run *its, void **kept)
 {
     for (int o = 0; o < OUTPUTS; o++) {
@@ -197,7 +197,7 @@ static void check(const shape *x, bel_gpu_math math, int turns)
             worst = fmax(worst, check_near(x, o, &got, &expected, units[math]));
         }
     }
-    bool rounds = math != BEL_GPU_MATH_F32; // else it is computed some other way
+    bool rounds = math != BEL_GPU_MATH_F32; // else it is computed in another way
     if (getenv("BELFRY_TEST_CARD") == NULL && rounds != (worst > 1e-5))
         fail_msg("t %lld: off by %g", (long long)x->t, worst);
     forget(first);
@@ -213,8 +213,7 @@ static void test_small(void **state)
             check(&small[i], math, 3); // one by one, captured, replayed
 }
 
-// In a process of its own, where the stand-in does not look at each access: it takes too long of so
-// many.
+// Runs in a child process without checks of accesses, which take too long for this number of them.
 static void run_parts(void)
 {
     if (!bel_cards_open(&card)) exit(1);
@@ -223,7 +222,7 @@ static void run_parts(void)
     check(&large[2], BEL_GPU_MATH_TF32, 1);
 }
 
-// Before all other tests, as children have CUDA to open themselves.
+// Runs before all other tests, as children have to open CUDA themselves.
 static void test_parts(void **state)
 {
     (void)state;
@@ -236,7 +235,7 @@ static void test_open(void **state)
     assert_true(bel_cards_open(&card));
 }
 
-// How calls are cut that are larger: of few queries, into parts of more scores, and not at all.
+// Splits of larger calls: with few queries, into parts of more scores, and none.
 static void test_cuts(void **state)
 {
     (void)state;
@@ -264,7 +263,7 @@ static void test_cuts(void **state)
     }
 }
 
-// --- What is hidden ------------------------------------------------------------------------------
+// --- Hidden keys ---------------------------------------------------------------------------------
 
 static void hide(op_run *run, const shape *x, double value)
 {
@@ -301,7 +300,7 @@ static void test_hidden(void **state)
     }
 }
 
-// As on the processor.
+// The errors are the processor's.
 static void test_bad_lengths(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
-// Sums of columns, pools and convolutions on a card whose f32 operands lie as bfloat16
-// (bel_kernel_call.inputs_half): the result is that of the same numbers in f32, rounded where it
-// lies so, in the same bits.
-// label: native
+// Tests of column sums, pools and convolutions on a GPU with f32 operands stored as bfloat16
+// (bel_kernel_call.inputs_half). The result has the bits of the same numbers in f32, rounded if it
+// is stored as bfloat16. label: native
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "support/cards.h"
@@ -11,11 +10,11 @@ typedef struct half_row {
     const char *name;
     bel_op op;
     const char *inputs, *attrs;
-    unsigned half; // bits 1 << operand, the result behind the inputs
-    bool last;     // all lie channels-last
+    unsigned half; // bits 1 << operand; the result comes after the inputs
+    bool last;     // all are channels-last
 } half_row;
 
-// In `half`: with fast arithmetic, of bfloat16. Numbers are small integers then, so that products
+// Bit in `half` for fast arithmetic, of bfloat16. Numbers are then small integers, so that products
 // and sums are exact in any order.
 enum { FAST = 1 << 30 };
 
@@ -55,8 +54,8 @@ static const half_row rows[] = {
      "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]", 7, true},
     {"average_grad_dx", BEL_OP_AVERAGE_POOL_GRAD, "f[3,65,5,4] f[3,65,9,7]",
      "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]", 4, false},
-    // Copies to cuDNN's forms and back: with margins or without, of four channels at a time or one,
-    // of weights that are transposed
+    // Copies to cuDNN's layouts and back: with margins or without, by four channels or one, with
+    // transposed weights
     {"conv_margins", BEL_OP_CONV, "q[2,8,7,5] q[12,8,3,3] q[12]", "pads=[1,0,2,1] strides=[2,1]",
      9 | FAST, true},
     {"conv_margins_f32", BEL_OP_CONV, "q[2,8,7,5] q[4,8,3,2]", "pads=[0,2,1,0]", FAST, true},
@@ -75,7 +74,7 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPERANDS = BEL_OP_MAX_INPUTS + 
 
 static bel_cuda_device *card;
 
-// An operand's bytes, as it lies; `numbers` in f32.
+// Returns an operand's bytes as stored. `numbers` are f32.
 static void *lay(const float *numbers, int64_t count, bool half)
 {
     uint16_t *made = bel_xmalloc((size_t)count * (half ? sizeof *made : sizeof *numbers));
@@ -85,7 +84,7 @@ static void *lay(const float *numbers, int64_t count, bool half)
     return made;
 }
 
-// Weights lie as they do on the CPU.
+// Weights have the CPU's layout.
 static bool is_image(bel_op op, int operand)
 {
     if (op == BEL_OP_CONV || op == BEL_OP_CONV_GRAD_INPUT) return operand != 1;
@@ -108,7 +107,7 @@ static bel_kernel_call call_of(const half_row *row, const op_input *inputs, int 
     return call;
 }
 
-// The call's result, as it lies: free it.
+// Returns the call's result as stored. Free it.
 static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const *numbers,
                  bool fast)
 {
@@ -176,7 +175,7 @@ static void test_row(void **state)
     float *numbers[BEL_OP_MAX_INPUTS];
     int count = op_parse_inputs(row->inputs, inputs);
     bel_attr_list attrs = op_parse_attrs(row->attrs);
-    for (int i = 0; i < count; i++) { // all of them bfloat16: what lies as f32, too
+    for (int i = 0; i < count; i++) { // rounds all of them to bfloat16, also those stored as f32
         bel_tensor made = op_make_input(&inputs[i], i, BEL_DTYPE_F32);
         numbers[i] = made.data;
         for (int64_t k = 0; k < bel_shape_elements(&inputs[i].shape); k++)

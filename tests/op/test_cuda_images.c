@@ -1,7 +1,6 @@
-// Networks on a card: layers and their gradients in one program, at sizes that cross the
-// tiles of its kernels, with values that lie channels-last between layers. The bits must be those
-// of the CPU. test_cuda.c has each operation for itself.
-// label: native
+// Tests of networks on a GPU: layers and their gradients in one program, at sizes that cross the
+// tiles of its kernels, with channels-last values between layers. The bits must be the CPU's.
+// test_cuda.c tests each operation separately. label: native
 #include "cuda/cuda.h"
 #include "op/op_case.h"
 #include "runtime/device.h"
@@ -109,14 +108,14 @@ static void stop(runner *r, bel_device *device)
     bel_program_destroy(r->program);
 }
 
-// What is no number has no bits to compare.
+// NaNs are equal, as their bits do not matter.
 static void check_output(const bel_tensor *got, const bel_tensor *expected, int output)
 {
     const float *g = got->data, *e = expected->data;
     assert_true(bel_shape_equal(&got->shape, &expected->shape));
     for (int64_t i = 0; i < bel_shape_elements(&expected->shape); i++) {
         if (memcmp(&g[i], &e[i], sizeof *g) == 0 || (isnan(g[i]) && isnan(e[i]))) continue;
-        fail_msg("output %d, element %lld: card %.9g, CPU %.9g", output, (long long)i, (double)g[i],
+        fail_msg("output %d, element %lld: GPU %.9g, CPU %.9g", output, (long long)i, (double)g[i],
                  (double)e[i]);
     }
 }
@@ -145,14 +144,13 @@ static void finish(network *net, bool fast_math)
 
 // --- Networks ------------------------------------------------------------------------------------
 
-// Convolution, batch normalisation, ReLU, largest of windows, convolution, mean of windows; and
-// back.
+// Convolution, batch normalisation, ReLU, max pool, convolution, mean pool, and their gradients.
 typedef struct net_case {
     int64_t n, in, height, width, middle, out;
     int64_t kernel;
     const char *first;  // attributes of the first convolution
-    int64_t group;      // of the second one
-    const char *second; // its attributes
+    int64_t group;      // second convolution's
+    const char *second; // second convolution's attributes
 } net_case;
 
 static bel_shape shape_of(bel_value *value)
@@ -212,8 +210,8 @@ static void test_networks(void **state)
         check_network(&cases[i]);
 }
 
-// Upwards, where positions of a phase cross a tile, and normalised by group, by channel and by
-// moments.
+// Transposed convolutions, with positions of a phase across a tile, normalised by group, by channel
+// and by moments.
 static void test_upwards(void **state)
 {
     (void)state;
@@ -240,8 +238,8 @@ static void test_upwards(void **state)
     finish(&net, false);
 }
 
-// Columns beside an image are zeros that are multiplied, rows above and below are left out: weights
-// that are not finite show it, and so does -0.
+// Columns beside an image are zeros that are multiplied; rows above and below it are left out.
+// Infinite or NaN weights show it, and so does -0.
 static void test_edges(void **state)
 {
     (void)state;
@@ -265,7 +263,7 @@ static void test_edges(void **state)
     }
 }
 
-// Winograd's way, which a program with fast_math takes on the CPU, is not taken.
+// A program with fast_math uses Winograd's algorithm on the CPU, but not on a GPU.
 static void test_fast_math(void **state)
 {
     (void)state;
@@ -282,7 +280,7 @@ static void test_fast_math(void **state)
     finish(&net, true);
 }
 
-// A length that is none: the error is the CPU's, also where a matrix has many queries.
+// An invalid length gives the CPU's error, also if a matrix has many queries.
 static void test_lengths(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// What cases.def has no rows for, on a card as on the CPU: other types and sizes, first states, no
-// elements, special numbers, and data that cannot be. As in test_cuda.c bits must be the same;
-// where the data is bad, so must be the error. label: native
+// Tests of cases without rows in cases.def, on a GPU as on the CPU: other types and sizes, first
+// states, no elements, special numbers, and invalid data. As in test_cuda.c the bits must be the
+// same; for invalid data, the error. label: native
 #include "belfry/collective.h"
 #include "cuda/cuda.h"
 #include "op/op_case.h"
@@ -14,12 +14,12 @@ typedef struct more_row {
     const char *name;
     bel_op op;
     const char *inputs, *attrs;
-    int first; // attribute of that name, which op_parse_attrs does not know; 0: none
+    int first; // attribute of that name, unknown to op_parse_attrs; 0: unset
     int specials;
 } more_row;
 
-// Among floats. Spread: blocks of 4,096 are much larger than others, and cancel each other, so that
-// what is left of the others is a matter of order. Peak: the last number is the largest.
+// Special values among floats. SPREAD: blocks of 4,096 are much larger than others and cancel each
+// other, so the rest depends on the order. PEAK: the last number is the largest.
 enum { NANS = 1, ZEROS = 2, INFINITIES = 4, SPREAD = 8, PEAK = 16 };
 
 static const more_row rows[] = {
@@ -97,7 +97,7 @@ static const more_row rows[] = {
     {"reduce_l2_ends", BEL_OP_REDUCE_L2, "f[9,65,3]:-9:9", "axes=[0,2]", 0, 0},
     {"reduce_prod_grad_ends", BEL_OP_REDUCE_PROD_GRAD, "d[5]:-1:1 d[3,5,2]:-2:2", "axes=[0,2]", 0,
      ZEROS},
-    // Rows of several blocks, the last of them short. In doubles, sums of such as reduce_sum_spread
+    // Rows of several blocks, with a short last one. In doubles, sums such as reduce_sum_spread
     // depend on the order.
     {"reduce_sum_blocks", BEL_OP_REDUCE_SUM, "f[3,40000]:-3:3", "axes=[1]", 0, 0},
     {"reduce_mean_blocks", BEL_OP_REDUCE_MEAN, "f[70001]:-3:3", "", 0, 0},
@@ -110,7 +110,7 @@ static const more_row rows[] = {
     {"reduce_max_blocks", BEL_OP_REDUCE_MAX, "f[3,70001]:-9:-1", "axes=[1]", 0, 0},
     {"reduce_max_nan", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, NANS},
     {"reduce_max_nan_first", BEL_OP_REDUCE_MAX, "f[2,9078]:-9:-1", "axes=[1]", 0,
-     NANS | PEAK}, // of the last block, whose last is the largest
+     NANS | PEAK}, // in the last block, the last one is the largest
     {"reduce_max_zeros", BEL_OP_REDUCE_MAX, "f[5,9001]:-9:-1", "axes=[1]", 0, ZEROS | NANS},
     // To vectors: runs side by side, or one after another
     {"reduce_max_runs_nan", BEL_OP_REDUCE_MAX, "f[9,17,33]:-9:-1", "axes=[0,2]", 0, NANS | ZEROS},
@@ -169,7 +169,7 @@ static const more_row rows[] = {
      "f[4,0,7]:-2:2 f[1,40,7]:-1:1 f[1,40,10]:-1:1 f[4,1,0,10]:-1:1 f[0,4,1,50]:0.1:0.9 "
      "f[4,1,0,10]:-1:1",
      "hidden_size=10 given=17", 0, 0},
-    // Windows that overlap, do not, are all of an image, or leave something of it out
+    // Windows that overlap, do not, cover an image, or omit a part of it
     {"max_pool_nan", BEL_OP_MAX_POOL, "f[2,3,8,9]:-9:-1", "kernel_shape=[3,3] strides=[2,2]", 0,
      NANS | ZEROS},
     {"max_pool_long", BEL_OP_MAX_POOL, "f[2,3,9,40]:-9:9", "kernel_shape=[2,21] strides=[3,19]", 0,
@@ -193,8 +193,8 @@ static const more_row rows[] = {
     {"average_pool_all", BEL_OP_GLOBAL_AVERAGE_POOL, "f[9,5,7,7]:-3:3", "", 0, 0},
     {"average_pool_long", BEL_OP_AVERAGE_POOL, "f[2,3,9,40]:-9:9",
      "kernel_shape=[2,21] strides=[3,19]", 0, NANS},
-    // Convolutions: tiles of each size, sums of more than a block stages at a time, rows of the
-    // window that are left out
+    // Convolutions: tiles of each size, sums of more than a block stages at a time, omitted rows of
+    // the window
     {"conv_weights_few", BEL_OP_CONV_GRAD_WEIGHTS, "f[9,33,8,9]:-1:1 f[9,1,8,9]:-1:1 f[33,1,5,5]",
      "pads=[2,2,2,2]", 0, 0},
     {"conv_weights_few_strides", BEL_OP_CONV_GRAD_WEIGHTS,
@@ -294,7 +294,7 @@ static void check_same(const more_row *row, const bel_tensor *got, const bel_ten
         const char *e = (const char *)expected->data + (size_t)i * size;
         double x = bel_element_get(got, i), y = bel_element_get(expected, i);
         if (memcmp(g, e, size) != 0 && !(isnan(x) && isnan(y)))
-            fail_msg("%s: output %d, element %lld: card %.17g, CPU %.17g", row->name, output,
+            fail_msg("%s: output %d, element %lld: GPU %.17g, CPU %.17g", row->name, output,
                      (long long)i, x, y);
     }
 }
@@ -366,9 +366,9 @@ static void count_published(void *context, int output, int64_t first, int64_t co
     p->counts[output]++;
 }
 
-// What a card computes before and behind an exchange, which the caller makes: here nobody else
-// takes part, and each is given twice what it gave. Reports are what an exchange gives, and what is
-// an input itself: they come once in each run.
+// Results of a GPU before and after an exchange, which the caller makes. Here no other replica
+// takes part, and the exchange returns twice its argument. An exchange's result and an input are
+// outputs too; each is published once in every run.
 static void test_collective(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void test_collective(void **state)
     for (int i = 0; i < N; i++)
         numbers[i] = (float)i - 30;
     bel_graph *graph = bel_graph_create();
-    graph->replica_count = 2; // alone, there would be no exchange
+    graph->replica_count = 2; // with one replica there would be no exchange
     bel_value *x = bel_input_value(graph, "x", BEL_DTYPE_F32, &BEL_SHAPE(N));
     bel_value *sum = bel_all_reduce(graph, bel_neg(graph, x), BEL_REDUCE_SUM);
     bel_program_output outputs[3] = {
@@ -427,11 +427,11 @@ int main(int argc, char **argv)
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
     for (int i = 0; i < ROW_COUNT; i++) {
-        if (argc > 1 && strstr(rows[i].name, argv[1]) == NULL) continue; // by hand
+        if (argc > 1 && strstr(rows[i].name, argv[1]) == NULL) continue; // for runs by hand
         copies[i] = rows[i];
         tests[count++] = (struct CMUnitTest){
             .name = rows[i].name, .test_func = test_row, .initial_state = &copies[i]};
     }
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(test_collective);
-    return _cmocka_run_group_tests("more on a card", tests, (size_t)count, NULL, NULL) != 0;
+    return _cmocka_run_group_tests("more on a GPU", tests, (size_t)count, NULL, NULL) != 0;
 }

@@ -1,13 +1,13 @@
-// Normalisation by channel on a card, with its calls built by hand: however the images lie, the
-// bits are the CPU's; and where they lie as bfloat16, those of the f32 kernels on the same numbers,
-// rounded where the result is. Sizes cross chains, parts, and what a thread takes at once.
-// label: native
+// Tests of normalisation by channel on a GPU, with its calls built by hand. The bits are the CPU's,
+// whatever the layout of the images. Images in bfloat16 give the bits of the f32 kernels on the
+// same numbers, rounded if the result is bfloat16. Sizes cross chains, parts, and a thread's
+// elements. label: native
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "support/cards.h"
 #include "tensor/half.h"
 
-// Inputs: x images, v vectors of the channels, 2 and 3 matrices with so many rows.
+// Inputs: x images, v vectors of the channels, 2 and 3 matrices with that number of rows.
 typedef struct norm_row {
     const char *name;
     bel_op op;
@@ -27,21 +27,21 @@ static const norm_row rows[] = {
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 static const bel_shape shapes[] = {
-    {.rank = 4, .dims = {20, 8, 9, 11}}, // chains that cross images, parts of which one is shorter
-    {.rank = 4, .dims = {9, 36, 4, 6}},  // more channels than a tile has
-    {.rank = 4, .dims = {3, 5, 5, 7}},   // nothing that is a multiple of four
-    {.rank = 2, .dims = {70, 12}},       // in both orders at once
+    {.rank = 4, .dims = {20, 8, 9, 11}}, // chains cross images; one part is shorter
+    {.rank = 4, .dims = {9, 36, 4, 6}},  // more channels than a tile
+    {.rank = 4, .dims = {3, 5, 5, 7}},   // no multiple of four
+    {.rank = 2, .dims = {70, 12}},       // in both layouts at once
     {.rank = 4, .dims = {16, 4, 33, 40}} // many chains in a part
 };
 enum { SHAPE_COUNT = sizeof shapes / sizeof shapes[0] };
 
-enum { U = 1, V = 2, Y = 4, ALL = 8 }; // sets of images: of the inputs, and the result
+enum { U = 1, V = 2, Y = 4, ALL = 8 }; // sets of images: U and V inputs, Y the result
 
 static bel_device *card;
 
 // --- Calls ---------------------------------------------------------------------------------------
 
-// A call and its operands, which lie in the process; images that are bfloat16 take half the room.
+// A call and its operands in host memory. Images in bfloat16 take half the room.
 typedef struct norm_call {
     bel_kernel_call call;
     bel_attr_list attrs;
@@ -112,7 +112,7 @@ static void run_cpu(norm_call *n)
 {
     bel_kernel_call *call = &n->call;
     bel_op_get(call->op)->prepare(&n->prepare, call);
-    // NULL where there is none, which kernels look at.
+    // NULL if there is no workspace, which kernels check.
     call->workspace = call->workspace_bytes > 0 ? bel_xcalloc(call->workspace_bytes, 1) : NULL;
     for (int64_t t = 0; call->before != NULL && t < call->before_tiles; t++)
         call->before(call, t);
@@ -123,7 +123,7 @@ static void run_cpu(norm_call *n)
     bel_free(call->workspace);
 }
 
-// Each operand in memory of its own, so that none is read or written beyond its end.
+// Each operand has separate memory, so that accesses beyond its end are found.
 static void run_card(norm_call *n)
 {
     bel_cuda_device *device = (bel_cuda_device *)card;
@@ -179,7 +179,7 @@ static void run_card(norm_call *n)
 
 // --- Comparing -----------------------------------------------------------------------------------
 
-// `got` is of the card; `expected` has f32 everywhere.
+// `got` is the GPU's result; `expected` is all f32.
 static void check_same(const norm_row *row, const norm_call *got, const norm_call *expected,
                        int last, int half)
 {
@@ -200,7 +200,7 @@ static void check_same(const norm_row *row, const norm_call *got, const norm_cal
     }
 }
 
-// Every set of a row's images; of large ones none, all, and all but one, as they take long.
+// Every set of a row's images. For large ones only none, all, and all but one, as they take long.
 static bool is_tried(const bel_shape *shape, int images, int set)
 {
     enum { LARGE = 4000 };
@@ -208,7 +208,7 @@ static bool is_tried(const bel_shape *shape, int images, int set)
     return bel_shape_elements(shape) < LARGE || set == 0 || set == images || set == (images & ~U);
 }
 
-// However the images lie, and whichever of them are bfloat16.
+// Tests every layout of the images, and every choice of those in bfloat16.
 static void test_row(void **state)
 {
     const norm_row *row = *state;
@@ -239,10 +239,10 @@ int main(int argc, char **argv)
     bel_use_cards();
     if (!bel_cards_open(&card)) return 77;
     for (int i = 0; i < ROW_COUNT; i++) {
-        if (argc > 1 && strstr(rows[i].name, argv[1]) == NULL) continue; // by hand
+        if (argc > 1 && strstr(rows[i].name, argv[1]) == NULL) continue; // for runs by hand
         copies[i] = rows[i];
         tests[count++] = (struct CMUnitTest){
             .name = rows[i].name, .test_func = test_row, .initial_state = &copies[i]};
     }
-    return _cmocka_run_group_tests("norms on a card", tests, (size_t)count, NULL, NULL) != 0;
+    return _cmocka_run_group_tests("norms on a GPU", tests, (size_t)count, NULL, NULL) != 0;
 }

@@ -1,5 +1,6 @@
-// The vector kernels between f32 and bfloat16 beside tensor/half.h: every half, numbers on both
-// sides of every border between two of them, infinities and NaNs, at all instruction-set levels.
+// Tests of the vector kernels between f32 and bfloat16 against tensor/half.h: every bfloat16,
+// numbers on both sides of every border between two of them, infinities and NaNs, at all
+// instruction-set levels.
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// The instruction-set levels: every vector kernel gives, at all of them, the same bits, and an
-// element's bits do not depend on where its range begins or how long it is. Levels that this
-// processor lacks are left out.
+// Tests of the instruction-set levels. Every vector kernel gives the same bits at all of them, and
+// an element's bits do not depend on the begin or length of its range. Levels that this processor
+// lacks are left out.
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ typedef struct vectors {
     float a[SIZE], b[SIZE];
 } vectors;
 
-// Ordinary numbers of both signs, and every tenth a special one.
+// Ordinary numbers of both signs, with every tenth a special one.
 static void fill(vectors *v)
 {
     static const float special[] = {0.0f,   -0.0f,    1e-40f,  -1e-40f, 1e30f,
@@ -46,7 +46,7 @@ static bool same_bits(float p, float q)
     return (isnan(p) && isnan(q)) || memcmp(&p, &q, sizeof p) == 0;
 }
 
-// `got` has n elements and then the guard; they must be `expected`, and the guard untouched.
+// Checks that `got` has the n `expected` elements and then an untouched guard.
 static void check_range(const char *what, int number, int level, const float *got,
                         const float *expected, int n)
 {
@@ -66,7 +66,7 @@ static void set_guard(float *out)
 
 // --- Element by element --------------------------------------------------------------------------
 
-// A kernel as a function of a range: calls it for [offset, offset + n) of the inputs.
+// Runs a kernel for [offset, offset + n) of the inputs.
 typedef void range_fn(int level, int number, const vectors *v, int offset, int n, float *out);
 
 static void run_binary(int level, int number, const vectors *v, int offset, int n, float *out)
@@ -110,7 +110,7 @@ static void run_masked_scale(int level, int number, const vectors *v, int offset
     kernels[level]->masked_scale(v->a + offset, kept + offset, 1.25f, out, n);
 }
 
-// Three rows that lie 11 elements apart.
+// Three rows, 11 elements apart.
 static void run_sum_rows(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     (void)number;
@@ -132,9 +132,9 @@ static void run_average(int level, int number, const vectors *v, int offset, int
     rules[level]->average(v->a + offset, 0.01f, out, n);
 }
 
-// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8
-// rmsprop without and with momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power,
-// 12 lamb, 13 lars, 14 lamb's direction, 15 adadelta. Slots come out as a checksum in the values.
+// Update rules: 0 sgd, 1 momentum, 2 nesterov, 3 adam, 4 adagrad, 5 to 8 rmsprop without and with
+// momentum, then centered, 9 adamw, 10 ftrl, 11 ftrl with another power, 12 lamb, 13 lars, 14
+// lamb's direction, 15 adadelta. A checksum of the slots is added to the values.
 static void run_rule(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     bel_rule_step step = {.nesterov = number == 2,
@@ -173,7 +173,7 @@ static void run_rule(int level, int number, const vectors *v, int offset, int n,
         out[i] += m[offset + i] * 0.5f + s[offset + i] * 0.25f + t[offset + i] * 0.125f;
 }
 
-// Rows of recurrent layers; what else a kernel writes is added to `out`.
+// Rows of recurrent layers. Other outputs of a kernel are added to `out`.
 static void run_recurrent(int level, int number, const vectors *v, int offset, int n, float *out)
 {
     const bel_recurrent_kernels *table = recurrents[level];
@@ -262,13 +262,13 @@ static void test_few_rows(void **state)
     }
 }
 
-// --- A whole row at a time -----------------------------------------------------------------------
+// --- A complete row at a time --------------------------------------------------------------------
 
 enum { KINDS = 11 };
 
 static const bel_row_norm_map norm_map = {0.3f, 1.7f, 0.01f};
 
-// Softmax and its like: kinds 0 to 3; then normalisation and attention.
+// Softmax and its relatives: kinds 0 to 3; then normalisation and attention.
 static void run_row(int level, int kind, const float *x, const float *y, float *out, int n)
 {
     const bel_cpu_kernels *table = kernels[level];
@@ -303,8 +303,8 @@ static void run_row(int level, int kind, const float *x, const float *y, float *
     }
 }
 
-// Sums and the maximum: kinds 0 to 3, of which the last is the rules' sum of squares, in double;
-// then the sums of normalisation and attention.
+// Sums and the maximum: kinds 0 to 3, with the rules' sum of squares, in double, as the last; then
+// the sums of normalisation and attention.
 static double run_reduction(int level, int kind, const float *x, int n)
 {
     switch (kind) {
@@ -322,7 +322,7 @@ static double run_reduction(int level, int kind, const float *x, int n)
     }
 }
 
-// The same row at another address and another level: the same bits.
+// The same row at another address and another level gives the same bits.
 static void test_rows(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void test_rows(void **state)
         double first = run_reduction(0, kind, x, n);
         double second = run_reduction(level, kind, moved_x + offset, n);
         assert_memory_equal(&first, &second, sizeof first);
-        if (n == 0) continue; // softmax has no row of no elements
+        if (n == 0) continue; // softmax needs at least one element
         set_guard(got);
         run_row(0, kind, x, y, expected, n);
         run_row(level, kind, moved_x + offset, moved_y + offset, got, n);
@@ -387,11 +387,11 @@ static void test_copy(void **state)
     }
 }
 
-// One block of sums: as its level computes it, and as chains of fmaf, with a guard behind each row.
+// One block of sums, by its level's kernel and by chains of fmaf, with a guard after each row.
 typedef struct block_case {
     int level;
     int64_t rows, columns, k;
-    bool across, starts, is_row, turned; // across: rows of a are neighbours
+    bool across, starts, is_row, turned; // across: rows of a are adjacent
 } block_case;
 
 static void check_block(const block_case *x)
@@ -448,7 +448,7 @@ static void check_block(const block_case *x)
     }
 }
 
-// All numbers of rows and units that a level has, whole and not, with and without start values.
+// All of a level's numbers of rows and units, full and partial, with and without start values.
 static void test_block(void **state)
 {
     (void)state;
@@ -481,21 +481,21 @@ static void test_turned_block(void **state)
                                       .turned = true});
 }
 
-// Bits of a float: mostly such as are near to one another in size, where sums cancel and ties
-// occur, else any, infinities, NaN and subnormal numbers among them.
+// Random bits of a float: mostly of similar magnitude, so that sums cancel and ties occur; else any
+// number, including infinities, NaN and subnormal numbers.
 static float any_float(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     uint32_t bits = (uint32_t)(*state >> 32), kind = (uint32_t)(*state >> 20) % 8;
     if (kind < 4) bits = (bits & 0x807fffffu) | (120 + (bits >> 23) % 16) << 23;
     if (kind == 4) bits &= 0xff800000u; // powers of two
-    if (kind == 5) bits &= 0x80ffffffu; // the smallest
+    if (kind == 5) bits &= 0x80ffffffu; // the smallest exponents
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
-// a · b + c rounded once, at every level, for numbers that make that hard.
+// a · b + c rounded once, at every level, for numbers that make it hard.
 static void test_fused(void **state)
 {
     (void)state;
@@ -507,7 +507,7 @@ static void test_fused(void **state)
         for (int l = 0; l < BEL_PRODUCT_LANES; l++) {
             b[l] = any_float(&random);
             start[l] = any_float(&random);
-            // Near the product, and half a unit of its last place beside.
+            // Near the product, and half a unit in its last place from it.
             if (l % 4 == 1) start[l] = -a * b[l];
             if (l % 4 == 2) start[l] = a * b[l] * 0x1p24f;
         }
@@ -533,7 +533,7 @@ static void test_fused(void **state)
     }
 }
 
-// Four chains, the bias first in the first one; a row's end leaves what lies behind it.
+// Four chains; the bias begins the first one. Elements after a row's end stay unchanged.
 static float few_sum(const bel_product_few *f, int64_t row, int64_t column)
 {
     float chains[4] = {f->bias != NULL ? f->bias[column] : 0};
@@ -553,7 +553,7 @@ static void test_short_chains(void **state)
         if (i < ROWS * MOST_K) a[i] = (float)(i * 6271 % 1999) / 1000.0f - 1;
         if (i < MOST_N) bias[i] = (float)(i % 7) - 3;
     }
-    a[MOST_K - 2] = NAN; // of the first row alone where k is large
+    a[MOST_K - 2] = NAN; // only in the first row, if k is large
     for (int64_t n = 1; n <= MOST_N; n += n < 20 ? 1 : 11)
         for (int64_t k = 0; k <= MOST_K; k++)
             for (int kind = 0; kind < 4 * level_count; kind++) {

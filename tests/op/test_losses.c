@@ -1,11 +1,11 @@
-// Losses and other functions made of several operations, with their gradients, against numbers that
-// PyTorch gives in double: F.huber_loss, F.mse_loss, F.cross_entropy with weight and ignore_index,
-// F.binary_cross_entropy_with_logits with pos_weight, logsumexp.
+// Tests of losses and other functions made of several operations, with their gradients, against
+// PyTorch's numbers in double: F.huber_loss, F.mse_loss, F.cross_entropy with weight and
+// ignore_index, F.binary_cross_entropy_with_logits with pos_weight, logsumexp.
 #include "op/op_case.h"
 
 enum { SIZE = 12 };
 
-// Two inputs and a graph of doubles; x is what is differentiated.
+// Two inputs and a graph of doubles. Gradients are with respect to x.
 typedef struct fixture {
     op_run run;
     double x[SIZE], z[SIZE];
@@ -24,7 +24,7 @@ static bel_value *add_input(fixture *f, const char *name, bel_dtype dtype, bel_s
     return run->values[run->input_count++];
 }
 
-// Runs `values` and the gradient of `loss` with respect to input 0, and compares.
+// Runs `values` and the gradient of `loss` with respect to input 0, and compares them.
 static void check(fixture *f, bel_value *values, bel_value *loss, const double *expected,
                   const double *expected_gradient)
 {
@@ -75,7 +75,7 @@ static void test_softmax_cross_entropy(void **state)
                      -0.11374617835370245, 0.030591058881849705, 0.08315511947185272});
 }
 
-// What is ignored may be anything.
+// Ignored numbers may be anything.
 static void test_ignored_numbers(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_log_sum_exp(void **state)
                      0.09003057317038045, 0.2447284710547976, 0.6652409557748218});
 }
 
-// In F32 and F64; a row of -infinity has no slope, others keep theirs.
+// In F32 and F64. A row of -infinity has gradient 0; other rows keep theirs.
 static void test_log_sum_exp_of_infinities(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_sigmoid_cross_entropy(void **state)
                    -0.05395862988627442});
 }
 
-// By hand: (1·3 + 2·1) / (3 + 1); 0 when nothing counts.
+// By hand: (1·3 + 2·1) / (3 + 1); 0 if all weights are 0.
 static void test_weighted_mean(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void test_reductions(void **state)
     (void)state;
     static const struct {
         bel_reduction reduction;
-        double over; // of the sum
+        double over; // divisor of the sum
     } rows[] = {{BEL_REDUCTION_WEIGHTED_MEAN, 4},
                 {BEL_REDUCTION_MEAN, 4},
                 {BEL_REDUCTION_NONZERO_MEAN, 3},
@@ -221,7 +221,7 @@ static void test_reductions(void **state)
         expected = 2 / over;
         check(&g, y, y, &expected, (double[]){1 / over, 1 / over, 1 / over, 1 / over});
     }
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) { // nothing counts
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) { // all weights are 0
         fixture f = make_fixture();
         double none[] = {0, 0, 0, 0}, losses[] = {1, -2, NAN, 3}, expected = 0;
         bel_value *x = add_input(&f, "x", BEL_DTYPE_F64, BEL_SHAPE(4), losses);

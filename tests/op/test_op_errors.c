@@ -1,4 +1,5 @@
-// Bad data in a step (labels and indices out of range) and shapes that an operation refuses.
+// Tests of bad data in a step (labels and indices out of range) and of shapes that operations
+// refuse.
 #include "op/op_case.h"
 
 static void check_data_error(const char *inputs, bel_op op, const char *part)
@@ -42,7 +43,7 @@ static void test_data_errors(void **state)
                      "Attention_4: index, label or length 6 is out of range [0, 6)");
 }
 
-// --- Shapes that are refused ---------------------------------------------------------------------
+// --- Refused shapes ------------------------------------------------------------------------------
 
 static const struct {
     bel_op op;
@@ -64,7 +65,7 @@ static const struct {
     {BEL_OP_MATMUL, "f[2,3] f[3]", "", "MatMul: "},
     {BEL_OP_MATMUL, "f[2,5,3] f[3,3,4]", "", "MatMul: shapes [2] and [3] do not broadcast"},
     {BEL_OP_MATMUL, "f[2,5,3] f[2,4,3]", "", "inner dimensions differ: [5, 3] and [4, 3]"},
-    {BEL_OP_MATMUL_FLAT, "f[2,5,3] f[2,4,3]", "", "must differ in the last dimension alone"},
+    {BEL_OP_MATMUL_FLAT, "f[2,5,3] f[2,4,3]", "", "must differ only in the last dimension"},
     {BEL_OP_GEMM, "f[2,3] f[2,4]", "transB=1", "Gemm: "},
     {BEL_OP_GEMM, "f[2,3] f[3,4] f[3]", "", "Gemm: "},
     {BEL_OP_GEMM, "f[1,3] f[3,4] f[2,4]", "", "Gemm: c [2, 4] does not broadcast"},
@@ -99,10 +100,11 @@ static const struct {
     {BEL_OP_CONV_TRANSPOSE, "f[2,3,4] f[3,8,3]", "output_shape=[0]", "output_shape must be at le"},
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2]", "kernel_shape needs 2 numbers, got 1"},
     {BEL_OP_MAX_POOL, "f[2,3,4,4]", "kernel_shape=[2,2] pads=[2,0,0,0]",
-     "window 0 sees nothing but padding"},
-    {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[2] dilations=[3] pads=[2,2]", "sees nothing but"},
+     "window 0 covers only padding"},
+    {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[2] dilations=[3] pads=[2,2]",
+     "covers only padding"},
     {BEL_OP_MAX_POOL, "f[2,3,1]", "kernel_shape=[1073741824] dilations=[2] pads=[2147483646,9]",
-     "begin in the padding"}, // and not in a minute
+     "begin in the padding"}, // and at once
     {BEL_OP_AVERAGE_POOL, "f[2,3]", "kernel_shape=[]", "expected x [n, c, w] or [n, c, h, w]"},
     {BEL_OP_MAX_POOL_GRAD, "f[2,3,3,3] f[2,3,4,4] f[2,3,2,2]", "kernel_shape=[2,2] strides=[2,2]",
      "expected dy [2, 3, 2, 2], got [2, 3, 3, 3]"},
@@ -131,7 +133,7 @@ static const struct {
     {BEL_OP_SEQUENCE_MASK, "f[2,3] i[3]", "",
      "expected x [n, ...] and lengths [n] i64, got [2, 3]"},
     {BEL_OP_SEQUENCE_MASK, "f[2,3] f[2]", "", "and [2] f32"},
-    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[2]", "axis=-2", "SequenceMask: axis 0 counts the sequences"},
+    {BEL_OP_SEQUENCE_MASK, "f[2,3] i[2]", "axis=-2", "SequenceMask: axis 0 is the batch"},
     {BEL_OP_MASKED_SOFTMAX, "f[3]", "", "expected x [..., queries, keys], got [3]"},
     {BEL_OP_MASKED_SOFTMAX, "f[2,3] i[2] i[2]", "",
      "expected a mask and lengths, got two of one kind"},
@@ -166,18 +168,18 @@ static const struct {
     {BEL_OP_GATHER, "f[3,4] f[2]", "", "Gather: indices must be i64, got f32"},
     {BEL_OP_GATHER, "f[] i[2]", "", "Gather: data of rank 0 cannot be gathered"},
     {BEL_OP_GATHER, "f[3,4] i[2]", "axis=2", "Gather: axis 2 does not exist in rank 2"},
-    {BEL_OP_GATHER_ELEMENTS, "f[3,4] i[2,3]", "axis=0", "may differ in dimension 0 alone"},
+    {BEL_OP_GATHER_ELEMENTS, "f[3,4] i[2,3]", "axis=0", "may differ only in dimension 0"},
     {BEL_OP_GATHER_ELEMENTS, "f[3,4] f[3,4]", "", "indices must be i64, got f32"},
     {BEL_OP_SQUEEZE, "f[3,1]", "axes=[0]", "Squeeze: dimension 0 of [3, 1] is not 1"},
     {BEL_OP_SQUEEZE, "f[3,1]", "axes=[2]", "Squeeze: axis 2 does not exist in rank 2"},
-    {BEL_OP_UNSQUEEZE, "f[3]", "axes=[0,0]", "Unsqueeze: an axis stands twice"},
+    {BEL_OP_UNSQUEEZE, "f[3]", "axes=[0,0]", "Unsqueeze: an axis is listed twice"},
     {BEL_OP_UNSQUEEZE, "f[3]", "axes=[2]", "Unsqueeze: axis 2 does not exist in rank 2"},
     {BEL_OP_UNSQUEEZE, "f[1,1,1,1,1,1,1,1]", "axes=[0]", "cannot be put into rank 8"},
     {BEL_OP_SLICE, "f[3,4]", "starts=[0] ends=[1,2]", "Slice: starts, ends, axes and steps must"},
     {BEL_OP_SLICE, "f[3]", "starts=[0] ends=[1] steps=[0]", "of axis 0 must not be 0"},
     {BEL_OP_SLICE, "f[3]", "starts=[0] ends=[1] axes=[1]", "axis 1 does not exist"},
-    {BEL_OP_SLICE, "f[3]", "starts=[0,0] ends=[1,1] axes=[0,-1]", "stands twice"},
-    {BEL_OP_SLICE, "f[-1]", "starts=[1] ends=[3]", "Slice: dimension 0 is open and can only be"},
+    {BEL_OP_SLICE, "f[3]", "starts=[0,0] ends=[1,1] axes=[0,-1]", "is listed twice"},
+    {BEL_OP_SLICE, "f[-1]", "starts=[1] ends=[3]", "Slice: dimension 0 is open and allows only"},
     {BEL_OP_PAD, "f[3,4]", "pads_before=[1]", "pads need one number for each of 2 dimensions"},
     {BEL_OP_PAD, "f[3]", "pads_before=[-2] pads_behind=[-2]", "pads -2 and -2 do not fit a dimens"},
     {BEL_OP_PAD, "f[3]", "pads_before=[3] mode=2", "must be smaller than a dimension of 3"},
@@ -188,7 +190,7 @@ static const struct {
     {BEL_OP_EXPAND, "f[3]", "shape=[-1,3]", "dimension -1 of the shape must be at least 0"},
     {BEL_OP_CONCAT, "f[3,4] f[3,5]", "axis=0", "Concat: f32 [3, 4] and f32 [3, 5] must differ"},
     {BEL_OP_CONCAT, "f[3,4] i[3,4]", "axis=0", "Concat: f32 [3, 4] and i64 [3, 4] must differ"},
-    {BEL_OP_CONCAT, "f[3,4] f[3]", "axis=0", "must differ in dimension 0 alone"},
+    {BEL_OP_CONCAT, "f[3,4] f[3]", "axis=0", "must differ only in dimension 0"},
     {BEL_OP_CONCAT, "f[3] f[3]", "axis=1", "Concat: axis 1 does not exist in rank 1"},
     {BEL_OP_CONCAT, "f[-1,4] f[-1,4]", "axis=0", "dimension 0 is open and cannot be joined"},
     {BEL_OP_WHERE, "f[3] f[3] f[3]", "", "Where: expected a condition of bool and two inputs"},
@@ -198,7 +200,7 @@ static const struct {
     {BEL_OP_RANDOM_UNIFORM, "f[3]", "low=2 high=2", "low must be below high, got 2 and 2"},
     {BEL_OP_RANDOM_NORMAL, "f[3]", "scale=-1", "and the deviation at least 0, got 0 and -1"},
     {BEL_OP_RANDOM_NORMAL, "i[3]", "", "RandomNormalLike: "},
-    // What no builder makes, but a file may say.
+    // No builder makes these attributes, but a file may have them.
     {BEL_OP_CONV, "f[1,1,4,4] f[1,1,3,3]", "auto_pad=1 dilations=[2147483647,2147483647]",
      "Conv: a padded image [1, 4294967298, 4294967298] would have too many elements"},
     {BEL_OP_CTC_LOSS, "f[0,1099511627776,4] i[0,1099511627776] i[0] i[0]", "",
@@ -252,7 +254,7 @@ static void test_refused(void **state)
     }
 }
 
-// --- Numbers that no builder gives ---------------------------------------------------------------
+// --- Numbers that no builder makes ---------------------------------------------------------------
 
 static void check_runs(bel_op op, const char *inputs, const char *attrs, int64_t elements)
 {
@@ -268,11 +270,11 @@ static void check_runs(bel_op op, const char *inputs, const char *attrs, int64_t
 static void test_odd_numbers(void **state)
 {
     (void)state;
-    // Lanes of nothing, and not until they have been counted.
+    // Lanes without elements finish without counting them.
     check_runs(BEL_OP_CUM_SUM, "f[281474976710656,0]", "axis=1", 0);
-    // Backwards from before the beginning of nothing: there is still nothing.
+    // Backwards from before the begin of an empty axis: the result is empty.
     check_runs(BEL_OP_SLICE, "f[0,3]", "starts=[-5] ends=[-9] axes=[0] steps=[-1]", 0);
-    // A window of which no tap but the last few meets the image, and not in a minute.
+    // A window of which only the last few taps meet the image finishes at once.
     check_runs(BEL_OP_MAX_POOL, "f[1,1,5]",
                "kernel_shape=[2147483647] pads=[1073741824,1073741823]", 6);
 }

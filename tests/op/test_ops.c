@@ -1,6 +1,6 @@
-// Every row of cases.def, four times: the fast kernels against the reference kernels, against
-// numbers that PyTorch computed in double (oracle.txt), the gradient against central differences in
-// double, and one thread against three. An operation without a row fails the last group.
+// Tests of every row of cases.def, four times: the fast kernels against the reference kernels and
+// against PyTorch's numbers in double (oracle.txt), the gradient against central differences in
+// double, and one thread against three. The last group fails for an operation without a row.
 #include "autodiff/rules.h"
 #include "base/file.h"
 #include "op/op_case.h"
@@ -63,7 +63,7 @@ static int free_oracle(void **state)
     return 0;
 }
 
-// The numbers stored for a row, or NULL.
+// Returns the numbers stored for a row, or NULL.
 static char *find_oracle(const char *name)
 {
     size_t length = strlen(name);
@@ -99,7 +99,7 @@ static void test_oracle(void **state)
     op_run_destroy(&run);
 }
 
-// --- Gradients -----------------------------------------------------------------------------------
+// --- Gradients ----------------------------------------------------------------------------------
 
 // Sum of the output times fixed weights in [-1, 1].
 static bel_value *weighted_loss(op_run *run)
@@ -125,7 +125,7 @@ static double loss_with(op_run *run, int input, int64_t element, double value)
     return bel_element_get(&loss, 0);
 }
 
-// Compares at most SAMPLES elements of the gradient of one input; without an output it must be 0.
+// Compares at most SAMPLES elements of one input's gradient. Without an output it must be 0.
 static void check_gradient(op_run *run, int input, int output)
 {
     enum { SAMPLES = 16 };
@@ -159,7 +159,7 @@ static void test_gradient(void **state)
     const op_case *row = *state;
     op_run run;
     op_run_build(&run, row, BEL_DTYPE_F64);
-    enum { LARGE = 15000 }; // elements: f64 runs on the plain kernels, where size changes nothing
+    enum { LARGE = 15000 }; // elements: f64 uses the plain kernels, the same for all sizes
     bel_value *wanted[BEL_OP_MAX_INPUTS], *gradients[BEL_OP_MAX_INPUTS];
     int wanted_count = 0, inputs[BEL_OP_MAX_INPUTS];
     bel_gradient_fn *rule = bel_gradient_rule(row->op);
@@ -211,7 +211,7 @@ static void test_threads(void **state)
     op_run_destroy(&team);
 }
 
-// --- What a row cannot say -----------------------------------------------------------------------
+// --- Tests that rows cannot express -------------------------------------------------------------
 
 static void test_every_op_has_a_row(void **state)
 {
@@ -219,7 +219,7 @@ static void test_every_op_has_a_row(void **state)
     for (int op = 0; op < BEL_OP_COUNT; op++) {
         const bel_op_def *def = bel_op_get((bel_op)op);
         bool found = (def->flags & BEL_OP_LEAF) != 0 || op == BEL_OP_FUSED; // test_passes.c
-        // Those of replicas are tested in test_collectives.c.
+        // test_collectives.c tests those of replicas.
         found = found || bel_op_is_collective((bel_op)op) || op == BEL_OP_REPLICA_ID;
         for (int i = 0; i < CASE_COUNT; i++)
             found = found || cases[i].op == (bel_op)op;
@@ -254,7 +254,7 @@ static void kink_gradient(bel_op op, const double (*x)[3], int count, double (*o
     op_run_destroy(&run);
 }
 
-// Where a function has no derivative, belfry/ops.h says what the gradient is.
+// Gradients where a function has no derivative, as belfry/ops.h defines them.
 static void test_kinks(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void test_kinks(void **state)
     }
 }
 
-// Indices of TopK: they name the values, and equal values come in the order of their indices.
+// Indices of TopK name the values. Equal values come in the order of their indices.
 static void test_top_k_indices(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void test_top_k_indices(void **state)
     op_run_destroy(&run);
 }
 
-// Copies what dropout keeps at a step.
+// Copies the elements that dropout keeps at a step.
 static void run_dropout(op_run *run, int64_t step, uint8_t *out_kept, float *out_y)
 {
     run->context.step = step;
@@ -345,7 +345,7 @@ static void test_dropout(void **state)
     op_run_destroy(&run);
 }
 
-// The mean and the deviation of what a random operation makes at a step and a replica.
+// Mean and deviation of a random operation's result at a step and a replica.
 static void run_random(op_run *run, int64_t step, int64_t replica, float *out_y, double *out_mean,
                        double *out_deviation)
 {

@@ -1,6 +1,6 @@
-// Products whose b stays as it is: programs with fixed variables pack it once. The bits are those
-// of programs that pack it in every run, for all shapes, with any number of threads, and also when
-// the variable changes its address between two runs.
+// Tests of products with an unchanging b. Programs with fixed variables pack it once. The bits are
+// those of programs that pack it in every run, for all shapes, with any number of threads, and also
+// if the variable changes its address between two runs.
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static bel_value *build(bel_graph *g, const product_case *s, bel_shape *out_shap
     return bel_gemm(g, x, y, z, s->alpha, s->added == 2 ? 0.5 : 1, false, s->turned);
 }
 
-// Two runs with one b and one with the other, one result behind another; whether it was packed.
+// Makes two runs with one b and one with the other, and appends the results. *out_packed: packed.
 static float *run(const product_case *s, bool fixed, int threads, size_t *out_floats,
                   bool *out_packed)
 {
@@ -101,7 +101,7 @@ static void test_shapes(void **state)
             }
 }
 
-// So large that it is cut into tiles, also along the columns.
+// Large enough for several tiles, also along the columns.
 static void test_tiles(void **state)
 {
     (void)state;

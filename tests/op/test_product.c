@@ -1,5 +1,5 @@
-// Matrix products against chains of fused multiply-adds: the same bits, whatever the shapes, the
-// order of elements and where the sums begin.
+// Tests of matrix products against chains of fused multiply-adds: the same bits, whatever the
+// shapes, the order of elements and the start of the sums.
 #include "ops/kernels/product.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct product_case {
     start_kind start;
 } product_case;
 
-// Room for `count` floats of which nothing behind can be read; free with release.
+// Room for `count` floats, followed by inaccessible memory. Free with release.
 typedef struct room {
     void *pages;
     size_t bytes;
@@ -49,7 +49,7 @@ static void fill(float *x, int64_t count, int64_t factor)
         x[i] = (float)((i + 1) * factor % 2003) / 1001.0f - 1.0f;
 }
 
-// y has a column more than the product, which must stay as it is.
+// y has one column more than the product. It must stay unchanged.
 static void check(const product_case *c)
 {
     enum { GUARD = 7 };
@@ -115,7 +115,7 @@ static void check_shape(int64_t m, int64_t n, int64_t k)
     }
 }
 
-// OpenBLAS adds in another order: near, and nothing beside the product is touched.
+// OpenBLAS adds in another order: the result is near, and nothing beside the product is touched.
 static void openblas(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// GRU and LSTM: what lies behind a sequence's length has no influence, whatever it holds; the last
-// state is that of the last valid step; lengths that cannot be are errors.
+// Tests of GRU and LSTM: data after a sequence's length has no influence; the last state is that of
+// the last valid step; invalid lengths are errors.
 #include "op/op_case.h"
 #include "ops/kernels/recurrent.h"
 
@@ -31,7 +31,7 @@ static bool is_gradient(const op_case *row)
     return row->op == BEL_OP_GRU_GRAD || row->op == BEL_OP_LSTM_GRAD;
 }
 
-// Elements behind their row's length, of x [n, t, in] or any [n, t, …], become `value`.
+// Sets elements after their row's length, of x [n, t, in] or any [n, t, …], to `value`.
 static void fill_behind(const bel_tensor *x, const int64_t *lengths, double value)
 {
     int64_t width = bel_shape_elements(&x->shape) / (N * T);
@@ -101,7 +101,7 @@ static void test_last_states(void **state)
     }
 }
 
-// The gradient of the last state alone, by central differences in double.
+// The gradient of only the last state, by central differences in double.
 static void test_gradient_of_last_state(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_gradient_of_last_state(void **state)
                 bel_reduce_sum_square(run.graph, run.y->node->outputs[o], NULL, 0, false);
             loss = loss == NULL ? part : bel_add(run.graph, loss, part);
         }
-        bel_gradients(run.graph, loss, &run.values[2], 1, &gradient); // of R
+        bel_gradients(run.graph, loss, &run.values[2], 1, &gradient); // R
         const bel_program_output outputs[] = {{.value = loss}, {.value = gradient}};
         BEL_ASSERT_OK(bel_graph_check(run.graph));
         op_run_compile(&run, outputs, 2, false);
@@ -160,8 +160,8 @@ static void test_impossible_lengths(void **state)
     }
 }
 
-// A sequence cut in two, the second part beginning with the last states of the first, gives the
-// bits of the whole; and there is no gradient.
+// A sequence in two parts, the second beginning with the last states of the first, gives the bits
+// of the complete one. There is no gradient.
 static void check_first_states(const op_case *row, bel_dtype dtype, bool reference)
 {
     op_run run;

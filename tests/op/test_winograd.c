@@ -1,6 +1,7 @@
-// Convolutions of 3 × 3 by Winograd's way (ops/kernels/winograd.h), which programs with fast_math
-// take where it fits: near the direct sums at all sizes, pads and channel counts, the same bits
-// with any number of threads, and the direct bits where it does not fit.
+// Tests of 3 × 3 convolutions by Winograd's algorithm (ops/kernels/winograd.h). Programs with
+// fast_math use it where it fits. The results are near the direct sums at all sizes, pads and
+// channel counts. They have the same bits with any number of threads. If the algorithm does not
+// fit, they have the direct bits.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static bel_value *weights(bel_graph *g, const char *name, int64_t out, int64_t i
                         BEL_VARIABLE_FROZEN);
 }
 
-// Two convolutions of 1 × 1 around it, so that images lie channels-last.
+// Two 1 × 1 convolutions around it make the images channels-last.
 static float *run(const conv_case *c, bool fast, int threads, int64_t *out_count)
 {
     bel_graph *g = bel_graph_create();
@@ -63,7 +64,7 @@ static float *run(const conv_case *c, bool fast, int threads, int64_t *out_count
     bel_instance_bind_input(instance, 0, x);
     for (int v = 0; v < 3; v++)
         bel_instance_bind_variable(instance, v, w[v]);
-    for (int again = 0; again < 2; again++) // the second run finds what the first one has left
+    for (int again = 0; again < 2; again++) // the second run sees the first one's memory
         BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
     bel_tensor got = bel_instance_output(instance, 0);
     *out_count = bel_shape_elements(&got.shape);
@@ -77,7 +78,7 @@ static float *run(const conv_case *c, bool fast, int threads, int64_t *out_count
     return kept;
 }
 
-// Whether some bits differ from those of direct sums; that they are near is held.
+// Whether some bits differ from those of direct sums. Checks that they are near.
 static bool differs(const conv_case *c)
 {
     int64_t count, same;
@@ -111,7 +112,7 @@ static void test_sizes_and_channels(void **state)
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
         for (size_t k = 0; k < sizeof channels / sizeof channels[0]; k++)
             for (size_t p = 0; p < sizeof pads / sizeof pads[0]; p++) {
-                conv_case c = {.n = kind % 3 * 8 + 1, // more images than tiles among them
+                conv_case c = {.n = kind % 3 * 8 + 1, // some with more images than tiles
                                .height = sizes[s][0],
                                .width = sizes[s][1],
                                .in = channels[k][0],
@@ -134,7 +135,7 @@ static void test_without_pads(void **state)
     assert_true(differs(&c));
 }
 
-// A window, step or channel count that it is not for.
+// Windows, steps and channel counts that it does not support.
 static void test_others_are_direct(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_others_are_direct(void **state)
         assert_false(differs(&others[i]));
 }
 
-// What is not finite stays where it reaches, and nowhere else than a patch further.
+// NaN spreads no further than its window, plus at most one patch.
 static void test_not_finite(void **state)
 {
     (void)state;

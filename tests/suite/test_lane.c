@@ -1,5 +1,5 @@
-// One battery over every kind of lane: order, disturbances, cuts, full lanes, doorbells.
-// label: threads
+// Tests of every kind of lane, one battery: order, disturbances, disconnection, full lanes,
+// doorbells. label: threads
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -28,12 +28,12 @@ static void create_inproc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane *
     bel_inproc_lane_create(CAPACITY, a_bell, b_bell, out_a, out_b);
 }
 
-// Two endpoints of one process, which talk over a unix socket or a port of the system's choice.
+// Two endpoints of one process, connected by a unix socket or a port that the system chooses.
 static bel_endpoint *server, *client;
-static _Atomic(bel_lane *) waiting; // the server's end of the lane that is being made
+static _Atomic(bel_lane *) waiting; // server's end of the lane under construction
 static float landed[2][EXCHANGES];  // payloads, by end and step
 
-// The fields of these tests' frames: a number, and bytes behind it that say where it was read.
+// Fields of these tests' frames: a number, and bytes after it that say where it was read.
 static uint64_t number_of(const bel_frame *frame)
 {
     return bel_wire_get(frame->fields, 8);
@@ -86,7 +86,7 @@ static void close_endpoints(void)
     bel_endpoint_destroy(server);
 }
 
-// Two hubs of one process: what they share is mapped twice.
+// Two hubs of one process: their shared memory is mapped twice.
 static bel_shm_hub *server_hub, *client_hub;
 static char *hub_path;
 
@@ -132,7 +132,7 @@ static pair make_pair(const lane_kind *kind)
 
 enum { SOON_SECONDS = 20 };
 
-// Takes the next frame, which is there or on its way.
+// Receives the next frame, which is there or on its way.
 static bool receive_soon(bel_lane *lane, bel_doorbell *bell, bel_frame *out_frame)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -142,7 +142,7 @@ static bool receive_soon(bel_lane *lane, bel_doorbell *bell, bel_frame *out_fram
     return got;
 }
 
-// Sends a frame, when there is room for it or soon will be.
+// Sends a frame once there is room for it.
 static bel_status *send_soon(bel_lane *lane, const bel_frame *frame)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -203,7 +203,7 @@ static void check_frame(const bel_frame *got, int number, float content)
     assert_memory_equal(got->payload, &content, sizeof content);
 }
 
-// Frames arrive whole and in order, both ways at once, over and over the same slots.
+// Frames arrive complete and in order, both ways at once, with repeated use of the same slots.
 static void test_order(void **state)
 {
     pair p = make_pair(*state);
@@ -235,7 +235,7 @@ typedef struct arrivals {
     bool in_order;
 } arrivals;
 
-// Sends CAPACITY frames under a fault and polls until all have come, and a while longer.
+// Sends CAPACITY frames under a fault, and polls until all have arrived, and a while longer.
 static arrivals disturbed(const lane_kind *kind, const char *fault)
 {
     bel_fault_set(fault);
@@ -294,10 +294,10 @@ static void test_cut(void **state)
     assert_false(bel_lane_is_cut(p.ends[1]));
     wait_for_rings(p.bells[1], 1);
     close_end(&p, 0);
-    wait_for_rings(p.bells[1], 2); // a waiting receiver learns of it
+    wait_for_rings(p.bells[1], 2); // wakes a waiting receiver
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[1], &frame), BEL_UNAVAILABLE, "cut");
     assert_true(bel_lane_is_closed(p.ends[1]));
-    assert_false(bel_lane_is_cut(p.ends[1])); // there is still something to take
+    assert_false(bel_lane_is_cut(p.ends[1])); // frames are still left
     assert_true(bel_lane_receive(p.ends[1], &got));
     check_frame(&got, 0, content);
     assert_true(bel_lane_is_cut(p.ends[1]));
@@ -331,9 +331,9 @@ static void test_doorbell(void **state)
         wait_for_rings(p.bells[1], (uint64_t)i);
         assert_int_equal(bel_doorbell_count(p.bells[1]), i);
     }
-    assert_int_equal(bel_doorbell_count(p.bells[0]), 0); // the sender's own bell is silent
+    assert_int_equal(bel_doorbell_count(p.bells[0]), 0); // the sender's bell is silent
     bel_doorbell_ring(p.bells[1]);
-    assert_true(bel_doorbell_wait(p.bells[1], 0)); // one wait takes all
+    assert_true(bel_doorbell_wait(p.bells[1], 0)); // one wait consumes all rings
     assert_false(bel_doorbell_wait(p.bells[1], bel_clock_ns() + 1000000));
     destroy_pair(&p);
 }
@@ -348,7 +348,7 @@ static void *echo(void *argument)
         if (bel_lane_receive(p->ends[1], &got)) {
             bel_status *status = bel_lane_send(p->ends[1], &got);
             if (status == NULL) sent++;
-            bel_status_ignore(status); // the test's own thread sees the missing answer
+            bel_status_ignore(status); // the test's thread notices the missing answer
         } else if (!bel_doorbell_wait(p->bells[1], bel_clock_ns() + 10000000000)) {
             break;
         }
@@ -356,7 +356,7 @@ static void *echo(void *argument)
     return (void *)sent;
 }
 
-// Two threads that sleep on their doorbells: no ring may be missed, or the exchange stands still.
+// Two threads sleep on their doorbells: if a ring is missed, the exchange stops.
 static void test_wakes_a_waiter(void **state)
 {
     pair p = make_pair(*state);
@@ -383,7 +383,7 @@ static void test_wakes_a_waiter(void **state)
     destroy_pair(&p);
 }
 
-// Streams that break in the middle of frames lose nothing and bring nothing twice.
+// Streams that break in the middle of frames lose no frame and deliver no frame twice.
 static void test_breaks(void **state)
 {
     bel_fault_set("lane:break");
@@ -429,7 +429,7 @@ static int run_battery(lane_kind *kind, const char *title)
 enum { MANY = 20 };
 static atomic_int closing;
 
-// Its host is gone, as are all the others': it ends when all are being closed.
+// Its host is gone, like all the others': it returns when all are being closed.
 static void close_with_others(bel_lane *lane)
 {
     int64_t deadline = bel_clock_ns() + 20 * (int64_t)1000000000;
@@ -451,8 +451,7 @@ static void test_closed_side_by_side(void **state)
     }
     bel_lane_close_all(lanes, MANY + 1);
     assert_int_equal(atomic_load(&closing), MANY);
-    assert_true(bel_clock_ns() - begun <
-                20 * (int64_t)1000000000); // nobody waited for the deadline
+    assert_true(bel_clock_ns() - begun < 20 * (int64_t)1000000000); // before the deadline
     for (int i = 0; i <= MANY; i++)
         assert_null(lanes[i]);
 }
@@ -468,7 +467,8 @@ int main(void)
     close_hubs();
 #if defined(__SANITIZE_THREAD__)
     bel_test_remove_folder(folder);
-    return failed != 0; // the sanitizer does not see how gRPC, built without it, synchronises
+    // The sanitizer does not see the synchronization of gRPC, which is built without it.
+    return failed != 0;
 #endif
     char *addresses[] = {bel_strf("unix:%s/socket", folder), bel_xstrdup("127.0.0.1:0")};
     for (int i = 0; i < 2; i++) {

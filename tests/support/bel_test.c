@@ -19,7 +19,7 @@ char *bel_test_folder(void)
 
 void bel_test_remove_folder(char *folder)
 {
-    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is no reason to fail
+    bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp must not fail the test
     bel_free(folder);
 }
 
@@ -29,7 +29,7 @@ static char *own_folder; // NULL between tests
 
 const char *bel_test_own_folder(void)
 {
-    assert_non_null(own_folder); // else the test is not registered with BEL_TEST_IN_FOLDER
+    assert_non_null(own_folder); // NULL if the test is not registered with BEL_TEST_IN_FOLDER
     return own_folder;
 }
 

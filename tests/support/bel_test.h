@@ -1,5 +1,5 @@
-// What every test includes: cmocka, and assertions on statuses. Assert on the test's own thread
-// only.
+// Common header of the tests: cmocka, and assertions on statuses. Assert only on the test's own
+// thread.
 #ifndef BELFRY_TESTS_SUPPORT_BEL_TEST_H
 #define BELFRY_TESTS_SUPPORT_BEL_TEST_H
 
@@ -14,18 +14,18 @@
 
 #include "belfry/status.h"
 
-// A new, empty folder below the build tree; removed by bel_test_remove_folder.
+// New, empty folder below the build tree. bel_test_remove_folder removes it.
 char *bel_test_folder(void);
 void bel_test_remove_folder(char *folder);
 
-// The folder of the running test, new and empty, where it was registered with BEL_TEST_IN_FOLDER;
-// of the group, where the two functions are the group's setup and teardown. Afterwards the folder
-// is removed, and faults that were set are off again.
+// Folder of the running test, new and empty, if the test is registered with
+// BEL_TEST_IN_FOLDER. If the two functions are a group's setup and teardown, it is the group's.
+// The teardown removes the folder and turns off all faults that were set.
 const char *bel_test_own_folder(void);
 int bel_test_enter_folder(void **state);
 int bel_test_leave_folder(void **state);
 
-// An element of cmocka's list: a test with a folder of its own.
+// An element of cmocka's list: a test with a separate folder.
 #define BEL_TEST_IN_FOLDER(function)                                                               \
     cmocka_unit_test_setup_teardown(function, bel_test_enter_folder, bel_test_leave_folder)
 
@@ -36,10 +36,10 @@ void bel_test_ok(bel_status *status, const char *expression, const char *file, i
 void bel_test_fails(bel_status *status, bel_code code, const char *part, const char *expression,
                     const char *file, int line);
 
-// The call succeeds; otherwise its message is printed.
+// Asserts that the call succeeds; otherwise prints its message.
 #define BEL_ASSERT_OK(expression) bel_test_ok((expression), #expression, __FILE__, __LINE__)
 
-// The call fails with `code` and its message holds `part`.
+// Asserts that the call fails with `code` and that its message contains `part`.
 #define BEL_ASSERT_FAILS(expression, code, part)                                                   \
     bel_test_fails((expression), (code), (part), #expression, __FILE__, __LINE__)
 

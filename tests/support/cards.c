@@ -1,5 +1,5 @@
-// Compiled kernels of the stand-in are kept in the build folder, or where BELFRY_TEST_CACHE says,
-// as those of one build fit another (tools/check).
+// Compiled kernels of the stand-in are kept in the build folder. BELFRY_TEST_CACHE names another
+// folder, as one build's kernels also fit other builds (tools/check).
 #include "support/cards.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ bool bel_cards_open(bel_device **out_card)
 {
     bel_status *status = bel_cuda_device_get(0, out_card);
     if (status == NULL) return true;
-    fprintf(stderr, "no card: %s\n", bel_status_message(status));
+    fprintf(stderr, "no GPU: %s\n", bel_status_message(status));
     bel_status_destroy(status);
     return false;
 }

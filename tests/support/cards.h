@@ -1,13 +1,13 @@
-// Cards for tests: the stand-in of support/cuda_double, or with BELFRY_TEST_CARD=1 a real one.
+// GPUs for tests: the stand-in of support/cuda_double, or a real GPU with BELFRY_TEST_CARD=1.
 #ifndef BELFRY_TESTS_SUPPORT_CARDS_H
 #define BELFRY_TESTS_SUPPORT_CARDS_H
 
 #include "cuda/cuda.h"
 
-// Before anything else of a test: lets Belfry find the stand-in.
+// Lets Belfry find the stand-in. Call it before anything else in a test.
 void bel_use_cards(void);
 
-// Card 0. False, with the reason on stderr: a real one is wanted and there is none.
+// Opens GPU 0. Returns false, with the reason on stderr, if a real GPU is requested and absent.
 bool bel_cards_open(bel_device **out_card);
 
 #endif

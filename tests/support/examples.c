@@ -1,4 +1,4 @@
-// Numbers are made by a generator of their own, so that a test's results do not depend on Belfry's.
+// A separate generator makes the numbers, so that a test's results do not depend on Belfry's.
 #include "support/examples.h"
 
 void bel_test_examples_make(bel_test_examples *out)

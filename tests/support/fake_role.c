@@ -1,27 +1,27 @@
-// A program that stands in for a role of a cluster, so that launching can be tested without
-// training. It takes its role from BELFRY_TASK and does what the arguments tell that role:
+// Stand-in for a role of a cluster, so that launching can be tested without training. It reads its
+// role from BELFRY_TASK and does the actions that the arguments name for that role:
 //
 //   fake_role train_and_evaluate "master:say=info hello" "worker 1:await=FILE" "worker 1:kill=9" …
 //
-//   say=LEVEL TEXT   a line of the log          error=TEXT    the line with which a process ends
-//   raw=TEXT         a line that is no JSON     print=TEXT    a line on stdout
+//   say=LEVEL TEXT   a line of the log          error=TEXT    the last line of a process
+//   raw=TEXT         a line that is not JSON    print=TEXT    a line on stdout
 //   progress=STEP    a progress object, of 100 steps
 //   env=NAME         logs a variable            task=         logs BELFRY_TASK
-//   touch=FILE       makes a file               await=FILE    waits until there is one
-// pid=FILE         writes its pid there       lost=FILE     says that worker 0, of the pid there,
-// is lost
-//   gone=FILE        waits until there is no process of the pid there
-//   scale=N FOLDER   asks for so many workers, as `belfry jobs scale` does
-//   sleep=SECONDS    does nothing for so long
-//   begin=           says that training begins
-//   leave=CODE       says that it leaves, and exits with CODE
+//   touch=FILE       makes a file               await=FILE    waits until the file exists
+//   pid=FILE         writes its pid to FILE     lost=FILE     reports the loss of worker 0
+//                                               whose pid is in FILE
+//   gone=FILE        waits until there is no process with FILE's pid
+//   scale=N FOLDER   asks for N workers, as `belfry jobs scale` does
+//   sleep=SECONDS    does nothing for that time
+//   begin=           reports that training begins
+//   leave=CODE       reports that it leaves, and exits with CODE
 //   exit=CODE        kill=SIGNAL                hang=         waits, deaf to SIGTERM and SIGINT
 //   stop=CODE        waits for SIGTERM or SIGINT, names it, exits with CODE; 0: 128 + its number
-//   catch=           waits for SIGTERM or SIGINT, and goes on; the next one is another
-//   heir=FILE        leaves a process behind that holds stderr while there is the file
+//   catch=           waits for SIGTERM or SIGINT, and continues; the next one is another
+//   heir=FILE        leaves a process that holds stderr as long as FILE exists
 //
-// "worker 1.0:" speaks only to the first incarnation. Actions are done in order; behind the last
-// the program exits with 0. Two other uses, for tests of processes: `fake_role parent FILE` starts
+// "worker 1.0:" addresses only the first incarnation. Actions run in order. After the last one the
+// program exits with 0. Two other uses, for tests of processes: `fake_role parent FILE` starts
 // `fake_role orphan FILE`, and both wait to be killed; the orphan, which ends with its parent,
 // writes its pid into the file. `fake_role carry` is belfry's verb of that name (launch/carry.h).
 #include <poll.h>
@@ -41,7 +41,7 @@
 #include "launch/scale.h"
 #include "launch/task.h"
 
-enum { LIFE_SECS = 100, LOOK_MS = 5 }; // nothing of a test lives longer, whatever goes wrong
+enum { LIFE_SECS = 100, LOOK_MS = 5 }; // no process of a test lives longer, whatever goes wrong
 
 static volatile sig_atomic_t caught;
 
@@ -182,7 +182,7 @@ static void scale(const char *value)
     if (bel_scale_write(folder + 1, workers) != NULL) exit(99);
 }
 
-// Not SIGSEGV, which the address sanitizer keeps for itself in tests.
+// SIGSEGV is not used, as the address sanitizer catches it in tests.
 static void crash(int64_t step)
 {
     bel_crash_watch("it crashed", true);

@@ -1,5 +1,5 @@
-// Control messages as literals: BEL_TEST_KIND(Snapshot, snapshot, .step = 15) is what a sender
-// gives to bel_mailbox_send; it lives as long as the block.
+// Control messages as literals: BEL_TEST_KIND(Snapshot, snapshot, .step = 15) is an argument for
+// bel_mailbox_send. It lives as long as the block.
 #ifndef BELFRY_TESTS_SUPPORT_MESSAGE_H
 #define BELFRY_TESTS_SUPPORT_MESSAGE_H
 

@@ -1,4 +1,4 @@
-// Weights are small and of both signs, so that numbers neither grow nor vanish along many layers.
+// Weights are small, with both signs, so that numbers neither grow nor vanish over many layers.
 #include "support/onnx_models.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 typedef struct maker {
     bel_str graph;
     uint64_t state;
-    int count; // of values that were named
+    int count; // number of values named so far
     char last[16];
 } maker;
 
@@ -57,7 +57,7 @@ static void put_ints(bel_str *attrs, const char *name, int count, const int64_t 
     put_part(attrs, 5, &attr);
 }
 
-// Of two names of a node the last one counts: each gets its own.
+// If a node repeats a name, the last one counts; so each node gets a unique name.
 static void put_node(maker *m, const char *op, const char *inputs, const char *output,
                      bel_str *attrs)
 {
@@ -68,7 +68,7 @@ static void put_node(maker *m, const char *op, const char *inputs, const char *o
     put_part(&m->graph, GRAPH_NODE, &part);
 }
 
-// A node of the last value and others; its output becomes the last value.
+// Adds a node of the last value and others. Its output becomes the last value.
 static const char *add(maker *m, const char *op, const char *others, bel_str *attrs)
 {
     char inputs[96];
@@ -158,7 +158,7 @@ static bel_str linear(bool unknown)
     return end(&m, "batch 2");
 }
 
-// x [1, 3] over the largest of all of it.
+// x [1, 3] divided by its largest element.
 static bel_str closed(void)
 {
     maker m;
@@ -180,8 +180,7 @@ static bel_str running(void)
     return end(&m, "4 2");
 }
 
-// A dense layer, and what makes probabilities of it: 0: nothing; 1: Exp over its sum; 2: Softmax
-// and a factor.
+// A dense layer and its probabilities: 0: none; 1: Exp over its sum; 2: Softmax and a factor.
 static bel_str head(int kind)
 {
     maker m;
@@ -244,7 +243,7 @@ static bel_str lenet(void)
     return end(&m, "batch 10");
 }
 
-// Two convolutions beside a short cut, which is a convolution of size 1 where the shape changes.
+// Two convolutions beside a shortcut, which is a convolution of size 1 if the shape changes.
 static void residual(maker *m, int64_t in, int64_t out, int64_t stride)
 {
     char begun[16], main_way[16];
@@ -303,8 +302,8 @@ static void layer_norm(maker *m)
     add(m, "LayerNormalization", names, NULL);
 }
 
-// Rows by head: [batch, time, width] as [batch, heads, time, width / heads], or with `turned` its
-// last two dimensions swapped.
+// Splits rows by head: [batch, time, width] to [batch, heads, time, width / heads]. With
+// `turned` it swaps the last two dimensions.
 static const char *head_rows(maker *m, const char *from, bool turned, char name[16])
 {
     char shape[16];
@@ -367,7 +366,7 @@ static bel_str transformer(void)
     return end(&m, "batch 64 128");
 }
 
-// Two classes of a large id, told apart by its last digit.
+// Two classes of a large id, distinguished by its last digit.
 static bel_str ids(void)
 {
     maker m = {.state = 1, .last = "x"};

@@ -14,8 +14,8 @@
 
 // --- Ranks ---------------------------------------------------------------------------------------
 
-// A port that nobody else is given as long as this process lives: it stays bound here, and whoever
-// asks for it by its number can listen at it.
+// Port for one test, which no other process gets as long as this process lives: it stays bound
+// here. A process that asks for it by number can listen at it.
 static int reserve_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -51,7 +51,7 @@ int bel_connect_to_job(void)
         close(file);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    fail_msg("nobody listens at %s", text);
+    fail_msg("no process listens at %s", text);
     return -1;
 }
 
@@ -96,7 +96,7 @@ void bel_run_ranks(bel_rank_body body, int size, int local_size)
     }
 }
 
-// In a rank: says what went wrong, and leaves with the line's number.
+// In a rank: prints the failed condition and exits with the line's number.
 void bel_need(bool holds, const char *what, int line)
 {
     if (holds) return;
@@ -202,7 +202,7 @@ void bel_reduce_tensors(bel_ddl *ddl, bel_tensors *all, bel_ddl_op op)
     }
 }
 
-// Sizes from none to several slots, cut at odd places.
+// Sizes from 0 to several slots, cut at odd places.
 int bel_sum_sizes(int rank, int size)
 {
     (void)rank, (void)size;
@@ -237,7 +237,7 @@ int bel_sum_mixed(int rank, int size)
         bel_add_tensor(&all, (bel_dtype)(i % 2), i == 50 ? 300000 : 256);
     bel_reduce_tensors(ddl, &all, BEL_DDL_AVG);
     bel_free_tensors(&all);
-    bel_reduce_tensors(ddl, &all, BEL_DDL_SUM); // of nothing
+    bel_reduce_tensors(ddl, &all, BEL_DDL_SUM); // an empty list
     NEED_OK(bel_ddl_finalize(ddl));
     return 0;
 }

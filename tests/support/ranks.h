@@ -1,5 +1,5 @@
-// Ranks of the DDL calls as children of a test. In a child nothing of cmocka's is called: what it
-// finds wrong ends it with a line on stderr and the number of its line.
+// Ranks of the DDL calls as children of a test. A child calls no function of cmocka's: a failed
+// check ends it with a line on stderr and the check's line number.
 #ifndef BELFRY_TESTS_SUPPORT_RANKS_H
 #define BELFRY_TESTS_SUPPORT_RANKS_H
 
@@ -7,18 +7,18 @@
 
 #include "belfry/ddl.h"
 
-// What a rank does; its exit status: 0 is well.
+// Body of a rank; returns its exit status, 0 on success.
 typedef int (*bel_rank_body)(int rank, int size);
 
-// A word for a job, and an address for its rank 0 in the environment; a connection to that as soon
-// as somebody listens there.
+// Returns a new job's secret word, and sets the address of its rank 0 in the environment. A
+// connection to the address succeeds as soon as a process listens there.
 const char *bel_new_job(void);
 int bel_connect_to_job(void);
 
-// A rank of `size`, of which `local_size` are told that they share a host.
+// Starts a rank of `size`; `local_size` of them are said to share a host.
 pid_t bel_start_rank(bel_rank_body body, int rank, int size, int local_size, const char *job);
-int bel_exit_of(pid_t child); // 128 + the signal, where one has ended it
-void bel_run_ranks(bel_rank_body body, int size, int local_size); // all must end well
+int bel_exit_of(pid_t child); // 128 + the signal if one ended it
+void bel_run_ranks(bel_rank_body body, int size, int local_size); // all must exit with 0
 
 // In a rank.
 void bel_need(bool holds, const char *what, int line);
@@ -43,11 +43,11 @@ void bel_free_tensors(bel_tensors *all);
 int64_t bel_rank_number(int rank, int64_t i); // rank's element i
 void bel_fill_tensor(const bel_tensor *tensor, int rank);
 double bel_tensor_element(const bel_tensor *tensor, int64_t i);
-// All the tensors are summed or averaged twice, and are what they must be.
+// Sums or averages all the tensors twice, and checks the results.
 void bel_reduce_tensors(bel_ddl *ddl, bel_tensors *all, bel_ddl_op op);
-// Sizes from none to several slots, cut at odd places; then many tensors of mixed sizes and types.
+// Sizes from 0 to several slots, cut at odd places; then many tensors of mixed sizes and types.
 int bel_sum_sizes(int rank, int size);
 int bel_sum_mixed(int rank, int size);
-int bel_spread_values(int rank, int size); // rank 0's
+int bel_spread_values(int rank, int size); // broadcasts rank 0's
 
 #endif

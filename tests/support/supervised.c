@@ -1,5 +1,5 @@
-// The supervisor takes signals and standard error of its process, so both are put aside for a run
-// and brought back. Programs of workers on other hosts are reached by a shell.
+// The supervisor takes over its process's signals and standard error, so a run sets both aside and
+// restores them. A shell reaches the programs of workers on other hosts.
 #include "support/supervised.h"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ void tell_path(run *r, const char *action, const char *name)
     bel_free(path);
 }
 
-// A job's sockets are locked as long as its supervisor is there (sockets.h).
+// A job's sockets are locked as long as its supervisor runs (sockets.h).
 static void check_locked(const run *r)
 {
     char **names = NULL;
@@ -69,7 +69,7 @@ static void on_change(void *context, const char *progress)
     r->last_progress = bel_xstrdup(progress);
 }
 
-// Sends the signals; a thread, as the supervisor holds the test's own.
+// Sends the signals, in a thread, as the supervisor occupies the test's thread.
 static void *send_signals(void *argument)
 {
     const run *r = argument;
@@ -85,7 +85,7 @@ static void *send_signals(void *argument)
     return NULL;
 }
 
-// Workers are reached by a shell, which does what `way` says and becomes `carry`.
+// A shell reaches the workers: it does what `way` says and becomes `carry`.
 typedef struct test_reach {
     bel_reach reach;
     const char *way;
@@ -139,7 +139,7 @@ void supervise(run *r)
     bel_free(shown);
     bel_plan_destroy(plan);
 
-    char **names; // sockets are cleaned up
+    char **names; // the supervisor removes its sockets
     BEL_ASSERT_OK(bel_dir_list(r->sockets, &names, &size));
     assert_int_equal(size, 0);
     bel_free(names);

@@ -1,5 +1,4 @@
-// A run of the supervisor over fake_role.c: a cluster, what its roles shall do, and what came of
-// it.
+// A run of the supervisor over fake_role.c: a cluster, its roles' actions, and the outcome.
 #ifndef BELFRY_TESTS_SUPPORT_SUPERVISED_H
 #define BELFRY_TESTS_SUPPORT_SUPERVISED_H
 
@@ -14,24 +13,24 @@ typedef struct run {
     char *arguments[MOST_ARGUMENTS];
     size_t argument_count;
     bool tcp;
-    const char *way; // of a shell to workers on another host, in front of `carry`; NULL: all here
+    const char *way; // shell command before `carry` for workers on another host; NULL: all run here
     double grace_secs;
     bel_supervisor_result result;
     char *shown; // on stderr
     int change_count;
     char *last_progress;
-    const char *signal_when; // send signals when this file is there
+    const char *signal_when; // send signals when this file exists
     const char *signal_again_when;
     int signal;
 } run;
 
-// Processes are not started again unless the cluster is changed.
+// Makes a run in which processes are not restarted unless the cluster is changed.
 run make_run(int worker_count, int ps_count);
 void tell(run *r, const char *action);
 void tell_path(run *r, const char *action,
-               const char *name); // a path in the run's folder behind it
+               const char *name); // a path in the run's folder after it
 
-// Runs to the end, with stderr in a file; sockets must be gone then.
+// Runs to the end, with stderr in a file. The sockets must be gone then.
 void supervise(run *r);
 void end_run(run *r);
 

@@ -1,9 +1,9 @@
-/// @NAME@: which ring of a target a point lies in, from lines `x,y,ring`.
+/// @NAME@: classifies points by their ring of a target, from lines `x,y,ring`.
 ///
-/// A package has a model function and, where the command's own flags for CSV and IDX files are not
-/// enough, an input function; both are called in every process of a job. Change them in place:
-/// <belfry/model.h> says what a model function sets, <belfry/ops.h> what it can compute,
-/// <belfry/dataset.h> where records come from.
+/// A package has a model function and, if the command's flags for CSV and IDX files are not enough,
+/// an input function; every process of a job calls both. Adapt them to your model:
+/// <belfry/model.h> describes the fields that a model function sets, <belfry/ops.h> the operations,
+/// <belfry/dataset.h> the sources of records.
 #include <belfry/belfry.h>
 
 enum { RINGS = 3 };
@@ -18,7 +18,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *scores = bel_dense(g, hidden, RINGS, "scores");
     spec->predictions = bel_softmax(g, scores);
 
-    bel_value *rings = bel_context_labels(context); // none in PREDICT
+    bel_value *rings = bel_context_labels(context); // NULL in PREDICT
     if (rings != NULL) {
         spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, scores, rings));
         bel_metric_accuracy(context, spec, "accuracy", rings, bel_arg_max(g, scores, 1), NULL);
@@ -55,7 +55,7 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     return NULL;
 }
 
-// Flags of this package: parameters by the same name, kept with every checkpoint.
+// Flags of this package: parameters of the same names, stored in every checkpoint.
 static const bel_package_flag flags[] = {{.name = "units",
                                           .kind = BEL_FLAG_INT,
                                           .otherwise = "32",

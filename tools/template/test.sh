@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains on made-up data, alone and as processes, and compares what came out.
+# Trains on synthetic data, in one process and in several, and compares the models.
 # usage: test.sh PACKAGE.so; BELFRY names the command if it is not in $PATH
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,6 +21,6 @@ awk '$1 == "accuracy" { if ($2 < 0.9) exit 1; found = 1 } END { exit !found }' a
     exit 1
 }
 [ "$(grep digest alone.txt)" = "$(grep digest many.txt)" ] || {
-    echo "test.sh: two processes have trained another model than one" >&2
+    echo "test.sh: two processes trained another model than one" >&2
     exit 1
 }

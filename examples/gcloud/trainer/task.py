@@ -1,4 +1,5 @@
-# Becomes belfry: `gcloud ml-engine local train` starts this once for each process of a job.
+# Replaces itself by belfry: `gcloud ml-engine local train` starts this once for each process of a
+# job.
 import os
 import sys
 

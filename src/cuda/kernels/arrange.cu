@@ -1,9 +1,9 @@
-// Operands on their way to the libraries and back. Images and weights for cuDNN: channels last, in
-// f32 or as bfloat16; weights [out, in, rows, columns] are images as well, one for each output.
-// Matrices for cuBLASLt lie as they are, and become bfloat16.
+// Copies of operands to the libraries' forms and back. Images and weights for cuDNN become
+// channels-last, in f32 or bf16; weights [out, in, rows, columns] are images as well, one for each
+// output. Matrices for cuBLASLt keep their order and become bf16.
 //
-// No operand of a convolution has 2^31 elements (cudnn.c), so indices are of 32 bits, and divisions
-// are multiplications (divide.h). Where channels are neighbours a thread copies four of them by one
+// No operand of a convolution has 2^31 elements (cudnn.c), so indices are 32 bits, and divisions
+// are multiplications (divide.h). If channels are neighbours, a thread copies four of them with one
 // access on either side.
 #include "cuda/kernels/arrange.h"
 #include "cuda/kernels/bfloat.h"
@@ -12,7 +12,7 @@ typedef struct place {
     uint32_t channel, column, row, image;
 } place;
 
-// Number i of [image, row, column, channel].
+// Element i of [image, row, column, channel].
 static inline place place_of(uint32_t i, const bel_cuda_divisor *channels,
                              const bel_cuda_divisor *columns, const bel_cuda_divisor *rows)
 {
@@ -65,7 +65,7 @@ static inline float finished(const bel_cuda_operands *at, const bel_cuda_arrange
     return p->relu && !(value > 0.0f) ? 0.0f : value;
 }
 
-// A thread reads elements and writes the same ones, so the form may be the tensor itself.
+// A thread reads elements and writes the same ones, so the form may be the tensor.
 KERNEL(arrange_out, bel_cuda_arrange)
 {
     void *y = at.out[0];
@@ -95,11 +95,12 @@ KERNEL(arrange_out, bel_cuda_arrange)
     }
 }
 
-// Small planes, as weights are: a block transposes some channels of an image, [channel, pixel] in
-// the tensor and in shared memory, so that threads side by side read and write neighbours.
+// Small planes, such as those of weights. A block transposes some channels of an image, [channel,
+// pixel] in the tensor and in shared memory, so that neighbouring threads read and write
+// neighbours.
 typedef struct planes {
     int32_t pixels, channels, first; // channels of the block, from `first` on
-    int64_t tensor, form;            // where the first of them begins
+    int64_t tensor, form; // start of the first of them
 } planes;
 
 static inline planes planes_of(const bel_cuda_arrange *p)

@@ -1,13 +1,13 @@
-// Attention in f32: the sums of ops/kernels/attention.c. Keys go by in blocks of the same size as
-// there, which enters the bits: with each a query's sums are made smaller by what its largest score
-// has grown. Queries that go by together there have a number of keys in common, that of the last
-// one; what a query does not see of them counts with weight 0.
+// Attention in f32: the sums of ops/kernels/attention.c. Keys are processed in blocks of the same
+// size as there, which affects the bits: each block rescales a query's sums for its new largest
+// score. Queries that are processed together have the same number of keys, that of the last one. A
+// key that a query does not see has weight 0.
 //
 // A block of threads has 16 queries (forward, gradient of queries) or 16 keys (their gradients),
-// and 16 threads for each, which share the columns of its sums. Scores are made of 16 queries and
-// 64 keys at a time, or of 64 queries and 16 keys, four by each thread, and again in each kernel
-// that wants them. What a card waits for here is shared memory: so rows lie in it that four numbers
-// are read by one access, and what a thread reads of one side goes with four of the other.
+// and 16 threads for each, which share the columns of its sums. Scores are made for 16 queries and
+// 64 keys at a time, or for 64 queries and 16 keys, four by each thread. Each kernel that needs
+// scores computes them again. The bottleneck is shared memory. So its rows are laid out for one
+// access to four numbers, and a number that a thread reads of one side meets four of the other.
 #include "cuda/kernels/attention_length.h"
 #include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/tile.h"
@@ -17,13 +17,13 @@
 #define LANES (BEL_CUDA_ATTENTION_THREADS / ROWS)
 #define KEYS BEL_CUDA_ATTENTION_MOST_KEYS
 #define MINE (BEL_CUDA_ATTENTION_MOST_WIDTH / LANES) // columns of a thread
-#define SOME 4                                       // scores of a thread
+#define SOME 4 // scores of a thread
 #define WIDTH 64                                     // columns that are staged at a time
-#define STRIDE (WIDTH + 4) // rows begin in other banks, at multiples of 16 bytes
+#define STRIDE (WIDTH + 4) // rows start in different banks, at multiples of 16 bytes
 
 typedef float staged[STRIDE];
 
-// Columns [first, first + WIDTH) of `count` rows, of which `rows` are there; the rest is 0.
+// Stages columns [first, first + WIDTH) of `count` rows, of which `rows` exist; the rest is 0.
 static inline void stage(staged *to, int32_t count, const float *from, int64_t rows, int64_t width,
                          int64_t first)
 {
@@ -33,9 +33,9 @@ static inline void stage(staged *to, int32_t count, const float *from, int64_t r
     }
 }
 
-// Products of rows of a [a_rows, width] and of b [b_rows, width]: `across`: of row `thread / LANES`
-// of a and rows `thread % LANES`, + LANES … of b; else the other way round, of rows
-// `thread / LANES`, + ROWS … of a. All threads of a block come here together.
+// Dot products of rows of a [a_rows, width] and b [b_rows, width]. With `across`: row `thread /
+// LANES` of a by rows `thread % LANES`, + LANES … of b. Else rows `thread / LANES`, + ROWS … of a
+// by row `thread % LANES` of b. All threads of a block must call this.
 static inline void some_products(const float *a, int64_t a_rows, const float *b, int64_t b_rows,
                                  int64_t width, bool across, staged *stage_a, staged *stage_b,
                                  float *sums)
@@ -65,20 +65,20 @@ static inline void some_products(const float *a, int64_t a_rows, const float *b,
     }
 }
 
-// Whether threads have columns by fours, of rows of `width` that begin so.
+// Whether a thread's columns come in fours: rows of `width` start at multiples of four.
 static inline bool by_fours(const float *x, int64_t width)
 {
     return width % 4 == 0 && four_fit(x, false);
 }
 
-// Which column sum j of a thread is.
+// The column of a thread's sum j.
 static inline int32_t column_of(bool fours, int32_t j)
 {
     int32_t lane = (int32_t)threadIdx.x % LANES;
     return fours ? (j / 4 * LANES + lane) * 4 + j % 4 : j * LANES + lane;
 }
 
-// To the sums of a thread's columns their elements of a row, times `factor`.
+// Adds `factor` times a row to the sums of a thread's columns.
 static inline void add_row(float *sums, float factor, const float *x, int64_t width, bool fours)
 {
     for (int32_t j = 0; fours && j < MINE && j * LANES < width; j += 4) {
@@ -93,7 +93,7 @@ static inline void add_row(float *sums, float factor, const float *x, int64_t wi
             sums[j] = fmaf(factor, x[column_of(false, j)], sums[j]);
 }
 
-// Adds what the lanes of a row have, pairwise. All threads of a block come here together.
+// Pairwise sum over the lanes of a row. All threads of a block must call this.
 static inline float add_lanes(float (*lanes)[LANES], float mine)
 {
     int32_t row = (int32_t)threadIdx.x / LANES, lane = (int32_t)threadIdx.x % LANES;
@@ -108,8 +108,8 @@ static inline float add_lanes(float (*lanes)[LANES], float mine)
     return sum;
 }
 
-// The largest of `count` > 0 scores of a row, in the order of the CPU's kernel, which says what
-// comes of zeros and of what is no number. All threads of a block come here together.
+// The largest of `count` > 0 scores of a row, in the order of the CPU's kernel, which decides
+// between zeros and for NaN. All threads of a block must call this.
 static inline float most_of(float (*lanes)[LANES], const float *scores, int32_t count)
 {
     int32_t row = (int32_t)threadIdx.x / LANES, lane = (int32_t)threadIdx.x % LANES;
@@ -130,7 +130,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Keys that all queries beside `query` take, seen or not.
+// Number of keys for all queries processed together with `query`, seen or not.
 static inline int64_t taken_of(const bel_cuda_attention *p, int64_t length, int64_t query)
 {
     int64_t last = query / p->queries * p->queries + p->queries - 1;
@@ -139,13 +139,13 @@ static inline int64_t taken_of(const bel_cuda_attention *p, int64_t length, int6
 
 // --- Forward -------------------------------------------------------------------------------------
 
-// What a query's threads know of it.
+// A query's state in its threads.
 typedef struct state {
-    float most, total, factor; // factor: of what was summed before
+    float most, total, factor; // factor: for the previous sums
     float sums[MINE];          // column_of
 } state;
 
-// Scores of a block of keys, of which the query sees `seen`, become powers.
+// Turns scores of a block of keys, of which the query sees `seen`, into powers.
 static inline void weigh(const bel_cuda_attention *p, float *scores, int32_t seen, int32_t taken,
                          float (*lanes)[LANES], state *s)
 {
@@ -213,7 +213,7 @@ KERNEL(attention_forward, bel_cuda_attention)
 
 // --- Gradient: inputs dy, q, k, v, y, logarithms, lengths; outputs dq, dk, dv --------------------
 
-// dy · y of each query, at the workspace's begin.
+// dy · y of each query, at the start of the workspace.
 KERNEL(attention_inner, bel_cuda_attention)
 {
     __shared__ float lanes[ROWS][LANES];
@@ -229,13 +229,13 @@ KERNEL(attention_inner, bel_cuda_attention)
     if (there && lane == 0) ((float *)at.work)[query] = sum;
 }
 
-// The weight of a key with a query, and its score's gradient.
+// Weight of a key for a query, and the gradient of its score.
 typedef struct weights {
     float weight, slope;
 } weights;
 
-// Those of the queries and keys that some_products has, with 0 for what is not seen. All threads of
-// a block come here together.
+// Weights for the queries and keys of some_products, with 0 for unseen keys. All threads of a block
+// must call this.
 static inline void some_weights(const bel_cuda_operands *at, const bel_cuda_attention *p,
                                 int64_t matrix, int64_t length, int64_t first_query,
                                 int64_t first_key, bool across, staged *stage_a, staged *stage_b,
@@ -263,7 +263,7 @@ static inline void some_weights(const bel_cuda_operands *at, const bel_cuda_atte
     }
 }
 
-// A block has 16 keys of a matrix and goes through the queries.
+// A block has 16 keys of a matrix and loops over the queries.
 KERNEL(attention_grad_keys, bel_cuda_attention)
 {
     TILE_SHARED staged stage_a[SOME * ROWS], stage_b[LANES];
@@ -278,7 +278,7 @@ KERNEL(attention_grad_keys, bel_cuda_attention)
     float dk[MINE], dv[MINE];
     for (int32_t j = 0; j < MINE; j++)
         dk[j] = dv[j] = 0.0f;
-    // Of a causal matrix, queries that go by together before the first key take none of these.
+    // In a causal matrix, groups of queries before the first key see none.
     int64_t query = p.causal ? first / p.queries * p.queries : 0;
     for (; first < length && query < p.t; query += SOME * ROWS) {
         weights made[SOME];
@@ -288,7 +288,7 @@ KERNEL(attention_grad_keys, bel_cuda_attention)
             of[row + j * ROWS][lane] = made[j];
         __syncthreads();
         for (int64_t i = 0; i < rows; i++) {
-            // Those that go by together are a multiple of ROWS.
+            // The size of a group is a multiple of ROWS.
             if (i % ROWS == 0) taken = taken_of(&p, length, query + i);
             if (first + row >= taken) continue;
             const weights w = of[i][row];
@@ -306,13 +306,13 @@ KERNEL(attention_grad_keys, bel_cuda_attention)
     }
 }
 
-// Behind the queries' dy · y: [part, matrix, query, column].
+// After dy · y of the queries: [part, matrix, query, column].
 static inline float *parts_of(const bel_cuda_operands *at, const bel_cuda_attention *p)
 {
     return (float *)at->work + p->matrices * p->t;
 }
 
-// A block has 16 queries of a matrix and goes through a part of the keys.
+// A block has 16 queries of a matrix and loops over a part of the keys.
 KERNEL(attention_grad_queries, bel_cuda_attention)
 {
     TILE_SHARED staged stage_a[ROWS], stage_b[SOME * LANES];

@@ -1,11 +1,11 @@
-// How many keys the queries of a matrix see.
+// Numbers of keys that the queries of a matrix see.
 #ifndef BELFRY_CUDA_KERNELS_ATTENTION_LENGTH_H
 #define BELFRY_CUDA_KERNELS_ATTENTION_LENGTH_H
 
 #include "cuda/kernels/attention.h"
 #include "cuda/kernels/kernel.h"
 
-// Keys of a matrix. A length that is none counts as 0, and is reported where `says`.
+// Number of keys of a matrix. An invalid length counts as 0, and is reported if `says`.
 static inline int64_t length_of(const bel_cuda_operands *at, const bel_cuda_attention *p,
                                 int64_t matrix, bool says)
 {

@@ -1,6 +1,6 @@
-// Attention as the plain kernels of ops/attention.c have it: a thread for each query, and in the
-// gradient for each key. Scores are computed again rather than kept, and sums grow where they will
-// lie.
+// Attention in the order of the plain kernels of ops/attention.c: a thread for each query, and in
+// the gradient for each key. Scores are computed again instead of kept, and sums accumulate in the
+// result's memory.
 #include "base/real.c"
 #include "cuda/kernels/attention_length.h"
 #include "cuda/kernels/plain_elements.h"
@@ -15,7 +15,7 @@ static inline double dot(const bel_cuda_attention *p, const void *a, int64_t a_b
     return sum;
 }
 
-// Of query `row` of all matrices and key number `key` of them; q is input p.q, k the next one.
+// Score of query `row` of all matrices and key `key` of them; q is input p.q, k the next one.
 static inline double score(const bel_cuda_operands *at, const bel_cuda_attention *p, int64_t row,
                            int64_t key)
 {

@@ -1,7 +1,7 @@
 // Attention by a library (cuda/attention_library.c): the weights of scores, and the gradients of
-// scores, between its products. 16 rows in a block (lanes.h). What is not seen has weight 0. Results
-// may lie over what they are made of: what a thread writes it alone reads from the first barrier on
-// (before it all of a row's look at the first score).
+// scores, between its products. 16 rows in a block (lanes.h). Unseen keys have weight 0. Results
+// may overwrite the values they are made from: after the first barrier only one thread reads each
+// element. (Before it, all threads of a row read the first score.)
 #include "cuda/kernels/attention_scores.h"
 #include "cuda/kernels/attention_length.h"
 #include "cuda/kernels/bfloat.h"
@@ -11,13 +11,13 @@
 // A query of the part.
 typedef struct row_place {
     int64_t index; // among all queries of the call
-    int64_t first; // of its scores
+    int64_t first; // its first score
     int64_t keys, seen;
 } row_place;
 
 static inline row_place place_of(const bel_cuda_operands *at, const bel_cuda_attention_scores *p)
 {
-    row_place place = {0, 0, 0, 0}; // a block's last rows may be none
+    row_place place = {0, 0, 0, 0}; // a block's last rows may be absent
     int64_t row = (int64_t)blockIdx.x * BEL_CUDA_ROWS + ROW;
     if (row >= p->matrices * p->queries) return place;
     int64_t matrix = p->first_matrix + row / p->queries, query = p->first_query + row % p->queries;
@@ -34,7 +34,7 @@ static inline float *floats_at(const bel_cuda_operands *at, int64_t offset)
     return (float *)((char *)at->work + offset);
 }
 
-// Weights of scores, and the logarithm of each row's sum of powers, output 1.
+// Weights of scores, and the logarithm of each row's sum of powers (output 1).
 KERNEL(attention_weights, bel_cuda_attention_scores)
 {
     __shared__ lanes_of_rows shared;
@@ -53,7 +53,7 @@ KERNEL(attention_weights, bel_cuda_attention_scores)
         ((float *)at.out[1])[place.index] = place.seen > 0 ? log_one(sum) + most : 0.0f;
 }
 
-// Weights of scores again, and the scores' gradients of those of the weights: input 5 is the
+// Weights of scores again, and the scores' gradients from those of the weights. Input 5 has the
 // logarithms. There is no barrier.
 KERNEL(attention_slopes, bel_cuda_attention_scores)
 {
@@ -81,7 +81,7 @@ static inline four_floats hide(four_floats values, bool seen)
     return values;
 }
 
-// Whether the row of element i is one that is seen.
+// Whether the row of element i is seen.
 static inline bool is_seen(const bel_cuda_operands *at, const bel_cuda_attention_copy *p, int64_t i)
 {
     if (!p->hides) return true;

@@ -1,4 +1,4 @@
-// What lies between the products of attention by a library: see attention_scores.cu.
+// Arguments of attention's kernels between a library's products: see attention_scores.cu.
 #ifndef BELFRY_CUDA_KERNELS_ATTENTION_SCORES_H
 #define BELFRY_CUDA_KERNELS_ATTENTION_SCORES_H
 
@@ -6,12 +6,12 @@
 
 // Scores of some queries of some matrices, [matrix, query, key], in the call's workspace.
 typedef struct bel_cuda_attention_scores {
-    bel_cuda_attention shape; // of the call; blocks and parts are not looked at
+    bel_cuda_attention shape; // the call's; blocks and parts are ignored
     int64_t first_matrix, first_query, matrices, queries;
-    // Offsets in the workspace, bytes. f32: what the products made, and dy · y of all queries.
+    // Offsets in the workspace, bytes. f32: results of the products, and dy · y of all queries.
     int64_t scores, weight_grads, inner;
-    int64_t weights, slopes; // what products are made of: bfloat16 where `half`, else over scores
-                             // and weight_grads
+    // Factors of products: bf16 if `half`, else over scores and weight_grads.
+    int64_t weights, slopes;
     int32_t half, zero;
 } bel_cuda_attention_scores;
 
@@ -20,7 +20,7 @@ typedef struct bel_cuda_attention_copy {
     bel_cuda_attention shape;
     int64_t rows, width, operand;
     int64_t offset;      // in the workspace, bytes
-    int32_t half, hides; // as bfloat16; with zeros where lengths hide a row
+    int32_t half, hides; // as bf16; with zeros in rows that lengths hide
 } bel_cuda_attention_copy;
 
 #endif

@@ -1,5 +1,5 @@
-// bfloat16 in kernels. bel_bfloat_make (tensor/half.c) computes in doubles, which takes long for
-// the elements of images; these work on the bits of an f32.
+// bf16 in kernels. bel_bfloat_make (tensor/half.c) computes in double, which is slow for images;
+// these functions work on the bits of an f32.
 #ifndef BELFRY_CUDA_KERNELS_BFLOAT_H
 #define BELFRY_CUDA_KERNELS_BFLOAT_H
 
@@ -10,7 +10,7 @@ typedef union bel_cuda_bits {
     uint32_t whole;
 } bel_cuda_bits;
 
-// The upper half of an f32, rounded to nearest, ties to even. NaN stays NaN.
+// Upper 16 bits of an f32, rounded to nearest, ties to even. NaN stays NaN.
 static inline uint16_t bfloat_of(float value)
 {
     bel_cuda_bits b = {value};
@@ -25,7 +25,7 @@ static inline float float_of(uint16_t bfloat)
     return b.value;
 }
 
-// Element i of a tensor of f32, which lies as bfloat16 where `half` is set
+// Element i of an f32 tensor, which is stored as bf16 if `half` is set
 // (bel_kernel_call.inputs_half).
 static inline float element_get(const void *x, int32_t half, int64_t i)
 {
@@ -41,7 +41,7 @@ static inline void element_set(void *y, int32_t half, int64_t i, float value)
     }
 }
 
-// Four neighbours by one access, of which the first lies at a multiple of the size of all four.
+// Four neighbours for one access. The first one is at a multiple of the size of all four.
 typedef struct __attribute__((aligned(16))) four_floats {
     float v[4];
 } four_floats;

@@ -1,12 +1,11 @@
 // Output and input gradient of convolutions, f32: the sums of ops/kernels/conv.c, each one chain of
-// fused multiply-adds. Rows of the window that lie outside of the source are left out of a sum, as
-// there; columns outside count as zeros, which are multiplied (what is not finite, or -0, shows
-// it).
+// fused multiply-adds. As there, a sum skips rows of the window outside of the source. Columns
+// outside count as zeros that are multiplied (which shows for non-finite numbers and -0).
 //
-// conv_tiles is a product of matrices whose left side, places of the source by taps and channels,
-// is staged a piece at a time in shared memory and never made as a whole (tile.h): while a piece is
-// added, the next one is on its way into registers, and where the one behind that lies is worked
-// out. conv_each is for results of few channels, where most of a tile would be empty.
+// conv_tiles is a matrix product (implicit GEMM). Its left side, places of the source by taps and
+// channels, is staged in shared memory piece by piece and never made as a whole (tile.h). While a
+// piece is added, the next one is loaded into registers, and the addresses of the one after that
+// are computed. conv_each is for results of few channels, where most of a tile would be empty.
 #include "cuda/kernels/conv.h"
 #include "cuda/kernels/tile.h"
 
@@ -14,16 +13,16 @@
 #define DEPTH BEL_CUDA_CONV_DEPTH
 #define THREADS_OF_TILE BEL_CUDA_CONV_THREADS
 
-// The taps of one dimension that positions of one phase read, by rising place in the source: tap
-// `tap + i · tap_step` reads `place + i · place_step`, position m of the phase that many further
-// on.
+// Taps of one dimension that positions of one phase read, in ascending order of the source. Tap
+// `tap + i · tap_step` reads `place + i · place_step`; position m of the phase reads m source_steps
+// further.
 typedef struct tap_list {
     int32_t count, tap, tap_step, place, place_step;
     int32_t positions, first, step, source_step;
 } tap_list;
 
-// As make_list of ops/kernels/conv.c. Of a gradient, taps whose places are whole numbers of steps
-// are `period` apart.
+// Follows make_list of ops/kernels/conv.c. In a gradient, the taps that hit a multiple of the
+// stride are `period` apart.
 static inline tap_list taps_of(const bel_cuda_window *w, int32_t gradient, int32_t phase)
 {
     tap_list list = {w->kernel, 0, 1, -w->pad, w->dilation, w->out, 0, 1, w->stride};
@@ -49,8 +48,8 @@ static inline float finish(const bel_cuda_conv *p, float sum)
     return !p->relu || sum > 0.0f ? sum : 0.0f;
 }
 
-// Weights as [group, tap, depth, width], so that what a tile stages together lies together. They
-// are fewer than 2^31.
+// Packs weights as [group, tap, depth, width], so that a tile stages contiguous weights. There are
+// fewer than 2^31.
 KERNEL(conv_pack, bel_cuda_conv)
 {
     const float *w = (const float *)at.in[1];
@@ -66,26 +65,26 @@ KERNEL(conv_pack, bel_cuda_conv)
     }
 }
 
-// A tile's position: its place in the source before a tap is added, in rows and columns, and where
-// that lies from the tile's first image on (sums wrap around on their way).
+// Position of a tile: its place in the source before a tap is added, in rows and columns, and as an
+// offset from the tile's first image (sums wrap around on their way).
 typedef struct __attribute__((aligned(16))) position {
     uint32_t source;
     int32_t row, column;
 } position;
 
-// What a block has: positions of one phase of a group, from `first` on, and its result channels.
+// Work of a block: positions of one phase of a group, from `first` on, and its result channels.
 typedef struct tile {
     tap_list rows, columns;
-    const float *source; // of the group, from the tile's first image on
+    const float *source; // the group's, from the tile's first image on
     int64_t first, image;
     int32_t group, first_c;
-    int32_t count;           // positions that there are
-    int32_t lowest, highest; // of their rows
+    int32_t count; // number of positions
+    int32_t lowest, highest; // their lowest and highest row
     int32_t row_products;    // products of a row of the window
-    int32_t steps;           // of up to DEPTH products, all of one row of the window
+    int32_t steps; // steps of up to DEPTH products, all in one row of the window
 } tile;
 
-// A tile behind the phase's last position has none: phases differ in how many they have.
+// A tile after the phase's last position is empty: phases differ in their number of positions.
 static inline tile tile_of(const bel_cuda_operands *at, const bel_cuda_conv *p, int32_t channels)
 {
     tile t;
@@ -131,7 +130,7 @@ static inline spot spot_of(const tile *t, int32_t m)
     return made;
 }
 
-// In place of positions that are none the last one is computed again, and not written.
+// Absent positions repeat the last one, which is then not written.
 static inline position position_of(const bel_cuda_conv *p, const tile *t, int32_t m)
 {
     const spot s = spot_of(t, m < t->count ? m : t->count - 1);
@@ -152,17 +151,17 @@ static inline int64_t result_of(const bel_cuda_conv *p, const tile *t, int32_t m
            (t->columns.first + s.column * t->columns.step) * p->result.column;
 }
 
-#define OUTSIDE (INT32_MIN / 2) // of columns: with any other one added still outside
+#define OUTSIDE (INT32_MIN / 2) // a column that stays outside with any other one added
 
-// A product of a row of the window, for all sums of a tile: what it adds to a position, and where
-// its tap and channel begin in the packed weights.
+// Product of a row of the window, for all sums of a tile: its offset to a position, and the start
+// of its tap and channel in the packed weights.
 typedef struct __attribute__((aligned(16))) product_place {
     uint32_t source;
     int32_t row, column;
     uint32_t weights;
 } product_place;
 
-// Products from k on of row s of the window come next.
+// Next products: from k on, in row s of the window.
 typedef struct cursor {
     int32_t s, k;
 } cursor;
@@ -175,7 +174,7 @@ static inline void go_on(const tile *t, cursor *next)
     next->s++;
 }
 
-// Behind the end of the row is nothing that is added, but it is read.
+// Products after the end of the row are read, but never added.
 static inline product_place product_of(const bel_cuda_conv *p, const tile *t, cursor next)
 {
     int32_t k = next.k + (int32_t)threadIdx.x, tap = k / p->depth, d = k - tap * p->depth;
@@ -202,7 +201,7 @@ static inline float read_source(const bel_cuda_conv *p, const tile *t, position 
     return there ? t->source[at.source + product.source] : 0.0f;
 }
 
-// What a thread brings of the left side: rows first where neighbours in the source are positions.
+// Loads a thread's numbers of the left side: rows first if neighbours in the source are positions.
 static inline void bring_source(const bel_cuda_conv *p, const tile *t, const position *places,
                                 const product_place *products, float *to)
 {
@@ -219,7 +218,7 @@ static inline void bring_source(const bel_cuda_conv *p, const tile *t, const pos
     }
 }
 
-// Of the right side: channels of the result lie side by side. Sums of those that are none are not
+// Loads the right side: channels of the result are neighbours. Sums of absent channels are not
 // kept.
 static inline void bring_weights(const bel_cuda_operands *at, const bel_cuda_conv *p, const tile *t,
                                  const product_place *products, int channels, float *to)
@@ -232,8 +231,8 @@ static inline void bring_weights(const bel_cuda_operands *at, const bel_cuda_con
         to[i] = packed[products[k + i * (THREADS_OF_TILE / channels)].weights + (uint32_t)c];
 }
 
-// Writes what `count` sums of channels from c on become; `to` is the position's channel 0. Where
-// channels lie side by side they are written in fours.
+// Finishes and writes `count` sums of channels from c on; `to` is the position's channel 0.
+// Neighbouring channels are written in fours.
 static inline void put(const bel_cuda_conv *p, const float *sums, int count, int32_t c, float *to)
 {
     bool fours = p->result.channel == 1 && (uint64_t)(to + c) % sizeof(tile_four) == 0;
@@ -251,7 +250,7 @@ static inline void put(const bel_cuda_conv *p, const float *sums, int count, int
     }
 }
 
-// As TILE_ADD, but for rows that are not `inside`.
+// TILE_ADD, except for rows that are not `inside`.
 #define ADD_INSIDE(a, b, ROWS, COLUMNS, inside, sums)                                              \
     do {                                                                                           \
         float left[ROWS], right[COLUMNS];                                                          \
@@ -262,8 +261,8 @@ static inline void put(const bel_cuda_conv *p, const float *sums, int count, int
                 sums[i][j] = inside[i] ? fmaf(left[i], right[j], sums[i][j]) : sums[i][j];         \
     } while (0)
 
-// A block has one tile of positions of one phase of one group, and of its result channels: DOWN by
-// ACROSS threads of ROWS x COLUMNS sums.
+// A block has one tile: positions of one phase of one group, by some of its result channels. DOWN
+// by ACROSS threads have ROWS x COLUMNS sums each.
 #define TILES(name, DOWN, ACROSS, ROWS, COLUMNS)                                                   \
     KERNEL(name, bel_cuda_conv)                                                                    \
     {                                                                                              \
@@ -343,7 +342,7 @@ static inline void put(const bel_cuda_conv *p, const float *sums, int count, int
 TILES(conv_tiles_32, 16, 8, 4, 4)
 TILES(conv_tiles_64, 8, 16, 8, 4)
 
-// A thread for each element of the result, in the order in which they lie.
+// A thread for each element of the result, in memory order.
 KERNEL(conv_each, bel_cuda_conv)
 {
     const float *x = (const float *)at.in[0], *w = (const float *)at.in[1];

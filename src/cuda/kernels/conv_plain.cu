@@ -1,6 +1,6 @@
-// Convolutions as the plain kernel of ops/conv.c has them: a thread for each element of the result,
-// which takes its products in the order in which that kernel comes by them, and keeps the sum in an
-// element's type after each.
+// Convolutions in the order of the plain kernel of ops/conv.c. A thread makes one element of the
+// result: it adds the products in that kernel's order, and rounds the sum to the element's type
+// after each.
 #include "cuda/kernels/conv.h"
 #include "cuda/kernels/plain_elements.h"
 #include "cuda/kernels/windows.h"
@@ -35,7 +35,7 @@ KERNEL(conv_plain_output, bel_cuda_conv_plain)
     }
 }
 
-// Inputs dy, w, of ConvTranspose a bias.
+// Inputs dy, w and, for ConvTranspose, a bias.
 KERNEL(conv_plain_input, bel_cuda_conv_plain)
 {
     const bel_cuda_window *r = &p.window[0], *c = &p.window[1];

@@ -1,19 +1,19 @@
 // Gradient of a convolution's weights, f32: the sums of ops/kernels/conv_weights.c. Each of a few
-// parts of the batch has a sum of its own for each weight, a chain of fused multiply-adds through
-// images, rows and columns of dy; conv_weights_add adds the parts in order.
+// parts of the batch has a separate sum for each weight, a chain of fused multiply-adds over
+// images, rows and columns of dy. conv_weights_add adds the parts in order.
 //
-// Rows of dy whose tap lies above or below the image are left out, columns to its left and right
-// count as zeros, which are multiplied. Which rows that are depends on the tap's row alone: so a
-// tile keeps to one row of the window. Sums lie as [part, group, tap, channel of x, channel of dy].
+// Rows of dy whose tap is above or below the image are skipped; columns to its left and right count
+// as zeros that are multiplied. The skipped rows depend only on the tap's row, so a tile keeps to
+// one row of the window. Sums are stored as [part, group, tap, channel of x, channel of dy].
 //
-// There are few chains, and long ones: so a block has nothing to wait for but their additions. It
-// brings the numbers of the next DEPTH products from memory while it adds those of the last ones,
-// and no thread divides to find them: where product k lies is worked out by one thread for the
-// block, from where product k - DEPTH lies.
+// The chains are few and long, so a block waits only for their additions. It loads the numbers of
+// the next DEPTH products from memory while it adds those of the last ones. No thread divides to
+// find them: one thread computes the place of product k for the block, from the place of product k
+// - DEPTH.
 #include "cuda/kernels/conv.h"
 #include "cuda/kernels/tile.h"
 
-// Rows [first, end) of dy whose tap in row `tap` of the window lies inside of x.
+// Rows [first, end) of dy whose tap in row `tap` of the window is inside of x.
 static inline void rows_inside(const bel_cuda_window *w, int32_t tap, int32_t *first, int32_t *end)
 {
     int32_t place = tap * w->dilation - w->pad, past = w->in - place;
@@ -29,13 +29,13 @@ static inline int64_t images_of(const bel_cuda_conv_weights *p, int64_t part)
     return left < p->images_per_part ? left : p->images_per_part;
 }
 
-// What a block has: sums of some taps and channels of x, by channels of dy, over some products.
+// Work of a block: sums of some taps and channels of x, by channels of dy, over some products.
 typedef struct tile {
-    const float *x, *dy; // of the group, from the part's first image on
+    const float *x, *dy; // the group's, from the part's first image on
     int32_t tap_row, first_row, rows, first_m, first_o;
     int32_t most_m; // taps and channels of a row of the window
     int32_t count;  // products of a sum
-    int64_t first;  // where the sums of the row of the window begin
+    int64_t first; // start of the sums of the row of the window
 } tile;
 
 static inline tile tile_of(const bel_cuda_operands *at, const bel_cuda_conv_weights *p,
@@ -61,16 +61,16 @@ static inline tile tile_of(const bel_cuda_operands *at, const bel_cuda_conv_weig
     return t;
 }
 
-#define OUTSIDE (INT32_MIN / 2) // of columns: with any other one added still outside
+#define OUTSIDE (INT32_MIN / 2) // a column that stays outside with any other one added
 
-// Where all sums find a product's numbers, counted from the tile's x and dy; sums wrap around on
-// their way. Of x also in which column: without the tap.
+// Place of a product's numbers for all sums, relative to the tile's x and dy; sums wrap around on
+// their way. `column`: in x, without the tap.
 typedef struct __attribute__((aligned(16))) product_place {
     uint32_t x, dy;
     int32_t column;
 } product_place;
 
-// What a row of the tile, a tap and channel of x, adds to that.
+// Offset that a row of the tile, a tap and channel of x, adds to that.
 typedef struct __attribute__((aligned(8))) row_place {
     uint32_t x;
     int32_t column;
@@ -86,13 +86,12 @@ static inline row_place row_place_of(const bel_cuda_conv_weights *p, const tile 
     return made;
 }
 
-// Product k of a chain: of which column and row of dy, the first one in use being row 0, and of
-// which of the part's images.
+// Product k of a chain, by its column and row of dy (counted from the first row in use), and its
+// image in the part.
 typedef struct chain {
     int32_t k, column, row, image;
 } chain;
 
-// Product k.
 static inline chain chain_at(const bel_cuda_conv_weights *p, const tile *t, int32_t k)
 {
     int32_t columns = p->window[1].out;
@@ -100,7 +99,7 @@ static inline chain chain_at(const bel_cuda_conv_weights *p, const tile *t, int3
     return made;
 }
 
-// From a product to the one `step` behind.
+// Goes from a product to the one `step` further.
 static inline void go_on(const bel_cuda_conv_weights *p, const tile *t, const chain *step,
                          chain *chain)
 {
@@ -113,7 +112,7 @@ static inline void go_on(const bel_cuda_conv_weights *p, const tile *t, const ch
     chain->image += step->image + next_image;
 }
 
-// Behind the chain's end is nothing that is added, but it is read.
+// Products after the end of the chain are read, but never added.
 static inline product_place product_of(const bel_cuda_conv_weights *p, const tile *t,
                                        const chain *chain)
 {
@@ -160,7 +159,7 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
                             float *to)
 {
     int k, m;
-    int32_t last = p->out - 1; // read in place of what is none: its sums are not kept
+    int32_t last = p->out - 1; // replaces absent channels: their sums are not kept
     tile_mine(p->dy_last, depth, side, threads, 0, &k, &m);
     int32_t o = t->first_o + m;
     if (p->dy_last) {
@@ -177,9 +176,9 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
     }
 }
 
-// A block has one tile of the sums of one part, group and row of the window: DOWN by ACROSS threads
-// add, and all THREADS bring numbers. With one buffer, what is added has to be behind before the
-// next numbers come; sums of AT_ONCE products wait together for shared memory. Inputs dy, x.
+// A block has one tile of the sums of one part, group and row of the window. DOWN by ACROSS threads
+// add, and all THREADS load numbers. With one buffer, the additions must be finished before the
+// next numbers are stored. Sums of AT_ONCE products wait together for shared memory. Inputs dy, x.
 #define WEIGHTS(name, NARROW, DOWN, ACROSS, ROWS, COLUMNS, THREADS, DEPTH, BUFFERS, AT_ONCE)       \
     KERNEL(name, bel_cuda_conv_weights)                                                            \
     {                                                                                              \
@@ -245,13 +244,13 @@ static inline void bring_dy(const bel_cuda_conv_weights *p, const tile *t,
         }                                                                                          \
     }
 
-// Tiles of 64 x 64, of 32 x 32, and of 8 x 32 where a row of the window has few taps and channels:
-// these have so little to add that they bring much at a time, to wait for memory less often.
+// Tiles of 64 x 64, of 32 x 32, and of 8 x 32 for rows of the window with few taps and channels.
+// The last ones have so few additions that they load much at a time, to wait for memory less often.
 WEIGHTS(conv_weights_64, false, 8, 16, 8, 4, 128, 16, 2, 8)
 WEIGHTS(conv_weights_32, false, 8, 8, 4, 4, 64, 16, 2, 8)
 WEIGHTS(conv_weights_few, true, 2, 32, 4, 1, 256, 128, 1, 16)
 
-// The same by a thread for each sum, where most of a tile would be empty.
+// The same by a thread for each sum, for shapes that leave most of a tile empty.
 KERNEL(conv_weights_each, bel_cuda_conv_weights)
 {
     const bel_cuda_window *r = &p.window[0], *c = &p.window[1];
@@ -286,8 +285,8 @@ KERNEL(conv_weights_each, bel_cuda_conv_weights)
     }
 }
 
-// A thread for each sum, in the order in which they lie, so that threads side by side read
-// neighbours. There are fewer weights than 2^31.
+// A thread for each sum, in memory order, so that neighbouring threads read neighbours. There are
+// fewer weights than 2^31.
 KERNEL(conv_weights_add, bel_cuda_conv_weights)
 {
     const float *sums = (const float *)at.work;

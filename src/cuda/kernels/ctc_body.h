@@ -1,6 +1,6 @@
-// CTCLoss and its gradient, for ctc_f32.cu and ctc_f64.cu, which say what a probability is: NUMBER,
-// and how it is added, multiplied and made. A block takes an example and goes through its frames
-// one after another; its threads share the states.
+// CTCLoss and its gradient, for ctc_f32.cu and ctc_f64.cu. These define NUMBER, the type of a
+// probability, and how it is added, multiplied and made. A block processes one example, frame by
+// frame; its threads share the states.
 #ifndef BELFRY_CUDA_KERNELS_CTC_BODY_H
 #define BELFRY_CUDA_KERNELS_CTC_BODY_H
 
@@ -8,13 +8,13 @@
 #include "cuda/kernels/kernel.h"
 
 typedef struct ctc_example {
-    int64_t frames, states; // frames -1: it cannot be
+    int64_t frames, states; // frames -1: impossible
     const int64_t *labels;
     NUMBER *alphas, *betas, *p;
     double *shares;
 } ctc_example;
 
-// --- Which examples can be -----------------------------------------------------------------------
+// --- Possible examples ---------------------------------------------------------------------------
 
 static inline bool in_range(const bel_cuda_operands *at, const bel_cuda_ctc *p, int64_t value,
                             int64_t low, int64_t limit)
@@ -52,14 +52,14 @@ static inline ctc_example example_of(const bel_cuda_operands *at, const bel_cuda
     return x;
 }
 
-// --- States: labels with a blank, class 0, before, between and behind them -----------------------
+// --- States: labels, with a blank (class 0) before, between and after them -----------------------
 
 static inline int64_t class_of(const ctc_example *x, int64_t state)
 {
     return state % 2 == 0 ? 0 : x->labels[state / 2];
 }
 
-// A path may go from state - 2 to this one, past the blank between them.
+// Whether a path may go from state - 2 to this one, past the blank between them.
 static inline bool skips(const ctc_example *x, int64_t state)
 {
     return state % 2 == 1 && state > 1 && x->labels[state / 2] != x->labels[state / 2 - 1];
@@ -78,7 +78,7 @@ static inline void forward_frame(const ctc_example *x, const REAL *log_p, const 
     }
 }
 
-// beta of the frame before the one with the probabilities x->p.
+// beta of the previous frame; the probabilities x->p are those of this frame.
 static inline NUMBER backward_state(const ctc_example *x, const NUMBER *beta, int64_t s)
 {
     NUMBER sum = number_mul(beta[s], x->p[s]);
@@ -88,7 +88,7 @@ static inline NUMBER backward_state(const ctc_example *x, const NUMBER *beta, in
     return sum;
 }
 
-// The probability of the labels, from the last frame's alpha.
+// Probability of the labels, from the last frame's alpha.
 static inline NUMBER whole(const ctc_example *x, const NUMBER *alpha)
 {
     if (x->frames == 0) return x->states == 1 ? number_one() : number_zero();
@@ -118,7 +118,7 @@ KERNEL(ctc_loss, bel_cuda_ctc)
     }
 }
 
-// Of states of one class the first adds how likely all of them are, in their order.
+// The first state of each class adds the shares of all states of the class, in order.
 static inline void class_gradient(const ctc_example *x, int64_t state, double dy, REAL *dx)
 {
     int64_t k = class_of(x, state);
@@ -130,7 +130,7 @@ static inline void class_gradient(const ctc_example *x, int64_t state, double dy
     dx[k] = (REAL)(dy * (all_of(x->p[state]) - likely));
 }
 
-// One frame: classes of no state first, then those of states over them.
+// Gradient of one frame: first classes without a state, then the others.
 static inline void backward_frame(const bel_cuda_ctc *p, const ctc_example *x, double dy,
                                   const REAL *log_p, const NUMBER *alpha, NUMBER probability,
                                   const NUMBER *beta, NUMBER *next, REAL *dx)

@@ -55,7 +55,7 @@ static inline float absent_gradient(float log_p, double dy)
     return exp_one(log_p) * (float)dy;
 }
 
-// A class's probability in double, where the difference may be small.
+// Probability of a class in double, as a difference with it may be small.
 static inline double all_of(bel_wide p)
 {
     return bel_wide_ratio(p, number_one());
@@ -63,7 +63,7 @@ static inline double all_of(bel_wide p)
 
 #include "cuda/kernels/ctc_body.h"
 
-// Zeros behind an example's frames.
+// Zeros after an example's frames.
 KERNEL(ctc_log_p, bel_cuda_ctc)
 {
     __shared__ lanes_of_rows shared;

@@ -59,7 +59,7 @@ static inline double absent_gradient(double log_p, double dy)
 
 #include "cuda/kernels/ctc_body.h"
 
-// Zeros behind an example's frames.
+// Zeros after an example's frames.
 KERNEL(ctc_log_p, bel_cuda_ctc)
 {
     for (int64_t row = THREAD; row < p.n * p.frames; row += THREADS) {

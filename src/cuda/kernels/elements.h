@@ -1,13 +1,13 @@
-// The functions of elementwise.def for kernels: of operation ID f32_ID in float, f64_ID in double
-// (with PLAIN) and whole_ID in int64_t, all of (p, q, s, t). Sources that name them are made by
-// cuda/elementwise.c.
+// Functions of elementwise.def for kernels. For operation ID: f32_ID in float, f64_ID in double
+// (with PLAIN) and whole_ID in int64_t, all with (p, q, s, t). cuda/elementwise.c generates the
+// sources that use them.
 #ifndef BELFRY_CUDA_KERNELS_ELEMENTS_H
 #define BELFRY_CUDA_KERNELS_ELEMENTS_H
 
 #include "cuda/kernels/bfloat.h"
 #include "ops/kernels/scalar.h"
 
-// Elements that a thread reads and writes by one access.
+// Elements that a thread reads and writes with one access.
 #define WIDE 4
 typedef struct __attribute__((aligned(16))) wide_float {
     float v[WIDE];

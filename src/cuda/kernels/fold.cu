@@ -1,5 +1,5 @@
-// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and the gradient of ReduceProd: in double, each
-// result's elements one after another, by one thread. Where results are few and long a block reads
+// ReduceMin, ReduceProd, ReduceL1, ReduceL2 and the gradient of ReduceProd: in double, by one
+// thread for each result, in the order of its elements. If results are few and long, a block reads
 // for that thread.
 #define PLAIN
 #include "cuda/kernels/fold.h"
@@ -57,7 +57,7 @@ KERNEL(fold_long, bel_cuda_fold)
     }
 }
 
-// The product of all other elements: with a zero among them it is 0, but for that element.
+// The product of all other elements: with one zero among them, it is 0 except for that element.
 KERNEL(prod_grad, bel_cuda_fold)
 {
     for (int64_t i = THREAD; i < p.outputs; i += THREADS) {

@@ -9,8 +9,8 @@
 #define BEL_CUDA_FOLD_L1 2
 #define BEL_CUDA_FOLD_L2 3
 
-// `outputs` results, each of `count` elements; x moves along the dimensions that stay and along
-// those that are reduced.
+// `outputs` results, each of `count` elements; x has steps along the kept dimensions and along the
+// reduced ones.
 typedef struct bel_cuda_fold {
     int64_t outputs, count;
     int32_t op, type;

@@ -1,7 +1,7 @@
-// Gather, GatherElements and their gradients. Forward a thread moves an element. Backward a thread
-// makes an element of dx: it adds what was gathered from it in the order of the indices, which is
-// the CPU's. For GatherGrad the indices are sorted first, so that a thread finds those of its row
-// side by side.
+// Gather, GatherElements and their gradients. Forward, a thread moves an element. Backward, a
+// thread makes an element of dx: it adds the elements gathered from it in the order of the indices,
+// which is the CPU's. For GatherGrad the indices are sorted first, so that those of a thread's row
+// are neighbours.
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/numbers.h"
 
@@ -52,15 +52,15 @@ KERNEL(gather_elements_grad, bel_cuda_gather)
 
 // --- GatherGrad ----------------------------------------------------------------------------------
 
-// Numbers of rows and their places, after `pass` passes.
+// Row numbers and their positions, after `pass` passes.
 static inline int32_t *sorted_rows(void *work, int64_t count, int pass)
 {
     return (int32_t *)work + (pass % 2 == 0 ? 0 : 2 * count);
 }
 
-// One block sorts, some bits at a time from the lowest on, and keeps the order of equals. Each
-// thread has a stretch of the numbers, and a count of each digit in it; where its numbers of a
-// digit go is the sum of the counts of smaller digits, and of the same in the stretches before.
+// Stable radix sort by one block, from the lowest bits on. Each thread has a range of the numbers,
+// and a count of each digit in it. Its numbers with a digit go after all smaller digits, and after
+// the same digit in earlier ranges.
 KERNEL(gather_sort, bel_cuda_gather)
 {
     enum { THREADS_HERE = BEL_CUDA_SORT_THREADS, DIGITS = 1 << BEL_CUDA_SORT_BITS };
@@ -70,7 +70,7 @@ KERNEL(gather_sort, bel_cuda_gather)
     int64_t each = (p.count + THREADS_HERE - 1) / THREADS_HERE, first = me * each;
     int64_t end = first + each < p.count ? first + each : p.count;
     int32_t *rows = sorted_rows(at.work, p.count, 0);
-    for (int64_t i = first; i < end; i++) { // what is out of range goes behind the last row
+    for (int64_t i = first; i < end; i++) { // an index out of range goes after the last row
         bool good = good_index(&at, indices[i], p.rows, true);
         rows[i] = good ? (int32_t)indices[i] : (int32_t)p.rows;
         rows[p.count + i] = (int32_t)i;
@@ -84,7 +84,7 @@ KERNEL(gather_sort, bel_cuda_gather)
         for (int64_t i = first; i < end; i++)
             counts[(from[i] >> shift & (DIGITS - 1)) * THREADS_HERE + me]++;
         __syncthreads();
-        int32_t *mine = counts + me * DIGITS, sum = 0; // counts that lie side by side
+        int32_t *mine = counts + me * DIGITS, sum = 0; // counts that are neighbours
         for (int k = 0; k < DIGITS; k++)
             sum += mine[k];
         sums[me] = sum;
@@ -112,7 +112,7 @@ KERNEL(gather_grad, bel_cuda_gather)
     const int32_t *rows = sorted_rows(at.work, p.count, p.passes);
     for (int64_t e = THREAD; e < p.outer * p.rows * p.width; e += THREADS) {
         int64_t row = e / p.width % p.rows, outer = e / p.width / p.rows;
-        int64_t low = 0, high = p.count; // the first that is not below `row`
+        int64_t low = 0, high = p.count; // the first that is at least `row`
         while (low < high) {
             int64_t middle = (low + high) / 2;
             if (rows[middle] < row) {

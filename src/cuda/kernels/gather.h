@@ -1,5 +1,5 @@
-// Arguments of gather.cu: data is [outer, rows, width], `count` are the indices; of GatherElements
-// `lines` of them lie along the axis, [outer, lines, width].
+// Arguments of gather.cu. Data is [outer, rows, width]; `count` is the number of indices. In
+// GatherElements, `lines` of them are along the axis: [outer, lines, width].
 #ifndef BELFRY_CUDA_KERNELS_GATHER_H
 #define BELFRY_CUDA_KERNELS_GATHER_H
 
@@ -7,16 +7,16 @@
 
 typedef struct bel_cuda_gather {
     int64_t outer, rows, width, count, lines;
-    int32_t size, type; // of an element
-    int32_t passes;     // of gather_sort
+    int32_t size, type; // for an element
+    int32_t passes;     // for gather_sort
     int32_t zero;
 } bel_cuda_gather;
 
-#define BEL_CUDA_SORT_BITS 4 // of a number that a pass looks at
+#define BEL_CUDA_SORT_BITS 4 // bits of a number that a pass reads
 #define BEL_CUDA_SORT_THREADS 256
 
-// The workspace of GatherGrad: twice the numbers [count] of rows and the places [count] where they
-// stood; the passes go from one to the other.
+// Workspace of GatherGrad: two buffers of row numbers [count] and their original positions [count];
+// each pass sorts from one to the other.
 #define BEL_CUDA_SORT_BYTES(count) ((count)*16)
 
 #endif

@@ -1,4 +1,4 @@
-// How images lie, and windows over them, as kernels take them (ops/window.h).
+// Layout of images, and windows over them, for kernels (ops/window.h).
 #ifndef BELFRY_CUDA_KERNELS_IMAGES_H
 #define BELFRY_CUDA_KERNELS_IMAGES_H
 
@@ -8,9 +8,10 @@ typedef struct bel_cuda_image_steps { // bel_image_steps
     int64_t image, channel, row, column;
 } bel_cuda_image_steps;
 
-typedef struct bel_cuda_window { // of one dimension
+typedef struct bel_cuda_window { // in one dimension
     int32_t in, out, kernel, stride, dilation, pad, pad_end;
-    // Of a gradient: from a tap that reads a place to the next one that does, and how far that is.
+    // For a gradient: distance from a tap that reads a place to the next one that does, in taps and
+    // in places.
     int32_t period, advance;
 } bel_cuda_window;
 

@@ -1,11 +1,11 @@
-// What every kernel source includes first: the language that kernels are written in.
+// Common header of all kernel sources, and the definition of their language. Include it first.
 //
-// That language is what C and CUDA C++ have in common, so that a source is compiled by NVRTC for a
-// card, and by gcc for the stand-in that tests run on (tests/support/cuda_double). The functions of
-// numbers that the CPU's kernels are made of (ops/kernels/scalar.h, base/real.c, base/rng.c) are
-// compiled into kernels from the CPU's own sources, with every operation rounded by itself: that is
-// what gives both the same bits. Beside C a source may use __shared__ arrays (fixed sizes),
-// __syncthreads(), threadIdx, blockIdx, blockDim, gridDim, and fmaf.
+// The language is the common subset of C and CUDA C++. NVRTC compiles a source for a GPU, and gcc
+// for the stand-in that tests run on (tests/support/cuda_double). The number functions of the CPU's
+// kernels (ops/kernels/scalar.h, base/real.c, base/rng.c) are compiled into kernels from the CPU's
+// sources, with every operation rounded separately. So both give the same bits. Besides C a source
+// may use __shared__ arrays (fixed sizes), __syncthreads(), threadIdx, blockIdx, blockDim, gridDim,
+// and fmaf.
 //
 // Every kernel has the same two arguments, and is written
 //
@@ -16,8 +16,8 @@
 //       … p.count …
 //   }
 //
-// No kernel uses atomic additions of floats: their order is chance. No two blocks of a launch, and
-// no two threads of a block between barriers, touch an element that one of them writes.
+// No kernel uses atomic additions of floats: their order is random. No two blocks of a launch, and
+// no two threads of a block between barriers, access an element that one of them writes.
 #ifndef BELFRY_CUDA_KERNELS_KERNEL_H
 #define BELFRY_CUDA_KERNELS_KERNEL_H
 
@@ -36,8 +36,8 @@
 #define KERNEL(name, type) extern "C" __global__ void name(bel_cuda_operands at, type p)
 #endif
 
-// Reports an element that is not in [low, limit): of a run the first one that comes, which names
-// the operation. (Calls run one after another, so it is of the first call that has one.)
+// Reports an element that is not in [low, limit). Only the first report of a run is kept, and it
+// names the operation. (Calls run in order, so it is of the first call that has one.)
 static inline void report_bad(const bel_cuda_operands *at, int64_t value, int64_t low,
                               int64_t limit)
 {
@@ -47,10 +47,10 @@ static inline void report_bad(const bel_cuda_operands *at, int64_t value, int64_
     at->run->bad_limit = limit;
 }
 
-#define THREAD ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) // in a launch of one dimension
+#define THREAD ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) // in a one-dimensional launch
 #define THREADS ((int64_t)gridDim.x * blockDim.x)
 
-// Where tensor k's element beside element `index` of the space lies.
+// Offset of tensor k's element that belongs to element `index` of the space.
 static inline int64_t walk_place(const bel_cuda_walk *walk, int k, int64_t index)
 {
     int64_t place = 0;

@@ -1,4 +1,4 @@
-// The sums of rows.h, for kernels. Every thread of the block comes to each of these, also one
+// The sums of rows.h, for kernels. Every thread of the block must call these functions, also one
 // without a row.
 #ifndef BELFRY_CUDA_KERNELS_LANES_H
 #define BELFRY_CUDA_KERNELS_LANES_H
@@ -11,10 +11,10 @@
 
 typedef float lanes_of_rows[BEL_CUDA_ROWS][BEL_CUDA_LANES];
 
-// The sum of the lanes of each row, for all its threads. `shared` is the block's.
+// Sum of the lanes of each row, returned to all its threads. `shared` is the block's.
 static inline float add_lanes(lanes_of_rows shared, float mine)
 {
-    __syncthreads(); // what was there has been read
+    __syncthreads(); // the previous content has been read
     shared[ROW][LANE] = mine;
     __syncthreads();
     for (int half = BEL_CUDA_LANES / 2; half > 0; half /= 2) {
@@ -29,7 +29,7 @@ static inline float larger(float a, float b)
     return a > b ? a : b;
 }
 
-// The largest of the lanes, compared one after another.
+// The largest of the lanes, compared in order.
 static inline float largest_lane(lanes_of_rows shared, float mine)
 {
     __syncthreads();
@@ -41,7 +41,7 @@ static inline float largest_lane(lanes_of_rows shared, float mine)
     return most;
 }
 
-// Of n elements; 0 of none.
+// The largest of n elements; 0 if n is 0.
 static inline float largest_of(lanes_of_rows shared, const float *x, int64_t n)
 {
     float most = n > 0 ? x[0] : 0.0f;

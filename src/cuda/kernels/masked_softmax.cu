@@ -1,12 +1,12 @@
 // MaskedSoftmax, row by row: in f32 16 rows in a block (lanes.h), in double one for each thread.
-// What a thread writes of y it alone reads again, so y may lie over x.
+// Each element of y is read again only by the thread that wrote it, so y may overwrite x.
 #define PLAIN
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/lanes.h"
 #include "cuda/kernels/masked_softmax.h"
 #include "cuda/kernels/numbers.h"
 
-// How many elements a row may see, from its first one on; the mask may hide some of these.
+// Number of elements that a row may see, from its first one; the mask may hide some of these.
 static inline int64_t seen_by(const bel_cuda_operands *at, const bel_cuda_masked_softmax *p,
                               int64_t row)
 {
@@ -21,7 +21,7 @@ static inline int64_t seen_by(const bel_cuda_operands *at, const bel_cuda_masked
     return length < seen ? length : seen;
 }
 
-// NULL: nothing is hidden.
+// Mask of a row; NULL: nothing is hidden.
 static inline const uint8_t *mask_of(const bel_cuda_operands *at, const bel_cuda_masked_softmax *p,
                                      int64_t row)
 {
@@ -34,7 +34,7 @@ static inline float shown(const float *x, const uint8_t *mask, int64_t step, int
     return mask == NULL || mask[i * step] != 0 ? x[i] : -INFINITY; // its power is exactly 0
 }
 
-// A row with nothing left is zeros.
+// A row without visible elements is zeros.
 KERNEL(masked_softmax, bel_cuda_masked_softmax)
 {
     __shared__ lanes_of_rows shared;

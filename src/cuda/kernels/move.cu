@@ -1,6 +1,6 @@
-// Operations that only move elements: a thread writes an element of the result, and finds where it
-// comes from. What is moved keeps its bits. Gradients of what picks go the other way round, too: a
-// thread looks for all that was picked from its element, in the order of the picked tensor.
+// Operations that only move elements: a thread writes an element of the result, and computes its
+// source. Moved elements keep their bits. Gradients of picks go the other way: a thread searches
+// all picked copies of its element, in the order of the picked tensor.
 #include "cuda/kernels/move.h"
 #include "cuda/kernels/numbers.h"
 
@@ -19,8 +19,8 @@ KERNEL(where, bel_cuda_moved)
     }
 }
 
-// Squares of 32 by 32, by way of shared memory, so that neighbours read and write neighbours. A
-// column more keeps the threads of a column apart in the banks.
+// Transposes squares of 32 by 32 through shared memory, so that neighbouring threads read and write
+// neighbours. An extra column puts the threads of a column in different banks.
 KERNEL(turn, bel_cuda_turned)
 {
     enum { SIDE = 32 };
@@ -62,7 +62,7 @@ KERNEL(pick, bel_cuda_picked)
     }
 }
 
-// The first element behind `after` of those that come from place `from`; -1: there is none.
+// The first element after `after` that was picked from place `from`; -1: none.
 static inline int64_t next_picked(const bel_pick_dim *d, int32_t mode, int64_t from, int64_t after)
 {
     int64_t far = from - d->first, i = far / d->step;
@@ -73,14 +73,14 @@ static inline int64_t next_picked(const bel_pick_dim *d, int32_t mode, int64_t f
     if (last >= d->count) last = d->count - 1;
     if (first <= after) first = after + 1;
     if (mode != BEL_PICK_REFLECT) return first <= last ? first : -1;
-    // Mirrored before it, itself, mirrored behind it. The step of Pad is 1.
+    // Mirrored before it, itself, mirrored after it. The step of Pad is 1.
     int64_t mirrored[3] = {-d->first - from, far, -d->first + 2 * (d->size - 1) - from};
     for (int k = from > 0 ? 0 : 1; k < (from < d->size - 1 ? 3 : 2); k++)
         if (mirrored[k] > after && mirrored[k] >= 0 && mirrored[k] < d->count) return mirrored[k];
     return -1;
 }
 
-// An odometer over the elements that come from one: picked[d] counts along dimension d.
+// An odometer over the elements picked from one: picked[d] counts along dimension d.
 KERNEL(pick_grad, bel_cuda_picked)
 {
     int rank = p.rule.rank;
@@ -135,7 +135,7 @@ KERNEL(one_hot, bel_cuda_marked)
         y[i] = indices[i / p.width] == i % p.width ? 1.0f : 0.0f;
 }
 
-// y may lie over x. A length that cannot be counts as 0.
+// y may overwrite x. An invalid length counts as 0.
 KERNEL(sequence_mask, bel_cuda_marked)
 {
     for (int64_t i = THREAD; i < p.count; i += THREADS) {

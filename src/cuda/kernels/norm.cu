@@ -1,12 +1,12 @@
-// Normalisation by channel (ops/norm.c). The workspace has two sums in double of each channel, of u
-// and of u · v, for each chain of each part of the batch: [part, chain, sum, channel]; and behind
-// them what happens to a channel's elements, [factor | second | offset, channel], in f32 but for
+// Normalisation by channel (ops/norm.c). The workspace has two sums in double for each channel, of
+// u and of u · v, for each chain of each part of the batch: [part, chain, sum, channel]. After them
+// it has the maps of the channels' elements, [factor | second | offset, channel], in f32 except for
 // the plain kernels.
 //
-// A sum is one chain of additions, as on the CPU. What it waits for is memory, so a thread has many
-// loads on the way at once, and then adds what they bring; there are enough chains that others add
-// meanwhile. (Loads that were to arrive while it adds would not help: a card's thread can wait for
-// six groups of loads at most, and compilers make one of all that lie behind a branch.)
+// A sum is one chain of additions, as on the CPU, and waits for memory. So a thread starts many
+// loads at once and then adds their results; there are enough chains that others add in the
+// meantime. (Loads in flight during the additions would not help. A GPU thread can wait for at most
+// six groups of loads, and compilers make one group of all loads after a branch.)
 #include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/norm.h"
 #include "cuda/kernels/plain_elements.h"
@@ -15,11 +15,11 @@
 #define PARTS BEL_CUDA_NORM_PARTS
 #define CHANNELS BEL_CUDA_NORM_CHANNELS
 #define TILE BEL_CUDA_NORM_TILE
-#define DEEP 32 // loads that a thread has on the way
+#define DEEP 32 // loads in flight of a thread
 
 // --- Sums ----------------------------------------------------------------------------------------
 
-// A chain's pixels, counted through the whole batch.
+// A chain's pixels, counted over the whole batch.
 typedef struct span {
     int64_t first;
     int32_t count; // 0: the part has fewer chains than others
@@ -39,14 +39,14 @@ static inline span span_of(const bel_cuda_norm *p, int32_t chain)
     return s;
 }
 
-// Elements on their way, as they lie: bits of an f32, or of a bfloat16, which are widened when they
-// are used, since that would wait for them.
+// Loaded elements in their storage form: bits of an f32 or a bf16. They are widened at their use,
+// since widening would wait for the load.
 typedef struct batch {
     uint32_t bits[DEEP];
 } batch;
 
-// Every `step`th element from `x` on, of which there are `left`; the rest is 0. Zeros change no sum:
-// it begins with 0, so it is never -0. A whole batch is loaded without a question.
+// Loads every `step`th element from `x` on, of which `left` exist; the rest is 0. Zeros change no
+// sum: it starts with 0, so it is never -0. A full batch is loaded without tests.
 static inline void take(batch *to, const void *x, int32_t half, uint32_t step, int32_t left)
 {
     const uint16_t *halves = (const uint16_t *)x;
@@ -92,8 +92,8 @@ static inline const void *element_at(const void *x, int32_t half, int64_t index)
     return (const char *)x + index * (half ? 2 : 4);
 }
 
-// Of one channel over a chain, where the channels of a pixel are neighbours and pixels lie one
-// behind another over all images. `has_v` is known when this is compiled into its caller.
+// Sums of one channel over a chain, if the channels of a pixel are neighbours and pixels are
+// consecutive over all images. `has_v` is known when this is compiled into its caller.
 static inline both_sums sum_lane(const bel_cuda_norm *p, const void *u, const void *v, span s,
                                  int64_t c, bool has_v)
 {
@@ -131,15 +131,15 @@ KERNEL(norm_lanes, bel_cuda_norm)
     }
 }
 
-// A row of a tile as one thread has it on the way.
+// A row of a tile in one thread's registers.
 typedef struct strip {
     uint32_t bits[TILE];
 } strip;
 
-// TILE channels from `first_channel` on of TILE pixels from number `first` on, of which there are
-// `left`. Threads side by side take elements side by side: thread t channel t of every pixel where
-// `last`, else pixel t of every channel. Beyond the last channel or pixel they take that one again,
-// so that no load is a question.
+// Loads TILE channels, from `first_channel` on, of TILE pixels, from `first` on, of which `left`
+// exist. Neighbouring threads load neighbours: thread t has channel t of every pixel if `last`,
+// else pixel t of every channel. After the last channel or pixel they load that one again, so that
+// no load needs a test.
 static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, int32_t half,
                               const bel_cuda_image_steps *steps, bool last, int64_t first,
                               int32_t left, int64_t first_channel)
@@ -150,13 +150,13 @@ static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, 
     const int32_t most = last ? left : channels, own_most = last ? channels : left;
     const int32_t own = thread < own_most ? thread : own_most - 1;
     int64_t at, step;
-    if (last) { // pixels lie one behind another over all images
+    if (last) { // pixels are consecutive over all images
         step = steps->column;
         at = first * step + first_channel + own;
     } else {
         const uint32_t pixels = (uint32_t)p->pixels;
         int64_t image = first / p->pixels;
-        uint32_t pixel = (uint32_t)(first - image * p->pixels) + (uint32_t)own; // or an image on
+        uint32_t pixel = (uint32_t)(first - image * p->pixels) + (uint32_t)own; // or a later one
         step = steps->channel;
         at = (image + pixel / pixels) * steps->image + pixel % pixels * steps->column +
              first_channel * step;
@@ -172,10 +172,10 @@ static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, 
     }
 }
 
-// Rows are channels; one more than there are pixels, so that a column lies in different banks.
+// Rows are channels, with one element more than pixels, so that a column is in different banks.
 typedef float tile[TILE][TILE + 1];
 
-// Pixels that there are not become 0, which changes no sum.
+// Stores absent pixels as 0, which changes no sum.
 static inline void put_strip(float (*to)[TILE + 1], const strip *from, int32_t half, bool last,
                              int32_t left)
 {
@@ -191,8 +191,8 @@ static inline void put_strip(float (*to)[TILE + 1], const strip *from, int32_t h
     }
 }
 
-// However u and v lie: a block of TILE threads has TILE channels of a chain, and turns tiles so
-// that each thread adds a channel's pixels.
+// For any layout of u and v: a block of TILE threads has TILE channels of a chain, and transposes
+// tiles so that each thread adds a channel's pixels.
 KERNEL(norm_tiles, bel_cuda_norm)
 {
     __shared__ tile tile_u, tile_v;
@@ -227,7 +227,7 @@ KERNEL(norm_tiles, bel_cuda_norm)
     if (first_channel + thread < p.channels) set_sums(&at, &p, chain, first_channel + thread, sums);
 }
 
-// The same in the plain kernel's order, which is one part: a thread for each channel.
+// The same in the plain kernel's order, which has one part: a thread for each channel.
 KERNEL(norm_plain_sums, bel_cuda_norm)
 {
     for (int64_t c = THREAD; c < p.channels; c += THREADS) {
@@ -248,7 +248,7 @@ KERNEL(norm_plain_sums, bel_cuda_norm)
 
 // --- Channels ------------------------------------------------------------------------------------
 
-// Sum number `which` of channel c over a part: of its chains' sums, in order.
+// Sum `which` of channel c over a part: its chains' sums, added in order.
 static inline double total(const bel_cuda_operands *at, const bel_cuda_norm *p, int32_t part,
                            int32_t which, int64_t c)
 {
@@ -261,7 +261,7 @@ static inline double total(const bel_cuda_operands *at, const bel_cuda_norm *p, 
         double some[AT_ONCE];
         if (left < AT_ONCE) {
             for (int j = 0; j < AT_ONCE; j++) {
-                some[j] = 0; // which changes nothing: sums are never -0
+                some[j] = 0; // changes nothing: sums are never -0
                 if (j < left) some[j] = from[j * step];
             }
         } else {
@@ -360,7 +360,7 @@ static inline bel_channel_map whole_backward(const bel_cuda_operands *at, const 
                                 get(p, at->in[4], 1, c), get(p, at->in[2], 0, c));
 }
 
-// Behind the chains' sums.
+// The maps, after the chains' sums.
 static inline double *maps_of(const bel_cuda_operands *at, const bel_cuda_norm *p)
 {
     return (double *)at->work + p->parts * p->chains_per_part * 2 * p->channels;
@@ -396,8 +396,9 @@ static inline void set_channel(const bel_cuda_operands *at, const bel_cuda_norm 
     }
 }
 
-// What the sums of a channel become: vectors, and the map of its elements. A block has CHANNELS
-// channels; thread [which, part, channel] adds up a part, and then one of each channel the parts.
+// Turns the sums of a channel into vectors and the map of its elements. A block has CHANNELS
+// channels. Thread [which, part, channel] adds a part's sums, and then one thread of each channel
+// adds the parts.
 KERNEL(norm_channels, bel_cuda_norm)
 {
     __shared__ double sums[2 * PARTS][CHANNELS];
@@ -409,7 +410,7 @@ KERNEL(norm_channels, bel_cuda_norm)
     __syncthreads();
     if (row > 0 || c >= p.channels) return;
     double sum = 0, products = 0;
-    for (int k = 0; k < PARTS; k++) { // parts that are none have 0, which changes nothing
+    for (int k = 0; k < PARTS; k++) { // absent parts have 0, which changes nothing
         sum += sums[k][own];
         products += sums[PARTS + k][own];
     }
@@ -418,7 +419,7 @@ KERNEL(norm_channels, bel_cuda_norm)
 
 // --- Elements ------------------------------------------------------------------------------------
 
-// Element number i of y, as they lie.
+// Element i of y, in memory order.
 typedef struct element {
     int64_t image, channel, pixel;
 } element;
@@ -451,7 +452,7 @@ static inline const float *float_maps_of(const bel_cuda_operands *at, const bel_
     return (const float *)maps_of(at, p);
 }
 
-// However the images lie.
+// For any layout of the images.
 KERNEL(norm_apply, bel_cuda_norm)
 {
     const float *maps = float_maps_of(&at, &p);
@@ -466,8 +467,8 @@ KERNEL(norm_apply, bel_cuda_norm)
     }
 }
 
-// Four elements that lie together, as one access: as f32, and as bfloat16, of which a word has two,
-// the first one in its lower half.
+// Four neighbouring elements for one access: as f32, and as bf16, of which a word has two, the
+// first one in its lower 16 bits.
 typedef struct __attribute__((aligned(16))) four {
     float v[4];
 } four;
@@ -476,7 +477,7 @@ typedef struct __attribute__((aligned(8))) half_four {
     uint32_t words[2];
 } half_four;
 
-// On the way: in f32, or the first two words bfloat16, to be widened when they are used.
+// In flight: f32, or bf16 in the first two words, to be widened at their use.
 typedef union four_bits {
     four floats;
     half_four halves;
@@ -506,8 +507,8 @@ static inline void give_four(void *y, int32_t half, int64_t index, four x)
 
 #define FOURS BEL_CUDA_NORM_FOURS
 
-// Which fours a thread has on the way at once: number first + k · step, or, beyond the end, the
-// first one again, so that no load is a question.
+// Indices of the fours that a thread loads at once: first + k · step or, after the end, the first
+// one again, so that no load needs a test.
 static inline void places_of(int64_t *to, int64_t first, int64_t step, int64_t end)
 {
     for (int k = 0; k < FOURS; k++)
@@ -525,8 +526,8 @@ static inline void take_fours(four_bits *to, const void *x, int32_t half, const 
     }
 }
 
-// Channels-last: [pixel, four of channels]. A thread keeps its four channels, whose maps it has in
-// registers, and goes from pixel to pixel, as many on as all threads together take.
+// Channels-last: [pixel, four of channels]. A thread keeps its four channels, with their maps in
+// registers, and goes from pixel to pixel in steps of all threads together.
 KERNEL(norm_apply_lanes, bel_cuda_norm)
 {
     const uint32_t across = (uint32_t)p.channels / 4, number = (uint32_t)THREAD;
@@ -552,8 +553,8 @@ KERNEL(norm_apply_lanes, bel_cuda_norm)
     }
 }
 
-// In plain order a row is the pixels of a channel of an image, a multiple of four. There are few
-// enough fours to count them in 32 bits.
+// In plain order a row is the pixels of a channel of an image, a multiple of four. The fours can be
+// counted in 32 bits.
 KERNEL(norm_apply_rows, bel_cuda_norm)
 {
     const uint32_t across = (uint32_t)p.pixels / 4, channels = (uint32_t)p.channels;

@@ -4,7 +4,7 @@
 
 #include "cuda/kernels/images.h"
 
-// What is made of a channel's sums.
+// Result made from a channel's sums.
 #define BEL_CUDA_NORM_SUM 0            // ChannelSum
 #define BEL_CUDA_NORM_MOMENTS 1        // BatchMoments
 #define BEL_CUDA_NORM_FORWARD 2        // BatchNormalization
@@ -15,25 +15,26 @@
 
 #define BEL_CUDA_NORM_PARTS 8 // BEL_NORM_PARTS
 
-// Threads of a block where each sums one channel, and of one that brings tiles of so many channels
-// and pixels.
+// Threads of a block in which each sums one channel, and of a block with tiles of TILE channels by
+// TILE pixels.
 #define BEL_CUDA_NORM_LANES 64
 #define BEL_CUDA_NORM_TILE 32
 
-// A block of 256 threads adds up the chains of so many channels, in each part, of either sum.
+// A block of 256 threads adds the chains of BEL_CUDA_NORM_CHANNELS channels, in each part, for both
+// sums.
 #define BEL_CUDA_NORM_THREADS 256
 #define BEL_CUDA_NORM_CHANNELS (BEL_CUDA_NORM_THREADS / (2 * BEL_CUDA_NORM_PARTS))
 
-// So many times four elements a thread normalises at a time.
+// Fours of elements that a thread normalises at a time.
 #define BEL_CUDA_NORM_FOURS 4
 
 typedef struct bel_cuda_norm {
-    int64_t n, channels, pixels; // of an image
+    int64_t n, channels, pixels; // pixels: in an image
     int64_t parts, images_per_part, chains_per_part, pixels_per_chain;
-    bel_cuda_image_steps u, v, y;   // whose rows are one
-    int32_t u_last, v_last, y_last; // also where images are one pixel, so that both orders are one
-    int32_t u_half, v_half, y_half; // lies as bfloat16
-    int32_t what, v_input;          // where v is among the inputs; 0: it is u
+    bel_cuda_image_steps u, v, y;   // with rows merged
+    int32_t u_last, v_last, y_last; // also set if images are one pixel
+    int32_t u_half, v_half, y_half; // stored as bf16
+    int32_t what, v_input;          // v_input: v's index among the inputs; 0: v is u
     int32_t training, by_sums, is_f64, plain;
     double epsilon, momentum;
 } bel_cuda_norm;

@@ -1,13 +1,13 @@
-// Elements of any type in kernels: as bits, where they are only moved, and as doubles, as
-// bel_element_get and bel_element_set (ops/kernels/elements.h) have them. The type, or its size, is
-// the same for a whole launch, so a card's threads never part at the switches.
+// Elements of any type in kernels: as bits if they are only moved, and as doubles in the way of
+// bel_element_get and bel_element_set (ops/kernels/elements.h). The type, or its size, is the same
+// for a whole launch, so the switches never diverge.
 #ifndef BELFRY_CUDA_KERNELS_NUMBERS_H
 #define BELFRY_CUDA_KERNELS_NUMBERS_H
 
 #include "cuda/kernels/kernel.h"
 
 #ifdef PLAIN
-#include "cuda/kernels/elements.h" // has them already
+#include "cuda/kernels/elements.h" // also has whole_get and number_get
 #else
 #include "ops/kernels/plain.h"
 #include "tensor/half.c"
@@ -102,7 +102,7 @@ static inline void number_set(void *y, int64_t i, int32_t type, double value)
     }
 }
 
-// What number_get gives of an element that number_set has set: sums that the CPU keeps in elements.
+// number_get of an element after number_set: for sums that the CPU keeps in elements.
 static inline double number_rounded(double value, int32_t type)
 {
     switch (type) {

@@ -1,5 +1,5 @@
-// ArgMax, ArgMin, TopK, CumSum: a lane for each thread, or for ArgMax and TopK of long rows a
-// block.
+// ArgMax, ArgMin, TopK, CumSum: a lane for each thread or, for ArgMax and TopK of long rows, for
+// each block.
 #include "cuda/kernels/numbers.h"
 #include "cuda/kernels/order.h"
 
@@ -16,8 +16,8 @@ typedef struct best_so_far {
     int64_t index;
 } best_so_far;
 
-// In the order of a lane the first of equals stays, or the last comes. A NaN is never better, and
-// nothing is better than a NaN.
+// Compared in a lane's order: of equal elements the first stays, or the last replaces it. A NaN is
+// never better, and no element is better than a NaN.
 static inline best_so_far better_of(const bel_cuda_lanes *p, best_so_far a, best_so_far b)
 {
     bool better = p->smallest ? b.value < a.value : b.value > a.value;
@@ -25,7 +25,7 @@ static inline best_so_far better_of(const bel_cuda_lanes *p, best_so_far a, best
     return better || (b.value == a.value && later) ? b : a;
 }
 
-// Of every step-th element from `first` on.
+// The best of every step-th element from `first` on.
 static inline best_so_far best_of(const bel_cuda_lanes *p, const void *x, int64_t start,
                                   int64_t first, int64_t step)
 {
@@ -69,19 +69,19 @@ static inline bool comes_before(const bel_cuda_lanes *p, double v, double w)
     return p->smallest ? v < w : v > w;
 }
 
-// The best so far stay in order, from `to` on, and element j is inserted: of equal ones the first
-// comes first.
+// Inserts element j into the best so far, which are sorted, from `to` on. Equal elements keep their
+// order.
 static inline void insert(const bel_cuda_operands *at, const bel_cuda_lanes *p, int64_t to,
                           int64_t j, double v)
 {
     void *y = at->out[0];
     int64_t *indices = (int64_t *)at->out[1];
-    int64_t place = j < p->k ? j : p->k; // behind those that are kept
+    int64_t place = j < p->k ? j : p->k; // after those that are kept
     for (; place > 0; place--) {
         int64_t above = to + (place - 1) * p->inner;
         double w = number_get(y, above, p->type);
         if (!comes_before(p, v, w)) break;
-        if (place == p->k) continue; // falls out
+        if (place == p->k) continue; // dropped
         number_set(y, above + p->inner, p->type, w);
         indices[above + p->inner] = indices[above];
     }
@@ -99,9 +99,9 @@ KERNEL(top_k, bel_cuda_lanes)
     }
 }
 
-// A block looks at as many elements as it has threads at a time, and its first thread inserts those
-// that come before the last one that is kept: nothing else ever enters, a NaN in the last place
-// included.
+// A block compares as many elements at a time as it has threads. Its first thread inserts those
+// that come before the last kept one. No other element ever enters, even with a NaN in the last
+// place.
 KERNEL(top_k_rows, bel_cuda_lanes)
 {
     enum { THREADS_HERE = 256, GROUP = 16 };
@@ -114,7 +114,7 @@ KERNEL(top_k_rows, bel_cuda_lanes)
             int64_t j = first + me;
             double v = j < p.count ? number_get(at.in[0], lane * p.count + j, p.type) : 0;
             bool enter = j < p.count;
-            if (enter && first >= p.k) // all places are taken
+            if (enter && first >= p.k) // all places are used
                 enter = comes_before(&p, v, number_get(at.out[0], to + p.k - 1, p.type));
             values[me] = v;
             enters[me] = enter;

@@ -1,26 +1,26 @@
-// What host and kernels say to each other: the arguments of every kernel. Read by both compilers,
-// so it holds plain structs of fixed-width numbers alone.
+// Arguments of every kernel, shared by host and kernels. Both compilers read this header, so it has
+// only plain structs of fixed-width numbers.
 #ifndef BELFRY_CUDA_KERNELS_PARAMS_H
 #define BELFRY_CUDA_KERNELS_PARAMS_H
 
 #include <stdint.h>
 
-#define BEL_CUDA_MAX_INPUTS 10 // BEL_OP_MAX_INPUTS and what is packed
+#define BEL_CUDA_MAX_INPUTS 10 // BEL_OP_MAX_INPUTS and a packed one
 #define BEL_CUDA_MAX_OUTPUTS 5
 
-// What differs from run to run, in the card's memory: bel_run_context.
+// Values that differ from run to run, in GPU memory: bel_run_context.
 typedef struct bel_cuda_state {
     uint64_t seed;
     int64_t step, replica, round;
-    uint64_t place; // under which random operations draw: bel_run_place
-    // The data error of the first call that has one; which of its elements is named is chance.
+    uint64_t place; // random operations draw under it: bel_run_place
+    // Data error of the first call that has one; which of its bad elements is reported is random.
     // Kernels report with report_bad (kernel.h).
     int32_t error; // 0, or 1 + index of the call
     int32_t zero;
     int64_t bad_value, bad_low, bad_limit;
-} bel_cuda_state; // behind it by call a bel_rng_key: two words of 32 bits
+} bel_cuda_state; // followed by a bel_rng_key for each call: two 32-bit words
 
-// The operands of a call, all in the card's memory.
+// The operands of a call, all in GPU memory.
 typedef struct bel_cuda_operands {
     const void *in[BEL_CUDA_MAX_INPUTS];
     void *out[BEL_CUDA_MAX_OUTPUTS];
@@ -29,7 +29,7 @@ typedef struct bel_cuda_operands {
     int64_t call; // its index
 } bel_cuda_operands;
 
-// Elements that lie differently, as bel_walk (ops/kernels/walk.h) has them.
+// Elements of tensors with different layouts: bel_walk (ops/kernels/walk.h).
 #define BEL_CUDA_WALK_TENSORS 4
 typedef struct bel_cuda_walk {
     int32_t rank, tensors;
@@ -43,10 +43,10 @@ typedef struct bel_cuda_walk {
 
 typedef struct bel_cuda_elements {
     int64_t count;
-    int64_t rows[BEL_CUDA_MAX_INPUTS]; // of operands that repeat
+    int64_t rows[BEL_CUDA_MAX_INPUTS]; // for operands that repeat
     double s[BEL_CUDA_STEPS], t[BEL_CUDA_STEPS];
     float numbers[BEL_CUDA_STEPS];
-    bel_cuda_walk walk; // of operands that are broadcast otherwise
+    bel_cuda_walk walk; // for other broadcast operands
 } bel_cuda_elements;
 
 #endif

@@ -1,5 +1,5 @@
-// Elements for plain kernels: read as double and rounded once when they are written, as
-// bel_element_get and bel_element_set do.
+// Elements for plain kernels: read as double and rounded once when written, as in bel_element_get
+// and bel_element_set.
 #ifndef BELFRY_CUDA_KERNELS_PLAIN_ELEMENTS_H
 #define BELFRY_CUDA_KERNELS_PLAIN_ELEMENTS_H
 
@@ -19,7 +19,7 @@ static inline void plain_set(void *y, int32_t is_f64, int64_t at, double value)
     }
 }
 
-// What `value` is after it was kept in an element.
+// `value` after it was stored in an element.
 static inline double plain_kept(int32_t is_f64, double value)
 {
     return is_f64 ? value : (double)(float)value;

@@ -1,8 +1,8 @@
-// Pools and their gradients (ops/pool.c). A thread makes one element of the result. That of a
-// gradient goes through the windows that see it, in the order in which the CPU has them add to it.
+// Pools and their gradients (ops/pool.c). A thread makes one element of the result. For an element
+// of a gradient it goes through the windows that contain it, in the CPU's order of addition.
 //
-// Mostly windows lie inside and do not overlap, and kernels of their own (…_apart, …_tiled) make
-// little work of that: an element is seen by one window, or by none.
+// Windows are mostly inside and do not overlap. Separate kernels (…_apart, …_tiled) make this case
+// cheap: an element is in at most one window.
 #include "cuda/kernels/bfloat.h"
 #include "cuda/kernels/plain_elements.h"
 #include "cuda/kernels/pool.h"
@@ -10,13 +10,13 @@
 #include "cuda/kernels/windows.h"
 #include "ops/kernels/plain.h"
 
-// An element of output 0, whose elements are counted in the order in which they lie.
+// An element of output 0, in memory order.
 typedef struct element {
     int64_t image, channel;
     int32_t row, column;
 } element;
 
-// Where all fits 32 bits, divisions are multiplications (divide.h).
+// If everything fits 32 bits, divisions are multiplications (divide.h).
 static inline element near_element_of(const bel_cuda_pool *p, uint32_t e)
 {
     // Channels-last: e = (image * plane + pixel) * channels + channel; else (image * channels +
@@ -64,7 +64,7 @@ static inline int64_t place_of(const bel_cuda_pool *p, const bel_cuda_image_step
            column * steps->column;
 }
 
-// The part of a window that lies inside: make_box of ops/pool.c.
+// The part of a window inside of the image: make_box of ops/pool.c.
 typedef struct window_box {
     int32_t row, column, rows, columns;
 } window_box;
@@ -99,8 +99,8 @@ static inline double weight_of(const bel_cuda_pool *p, const window_box *box, in
     return 1.0 / (double)(counted(p, 0, row, box->rows) * counted(p, 1, column, box->columns));
 }
 
-// The same, rounded: the quotient of two floats is the one of doubles that is rounded then, as a
-// double has more than twice a float's bits.
+// The same, rounded. A float quotient equals the double one rounded, as a double has more than
+// twice a float's bits.
 static inline float float_weight_of(const bel_cuda_pool *p, const window_box *box, int32_t row,
                                     int32_t column)
 {
@@ -108,7 +108,7 @@ static inline float float_weight_of(const bel_cuda_pool *p, const window_box *bo
     return elements < 1 << 24 ? 1.0f / (float)(int32_t)elements : (float)(1.0 / (double)elements);
 }
 
-// Element `place` of input k, and that of the result: in f32.
+// Element `place` of input k, and below of the result: in f32.
 static inline float get(const bel_cuda_operands *at, const bel_cuda_pool *p, int k, int64_t place)
 {
     return element_get(at->in[k], p->in_half[k], place);
@@ -122,9 +122,9 @@ static inline void set(const bel_cuda_operands *at, const bel_cuda_pool *p, int6
 
 // --- Forward -------------------------------------------------------------------------------------
 
-// What n elements join, which lie `right` apart. They come 16 at a time, then 4: one by one each
-// would wait for memory. Behind the end are zeros, which change no sum, as none is -0, or what is
-// larger than nothing.
+// Joins n elements, `right` apart. They are loaded 16 at a time, then 4, as single loads would each
+// wait for memory. The numbers after the end change no result: zeros, as no sum is -0, or -infinity
+// for a maximum.
 #define JOIN(group)                                                                                \
     do {                                                                                           \
         float numbers[group];                                                                      \
@@ -148,8 +148,8 @@ static inline float join_run(bool is_max, float so_far, const void *x, int32_t h
     return so_far;
 }
 
-// The largest element or the sum of a window, row by row. Where one row of it goes on where the
-// last one ends, as in a window as wide as the image, it is a single one.
+// The maximum or the sum of a window, row by row. If each of its rows starts where the last one
+// ends, as in a window as wide as the image, it is one run.
 static inline float join_window(bool is_max, const bel_cuda_pool *p, const void *x, int32_t half,
                                 const element *e, window_box box)
 {
@@ -215,7 +215,7 @@ KERNEL(pool_plain, bel_cuda_pool)
 
 // --- Gradients -----------------------------------------------------------------------------------
 
-// Windows that may see an element of dx; those between whose taps it lies do not.
+// Windows that may contain an element of dx; the element may be between the taps of some.
 typedef struct windows_around {
     int32_t rows[2], columns[2]; // [first, end)
 } windows_around;
@@ -234,15 +234,15 @@ static inline bool sees(const bel_cuda_pool *p, const element *e, int32_t row, i
            tap_between(&p->window[1], column, e->column) >= 0;
 }
 
-// As `get`, of any type.
+// `get` for any type.
 static inline double get_any(const bel_cuda_operands *at, const bel_cuda_pool *p, int32_t is_f64,
                              int k, int64_t place)
 {
     return is_f64 ? plain_get(at->in[k], true, place) : (double)get(at, p, k, place);
 }
 
-// Whether element `e` of x, which is `value`, is the first of the window at (row, column) that
-// equals its result, which it does.
+// Whether element `e` of x is the first of the window at (row, column) that equals the window's
+// result. `value` is the element, which does equal it.
 static inline bool is_first(const bel_cuda_operands *at, const bel_cuda_pool *p, int32_t is_f64,
                             const element *e, int32_t row, int32_t column, double value)
 {
@@ -256,8 +256,8 @@ static inline bool is_first(const bel_cuda_operands *at, const bel_cuda_pool *p,
     return true;
 }
 
-// Element `e` of dx. What equals its x is the same in any type, and a sum of floats is one of
-// doubles that is rounded: so this is the plain kernel, too.
+// Element `e` of dx. Comparison with x is the same in any type, and a float sum is a rounded double
+// sum. So this is the plain kernel, too.
 static inline void max_grad(const bel_cuda_operands *at, const bel_cuda_pool *p, int32_t is_f64,
                             const element *e)
 {
@@ -300,7 +300,7 @@ KERNEL(pool_max_grad, bel_cuda_pool)
     }
 }
 
-// Windows of 2 x 2, all of whose elements come before any of dx goes.
+// Windows of 2 x 2; all their elements are read before any of dx is written.
 static inline void max_grad_of_four(const bel_cuda_operands *at, const bel_cuda_pool *p,
                                     const element *e, float top, float dy)
 {
@@ -322,7 +322,7 @@ static inline void max_grad_of_four(const bel_cuda_operands *at, const bel_cuda_
     }
 }
 
-// Where windows are all of the image, without overlap: a thread for each of them.
+// For windows that cover the image without overlap: a thread for each window.
 KERNEL(pool_max_grad_tiled, bel_cuda_pool)
 {
     int32_t count = (int32_t)(p.n * p.channels) * p.window[0].out * p.window[1].out;
@@ -366,8 +366,8 @@ KERNEL(pool_average_grad, bel_cuda_pool)
     }
 }
 
-// Where windows do not overlap and lie inside. The window of an element is the one whose stride it
-// is in, if that has such an element.
+// For windows inside that do not overlap. The window of an element is the one whose stride contains
+// it, if the window has such an element.
 KERNEL(pool_average_grad_apart, bel_cuda_pool)
 {
     const bel_cuda_window *down = &p.window[0], *right = &p.window[1];

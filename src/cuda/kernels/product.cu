@@ -1,14 +1,14 @@
-// Matrix products. An element's sum is one chain in the order of the inner dimension, as the CPU's
-// (ops/kernels/product.h): so the inner dimension is never divided among threads, and how y is cut
-// into blocks and a thread's share of a block does not enter the bits.
+// Matrix products. The sum of an element is one chain in the order of the inner dimension, as on
+// the CPU (ops/kernels/product.h). So the inner dimension is never divided among threads. The cut
+// of y into blocks, and of a block among threads, does not affect the bits.
 //
-// A block computes a tile of y (tile.h). It walks along the inner dimension by DEPTH: while it adds
-// so many products of each sum from shared memory, the numbers of the next ones are on their way
-// into registers. Small tiles have little to add for what they bring, so they bring much at a time.
+// A block computes a tile of y (tile.h), in steps of DEPTH along the inner dimension. While it adds
+// DEPTH products of each sum from shared memory, the next numbers are loaded into registers (double
+// buffering). Small tiles have few additions per load, so they load much at a time.
 #include "cuda/kernels/product.h"
 #include "cuda/kernels/tile.h"
 
-// What follows the sum: alpha, c, Relu.
+// Finishes a sum: alpha, c, Relu.
 static inline float finish_f32(const bel_cuda_operands *at, const bel_cuda_product *p, float sum,
                                int64_t matrix, int64_t element)
 {
@@ -20,18 +20,18 @@ static inline float finish_f32(const bel_cuda_operands *at, const bel_cuda_produ
     return p->relu && !(sum > 0.0f) ? 0.0f : sum;
 }
 
-// What a thread brings of one side. `k` and `m` are the product and the row or column of the tile
-// of its first number.
+// A thread's numbers of one side. `k` and `m` are the product and the row or column of the tile of
+// its first number.
 typedef struct side {
-    const float *from;     // its first number of the products that come next
-    int64_t step, advance; // to its next number; to the same one of the next products
-    int32_t rows;          // of the tile, that there are
+    const float *from; // its first number of the next products
+    int64_t step, advance; // to its next number; to the same one of the products after
+    int32_t rows; // existing rows of the tile
     int k, m;
     bool rows_first; // tile_mine
 } side;
 
-// Of a matrix whose rows are `row` apart, and what is in a row `column`: the tile's from `first`
-// on.
+// Side of a matrix with distances `row` between rows and `column` within a row: the tile's from
+// `first` on.
 static inline side side_of(const float *matrix, int64_t row, int64_t column, int64_t first,
                            int64_t rows, int depth, int size, int threads)
 {
@@ -45,7 +45,8 @@ static inline side side_of(const float *matrix, int64_t row, int64_t column, int
     return s;
 }
 
-// `left`: products that there are. What is none is 0, and never added or never kept.
+// Loads the next numbers. `left`: number of products left. Absent numbers are 0, and never added or
+// never kept.
 static inline void bring(side *s, int64_t left, int depth, int size, int threads, float *to)
 {
     const float *from = s->from;
@@ -60,14 +61,14 @@ static inline void bring(side *s, int64_t left, int depth, int size, int threads
     s->from += s->advance;
 }
 
-// Column j of a thread's, in a tile whose threads are `across` side by side: tile_take's.
+// Column j of a thread's, in a tile with `across` threads side by side: tile_take's.
 static inline int column_at(int j, int apart)
 {
     return apart > 0 ? j / 4 * apart + j % 4 : j;
 }
 
-// Writes what `count` sums side by side become, from (row, column) of y on; in fours where rows
-// begin at such.
+// Finishes and writes `count` neighbouring sums, from (row, column) of y on; in fours if rows start
+// at multiples of four.
 static inline void put(const bel_cuda_operands *at, const bel_cuda_product *p, const float *sums,
                        int count, bool fours, int64_t matrix, int64_t row, int64_t column, float *y)
 {
@@ -83,8 +84,8 @@ static inline void put(const bel_cuda_operands *at, const bel_cuda_product *p, c
         if (column + j < p->n) y[element + j] = finish_f32(at, p, sums[j], matrix, element + j);
 }
 
-// For a tile of (DOWN · ROWS) x (ACROSS · COLUMNS): so many threads down and across add, and all
-// THREADS bring numbers. Sums of AT_ONCE products wait together for shared memory.
+// Kernel for a tile of (DOWN · ROWS) x (ACROSS · COLUMNS): DOWN by ACROSS threads add, and all
+// THREADS load numbers. Sums of AT_ONCE products wait together for shared memory.
 #define PRODUCT(name, DOWN, ACROSS, ROWS, COLUMNS, APART, THREADS, DEPTH, AT_ONCE)                 \
     KERNEL(name, bel_cuda_product)                                                                 \
     {                                                                                              \
@@ -153,7 +154,7 @@ PRODUCT(product_32, 8, 8, 4, 4, 0, 128, 32, 8)
 PRODUCT(product_64, 8, 16, 8, 4, 0, 128, 16, 8)
 PRODUCT(product_128, 16, 16, 8, 8, 64, 256, 16, 8)
 
-// Few rows: products and sums are rounded one by one.
+// Few rows: products and sums are rounded separately.
 KERNEL(product_few_rows, bel_cuda_product)
 {
     const float *a = (const float *)at.in[0], *b = (const float *)at.in[1];

@@ -1,4 +1,4 @@
-// Random numbers, Dropout, and single numbers that depend on where a run stands. A thread takes all
+// Random numbers, Dropout, and scalars that depend on the state of a run. A thread computes all
 // numbers of a block of words (base/rng.h).
 #define PLAIN
 #include "base/philox.c"
@@ -39,7 +39,7 @@ KERNEL(normal, bel_cuda_random)
 
 // --- Dropout -------------------------------------------------------------------------------------
 
-// y may lie over x.
+// y may overwrite x.
 static inline void scale_kept(const bel_cuda_operands *at, const bel_cuda_random *p, bool kept,
                               int64_t i)
 {
@@ -74,7 +74,7 @@ KERNEL(dropout_grad, bel_cuda_random)
         scale_kept(&at, &p, ((const uint8_t *)at.in[1])[i] != 0, i);
 }
 
-// --- Single numbers ------------------------------------------------------------------------------
+// --- Scalars -------------------------------------------------------------------------------------
 
 KERNEL(global_step, bel_cuda_single)
 {

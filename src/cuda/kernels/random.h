@@ -1,4 +1,5 @@
-// Random numbers in kernels: the CPU's, from the call's key, which lies behind the state of a run.
+// Random numbers in kernels: the CPU's, from the call's key, which is stored after the state of a
+// run.
 #ifndef BELFRY_CUDA_KERNELS_RANDOM_H
 #define BELFRY_CUDA_KERNELS_RANDOM_H
 
@@ -6,8 +7,8 @@
 
 typedef struct bel_cuda_random {
     int64_t count;
-    double first, factor; // of RandomUniform and RandomNormal
-    double ratio;         // of Dropout
+    double first, factor; // for RandomUniform and RandomNormal
+    double ratio;         // for Dropout
     int32_t type, fast;   // fast: Dropout in f32, not in double
 } bel_cuda_random;
 

@@ -1,10 +1,10 @@
-// The backward pass of GRU and LSTM: behind recurrent_forward.h.
+// Backward pass of GRU and LSTM. Include it after recurrent_forward.h.
 //
-// What a row has at a step is kept at a place of its own, in the order in which the CPU adds
-// weights' gradients: in f32 by tiles of rows, in them by step, the longest row first; in double by
+// The kept numbers of a row's step have a separate place, in the CPU's order of adding weight
+// gradients. In f32 that is by tiles of rows, in them by step, the longest row first; in double by
 // row, from the last step to the first. A block walks a few rows of one direction back through time
-// and keeps the gradients of the gates' sums. Two products follow, tile by tile: with what is kept
-// of x and h they make the gradients of weights and biases, with W they make dx.
+// and keeps the gradients of the gates' sums. Two products follow, tile by tile. With the kept x
+// and h they make the gradients of weights and biases; with W they make dx.
 #ifndef BELFRY_CUDA_KERNELS_RECURRENT_BACK_H
 #define BELFRY_CUDA_KERNELS_RECURRENT_BACK_H
 
@@ -17,7 +17,7 @@ static inline int64_t *numbers_of(const bel_cuda_operands *at)
 
 // --- Places --------------------------------------------------------------------------------------
 
-// Lengths, and rows by length: those of equal length stay in order.
+// Lengths, and a stable order of rows by length.
 KERNEL(recurrent_ranks, bel_cuda_recurrent)
 {
     int64_t *numbers = numbers_of(&at);
@@ -36,7 +36,7 @@ KERNEL(recurrent_ranks, bel_cuda_recurrent)
     }
 }
 
-// How many numbers of the row's tile are kept before a step, and of the tiles before.
+// Number of places before a step in the row's tile, and in the tiles before.
 static inline int64_t kept_before(const bel_cuda_recurrent *p, const int64_t *numbers, int64_t rank,
                                   int64_t step)
 {
@@ -89,7 +89,7 @@ static inline REAL *gates_of(const bel_cuda_operands *at, const bel_cuda_recurre
     return (REAL *)at->work + p->gates + place * p->kept;
 }
 
-// Unit i of the state before a step, which is 0 before the first one.
+// Unit i of the state before a step; 0 before the first step.
 static inline REAL h_before(const bel_cuda_operands *at, const bel_cuda_recurrent *p, int64_t d,
                             int64_t row, int64_t length, int64_t step, int64_t i)
 {
@@ -107,7 +107,7 @@ static inline REAL c_before(const bel_cuda_operands *at, const bel_cuda_recurren
     return BEGIN(input_of(at, p->o.saved)[from]);
 }
 
-// What comes from the loss itself: at a row's last step the gradients of the last states, too.
+// Gradients from the loss: at a row's last step also those of the last states.
 static inline void add_losses(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                               const walked_back *b, int64_t r, int64_t i, int64_t step)
 {
@@ -121,8 +121,8 @@ static inline void add_losses(const bel_cuda_operands *at, const bel_cuda_recurr
     *dh += input_of(at, p->o.dy)[bel_recurrent_y_at(&p->s, b->d, row, time) + i];
 }
 
-// Gradients of one unit's gates; dh keeps what goes on to the state before directly. Where reset
-// comes first the gate r waits for the gradient of r · h.
+// Gradients of one unit's gates; dh keeps the part that goes directly to the state before. If reset
+// comes first, the gate r waits for the gradient of r · h.
 static inline void unit_back(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                              const walked_back *b, int64_t r, int64_t i, int64_t step)
 {
@@ -167,7 +167,7 @@ static inline void multiply_back(const bel_cuda_recurrent *p, const walked_back 
     }
 }
 
-// The gate r of all rows and, through r · h, their dh where reset comes first.
+// The gate r of all rows and, through r · h, their dh, if reset comes first.
 static inline void reset_rows_back(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                                    const walked_back *b, const REAL *const gates[ROWS],
                                    int64_t step)
@@ -218,7 +218,7 @@ KERNEL(recurrent_back, bel_cuda_recurrent)
     bool reset_first = !p.s.lstm && !p.s.reset_last;
     __syncthreads();
     for (int64_t step = b.most - 1; step >= 0; step--) {
-        const REAL *gates[ROWS], *some = NULL; // of a row that has no such step: another's
+        const REAL *gates[ROWS], *some = NULL; // for a row without such a step: another row's
         for (int r = 0; r < ROWS; r++)
             if (step < b.lengths[r])
                 some = gates_of(&at, &p, place_of(&at, &p, b.d, b.first + r, step));
@@ -251,7 +251,7 @@ KERNEL(recurrent_back, bel_cuda_recurrent)
 
 // --- Gradients of weights and biases -------------------------------------------------------------
 
-// Column `column` of what is kept: [x, 1] for W, [1, h] for R.
+// Column `column` of the kept inputs: [x, 1] for W, [1, h] for R.
 static inline REAL kept_input(const bel_cuda_operands *at, const bel_cuda_recurrent *p, int64_t d,
                               int64_t kept, bool of_r, int64_t gate, int64_t column)
 {
@@ -281,7 +281,7 @@ static inline void write_weight(const bel_cuda_operands *at, const bel_cuda_recu
     }
 }
 
-// A tile: SIDE units of one gate by SIDE columns, summed over all that is kept, in its order.
+// A tile: SIDE units of one gate by SIDE columns, summed over all places in order.
 KERNEL(recurrent_weights, bel_cuda_recurrent)
 {
     __shared__ REAL gates[SIDE][SIDE + 1], inputs[SIDE][SIDE + 1];
@@ -322,8 +322,8 @@ KERNEL(recurrent_weights, bel_cuda_recurrent)
 
 // --- dx ------------------------------------------------------------------------------------------
 
-// A tile: SIDE of the (row, time) by SIDE columns of x, and all units one after another. In f32
-// each direction is a sum of its own.
+// A tile: SIDE of the (row, time) by SIDE columns of x, and all units in order. In f32 each
+// direction has a separate sum.
 KERNEL(recurrent_dx, bel_cuda_recurrent)
 {
     __shared__ REAL gates[SIDE][SIDE + 1], ws[SIDE][SIDE + 1];

@@ -1,5 +1,5 @@
-// GRU and LSTM in f32, as ops/kernels/recurrent.c and recurrent_grad.c: products are chains of
-// fused multiply-adds.
+// GRU and LSTM in f32, in the order of ops/kernels/recurrent.c and recurrent_grad.c: products are
+// chains of fused multiply-adds.
 #include "cuda/kernels/kernel.h"
 #include "ops/kernels/scalar.h"
 
@@ -12,7 +12,7 @@
 #include "cuda/kernels/recurrent_forward.h"
 
 // From h' = (1 - z) n + z h: gradients of n and z before their functions, and the part of dh that
-// goes on to h directly. These three are the loops of ops/kernels/recurrent_isa.c.
+// goes directly to h. These three are the loops of ops/kernels/recurrent_isa.c.
 static inline void gru_back(float n, float z, float h, float *dh, float *dn, float *dz)
 {
     float d = *dh, other = 1.0f - z;
@@ -27,7 +27,7 @@ static inline void reset_back(float dp, float r, float q, float *dr, float *dq)
     *dq = dp * r;
 }
 
-// Gates lie `step` apart.
+// Gates are `step` apart.
 static inline void lstm_back(const float *saved, int64_t step, float cell_before, float cell_tanh,
                              float dh, float *dc, float *gates)
 {

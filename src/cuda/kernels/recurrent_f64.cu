@@ -1,4 +1,4 @@
-// GRU and LSTM in double, as ops/recurrent_plain.c.
+// GRU and LSTM in double, in the order of ops/recurrent_plain.c.
 #include "base/real.c"
 #include "cuda/kernels/kernel.h"
 
@@ -12,7 +12,7 @@ static inline double sigmoid(double x)
 #define CHAIN(a, b, c) ((c) + (a) * (b))
 #define SIGMOID(x) sigmoid(x)
 #define TANH(x) bel_real_tanh(x)
-#define BEGIN(x) (0.0 + (x)) // is added to zeros
+#define BEGIN(x) (0.0 + (x)) // added to zeros
 #include "cuda/kernels/recurrent_forward.h"
 
 static inline void gru_back(double n, double z, double h, double *dh, double *dn, double *dz)
@@ -29,7 +29,7 @@ static inline void reset_back(double dp, double r, double q, double *dr, double 
     *dq = dp * r;
 }
 
-// Gates lie `step` apart.
+// Gates are `step` apart.
 static inline void lstm_back(const double *saved, int64_t step, double cell_before,
                              double cell_tanh, double dh, double *dc, double *gates)
 {

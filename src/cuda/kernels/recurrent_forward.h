@@ -1,10 +1,10 @@
-// The forward pass of GRU and LSTM, for recurrent_f32.cu and recurrent_f64.cu, which say what REAL,
-// CHAIN and the functions of gates are.
+// Forward pass of GRU and LSTM, for recurrent_f32.cu and recurrent_f64.cu, which define REAL, CHAIN
+// and the functions of gates.
 //
-// In f32 a unit's sum is one chain of fused multiply-adds over [x, 1, h]. All that it has of x and
-// biases is made first, for all steps at once, and goes on from there with h. In double the parts
-// of x and h are sums of their own. A block then walks a few rows of one direction through time:
-// its threads share the units of a step, and a step's barriers are within the block.
+// In f32 a unit's sum is one chain of fused multiply-adds over [x, 1, h]. Its part of x and biases
+// is made first, for all steps at once, and then continues with h. In double the parts of x and h
+// are separate sums. A block walks a few rows of one direction through time: its threads share the
+// units of a step, and a step's barriers are within the block.
 #ifndef BELFRY_CUDA_KERNELS_RECURRENT_FORWARD_H
 #define BELFRY_CUDA_KERNELS_RECURRENT_FORWARD_H
 
@@ -12,7 +12,7 @@
 #include "cuda/kernels/recurrent.h"
 
 #define SIDE BEL_CUDA_RECURRENT_SIDE
-#define LINES (256 / SIDE) // of a tile that threads take at a time
+#define LINES (256 / SIDE) // lines of a tile that threads process at a time
 #define ROWS BEL_CUDA_RECURRENT_ROWS
 
 static inline const REAL *input_of(const bel_cuda_operands *at, int operand)
@@ -20,7 +20,7 @@ static inline const REAL *input_of(const bel_cuda_operands *at, int operand)
     return (const REAL *)at->in[operand];
 }
 
-// One that is not in [0, t] counts as 0.
+// A length that is not in [0, t] counts as 0.
 static inline int64_t length_of(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                                 int64_t row, bool report)
 {
@@ -33,7 +33,7 @@ static inline int64_t length_of(const bel_cuda_operands *at, const bel_cuda_recu
     return 0;
 }
 
-// R, so that threads of neighbouring units read neighbours.
+// Transposes R, so that threads of neighbouring units read neighbours.
 KERNEL(recurrent_turn, bel_cuda_recurrent)
 {
     const REAL *r = input_of(&at, p.o.r);
@@ -45,12 +45,12 @@ KERNEL(recurrent_turn, bel_cuda_recurrent)
     }
 }
 
-// What a unit's sum is, once x is in it.
+// A unit's sum after x was added.
 static inline REAL with_bias(const bel_cuda_operands *at, const bel_cuda_recurrent *p, int64_t d,
                              int64_t unit, REAL sum)
 {
     const REAL *b = input_of(at, p->o.b) + 2 * d * p->units;
-    if (!FUSED) return sum; // began with it
+    if (!FUSED) return sum; // started with it
     REAL one = 0;
     one += b[unit];
     if (!p->s.reset_last || unit < 2 * p->s.hidden) one += b[p->units + unit];
@@ -97,7 +97,8 @@ KERNEL(recurrent_inputs, bel_cuda_recurrent)
 
 // --- Steps ---------------------------------------------------------------------------------------
 
-// Rows of a block in one direction, and where its vectors are: those of row r follow r times.
+// Rows of a block in one direction, and the addresses of its vectors: those of row r follow r
+// times.
 typedef struct walked {
     int64_t d, first, count, lengths[ROWS], times[ROWS], most;
     const REAL *turned, *bias;
@@ -120,7 +121,7 @@ static inline walked rows_of(const bel_cuda_operands *at, const bel_cuda_recurre
     REAL *work = (REAL *)at->work;
     int64_t row = b.d * p->s.n + b.first;
     b.turned = work + p->turned + b.d * p->units * p->s.hidden;
-    b.bias = p->o.b < 0 ? NULL : input_of(at, p->o.b) + (2 * b.d + 1) * p->units; // of R
+    b.bias = p->o.b < 0 ? NULL : input_of(at, p->o.b) + (2 * b.d + 1) * p->units; // R's
     b.h = work + p->h + row * p->s.hidden;
     b.c = work + p->c + row * p->s.hidden;
     b.reset_h = work + p->reset_h + row * p->s.hidden;
@@ -140,8 +141,8 @@ static inline void begin_rows(const bel_cuda_operands *at, const bel_cuda_recurr
     }
 }
 
-// Sums of units [from, end) with `vectors` in the place of h. Rows that have ended are computed
-// with the others and looked at by nobody.
+// Sums of units [from, end) with `vectors` instead of h. Finished rows are computed with the
+// others, and their results ignored.
 static inline void multiply_units(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                                   const walked *b, int64_t from, int64_t end, const REAL *vectors)
 {
@@ -173,7 +174,7 @@ static inline void multiply_units(const bel_cuda_operands *at, const bel_cuda_re
     }
 }
 
-// z and r where reset comes first, and r · h.
+// z and r if reset comes first, and r · h.
 static inline void reset_rows(const bel_cuda_recurrent *p, const walked *b)
 {
     int64_t hidden = p->s.hidden;
@@ -185,7 +186,7 @@ static inline void reset_rows(const bel_cuda_recurrent *p, const walked *b)
     }
 }
 
-// From a unit's sums: what is saved for the gradient, and the new h.
+// Makes the saved numbers for the gradient, and the new h, from a unit's sums.
 static inline REAL gru_unit(const bel_cuda_recurrent *p, const REAL *gates, REAL h, REAL *saved)
 {
     int64_t hidden = p->s.hidden;
@@ -231,7 +232,7 @@ static inline void step_rows(const bel_cuda_operands *at, const bel_cuda_recurre
     }
 }
 
-// The last states, and zeros behind each row's length.
+// The last states, and zeros after each row's length.
 static inline void finish_rows(const bel_cuda_operands *at, const bel_cuda_recurrent *p,
                                const walked *b)
 {

@@ -14,9 +14,9 @@
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// `group` elements of a lane from x on, as far as they are among the `left` neighbours there. They
-// come at once: one by one each would wait for memory. Behind the end are zeros, which change no
-// sum, as none is -0, or what is larger than nothing.
+// Joins `group` elements of a lane from x on, as far as they are among the `left` neighbours there.
+// They are loaded at once, as single loads would each wait for memory. Numbers after the end change
+// no result: zeros, as no sum is -0, or -infinity for a maximum.
 static inline float join_lane(int op, float so_far, const float *x, int64_t left, int group)
 {
     float numbers[LONG_LANE_GROUP], none = op == BEL_CUDA_REDUCE_MAX ? -INFINITY : 0.0f;
@@ -33,7 +33,7 @@ static inline float join_lane(int op, float so_far, const float *x, int64_t left
     return so_far;
 }
 
-// Of n neighbours those in this thread's lane.
+// Joins those of n neighbours that are in this thread's lane.
 static inline float join_all_lane(int op, float so_far, const float *x, int64_t n)
 {
     int64_t i = 0;
@@ -46,7 +46,7 @@ static inline float join_all_lane(int op, float so_far, const float *x, int64_t 
     return so_far;
 }
 
-// The same of thousands of neighbours: more at once, with registers for that.
+// The same for thousands of neighbours: more at once, with registers for that.
 static inline float join_long_lane(int op, float so_far, const float *x, int64_t n)
 {
     const int64_t most = LONG_LANE_GROUP * BEL_CUDA_LANES;
@@ -57,7 +57,7 @@ static inline float join_long_lane(int op, float so_far, const float *x, int64_t
     return join_all_lane(op, so_far, x + i, n - i);
 }
 
-// Of the n neighbours of each row of the block: 16 lanes.
+// Joins the n neighbours of each row of the block: 16 lanes.
 static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, int64_t n)
 {
     if (op == BEL_CUDA_REDUCE_MAX)
@@ -68,7 +68,7 @@ static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, i
                                  : join_all_lane(BEL_CUDA_REDUCE_SUM_SQUARE, 0.0f, x, n));
 }
 
-// Long rows are added up block by block, in double.
+// Blocks of a long row are added in double, in order.
 KERNEL(reduce_rows, bel_cuda_reduce)
 {
     __shared__ lanes_of_rows shared;
@@ -88,10 +88,10 @@ KERNEL(reduce_rows, bel_cuda_reduce)
     if (row < p.outer && LANE == 0) y[row] = (float)(total * p.scale);
 }
 
-// Where rows are few, the blocks of all of them side by side: their sums go to the workspace, as
-// [row, block]. Of a maximum each block's lanes do, [row, block, lane]: a lane begins with the
-// row's first element in each block, which only a larger one replaces. So the first of equals
-// stays, and NaN in the first place, when blocks are joined in their order.
+// For few rows, the blocks of all rows side by side: their sums go to the workspace, as [row,
+// block]. For a maximum each block's lanes do, [row, block, lane]. A lane starts with the row's
+// first element in each block, which only a larger one replaces. So the first of equals stays, and
+// a NaN in the first place, when blocks are joined in order.
 KERNEL(reduce_row_parts, bel_cuda_reduce)
 {
     __shared__ lanes_of_rows shared;
@@ -115,7 +115,7 @@ KERNEL(reduce_row_parts, bel_cuda_reduce)
     if (mine && LANE == 0) parts[part] = sum;
 }
 
-// What a number is a multiple of, times 2^23: the power of two of its first bit.
+// Power of two of a number's leading bit: the number is a multiple of it times 2^-23.
 static inline float unit_of(float value)
 {
     bel_cuda_bits b = {value};
@@ -125,10 +125,10 @@ static inline float unit_of(float value)
 }
 
 // A block of the launch for each row, whose blocks are added in order, in double. A chain of some
-// thousand additions takes as long as reading the tensor did. But floats leave a double 29 bits:
-// mostly no addition rounds, in no order, and then threads add in any order. That is so where all
-// are multiples of some power of two, and their absolute values come to less than 2^53 of it. (The
-// bound is halved, as their sum may have been rounded; with NaN or infinities it is not met.)
+// thousand additions takes as long as reading the tensor did. But double has 29 bits more than
+// float, so mostly no addition rounds, in any order, and then threads add in any order. This holds
+// if all are multiples of some power of two, and their absolute values sum to less than 2^53 of it.
+// (The bound is halved, as their sum may have been rounded; NaN or infinities do not meet it.)
 KERNEL(reduce_row_sums, bel_cuda_reduce)
 {
     __shared__ double totals[BEL_CUDA_REDUCE_THREADS], sizes[BEL_CUDA_REDUCE_THREADS];
@@ -164,7 +164,7 @@ KERNEL(reduce_row_sums, bel_cuda_reduce)
     for (int64_t i = 0; i < p.parts; i += BEL_CUDA_REDUCE_THREADS) {
         int64_t left = p.parts - i;
         int n = left < BEL_CUDA_REDUCE_THREADS ? (int)left : BEL_CUDA_REDUCE_THREADS;
-        __syncthreads(); // what was staged has been added
+        __syncthreads(); // the staged numbers have been added
         if (thread < n) staged[thread] = parts[i + thread];
         __syncthreads();
         for (int k = 0; thread == 0 && k < n; k++)
@@ -173,7 +173,7 @@ KERNEL(reduce_row_sums, bel_cuda_reduce)
     if (thread == 0) *y = (float)(total * p.scale);
 }
 
-// The same of a maximum: each 16 threads join some neighbouring blocks, lane by lane.
+// The same for a maximum: each 16 threads join some neighbouring blocks, lane by lane.
 KERNEL(reduce_row_maxima, bel_cuda_reduce)
 {
     __shared__ lanes_of_rows shared;
@@ -194,8 +194,8 @@ KERNEL(reduce_row_maxima, bel_cuda_reduce)
 
 // --- Columns -------------------------------------------------------------------------------------
 
-// A chain of additions, whose numbers come many at a time: additions one by one would each wait for
-// memory. The last group goes beyond the end, where nothing is read.
+// A chain of additions that loads many numbers at a time, as single loads would each wait for
+// memory. The last group extends after the end, where nothing is read.
 static inline float sum_of_column(const void *x, int32_t half, int64_t count, int64_t step,
                                   int64_t place)
 {
@@ -213,7 +213,7 @@ static inline float sum_of_column(const void *x, int32_t half, int64_t count, in
     return sum;
 }
 
-// Blocks are small, so that all of a card takes part where columns are few.
+// Blocks are small, so that few columns still use the whole GPU.
 KERNEL(reduce_columns, bel_cuda_reduce)
 {
     float *y = (float *)at.out[0];
@@ -225,8 +225,7 @@ KERNEL(reduce_columns, bel_cuda_reduce)
     }
 }
 
-// The same of four columns that are neighbours. A sum is never -0, so zeros behind the end are as
-// good as none.
+// The same for four neighbouring columns. A sum is never -0, so zeros after the end change nothing.
 static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t count, int64_t step,
                                        int64_t place)
 {
@@ -249,7 +248,7 @@ static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t coun
 }
 
 // Parts of long columns, side by side; [part, column] in the workspace. A thread has four columns,
-// which it reads at once where each row of them is aligned; the sums are the same.
+// which it reads with one access if each row of them is aligned; the sums are the same.
 KERNEL(reduce_column_parts, bel_cuda_reduce)
 {
     int64_t fours = (p.inner + 3) / 4;
@@ -271,8 +270,8 @@ KERNEL(reduce_column_parts, bel_cuda_reduce)
     }
 }
 
-// A block has 32 columns. Of each, 8 threads add parts that are 8 apart, and their sums come
-// together in order.
+// A block has 32 columns. For each, 8 threads add parts that are 8 apart, and their sums are joined
+// in order.
 KERNEL(reduce_column_totals, bel_cuda_reduce)
 {
     enum { TURNS = BEL_CUDA_REDUCE_THREADS / BEL_CUDA_REDUCE_COLUMNS };
@@ -294,7 +293,7 @@ KERNEL(reduce_column_totals, bel_cuda_reduce)
 
 // --- Slices --------------------------------------------------------------------------------------
 
-// A run of n neighbours in 16 lanes, by one thread.
+// Joins a run of n neighbours in 16 lanes, by one thread.
 static inline float reduce_run(int op, const float *x, int64_t n)
 {
     float lanes[BEL_CUDA_LANES];
@@ -319,8 +318,8 @@ static inline float reduce_run(int op, const float *x, int64_t n)
     return lanes[0];
 }
 
-// Where the first element of a result lies, how many elements or runs join it, and where number j
-// of them lies from there.
+// Place of the first element of a result, and below: the number of elements or runs that join it,
+// and the offset of number j of them from there.
 static inline int64_t kept_place(const bel_cuda_reduce *p, int64_t result)
 {
     int64_t place = 0;
@@ -348,7 +347,7 @@ static inline int64_t joined_place(const bel_cuda_reduce *p, int64_t j)
     return place;
 }
 
-// Where the first element of result e of all slices lies.
+// Place of the first element of result e of all slices.
 static inline int64_t slice_place(const bel_cuda_reduce *p, int64_t e)
 {
     int64_t slice = e / p->results;
@@ -372,7 +371,7 @@ KERNEL(reduce_slice_runs, bel_cuda_reduce)
     if (mine && LANE == 0) ((float *)at.work)[run] = part;
 }
 
-// A result for each thread, whose runs come many at a time and are joined in order.
+// A thread for each result: its runs are loaded many at a time and joined in order.
 KERNEL(reduce_slice_totals, bel_cuda_reduce)
 {
     const float *parts = (const float *)at.work;
@@ -394,7 +393,7 @@ KERNEL(reduce_slice_totals, bel_cuda_reduce)
     }
 }
 
-// A result for each thread: what joins it comes in the order of its elements.
+// A thread for each result: its elements are joined in order.
 static inline float sum_of_slice(const bel_cuda_reduce *p, const float *x, int64_t joins)
 {
     float sum = p->start;

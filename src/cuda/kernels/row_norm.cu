@@ -1,6 +1,6 @@
 // Normalisation of rows, f32: the sums of ops/kernels/row_norm_isa.c. A sum runs over 16 lanes for
-// at most 4,096 elements, and these sums are added in double. So a team of 16 threads takes as many
-// elements; of short rows each team has one, and a long row has all teams of its block.
+// at most 4,096 elements, and these sums are added in double. So a team of 16 threads processes
+// 4,096 elements. Each team has one short row, and a long row has all teams of its block.
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/row_norm.h"
 
@@ -10,13 +10,13 @@
 
 // --- Sums ----------------------------------------------------------------------------------------
 
-// A thread and the run of elements that it works on, beside the others of its team or its block.
+// A thread and its run of elements, which it shares with its team or its block.
 typedef struct worker {
-    int64_t run;         // which; there may be none
+    int64_t run; // its index; the run may be absent
     bool there, is_wide; // wide: all teams have this run
-    int32_t lane, team;  // team 0 if it has the run for itself
-    int32_t first, step; // elements that it takes where their order does not matter
-    float *lanes;        // shared: of the block
+    int32_t lane, team; // team 0 if it has the run to itself
+    int32_t first, step; // its elements, if their order does not matter
+    float *lanes; // the block's, in shared memory
 } worker;
 
 static inline worker worker_of(int64_t runs, int64_t elements, float *lanes)
@@ -34,8 +34,8 @@ static inline worker worker_of(int64_t runs, int64_t elements, float *lanes)
     return w;
 }
 
-// Adds what the lanes of a team, or of all teams, have of up to TEAMS · ELEMENTS elements, of which
-// `left` are there. All threads of a block come here together.
+// Adds the lanes of a team, or of all teams, over up to TEAMS · ELEMENTS elements, of which `left`
+// exist. All threads of a block must call this.
 static inline double add_lanes(const worker *w, float mine, int64_t left, double total)
 {
     int32_t thread = (int32_t)threadIdx.x;
@@ -55,7 +55,7 @@ static inline double add_lanes(const worker *w, float mine, int64_t left, double
     return total;
 }
 
-// As the macro of that name there: functions (operands, n) of `term` for k from 0 to n.
+// The macro of that name there: functions (operands, n) that sum `term` for k from 0 to n.
 #define SUM(name, term, ...)                                                                       \
     static inline double name(const worker *w, __VA_ARGS__, int64_t n)                             \
     {                                                                                              \
@@ -126,7 +126,7 @@ KERNEL(row_norm_forward, bel_cuda_row_norm)
         if (p.has_bias) {
             value += bias[c];
         } else if (p.run > 1) {
-            value += 0.0f; // turns -0
+            value += 0.0f; // turns -0 into 0
         }
         y[j] = value;
     }
@@ -143,7 +143,7 @@ static inline row_map map_of(const bel_cuda_operands *at, int64_t row)
     return map;
 }
 
-// dx where every element has its own scale.
+// dx if every element has a separate scale.
 KERNEL(row_norm_grad_each, bel_cuda_row_norm)
 {
     __shared__ float lanes[TEAMS * LANES];
@@ -202,7 +202,7 @@ KERNEL(row_norm_add_parts, bel_cuda_row_norm)
     }
 }
 
-// Where runs of elements share a scale: of each run the sums of dy and of dy · x', [row, scale, 2].
+// If runs of elements share a scale: for each run the sums of dy and of dy · x', [row, scale, 2].
 KERNEL(row_norm_run_sums, bel_cuda_row_norm)
 {
     __shared__ float lanes[TEAMS * LANES];
@@ -217,7 +217,7 @@ KERNEL(row_norm_run_sums, bel_cuda_row_norm)
     ((double *)at.work)[2 * run + 1] = product;
 }
 
-// Then what a row's dx needs of them, [row, 2].
+// Then the terms of a row's dx, [row, 2].
 KERNEL(row_norm_run_slopes, bel_cuda_row_norm)
 {
     float *slopes = (float *)((char *)at.work + p.slopes);
@@ -249,7 +249,7 @@ KERNEL(row_norm_run_apply, bel_cuda_row_norm)
     }
 }
 
-// And dscale and dbias: of each scale the runs of a part, then the parts.
+// Then dscale and dbias: for each scale the runs of a part, then the parts.
 KERNEL(row_norm_run_scales, bel_cuda_row_norm)
 {
     const double *sums = (const double *)at.work;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// A block of 16 teams of 16 threads: sums run over 16 lanes for so many elements.
+// A block of 16 teams of 16 threads: sums run over 16 lanes for BEL_CUDA_ROW_ELEMENTS elements.
 #define BEL_CUDA_ROW_TEAMS 16
 #define BEL_CUDA_ROW_LANES 16
 #define BEL_CUDA_ROW_ELEMENTS 4096
@@ -12,7 +12,7 @@
 typedef struct bel_cuda_row_norm {
     int64_t rows, columns, scales, run, period;
     int64_t rows_per_part, parts;
-    int64_t slopes; // of sums of runs: bytes from the workspace's begin to the rows' slopes
+    int64_t slopes; // with sums of runs: bytes from the workspace's start to the rows' slopes
     double epsilon;
     int32_t has_bias, is_f64;
 } bel_cuda_row_norm;

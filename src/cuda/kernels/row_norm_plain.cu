@@ -1,5 +1,5 @@
-// Normalisation of rows as the plain kernels of ops/row_norm.c have it: a thread for each row, and
-// for each scale, goes through its elements in their order.
+// Normalisation of rows in the order of the plain kernels of ops/row_norm.c: a thread for each row,
+// or for each scale, goes through its elements in order.
 #include "cuda/kernels/plain_elements.h"
 #include "cuda/kernels/row_norm.h"
 

@@ -1,10 +1,11 @@
 // Softmax, log-softmax, their gradients and cross-entropy, row by row: 16 rows in a block
-// (lanes.h). What a thread writes of y it alone reads again, so y may lie over x.
+// (lanes.h). Each element of y is read again only by the thread that wrote it, so y may overwrite
+// x.
 #define PLAIN
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/lanes.h"
 
-// The row of this thread, at first; its elements are n, which is 0 where there is no row.
+// First statements of a kernel: this thread's row, with n elements; n is 0 without a row.
 #define TAKE_ROW                                                                                   \
     __shared__ lanes_of_rows shared;                                                               \
     int64_t row = (int64_t)blockIdx.x * BEL_CUDA_ROWS + ROW;                                       \
@@ -25,7 +26,7 @@ KERNEL(softmax, bel_cuda_rows)
         y[i] *= scale;
 }
 
-// What is taken off each element of a row.
+// The number that is subtracted from each element of a row.
 static inline float log_offset(lanes_of_rows shared, const float *x, int64_t n)
 {
     float shift = largest_of(shared, x, n), sum = 0.0f;
@@ -65,7 +66,7 @@ KERNEL(log_softmax_grad, bel_cuda_rows)
         dx[i] = dy[i] - exp_one(y[i]) * total;
 }
 
-// The thread that writes the label's logarithm writes the loss; a bad label has none.
+// The thread that writes the label's logarithm writes the loss; a bad label has no loss.
 KERNEL(cross_entropy, bel_cuda_rows)
 {
     TAKE_ROW
@@ -101,7 +102,7 @@ KERNEL(cross_entropy_grad, bel_cuda_rows)
 
 // --- In double, a row for each thread ------------------------------------------------------------
 
-// A row's largest element, and the sum of the powers of what is left.
+// A row's largest element, and the sum of the powers of the differences to it.
 static inline double shift_of(const double *x, int64_t columns, double *out_total)
 {
     double shift = x[0], total = 0;

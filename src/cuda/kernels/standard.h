@@ -1,5 +1,5 @@
-// Stands for the C headers that kernel sources name, where NVRTC compiles them: it has the
-// functions of numbers, and no headers.
+// Replaces the C headers that kernel sources include when NVRTC compiles them: NVRTC has number
+// functions, but no headers.
 #ifndef BELFRY_CUDA_KERNELS_STANDARD_H
 #define BELFRY_CUDA_KERNELS_STANDARD_H
 

@@ -1,16 +1,17 @@
-// Tiles of sums of products, for kernels: a block stages a piece of either side's numbers in shared
+// Tiles of sums of products, for kernels. A block stages a piece of either side's numbers in shared
 // memory, as [product, row] and [product, column], and each thread adds them to ROWS x COLUMNS sums
 // in registers. A sum stays one chain in the order of its products.
 //
 // A multiprocessor reads 32 numbers of shared memory in the time of 128 products. So a thread's
-// rows are neighbours, as are its columns, and are read four at a time; and where the tile is wide
-// enough the 32 threads of a warp are 4 by 8, those that read the same being one or two apart.
+// rows are neighbours, as are its columns, and are read four at a time. In tiles that are wide
+// enough, the 32 threads of a warp are 4 by 8, and those that read the same numbers are one or two
+// apart.
 #ifndef BELFRY_CUDA_KERNELS_TILE_H
 #define BELFRY_CUDA_KERNELS_TILE_H
 
 #include "cuda/kernels/kernel.h"
 
-// The loop behind is made of so many turns at once, so that their loads come before their sums.
+// Unrolls the next loop by `count`, so that its loads come before its sums.
 #ifdef BEL_CUDA_DOUBLE
 #define UNROLL(count)
 #else
@@ -26,13 +27,13 @@ typedef struct __attribute__((aligned(8))) tile_two {
     float v[2];
 } tile_two;
 
-// Shared memory of whole fours. A row of it has some numbers more than the tile (TILE_ROW), so that
-// threads that write one below the other meet different banks.
+// Shared memory of whole fours. Its rows are somewhat longer than the tile's (TILE_ROW), so that
+// threads that write one below the other use different banks.
 #define TILE_SHARED __shared__ __attribute__((aligned(16)))
 #define TILE_ROW(side) ((side) + ((side) % 32 == 16 ? 2 : 4))
 
-// `count` numbers: neighbours, or fours that begin `apart` from each other. They lie at a multiple
-// of what is taken at a time.
+// Reads `count` numbers: neighbours, or fours that start `apart` from each other. They are aligned
+// to the size of an access.
 static inline void tile_take(const float *from, int count, int apart, float *to)
 {
     if (count % 4 == 0) {
@@ -54,9 +55,9 @@ static inline void tile_take(const float *from, int count, int apart, float *to)
     }
 }
 
-// One product for each sum: a has the thread's ROWS numbers, b its COLUMNS, in fours that are APART
-// where that is not 0: neighbours would be eight to a thread, and those of the fifth thread in the
-// banks of the first.
+// Adds one product to each sum: a has the thread's ROWS numbers, b its COLUMNS, in fours that are
+// APART if that is not 0. Otherwise a thread has eight neighbours, and those of the fifth thread
+// are in the banks of the first.
 #define TILE_ADD(a, b, ROWS, COLUMNS, APART, sums)                                                 \
     do {                                                                                           \
         float left[ROWS], right[COLUMNS];                                                          \
@@ -67,9 +68,9 @@ static inline void tile_take(const float *from, int count, int apart, float *to)
                 sums[i][j] = fmaf(left[i], right[j], sums[i][j]);                                  \
     } while (0)
 
-// Which of a tile's threads this one is, down and across, of `across` side by side. Narrow: they
-// are counted row by row. Else a warp is 4 by 8: bits 0 and 4 of the thread say which row, 1 to 3
-// which column.
+// Row and column of this thread in a tile with `across` threads side by side. Narrow: threads are
+// counted row by row. Else a warp is 4 by 8: bits 0 and 4 of the thread give the row, bits 1 to 3
+// the column.
 static inline int tile_thread_row(bool narrow, int across)
 {
     int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -84,10 +85,10 @@ static inline int tile_thread_column(bool narrow, int across)
     return lane / 2 % 8 + warp % (across / 8) * 8;
 }
 
-// A block's numbers of `depth` products, by `side` rows or columns of the tile, are brought and
-// kept by all of its threads: some of them by each. Threads side by side bring what lies side by
-// side: rows of a product where `rows_first`, else products of a row. So of the numbers of a thread
-// either all are of row *m, or all are of product *k; the i-th is of the other that is returned.
+// All threads of a block share the loads of `depth` products by `side` rows or columns of the tile.
+// Neighbouring threads load neighbours: rows of a product if `rows_first`, else products of a row.
+// So all numbers of a thread are in row *m, or all are of product *k. The other result is that of
+// number i.
 static inline void tile_mine(bool rows_first, int depth, int side, int threads, int i, int *k,
                              int *m)
 {

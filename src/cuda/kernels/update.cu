@@ -1,10 +1,11 @@
 // Updates of parameters: sums over replicas, clipping, the rule and the moving average in one pass,
-// or in two where norms are needed. A block takes one piece, whose elements belong to one variable;
-// a thread takes four elements at a time. Each is read and written by one thread alone, so new
+// or in two if norms are needed. A block processes one piece, whose elements belong to one
+// variable; a thread processes four elements at a time. Only one thread reads and writes each
+// element, so new values replace the old ones.
 // values take the place of the old ones.
 //
-// cuda/updater.c puts two lines before this that say how many replicas there are, and which rules
-// are used (bits by kind), so that a kernel holds no others. Without them it is every rule, for three.
+// cuda/updater.c prepends two lines that define the number of replicas and the rules in use (bits
+// by kind), so that a kernel has no others. Without them it has every rule, for three replicas.
 #include "cuda/kernels/kernel.h"
 #include "cuda/kernels/update.h"
 
@@ -13,14 +14,14 @@
 #define RULES (~0u)
 #endif
 
-enum { WIDE = 4, MOST_LEVELS = 7 }; // of the tree over replicas, of which there are 64 at most
+enum { WIDE = 4, MOST_LEVELS = 7 }; // levels of the tree over at most 64 replicas
 
-// Four numbers that lie together, as one access.
+// Four neighbouring numbers for one access.
 typedef struct __attribute__((aligned(16))) four {
     float v[WIDE];
 } four;
 
-// `width` numbers, four or one.
+// Reads `width` numbers, four or one.
 static inline four take(const float *from, int width)
 {
     four some;
@@ -38,14 +39,14 @@ static inline void give(float *to, int width, four some)
     }
 }
 
-// What a piece's thread works with.
+// Operands of a piece's threads.
 typedef struct view {
     const bel_cuda_update *p;
     const bel_cuda_update_step *step;
     const bel_cuda_piece *piece;
-    const bel_rule_step *numbers; // of its group
+    const bel_rule_step *numbers; // its group's
     float *values, *averages, *directions;
-    float factor; // of the second pass
+    float factor; // for the second pass
 } view;
 
 static inline view view_of(const bel_cuda_operands *at, const bel_cuda_update *p, int64_t index)
@@ -62,9 +63,9 @@ static inline view view_of(const bel_cuda_operands *at, const bel_cuda_update *p
     return x;
 }
 
-// The sum over replicas of `width` elements from `offset` of the space: the tree over their ids, as
-// a stack that holds the sums of complete nodes, one of each level. A replica that does not count
-// is -0, which changes nothing that it is added to. `plain`: without the factors of uneven batches.
+// The sum over replicas of `width` elements from `offset` of the space. It follows the tree over
+// replica ids, with a stack of the sums of complete nodes, one for each level. A replica that does
+// not count is -0, which changes no sum. `plain`: without the factors of uneven batches.
 static inline four sum_of(const view *x, int64_t offset, int width, bool plain)
 {
     four stack[MOST_LEVELS], sum;
@@ -82,7 +83,7 @@ static inline four sum_of(const view *x, int64_t offset, int width, bool plain)
                            sum.v[j] * (plain ? 1.0f : joins[next + 1]);
         stack[level] = sum;
     }
-    // Nodes that the end of all ids has cut are left, one for each bit of their number.
+    // Incomplete nodes at the end of the ids remain, one for each bit of their number.
     bool begun = false;
     for (int level = 0; level < MOST_LEVELS; level++) {
         if ((REPLICAS >> level & 1) == 0) continue;
@@ -96,8 +97,8 @@ static inline four sum_of(const view *x, int64_t offset, int width, bool plain)
     return sum;
 }
 
-// The rule of the piece's group for `width` elements, from a gradient that is ready, and the moving
-// average of the result. Slots that no rule has are NULL; LAMB's were brought up to date before.
+// Applies the rule of the piece's group to `width` elements, from a final gradient, and updates the
+// moving average. Slots that no rule has are NULL; LAMB's were updated before.
 static inline void apply(const view *x, int64_t offset, int width, four gradient)
 {
     const bel_rule_step *s = x->numbers;
@@ -134,7 +135,7 @@ static inline void apply(const view *x, int64_t offset, int width, four gradient
     give(x->averages + own, width, average);
 }
 
-// What has no rule: kinds as bel_update_kind.
+// Updates without a rule: kinds as in bel_update_kind.
 static inline void assign(const view *x, int64_t offset, int width)
 {
     enum { MEAN = 1, ADD = 2 };
@@ -169,7 +170,7 @@ static inline void update_some(const view *x, int64_t offset, int width)
     }
 }
 
-// The first pass of two; directions go to memory for the second one, and to `shared` for norms.
+// First pass of two; directions go to memory for the second one, and to `shared` for norms.
 static inline void direct_some(const view *x, int64_t offset, int width, float *shared)
 {
     const bel_rule_step *s = x->numbers;
@@ -195,11 +196,12 @@ static inline void direct_some(const view *x, int64_t offset, int width, float *
 
 static inline void follow_some(const view *x, int64_t offset, int width)
 {
-    if (x->piece->kind != 0) return; // the first pass has made it
+    if (x->piece->kind != 0) return; // done in the first pass
     apply(x, offset, width, take(x->directions + (offset - x->p->first), width));
 }
 
-// Fours, and then what is left of the piece one by one. Pieces begin at multiples of 16 elements.
+// Loops over fours, then over the rest of the piece one by one. Pieces start at multiples of 16
+// elements.
 #define EACH_PART(count, body)                                                                     \
     for (int i = (int)threadIdx.x * WIDE; i + WIDE <= (count); i += (int)blockDim.x * WIDE) {      \
         const int width = WIDE;                                                                    \
@@ -223,8 +225,9 @@ KERNEL(follow, bel_cuda_update)
     EACH_PART(x.piece->count, follow_some(&x, x.piece->offset + i, width))
 }
 
-// The sum of squares of a grain, as bel_rule_sum_square has it: eight lanes, of which each adds
-// every eighth element, in order, and then pairwise. Lanes are threads; all threads of the block come here.
+// The sum of squares of a grain, as in bel_rule_sum_square: eight lanes, of which each adds every
+// eighth element in order; then the lanes are added pairwise. Lanes are threads. All threads of the
+// block must call this.
 static inline void square(const float *numbers, int count, double *lanes, double *out)
 {
     enum { LANES = 8 };
@@ -261,8 +264,8 @@ KERNEL(direct, bel_cuda_update)
 }
 
 // The finisher of splitmix64 (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
-// generators"): an element counts with its bits and its place, and sums of whole numbers have no
-// order.
+// generators"). The hash of an element includes its bits and its place; integer sums do not depend
+// on order.
 static inline uint64_t mixed(uint32_t bits, int64_t place)
 {
     uint64_t x = ((uint64_t)bits << 32) ^ ((uint64_t)place * 0x9e3779b97f4a7c15ull);

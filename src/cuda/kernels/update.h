@@ -1,4 +1,4 @@
-// What host and kernels of updates say to each other (cuda/updater_step.c, update.cu).
+// Arguments of update kernels, shared by host and kernels (cuda/updater_step.c, update.cu).
 #ifndef BELFRY_CUDA_KERNELS_UPDATE_H
 #define BELFRY_CUDA_KERNELS_UPDATE_H
 
@@ -15,7 +15,7 @@ typedef struct bel_cuda_piece {
     int32_t count, kind, group, variable;
 } bel_cuda_piece;
 
-// bel_update_step; behind it a bel_rule_step for each group.
+// bel_update_step; followed by a bel_rule_step for each group.
 typedef struct bel_cuda_update_step {
     uint64_t counts;
     float scale, of_gradient, average_rest;
@@ -26,18 +26,18 @@ typedef struct bel_cuda_update_step {
 // Operands: in: pieces, step, numbers by group, factors by variable. out: values, averages or NULL,
 // directions. work: squares by grain, of directions and then of values.
 //
-// Values lie as the space; averages, directions and slots begin with element `first` of it, and so
-// do gradients from other devices, as `begins` says.
+// Values cover the whole space. Averages, directions and slots start with its element `first`;
+// gradients from other devices start where `begins` says.
 typedef struct bel_cuda_update {
     int64_t first, grain_count;
     float *slots[BEL_CUDA_UPDATE_SLOTS];
     const float *gradients[BEL_CUDA_UPDATE_REPLICAS]; // by replica
-    int64_t begins[BEL_CUDA_UPDATE_REPLICAS];         // by replica: which element comes first
+    int64_t begins[BEL_CUDA_UPDATE_REPLICAS];         // by replica: its first element
     int32_t trusts, zero;
 } bel_cuda_update;
 
-// All values of a card: input 0; output 0 [BEL_CUDA_HASH_BLOCKS] gets a hash of what each block has
-// read, whose sum is that of all.
+// Hash of all values of a GPU: input 0. Output 0 [BEL_CUDA_HASH_BLOCKS] gets a hash of each block's
+// elements; the sum is the hash of all.
 #define BEL_CUDA_HASH_BLOCKS 256
 #define BEL_CUDA_HASH_THREADS 256
 typedef struct bel_cuda_hash_values {

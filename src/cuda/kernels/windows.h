@@ -1,16 +1,16 @@
-// Which taps of a window lie inside of an image, and which windows reach a place of it.
+// Taps of a window inside of an image, and windows that reach a place of it.
 #ifndef BELFRY_CUDA_KERNELS_WINDOWS_H
 #define BELFRY_CUDA_KERNELS_WINDOWS_H
 
 #include "cuda/kernels/images.h"
 
-// a / b, a not negative. All threads of a launch have the same b, which is mostly one of these.
+// a / b, for a >= 0. All threads of a launch have the same b, which is mostly one of these.
 static inline int32_t quotient(int32_t a, int32_t b)
 {
     return b == 1 ? a : b == 2 ? a >> 1 : a / b;
 }
 
-// Taps [first, end) that lie inside, at output `at`: bel_window_inside.
+// Taps [first, end) that are inside, at output `at`: bel_window_inside.
 static inline void taps_inside(const bel_cuda_window *w, int32_t at, int32_t *first, int32_t *end)
 {
     int32_t start = at * w->stride - w->pad, step = w->dilation;
@@ -19,7 +19,7 @@ static inline void taps_inside(const bel_cuda_window *w, int32_t at, int32_t *fi
     if (*end > w->kernel) *end = w->kernel;
 }
 
-// Outputs [first, end) whose windows reach place `at`, whatever the gaps between their taps.
+// Outputs [first, end) whose windows reach place `at`, ignoring gaps between their taps.
 static inline void outputs_around(const bel_cuda_window *w, int32_t at, int32_t *first,
                                   int32_t *end)
 {

@@ -1,9 +1,9 @@
-// See attention.h. Sums of products run in the blocks of product.h; what these read as a right
-// side, panels of 16 columns, is packed, and filled up with zeros to whole panels.
+// Blocked attention (attention.h). Sums of products use the blocks of product.h. Their right
+// operands, panels of 16 columns, are packed, and padded with zeros to full panels.
 //
-// A block of keys is packed once, then queries pass by it, QUERIES at a time. A tile is a run of
-// queries of one matrix; that of the gradient a run of keys, since their gradients are sums over
-// the queries. All is cut by shape alone, and every sum has one order.
+// A block of keys is packed once, then queries are processed against it, QUERIES at a time. A tile
+// is a run of queries of one matrix. A tile of the gradient is a run of keys, since their gradients
+// are sums over the queries. Only the shape determines the division, and every sum has one order.
 #include "ops/kernels/attention.h"
 
 #include <math.h>
@@ -18,14 +18,15 @@
 enum {
     LANES = BEL_PRODUCT_LANES,
     QUERIES = BEL_ATTENTION_QUERIES,
-    MOST_QUERIES = 576,    // of a tile
-    MOST_KEYS = 128,       // of a block
-    STEP = MOST_KEYS + 16, // between rows of scores: no power of two, columns share no cache lines
+    MOST_QUERIES = 576,    // in a tile
+    MOST_KEYS = 128,       // in a block
+    STEP = MOST_KEYS + 16, // between rows of scores: no power of two, so columns share no cache
+                           // lines
     KEY_FLOATS = 1 << 13,  // room for a block of keys or values
     QUERY_FLOATS = QUERIES * BEL_ATTENTION_MOST_WIDTH,
     SUM_FLOATS = 9 << 12, // for the sums of a tile of queries
-    TILES = 16,           // at least, where there are queries enough
-    PARTS = 8,            // of the gradient, the same
+    TILES = 16,           // at least, with enough queries
+    PARTS = 8,            // the same in the gradient
 };
 
 static int64_t whole_panels(int64_t width)
@@ -40,7 +41,7 @@ static int64_t length_of(const bel_kernel_call *call, int64_t matrix)
     return bel_length_of(call, &call->inputs[shape->lengths], matrix / shape->heads, shape->s);
 }
 
-// How many of `keys` keys from `key` on a query sees.
+// Returns how many of `keys` keys from `key` on a query sees.
 static int64_t seen_of(const bel_attention_walk *w, int64_t length, int64_t query, int64_t key,
                        int64_t keys)
 {
@@ -50,8 +51,8 @@ static int64_t seen_of(const bel_attention_walk *w, int64_t length, int64_t quer
 
 // --- Products ------------------------------------------------------------------------------------
 
-// Panels of the matrix [rows, width]: panel p holds columns 16 p … 16 p + 15 of all rows, [rows,
-// 16]; the last one, of `rest` columns, is filled up with zeros.
+// Packs the matrix [rows, width] to panels: panel p has columns 16 p … 16 p + 15 of all rows,
+// [rows, 16]; the last one, of `rest` columns, is padded with zeros.
 static void pack(const float *from, int64_t rows, int64_t width, float *to)
 {
     for (int64_t j = 0; j + LANES <= width; j += LANES, to += rows * LANES)
@@ -64,8 +65,8 @@ static void pack(const float *from, int64_t rows, int64_t width, float *to)
     }
 }
 
-// Panels of the transpose of [rows, width]: panel p holds rows 16 p … 16 p + 15, one as each of its
-// columns. Columns behind the last row hold anything; nobody reads what is computed from them.
+// Packs the transpose of [rows, width] to panels: panel p has rows 16 p … 16 p + 15 as its columns.
+// Columns after the last row are undefined; their results are never read.
 static void pack_transposed(const float *from, int64_t rows, int64_t width, float *to)
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
@@ -73,7 +74,7 @@ static void pack_transposed(const float *from, int64_t rows, int64_t width, floa
         kernels->transpose(from + i * width, width, bel_smaller(LANES, rows - i), width, to, LANES);
 }
 
-// y [m, n] = a [m, k] · panels, or that added to y.
+// y [m, n] = a [m, k] · panels, or adds that to y.
 typedef struct panel_product {
     int64_t m, n, k;
     const float *a, *panels;
@@ -84,7 +85,7 @@ typedef struct panel_product {
     int64_t y_row;
 } panel_product;
 
-// Panel by panel, and in each the blocks of rows that fit the registers.
+// Processes panel by panel, and in each the blocks of rows that fit the registers.
 static void multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
@@ -104,7 +105,7 @@ static void multiply(const panel_product *x)
     }
 }
 
-// y [count, keys] = x [count, width] · panels of keys or values; rows of y have room for whole
+// y [count, keys] = x [count, width] · panels of keys or values; rows of y have room for full
 // panels.
 static void score(const float *x, const float *panels, int64_t count, int64_t keys, int64_t width,
                   float *y)
@@ -134,15 +135,15 @@ typedef struct forward_room {
 typedef struct forward {
     const bel_attention_walk *walk;
     int64_t length, first, count; // queries of the tile
-    const float *q, *k, *v;       // q: of the first one
+    const float *q, *k, *v;       // q: the first query's
     forward_room *room;
 } forward;
 
-// Scores [count, keys] of queries of the tile, from `at` on, become powers e^(score - most), where
-// `most` is the largest score that the query has met so far. Where this block has raised it by some
-// delta, what was summed up before was relative to the old one: its total and its sums [count, e]
-// are multiplied by e^-delta (`factors`). Where a query has met only -infinity the shift is 0, as
-// -infinity less itself would be no number.
+// Replaces the scores [count, keys] of the tile's queries, from `at` on, by powers e^(score -
+// most), where `most` is the query's largest score so far. If this block raises it by delta,
+// earlier sums refer to the old value: the total and sums [count, e] are multiplied by e^-delta
+// (`factors`). If a query has only scores of -infinity, the shift is 0, as -infinity less itself
+// would be NaN.
 static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
 {
     const bel_attention_walk *w = f->walk;
@@ -156,7 +157,7 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
         added[i] = factors[i] = 0;
         if (seen > 0) {
             float now = cpu->max(scores, seen) * scale;
-            if (!(now > most[i])) now = most[i]; // not fmaxf, whose zeros C leaves open
+            if (!(now > most[i])) now = most[i]; // not fmaxf, whose result for zeros C leaves open
             float shift = now == -INFINITY ? 0 : now;
             added[i] = cpu->powers(scores, scale, shift, seen);
             factors[i] = most[i] - shift;
@@ -174,7 +175,7 @@ static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int6
     }
 }
 
-// `keys` keys from `key` on, with the queries that see some of them.
+// Processes `keys` keys from `key` on, with the queries that see some of them.
 static void run_keys(const forward *f, int64_t key, int64_t keys)
 {
     const bel_attention_walk *w = f->walk;
@@ -201,8 +202,8 @@ static void run_keys(const forward *f, int64_t key, int64_t keys)
     }
 }
 
-// Results of the tile's queries, and the logarithms of their sums of powers; zeros where a query
-// sees nothing.
+// Writes the results of the tile's queries, and the logarithms of their sums of powers; zeros if a
+// query sees no key.
 static void finish(const forward *f, float *y, float *log_totals)
 {
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
@@ -220,9 +221,9 @@ static void finish(const forward *f, float *y, float *log_totals)
     cpu->binary[BEL_CPU_ADD](log_totals, f->room->most, log_totals, f->count);
 }
 
-// A tile is a run of `queries` queries of one matrix, the one of number tile / tiles; q, y and the
-// totals are [matrices, t, …], so its first row is matrix · t + first, and keys and values of its
-// matrix begin at matrix · s. Only keys that its last query sees are visited.
+// A tile is a run of `queries` queries of one matrix, with number tile / tiles. q, y and the totals
+// are [matrices, t, …], so its first row is matrix · t + first, and keys and values of its matrix
+// begin at matrix · s. Only keys that its last query sees are visited.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const bel_attention_walk *w = call->params;
@@ -253,7 +254,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
 
 typedef struct backward_room {
     float keys[KEY_FLOATS], keys_transposed[KEY_FLOATS], values_transposed[KEY_FLOATS];
-    float scores[QUERIES * STEP], slopes[QUERIES * STEP]; // which become p, and their gradients
+    float scores[QUERIES * STEP], slopes[QUERIES * STEP]; // become p, and their gradients
     float queries[QUERY_FLOATS];
 } backward_room;
 
@@ -265,7 +266,7 @@ typedef struct backward { // one matrix
     backward_room *room;
 } backward;
 
-// Weights of `count` queries and the gradients of their scores.
+// Computes weights of `count` queries and the gradients of their scores.
 static void slope(const backward *b, int64_t query, int64_t count, int64_t key, int64_t keys)
 {
     const bel_attention_walk *w = b->walk;
@@ -325,8 +326,9 @@ static void run_queries(const backward *b, int64_t query, int64_t count, int64_t
                               .y_row = d});
 }
 
-// A causal query sees keys up to its own index, so queries before `key` see none of these; `begin`
-// is cut down to a multiple of QUERIES, which keeps the cuts of queries the same for all keys.
+// A causal query sees keys up to its index, so queries before `key` do not see these keys; `begin`
+// is rounded down to a multiple of QUERIES, so that the blocks of queries are the same for all
+// keys.
 static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
 {
     const bel_attention_walk *w = b->walk;
@@ -340,7 +342,8 @@ static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
         run_queries(b, at, bel_smaller(QUERIES, w->shape.t - at), key, keys);
 }
 
-// A part of the keys of a matrix. With several parts each has queries' gradients of its own.
+// Processes a part of the keys of a matrix. With several parts each has separate gradients of
+// queries.
 static void run_backward(const bel_kernel_call *call, int64_t tile)
 {
     const bel_attention_walk *w = call->params;
@@ -388,7 +391,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
-// Blocks of keys: as many as their room holds, in whole panels of the wider of keys and values.
+// Computes the largest blocks of keys that fit, in full panels of the wider of keys and values.
 static bel_attention_walk make_walk(const bel_attention_shape *shape)
 {
     int64_t widest = whole_panels(shape->d > shape->e ? shape->d : shape->e);
@@ -398,7 +401,7 @@ static bel_attention_walk make_walk(const bel_attention_shape *shape)
     return w;
 }
 
-// Vector operations of `products` sums of products over all pairs of queries and keys.
+// Returns the vector operations of `products` sums of products over all pairs of queries and keys.
 static int64_t work_of(const bel_attention_walk *w, int64_t products)
 {
     enum { VECTOR = 8 };
@@ -440,7 +443,6 @@ void bel_attention_prepare_gradient(const bel_prepare *prepare, bel_kernel_call 
         call->after_tiles = bel_tiles_of(w.matrices * shape->t * shape->d);
     }
     call->work = work_of(&w, 5);
-    call->workspace_bytes =
-        (size_t)(floats + 1) * sizeof(float); // without queries it has a place, too
+    call->workspace_bytes = (size_t)(floats + 1) * sizeof(float); // not empty, even without queries
     call->params = bel_arena_copy(prepare->arena, &w, sizeof w);
 }

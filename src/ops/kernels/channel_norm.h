@@ -1,11 +1,11 @@
-// What normalisation by channel makes of a channel's sums, one number at a time. As scalar.h, these
-// are compiled into kernels of cards, too (cuda/kernels/norm.cu).
+// Normalisation of one channel from its sums, one number at a time. Like scalar.h, these are also
+// compiled into GPU kernels (cuda/norm.cu).
 #ifndef BELFRY_OPS_KERNELS_CHANNEL_NORM_H
 #define BELFRY_OPS_KERNELS_CHANNEL_NORM_H
 
 #include "ops/kernels/plain.h"
 
-// What happens to the elements of a channel: y = factor · u + second · v + offset.
+// Map of the elements of a channel: y = factor · u + second · v + offset.
 typedef struct bel_channel_map {
     double factor, second, offset;
 } bel_channel_map;
@@ -21,7 +21,7 @@ static inline bel_channel_map bel_channel_forward(double scale, double bias, dou
     return a;
 }
 
-// Mean and variance of `count` > 0 elements by their sum and that of their squares.
+// Mean and variance of `count` > 0 elements from their sum and the sum of their squares.
 static inline void bel_channel_statistics(double sum, double squares, double count,
                                           double *out_mean, double *out_variance)
 {
@@ -39,14 +39,14 @@ static inline double bel_channel_inverse(double variance, double epsilon)
     return 1 / sqrt(variance + epsilon);
 }
 
-// With x' = (x - mean) / deviation: Σ dy x', of Σ dy and Σ dy x.
+// With x' = (x - mean) / deviation: Σ dy x', from Σ dy and Σ dy x.
 static inline double bel_channel_scaled(double sum, double products, double mean, double inverse)
 {
     return inverse * (products - mean * sum);
 }
 
 // u = dy, v = x: dx = scale / deviation · (dy - sum / m - x' scaled / m), without the last two
-// where the statistics were not the batch's own, count 0 (Ioffe & Szegedy 2015, section 3).
+// terms if the statistics were not the batch's, count 0 (Ioffe & Szegedy 2015, section 3).
 static inline bel_channel_map bel_channel_backward(double scale, double mean, double inverse,
                                                    double sum, double scaled, double count)
 {
@@ -59,9 +59,8 @@ static inline bel_channel_map bel_channel_backward(double scale, double mean, do
     return a;
 }
 
-// Mean and variance by moments, which are sums where `by_sums`. Sums of squares are taken as what
-// they are, floats that replicas have added: their difference may have no digit left, or be below
-// 0.
+// Mean and variance from moments, which are sums if `by_sums`. Sums of squares are used unchanged,
+// as floats that replicas added: their difference may have no digit left, or be below 0.
 static inline void bel_channel_whole(int by_sums, double count, double mean, double squares,
                                      double *out_mean, double *out_variance)
 {

@@ -1,13 +1,12 @@
-// Output and input gradient of convolutions. Both are the same walk: a padded source, channels-last
+// Output and input gradient of convolutions. Both are the same loop: a padded source, channels-last
 // (for the output: x; for the input gradient: dy), and for each position of the result a fixed list
 // of segments of it, times packed weights.
 //
-// `before` packs the weights into blocks of up to 64 result channels, in the order in which the
-// sums read them; once, where they stay as they are. Each tile then takes a run of images and pads
-// them one after another into a slot of its own in the workspace, unless they can be read where
-// they lie. With strides the input
-// gradient has several *phases*: positions whose distance is the stride read the same taps of the
-// window, others read other taps.
+// `before` packs the weights into blocks of up to 64 result channels, in the order of the sums;
+// only once if they are constant. Each tile then has a run of images and pads them one after
+// another into a separate slot in the workspace, unless they can be read in place. With strides the
+// input gradient has several *phases*: positions whose distance is the stride read the same taps of
+// the window, others read other taps.
 #include "ops/kernels/conv.h"
 
 #include <string.h>
@@ -47,16 +46,16 @@ const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t 
 
 // --- Walks ---------------------------------------------------------------------------------------
 
-// The taps of one dimension that positions of one phase read, by rising place in the source.
+// Taps of one dimension that positions of one phase read, by rising place in the source.
 typedef struct tap_list {
     int64_t count, positions; // positions of the result in this phase
-    int64_t first;            // the first of them
-    int64_t step;             // between them
-    int64_t source_step;      // of the source, from one position to the next
-    int64_t *taps, *places;   // places in the source of the first position; unpadded
+    int64_t first;            // the first position
+    int64_t step;             // step between positions
+    int64_t source_step;      // step of the source between positions
+    int64_t *taps, *places;   // places in the source for the first position; unpadded
 } tap_list;
 
-// Rows of the result that read the same taps: at the upper and lower edge some lie outside.
+// Rows of the result that read the same taps; at the upper and lower edge some taps are outside.
 typedef struct conv_band {
     int64_t first, end;
     const bel_product_segment *segments;
@@ -67,13 +66,14 @@ struct bel_conv_phase {
     tap_list lists[2];
     conv_band *bands;
     int64_t band_count, k;
-    int64_t weights; // where its packed weights begin in a block
+    int64_t weights; // offset of its packed weights in a block
 };
 
-// Forward, position i of dimension d reads places i · stride + tap · dilation - pad of x, for each
-// tap: one phase. For the input gradient the roles are turned: element j of x was read by the
-// positions i of dy with i · stride = j + pad - tap · dilation. Which taps solve that depends on j
-// modulo the stride alone, the phase; within it the place in dy moves by 1 with each position.
+// Makes a list of taps. Forward, position i of dimension d reads places i · stride + tap · dilation
+// - pad of x, for each tap: one phase. For the input gradient the roles are swapped: element j of x
+// was read by the positions i of dy with i · stride = j + pad - tap · dilation. The matching taps
+// depend only on j modulo the stride, the phase; within it the place in dy moves by 1 with each
+// position.
 static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d,
                           bool input_gradient, int64_t phase_index)
 {
@@ -99,17 +99,17 @@ static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d
     return list;
 }
 
-// Widens the source's rows to what a phase reads.
+// Widens the source's rows for a phase.
 static void widen(bel_conv_padded *padded, const tap_list *list)
 {
     if (list->count == 0 || list->positions == 0) return;
     int64_t low = list->places[0];
     int64_t high = list->places[list->count - 1] + (list->positions - 1) * list->source_step;
     if (-low > padded->pad) padded->pad = -low;
-    if (high + 1 > padded->columns) padded->columns = high + 1; // without the border before
+    if (high + 1 > padded->columns) padded->columns = high + 1; // without the border on the left
 }
 
-// Then their channels lie side by side in the padded source, and are one long run of products.
+// Returns true if the taps' channels are adjacent in the padded source: one long run of products.
 static bool are_neighbours(const tap_list *list)
 {
     for (int64_t i = 1; i < list->count; i++)
@@ -117,7 +117,7 @@ static bool are_neighbours(const tap_list *list)
     return true;
 }
 
-// The rows of the result from `first` on whose taps inside the source are the same, and these.
+// Makes the band of rows of the result, from `first` on, that have the same taps inside the source.
 static conv_band make_band(const bel_conv_walk *walk, const bel_conv_phase *phase, int64_t first,
                            const bel_product_segment *segments, int64_t per_row)
 {
@@ -140,7 +140,7 @@ static conv_band make_band(const bel_conv_walk *walk, const bel_conv_phase *phas
     return band;
 }
 
-// Segments of the padded source; neighbours along a row are one segment.
+// Makes segments of the padded source; neighbours along a row are one segment.
 static void make_segments(const bel_prepare *prepare, const bel_conv_walk *walk,
                           bel_conv_phase *phase)
 {
@@ -163,9 +163,9 @@ static void make_segments(const bel_prepare *prepare, const bel_conv_walk *walk,
         phase->bands[phase->band_count] = make_band(walk, phase, row, segments, per_row);
 }
 
-// Lists first, as the padded source must be wide enough for all phases; then segments, which are
-// places in it. A phase whose list is empty in one dimension reads nothing and writes zeros (or the
-// bias).
+// Makes lists first, as the padded source must be wide enough for all phases; then segments, which
+// are places in it. A phase with an empty list in one dimension reads nothing and writes zeros (or
+// the bias).
 static void make_phases(const bel_prepare *prepare, bel_conv_walk *walk, const bel_window *w,
                         bool input_gradient)
 {
@@ -196,7 +196,7 @@ static void make_phases(const bel_prepare *prepare, bel_conv_walk *walk, const b
 
 // --- Calls ---------------------------------------------------------------------------------------
 
-// Result channels of a block.
+// Returns the result channels of a block.
 static int64_t lanes_of(const bel_conv_walk *walk, int64_t block)
 {
     int64_t left = walk->width - block * walk->block_width;
@@ -231,12 +231,12 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 // One block of result channels of one image: `result` is the first of them.
 typedef struct walk_block {
     int64_t lanes;
-    const float *padded, *weights, *bias; // padded: the image; bias NULL: none
+    const float *padded, *weights, *bias; // padded: the image; bias NULL: 0
     float *result;
     bel_conv_next *next;
 } walk_block;
 
-// Copies sums to channels that are not neighbours.
+// Copies sums to channels that are not adjacent.
 static void scatter(const bel_product_block *block, const float *sums, int64_t step, float *result,
                     const int64_t *places)
 {
@@ -245,8 +245,9 @@ static void scatter(const bel_product_block *block, const float *sums, int64_t s
             result[places[r] + l * step] = sums[block->c_rows[r] + l];
 }
 
-// Positions of the next block when the phase has `left` more and the next one is `column` of its
-// row of the result. They may go on in the next row, but each pair of them is in one row.
+// Returns the positions of the next block when the phase has `left` more and the next one is
+// `column` of its row of the result. They may continue in the next row, but each pair of them is in
+// one row.
 static int64_t rows_of_block(int64_t row_length, int64_t column, int64_t left, int64_t most)
 {
     if (row_length % 2 != 0) return bel_product_rows(row_length - column, most);
@@ -254,8 +255,8 @@ static int64_t rows_of_block(int64_t row_length, int64_t column, int64_t left, i
     return rows > 1 ? rows - rows % 2 : rows;
 }
 
-// A band of one phase for a block's result channels. Levels whose registers do not hold a whole
-// block take it in pieces.
+// Computes a band of one phase for a block's result channels. Levels whose registers cannot hold an
+// entire block compute it in pieces.
 static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, const conv_band *band,
                       const walk_block *at)
 {
@@ -264,8 +265,8 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
     const bel_product_kernels *kernels = bel_product_kernels_get();
     int64_t units = bel_product_units(at->lanes, kernels->width);
     int64_t most = kernels->rows_most[units];
-    // From one position to the next, in the source and in the result, and to the next row's first.
-    // A single column is walked like a row.
+    // Steps between positions, in the source and in the result, and to the next row's first one. A
+    // single column is processed like a row.
     int64_t depth = walk->padded.depth, length = columns->positions;
     int64_t from_step = columns->source_step * depth, to_step = columns->step * steps->column;
     int64_t from_row = rows->source_step * walk->padded.columns * depth;
@@ -324,9 +325,9 @@ static void walk_phase(const bel_conv_walk *walk, const bel_conv_phase *phase, c
         walk_band(walk, phase, &phase->bands[b], at);
 }
 
-// A tile is a run of images. Its slot of the workspace, [rows, columns, depth] behind all packed
-// weights, takes one padded group of one image after another; its border stays zero from the
-// memset, since bel_conv_pad writes the inside alone.
+// A tile is a run of images. Its slot of the workspace, [rows, columns, depth] after all packed
+// weights, holds one padded group of one image after another. Its border stays zero from the
+// memset, since bel_conv_pad writes only the inside.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const bel_conv_walk *walk = call->params;
@@ -375,8 +376,8 @@ static int64_t block_width(int64_t channels)
     return bel_product_units(channels, MOST_WIDTH / LANES) * LANES;
 }
 
-// Tiles by the number of images alone. The workspace: packed weights [group, block, block_floats],
-// unless they are packed once, then a slot for each tile.
+// Chooses tiles only by the number of images. The workspace: packed weights [group, block,
+// block_floats], unless they are packed once, then a slot for each tile.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
                    bel_conv_walk *walk)
 {

@@ -1,13 +1,13 @@
 // Direct convolution for f32. All three passes (output, gradient of the input, gradient of the
-// weights) are made of blocks of kernels/product.h. Measured against oneDNN 2.6 and im2col over
-// OpenBLAS: bench/README.md.
+// weights) use blocks of kernels/product.h. bench/README.md compares it with oneDNN 2.6 and with
+// im2col over OpenBLAS.
 #ifndef BELFRY_OPS_KERNELS_CONV_H
 #define BELFRY_OPS_KERNELS_CONV_H
 
 #include "ops/kernels/product.h"
 #include "ops/window.h"
 
-// What a convolution is, from the shapes of x [n, c, …] and w [o, c / groups, …].
+// Parameters of a convolution, from the shapes of x [n, c, …] and w [o, c / groups, …].
 typedef struct bel_conv_shape {
     bel_window window;
     int64_t n, groups;
@@ -16,7 +16,7 @@ typedef struct bel_conv_shape {
 } bel_conv_shape;
 
 // Choose kernels for the fast passes: call->run, before, after, their tiles and the workspace.
-// bel_conv_prepare_input is also that of ConvTranspose, with a bias.
+// bel_conv_prepare_input also serves ConvTranspose, with a bias.
 void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                              const bel_conv_shape *shape);
 void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
@@ -26,8 +26,9 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
 
 // --- Between conv.c and winograd.c (winograd.h) ---
 
-// Whether a convolution can be made so: windows of 3 × 3 with steps of 1, one group, channels in
-// sixteens, images and results channels-last, weights (and bias) that stay as they are.
+// Returns true if a convolution can use Winograd's method: windows of 3 × 3 with steps of 1, one
+// group, channels in multiples of 16, images and results channels-last, constant weights (and
+// bias).
 bool bel_winograd_fits(const bel_prepare *prepare, const bel_kernel_call *call,
                        const bel_conv_shape *shape);
 
@@ -37,62 +38,63 @@ void bel_winograd_prepare(const bel_prepare *prepare, bel_kernel_call *call,
 
 // --- Between conv.c and conv_weights.c ---
 
-// An image whose rows have a border of zeros, channels-last: what `a` walks over. Rows above and
-// below the image are left out, and so are the taps that would read them. (With weights that are
-// not finite, edges to the left and right are NaN, and those above and below are not.)
+// Image whose rows have a border of zeros, channels-last: the source of `a`. Rows above and below
+// the image are left out, as are the taps that would read them. (With weights that are not finite,
+// edges to the left and right are NaN, and those above and below are not.)
 typedef struct bel_conv_padded {
     int64_t source[2];     // rows and columns of the image
     int64_t pad, columns;  // pixels: zeros before a row; a row with its border
     int64_t depth;         // channels of a group
-    bel_image_steps steps; // of the tensor it is copied from
+    bel_image_steps steps; // steps of the tensor that it is copied from
 } bel_conv_padded;
 
-// Room for it; 0 where the image itself is what is asked for.
+// Returns the size of the copy; 0 if the image itself can be used.
 int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
-// Copies `depth` channels from `channel` on to `room`, whose border was set to zero before, and
-// returns it; or returns where they lie.
+// Copies `depth` channels from `channel` on to `room`, whose border is already zero, and returns
+// it; or returns the channels in place.
 const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
                           float *room);
 
-// What bel_conv_prepare_output and bel_conv_prepare_input leave in call->params, if it is not made
-// by Winograd's way. A sum begins with the bias or 0 and takes taps by rising place in the source,
-// row by row, those outside of its rows left out, and of each tap one channel after another.
+// Params of bel_conv_prepare_output and bel_conv_prepare_input, unless Winograd's method is used. A
+// sum begins with the bias or 0 and adds taps by rising place in the source, row by row, without
+// those outside its rows; within each tap it adds one channel after another.
 typedef struct bel_conv_phase bel_conv_phase;
 typedef struct bel_conv_walk {
     bel_conv_padded padded;
     bel_image_steps result;
     int64_t n, images_per_tile, groups, width, blocks;   // width: result channels of a group
-    int64_t block_width;                                 // most of them in a block
-    int64_t slot_floats, block_floats;                   // packed weights and then as many biases
+    int64_t block_width;                                 // maximum in a block
+    int64_t slot_floats, block_floats;                   // packed weights, followed by the same
+                                                         // number of biases
     int64_t weights_group, weights_depth, weights_width; // steps in w
     bool has_bias, packs_once, relu;
-    int64_t window_columns; // of w
+    int64_t window_columns; // columns of w's window
     int phase_count;
     bel_conv_phase *phases;
     bel_window window;
     bool input_gradient;
 } bel_conv_walk;
 
-// What bel_conv_prepare_weights leaves there. A part's sum goes through images, rows and columns of
-// dy, those whose tap lies above or below the image left out; then parts are added in order.
+// Params of bel_conv_prepare_weights. A part's sum goes through images, rows and columns of dy,
+// without those whose tap is above or below the image; then parts are added in order.
 typedef struct bel_conv_weights_walk {
     bel_conv_padded padded;
     bel_window window;
     bel_image_steps dy;
     int64_t n, groups, out, blocks; // out: output channels of a group
     int64_t images_per_part, parts;
-    int64_t row_run;                               // output rows that are summed at a time
-    int64_t sums_floats, padded_floats, dy_floats; // of a part; dy_floats 0: dy is read where it is
-    int64_t row_floats;                            // of a part's sums: one tap and channel
+    int64_t row_run;                               // output rows that are summed at once
+    int64_t sums_floats, padded_floats, dy_floats; // for a part; dy_floats 0: dy is read in place
+    int64_t row_floats;                            // for a part's sums: one tap and channel
 } bel_conv_weights_walk;
 
-// The tile's next image, which would be waited for when its turn comes: a few of its lines are
-// asked for with each block of sums of this one.
+// Next image of the tile, which would otherwise stall: a few of its cache lines are prefetched with
+// each block of sums of the current one.
 typedef struct bel_conv_next {
     const float *at, *end;
 } bel_conv_next;
-// Images lie `step` apart; `image` is the one at work, and the tile's last one is end - 1. Of a
-// large image only the begin: the rest would be gone again before it is read.
+// Images are `step` apart; `image` is the current one, and end - 1 the tile's last. Prefetches only
+// the beginning of a large image: the rest would be evicted before it is read.
 static inline bel_conv_next bel_conv_next_of(const float *images, int64_t step, int64_t image,
                                              int64_t end)
 {
@@ -103,7 +105,7 @@ static inline bel_conv_next bel_conv_next_of(const float *images, int64_t step, 
 }
 static inline void bel_conv_fetch(bel_conv_next *next)
 {
-    enum { LINES = 16, LINE = 16 }; // numbers of a line of the cache
+    enum { LINES = 16, LINE = 16 }; // numbers in a cache line
     for (int i = 0; i < LINES && next->at < next->end; i++, next->at += LINE)
         __builtin_prefetch(next->at, 0, 2); // into the second-level cache
 }

@@ -1,16 +1,16 @@
-// Gradient of a convolution's weights: for each tap and input channel a row of output
-// channels, summed over images and positions.
+// Gradient of a convolution's weights: for each tap and input channel a row of output channels,
+// summed over images and positions.
 //
-// The batch is cut into equal runs of images, as many as follow from the shapes, whatever the
-// threads; each part sums into memory of its own, and `after` adds the parts in order. So the sum's
-// bits depend on shapes alone.
+// The batch is divided into equal runs of images; only the shapes determine their number. Each part
+// sums into separate memory, and `after` adds the parts in order. The sum's bits therefore depend
+// only on shapes.
 #include <string.h>
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 16 }; // rows: of dy, at a time
+enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 16 }; // rows of dy at once
 
-// dy of one group of an image as [position, blocks · LANES].
+// Packs dy of one group of an image as [position, blocks · LANES].
 static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
 {
     const bel_window *window = &w->window;
@@ -37,7 +37,7 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
     int64_t depth = w->padded.depth, row_floats = w->row_floats;
-    // Taps of a row whose channels lie side by side are one run of rows of the sums.
+    // Taps of a row whose channels are adjacent are one run of rows of the sums.
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
     bel_product_segment segments[MOST_ROWS];
@@ -50,7 +50,7 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
         block.segment_count = 0;
         for (int64_t i = first; i < end; i++) {
             int64_t row = i * window->stride[0] + t / runs * window->dilation[0] - window->pad[0];
-            if (row < 0 || row >= w->padded.source[0]) continue; // nothing but zeros
+            if (row < 0 || row >= w->padded.source[0]) continue; // only zeros
             segments[block.segment_count++] = (bel_product_segment){
                 (row * w->padded.columns + column) * depth, i * window->out[1] * image->b_step};
         }
@@ -72,8 +72,8 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
     }
 }
 
-// Tile = part: a run of images, whose sums [group, tap, channel, row_floats] begin its piece of the
-// workspace; behind them its padded image and, unless dy is read in place, dy as rows.
+// A tile is a part: a run of images, whose sums [group, tap, channel, row_floats] begin its piece
+// of the workspace, followed by its padded image and, unless dy is read in place, dy as rows.
 static void run_parts(const bel_kernel_call *call, int64_t tile)
 {
     const bel_conv_weights_walk *w = call->params;
@@ -117,7 +117,7 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
     int64_t lanes = w->out - channel < LANES ? w->out - channel : LANES;
     int64_t taps = w->window.kernel[0] * w->window.kernel[1], depth = w->padded.depth;
     const float *sums = call->workspace;
-    if (w->parts > 0) sums += group * w->sums_floats / w->groups + channel; // else there is none
+    if (w->parts > 0) sums += group * w->sums_floats / w->groups + channel; // else there is no part
     float *dw = (float *)call->outputs[0].data + (group * w->out + channel) * depth * taps;
     for (int64_t i = 0; i < taps * depth; i++) {
         float total[LANES] = {0};
@@ -130,9 +130,9 @@ static void run_add_parts(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Eight parts, or up to 32 of a large batch: many for cores and cards to do at once, but with
-// products enough for each sum that zeroing and adding it is little beside them, and in little
-// memory. `positions`: of an image's result.
+// Returns eight parts, or up to 32 for a large batch. Many parts keep cores and GPUs busy, but each
+// sum needs enough products to outweigh zeroing and adding it, and memory is limited. `positions`:
+// of an image's result.
 static int64_t images_per_part(int64_t images, int64_t positions, int64_t sums_floats)
 {
     enum { LEAST_PARTS = 8, MOST_PARTS = 32, LEAST_IMAGES = 8, LEAST_PRODUCTS = 2048 };

@@ -1,6 +1,6 @@
-// The table of vector kernels for this processor. The tables stand in the order of bel_isa. All
-// of them give the same bits, so the choice is one of speed alone, and hosts of a job may
-// differ; BELFRY_ISA asks for a lower level, which is how one machine tests all it has.
+// Table of vector kernels for this processor. The tables are in the order of bel_isa. All of them
+// give the same bits, so the choice affects only speed, and hosts of a job may differ. BELFRY_ISA
+// selects a lower level, so one machine can test all that it has.
 #include "ops/kernels/cpu.h"
 
 #include "base/isa.h"

@@ -1,6 +1,6 @@
-// The vector kernels: f32, contiguous. The same source (cpu_isa.c) is compiled for each level of
-// base/isa_levels.h; one table is chosen at start. All levels give the same bits: there is no
-// fused multiply-add, and sums run over 16 lanes that are added pairwise at the end.
+// Vector kernels: f32, contiguous. The same source (cpu_isa.c) is compiled for each level of
+// base/isa_levels.h; one table is chosen at start. All levels give the same bits: there is no fused
+// multiply-add, and sums run over 16 lanes that are added pairwise at the end.
 #ifndef BELFRY_OPS_KERNELS_CPU_H
 #define BELFRY_OPS_KERNELS_CPU_H
 
@@ -10,7 +10,7 @@
 
 typedef void bel_cpu_binary_fn(const float *a, const float *b, float *y, int64_t n);
 typedef void bel_cpu_unary_fn(const float *x, float *y, int64_t n);
-// Functions of one input with two numbers, and their gradients from dy and x.
+// Functions of one input with two number attributes, and their gradients from dy and x.
 typedef void bel_cpu_curve_fn(const float *x, float s, float t, float *y, int64_t n);
 typedef void bel_cpu_curve_grad_fn(const float *dy, const float *x, float s, float t, float *dx,
                                    int64_t n);
@@ -57,7 +57,7 @@ typedef struct bel_cpu_kernels {
     void (*powers_grad)(float *x, float *y, float scale, float shift, float inner, int64_t n);
     // y[j] = sum over i of x[i * stride + j], rows added in order
     void (*sum_rows)(const float *x, int64_t rows, int64_t stride, float *y, int64_t n);
-    // Images, channels last: adds x and x · y (y NULL: x alone) of each pixel to its channel's sums
+    // Images, channels last: adds x and x · y (y NULL: only x) of each pixel to its channel's sums
     void (*sum_channels)(const float *x, const float *y, int64_t pixels, int64_t channels,
                          double *sums, double *products);
     // y[c] = factors[c] · u[c] + seconds[c] · v[c] + offsets[c] for n of the channels of each pixel
@@ -69,15 +69,15 @@ typedef struct bel_cpu_kernels {
     void (*from_bfloat)(const uint16_t *x, float *y, int64_t n);
     // y = kept[j] ? x * scale : 0
     void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
-    // y [m, n] = a [m, k] b [k, n], rows one behind another, added to `bias` [n] (NULL: 0) in order
-    // of k: for so few rows that packing would cost more than the product
+    // y [m, n] = a [m, k] b [k, n], contiguous rows, added to `bias` [n] (NULL: 0) in order of k:
+    // for so few rows that packing would cost more than the product
     void (*few_rows)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                      const float *bias, float *y);
 } bel_cpu_kernels;
 
 BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_cpu_kernels)
 
-// The table of bel_isa_get().
+// Returns the table of bel_isa_get().
 const bel_cpu_kernels *bel_cpu_kernels_get(void);
 
 #endif

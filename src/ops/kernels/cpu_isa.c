@@ -95,7 +95,7 @@ static inline float add_lanes(float lanes[LANES])
 }
 
 // Sums over 16 lanes, element i into lane i % 16, whatever the width of the vectors; the lanes are
-// added pairwise at the end. So all levels add in one order. The same in sum_square and dot.
+// added pairwise at the end. All levels thus add in one order. The same in sum_square and dot.
 static float sum(const float *x, int64_t n)
 {
     float lanes[LANES] = {0};
@@ -132,7 +132,7 @@ static float dot(const float *x, const float *y, int64_t n)
     return add_lanes(lanes);
 }
 
-// One instruction, where select_f32 is five.
+// One instruction, whereas select_f32 has five.
 static inline float larger(float a, float b)
 {
     return a > b ? a : b;
@@ -167,7 +167,7 @@ static void sum_rows(const float *x, int64_t rows, int64_t stride, float *y, int
 typedef float floats __attribute__((vector_size(16), aligned(4)));
 typedef double doubles __attribute__((vector_size(32), aligned(8)));
 
-// The sums of 16 channels stay in registers.
+// Keeps the sums of 16 channels in registers.
 static void sum_lanes(const float *x, const float *y, int64_t pixels, int64_t channels,
                       double *sums, double *products)
 {
@@ -192,8 +192,8 @@ static void sum_lanes(const float *x, const float *y, int64_t pixels, int64_t ch
     }
 }
 
-// x and y [pixels, channels]; adds each channel's sum of x and of x · y, whole runs of 16 channels
-// in registers, the rest one by one. y NULL: sums alone.
+// x and y [pixels, channels]; adds each channel's sum of x and of x · y, full runs of 16 channels
+// in registers, the rest one by one. y NULL: only sums of x.
 static void sum_channels(const float *x, const float *y, int64_t pixels, int64_t channels,
                          double *sums, double *products)
 {
@@ -224,7 +224,7 @@ static void map_channels(const float *u, const float *v, const float *factors, c
 
 // --- Softmax -------------------------------------------------------------------------------------
 
-// Shifted by the largest, so that no power overflows and one is 1.
+// Shifted by the largest, so that no power overflows and one of them is 1.
 static void softmax(const float *x, float *y, int64_t n)
 {
     float shift = max_of(x, n);
@@ -235,7 +235,8 @@ static void softmax(const float *x, float *y, int64_t n)
         y[i] *= scale;
 }
 
-// x - max - log(sum of e^(x - max)), the sum over lanes as in `sum`, a block of powers at a time.
+// x - max - log(sum of e^(x - max)), with the sum over lanes as in `sum`, a block of powers at a
+// time.
 static void log_softmax(const float *x, float *y, int64_t n)
 {
     enum { BLOCK = 16 * LANES };

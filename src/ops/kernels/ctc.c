@@ -1,9 +1,9 @@
-// Connectionist temporal classification, f32. A tile takes a run of examples, of which there are
-// at most 16 by the batch's size alone, and has a slot of the workspace. Probabilities are wide
-// numbers (wide.h), so a state costs a product and two sums, no logarithm, and bits need no C
-// library. alpha of a frame is written over that of the frame before, from the last state down,
-// as a state reads itself and two before it; the gradient keeps all frames' alphas and one beta.
-// What lies behind an example's frames is zero.
+// Connectionist temporal classification, f32. A tile has a run of examples; there are at most 16
+// tiles, depending only on the batch's size, each with a slot of the workspace. Probabilities are
+// wide numbers (wide.h), so a state needs a product and two sums, no logarithm, and the bits depend
+// on no C library. alpha of a frame overwrites that of the previous frame, from the last state
+// down, as a state reads itself and the two before it. The gradient keeps all frames' alphas and
+// one beta. Results after an example's frames are zero.
 #include "ops/kernels/ctc.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct ctc_params {
     int64_t slot_numbers; // wide numbers in a slot
 } ctc_params;
 
-// Probabilities of a frame: [0] that of a blank, [1 + i] that of label i.
+// Reads probabilities of a frame: [0] that of a blank, [1 + i] that of label i.
 static void read_frame(const bel_ctc_example *x, const float *log_p, bel_wide *p)
 {
     p[0] = bel_wide_exp((double)log_p[BEL_CTC_BLANK]);
@@ -32,7 +32,7 @@ static bel_wide of_state(const bel_wide *p, int64_t state)
     return p[state % 2 == 0 ? 0 : 1 + state / 2];
 }
 
-// The frames before have the numbers `before`, which may lie where alpha does: NULL at first.
+// The previous frame has the numbers `before`, which may be the same array as alpha: NULL at first.
 static void forward_frame(const bel_ctc_example *x, const bel_wide *p, const bel_wide *before,
                           bel_wide *alpha)
 {
@@ -45,7 +45,7 @@ static void forward_frame(const bel_ctc_example *x, const bel_wide *p, const bel
     }
 }
 
-// beta of the frame before the one with probabilities p.
+// Computes beta of the frame before the one with probabilities p.
 static void backward_frame(const bel_ctc_example *x, const bel_wide *p, bel_wide *beta)
 {
     int64_t last = 2 * x->label_count;
@@ -59,7 +59,7 @@ static void backward_frame(const bel_ctc_example *x, const bel_wide *p, bel_wide
     }
 }
 
-// The probability of the labels, from the last frame's alpha.
+// Returns the probability of the labels, from the last frame's alpha.
 static bel_wide whole(const bel_ctc_example *x, const bel_wide *alpha)
 {
     int64_t last = 2 * x->label_count;
@@ -82,8 +82,8 @@ static int64_t end_of(const bel_kernel_call *call, int64_t tile)
 
 // --- Loss ----------------------------------------------------------------------------------------
 
-// A tile's examples one after another in its slot: probabilities [1 + labels], then alpha [states].
-// log_p [frames, classes] is an output, which the gradient reads again.
+// Processes a tile's examples one after another in its slot: probabilities [1 + labels], then alpha
+// [states]. log_p [frames, classes] is an output, which the gradient reads again.
 static void run_loss(const bel_kernel_call *call, int64_t tile)
 {
     const ctc_params *params = call->params;
@@ -111,11 +111,11 @@ static void run_loss(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-// Tiles by the batch's size alone.
+// Chooses tiles only by the batch's size.
 static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_ctc_shape *s,
                    int64_t slot_numbers)
 {
-    enum { STATE_WORK = 16 }; // of a state and frame, in vector operations on an element
+    enum { STATE_WORK = 16 }; // cost of a state and frame, in vector operations on an element
     int64_t tiles = s->n < MAX_TILES ? s->n : MAX_TILES;
     ctc_params p = {.shape = *s,
                     .per_tile = tiles > 0 ? (s->n + tiles - 1) / tiles : 1,
@@ -134,7 +134,7 @@ void bel_ctc_prepare(const bel_prepare *prepare, bel_kernel_call *call, const be
 
 // --- Gradient ------------------------------------------------------------------------------------
 
-// dx = dy (p - how likely a class is at this frame). `likely` [classes] is all zeros between calls.
+// dx = dy (p - the posterior of the class at this frame). `likely` [classes] is zero between calls.
 static void gradient_frame(const bel_ctc_example *x, const bel_wide *p, const bel_wide *alpha,
                            const bel_wide *beta, bel_wide probability, double dy,
                            const float *log_p, double *likely, float *dx, int64_t classes)
@@ -146,7 +146,7 @@ static void gradient_frame(const bel_ctc_example *x, const bel_wide *p, const be
         dx[k] *= factor;
     for (int64_t s = 0; s < states; s++)
         likely[bel_ctc_class(x, s)] += bel_wide_ratio(bel_wide_mul(alpha[s], beta[s]), probability);
-    for (int64_t s = 0; s < states; s++) { // in double, where the difference may be small
+    for (int64_t s = 0; s < states; s++) { // in double, as the difference may be small
         int64_t k = bel_ctc_class(x, s);
         double all = bel_wide_ratio(of_state(p, s), (bel_wide){.m = 1});
         dx[k] = (float)(dy * (all - likely[k]));
@@ -184,8 +184,8 @@ static void gradient_example(const bel_kernel_call *call, const bel_ctc_example 
     }
 }
 
-// dx [frames, classes] is zeroed first: what lies behind an example's frames, or an example that
-// does not fit, gets no gradient.
+// dx [frames, classes] is zeroed first: frames after an example's end, and an example that does not
+// fit, get no gradient.
 static void run_gradient(const bel_kernel_call *call, int64_t tile)
 {
     const ctc_params *params = call->params;

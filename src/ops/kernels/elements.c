@@ -1,7 +1,7 @@
-// Element access by type: a switch for each element, slow on purpose, for the plain kernels. A
-// float is rounded from double once; an integer from double is held to its range, and one set as
-// a whole number keeps its low bits. Strings never come here. bel_broadcast_index divides once
-// for each dimension of an element; fast kernels walk instead (walk.h).
+// Element access by type: a switch for each element, slow but simple, for the plain kernels. A
+// float is rounded from double once. An integer from double is clamped to its range, and one set as
+// an integer keeps its low bits. Strings never get here. bel_broadcast_index divides once for each
+// dimension of an element; fast kernels use walks instead (walk.h).
 #include "ops/kernels/elements.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
 // Element access for reference kernels: any type is read as double and written from double, so that
-// one plain loop serves every type. It stays as the oracle of the fast kernels.
+// one plain loop serves every type. The reference kernels are the oracle of the fast ones.
 #ifndef BELFRY_OPS_KERNELS_ELEMENTS_H
 #define BELFRY_OPS_KERNELS_ELEMENTS_H
 
@@ -9,17 +9,17 @@
 double bel_element_get(const bel_tensor *tensor, int64_t index);
 void bel_element_set(const bel_tensor *tensor, int64_t index, double value);
 
-// Integers and BOOL without the way over double, which loses what lies above 2^53. Setting keeps
-// the low bits; BOOL becomes "not zero".
+// Access to integers and BOOL without a conversion to double, which is inexact above 2^53. Setting
+// keeps the low bits; BOOL becomes "not zero".
 bool bel_element_is_whole(bel_dtype dtype);
 int64_t bel_element_get_whole(const bel_tensor *tensor, int64_t index);
 void bel_element_set_whole(const bel_tensor *tensor, int64_t index, int64_t value);
 
-// Index in an input of the element that lines up with element `index` of an output, when the input
-// is broadcast to the output's shape.
+// Returns the index in an input of the element that corresponds to element `index` of an output,
+// when the input is broadcast to the output's shape.
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index);
 
-// Elements that one tile of an element-wise kernel covers.
+// Number of elements in a tile of an element-wise kernel.
 enum { BEL_TILE_ELEMENTS = 32768 };
 
 static inline int64_t bel_tiles_of(int64_t elements)
@@ -27,7 +27,7 @@ static inline int64_t bel_tiles_of(int64_t elements)
     return (elements + BEL_TILE_ELEMENTS - 1) / BEL_TILE_ELEMENTS;
 }
 
-// The run of elements of tile `tile` in n elements.
+// Run of elements of tile `tile` in n elements.
 static inline int64_t bel_tile_begin(int64_t tile)
 {
     return tile * BEL_TILE_ELEMENTS;
@@ -39,7 +39,7 @@ static inline int64_t bel_tile_end(int64_t tile, int64_t elements)
     return end < elements ? end : elements;
 }
 
-// Rows that one tile covers when a kernel works on rows of `row_elements`; at least one.
+// Returns the rows in a tile of a kernel on rows of `row_elements`; at least one.
 static inline int64_t bel_tile_rows(int64_t row_elements)
 {
     int64_t rows = row_elements > 0 ? BEL_TILE_ELEMENTS / row_elements : 1;

@@ -1,5 +1,5 @@
-// a · b + c in f32, rounded once, of additions and a product in double: for processors without such
-// an instruction.
+// Fused multiply-add a · b + c in f32, rounded once, by additions and a product in double: for
+// processors without such an instruction.
 #ifndef BELFRY_OPS_KERNELS_FUSED_H
 #define BELFRY_OPS_KERNELS_FUSED_H
 

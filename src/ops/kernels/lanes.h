@@ -1,20 +1,19 @@
-// A row of 16 floats, by instruction-set level: what sums of products are made of. A level is one
-// page (lanes_avx512.h, …), chosen by what the compiler may use; product_isa.c is written over it.
-//
-// Each page defines (without LANES_MASKED and LANES_TILES the defaults below hold)
+// Row of 16 floats, by instruction-set level: the unit of sums of products. Each level has a header
+// (lanes_avx512.h, …), chosen by the compiler's target; product_isa.c is written over it.
+// Each header defines (without LANES_MASKED and LANES_TILES the defaults below apply)
 //   lanes    16 floats; number: one float for all of them
 //   lanes_load(p), lanes_store(p, x)                 at any address
-//   lanes_load_some(p, n), lanes_store_some(p, x, n) the first n of 1 … 16; what lies behind is
-//            neither read nor written, and 0 in the lanes
+//   lanes_load_some(p, n), lanes_store_some(p, x, n) only the first n of 1 … 16 are read or
+//            written; the other lanes are 0
 //   number_load(p)
 //   lanes_add_product(x, b, c)    c + x · b, rounded once: the same bits on every level
 //   lanes_add(x, y), lanes_subtract(x, y)
-//   lanes_relu(x)                 0 where a lane is not above 0
-//   lanes_turn(from, step, out)   LANES_TURNED numbers of each of 16 rows, by columns:
+//   lanes_relu(x)                 max(x, 0), 0 for NaN
+//   lanes_turn(from, step, out)   transposes LANES_TURNED numbers of each of 16 rows:
 //            lane l of out[i] = from[l * step + i]
 //   LANES_TILES(tile)  tile(rows, units) for all tiles of rows · 16 · units sums that fit the
 //            registers
-//   LANES_ROWS         most rows of them, by units; LANES_WIDTH: units where there are many rows
+//   LANES_ROWS         their maximal rows, by units; LANES_WIDTH: units with many rows
 //   LANES_CACHED       floats of b that may stay in the second-level cache of such processors
 #ifndef BELFRY_OPS_KERNELS_LANES_H
 #define BELFRY_OPS_KERNELS_LANES_H
@@ -24,7 +23,7 @@
 
 enum { LANES = 16 };
 
-// Their results are registers only where they are part of what calls them.
+// Results stay in registers only if the functions are inlined.
 #define LANES_INLINE static inline __attribute__((always_inline))
 
 #if defined(BEL_PORTABLE)
@@ -41,7 +40,7 @@ enum { LANES = 16 };
 #include "ops/kernels/lanes_plain.h"
 #endif
 
-#ifndef LANES_TILES // 6 rows of 16 lanes, and what is as many sums
+#ifndef LANES_TILES // 6 rows of 16 lanes, and tiles with the same number of sums
 #define LANES_ROWS                                                                                 \
     {                                                                                              \
         [1] = 6, [2] = 3, [4] = 1                                                                  \
@@ -52,7 +51,7 @@ enum { LANES = 16 };
 enum { LANES_WIDTH = 1, LANES_CACHED = 1 << 16 };
 #endif
 
-#ifndef LANES_MASKED // no instruction reads or writes a part of a register: by way of memory
+#ifndef LANES_MASKED // no masked load or store instruction: through memory
 LANES_INLINE lanes lanes_load_some(const float *p, int64_t n)
 {
     float some[LANES] = {0};

@@ -1,4 +1,4 @@
-// lanes.h with AVX2 and FMA: 16 lanes are two registers of 16.
+// lanes.h with AVX2 and FMA: 16 lanes are two of the 16 registers.
 #include <immintrin.h>
 
 typedef struct lanes {
@@ -6,7 +6,7 @@ typedef struct lanes {
 } lanes;
 typedef __m256 number;
 
-// All bits set in those of lanes [at, at + 8) that come before lane n.
+// Sets all bits in the lanes [at, at + 8) before lane n.
 LANES_INLINE __m256i lanes_first(int64_t n, int at)
 {
     const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -59,11 +59,12 @@ LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
 
 LANES_INLINE lanes lanes_relu(lanes x)
 {
-    __m256 zero = _mm256_setzero_ps(); // what comes out where one is NaN
+    __m256 zero = _mm256_setzero_ps(); // the second operand, result of a NaN
     return (lanes){_mm256_max_ps(x.low, zero), _mm256_max_ps(x.high, zero)};
 }
 
-// Four numbers of rows l and l + 4 make a register; squares of 4 · 4 are turned within its halves.
+// Four numbers of rows l and l + 4 form a register; squares of 4 · 4 are transposed within its
+// 128-bit parts.
 enum { LANES_TURNED = 4 };
 LANES_INLINE void lanes_turn_8(const float *from, int64_t step, __m256 out[LANES_TURNED])
 {

@@ -1,6 +1,6 @@
-// lanes.h with AVX-512: 16 lanes are one register of 32. Two fused multiply-adds and two loads fit
-// a cycle, so tiles of 6 rows by 64 lanes keep the arithmetic busy: 24 products for 10 loads, and
-// few enough instructions for a core that two hardware threads share.
+// lanes.h with AVX-512: 16 lanes are one of the 32 registers. A cycle has two fused multiply-adds
+// and two loads, so tiles of 6 rows by 64 lanes keep the arithmetic units busy: 24 products for 10
+// loads, and few enough instructions for a core that two hardware threads share.
 #include <immintrin.h>
 
 typedef __m512 lanes;
@@ -42,7 +42,7 @@ LANES_INLINE void lanes_store(float *p, lanes x)
 
 LANES_INLINE void lanes_store_some(float *p, lanes x, int64_t n)
 {
-    if (n == 8) { // what is written without a mask can be read again at once
+    if (n == 8) { // an unmasked store can be loaded again at once
         _mm256_storeu_ps(p, _mm512_castps512_ps256(x));
     } else {
         _mm512_mask_storeu_ps(p, lanes_first(n), x);
@@ -71,12 +71,12 @@ LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
 
 LANES_INLINE lanes lanes_relu(lanes x)
 {
-    return _mm512_max_ps(x, _mm512_setzero_ps()); // the second where one is NaN
+    return _mm512_max_ps(x, _mm512_setzero_ps()); // returns the second operand for NaN
 }
 
-// Eight numbers of rows l and l + 4, for l < 4, make four registers: the squares of 4 · 4 in their
-// quarters are turned. With the same of the rows 8 further down, whose quarters come behind,
-// columns are whole.
+// Eight numbers of rows l and l + 4, for l < 4, form four registers; the squares of 4 · 4 in their
+// quarters are transposed. With the same of the rows 8 further down, whose quarters follow, columns
+// are complete.
 enum { LANES_TURNED = 8 };
 LANES_INLINE void lanes_turn(const float *from, int64_t step, lanes out[LANES_TURNED])
 {

@@ -1,7 +1,7 @@
-// lanes.h with SSE4.1, which has no fused multiply-add: it is made of doubles, four lanes at a
-// time. A product of two floats is exact in double. The sum is rounded to double and then to float,
-// which differs from rounding once only where the first result lies halfway between two floats, or
-// below the normal ones; these few are done again, one by one.
+// lanes.h with SSE4.1, which has no fused multiply-add: it uses doubles, four lanes at a time. A
+// product of two floats is exact in double. The sum is rounded to double and then to float. This
+// differs from a single rounding only if the first result is halfway between two floats, or below
+// the normal ones; these few are recomputed one by one.
 #include <smmintrin.h>
 
 #include "ops/kernels/fused.h"
@@ -40,7 +40,7 @@ LANES_INLINE number number_load(const float *p)
     return _mm_set1_pd((double)*p);
 }
 
-// The four sums one by one.
+// Computes the four sums one by one.
 static __attribute__((noinline, cold)) __m128 lanes_fused_slowly(double x, __m128 b, __m128 c)
 {
     float to[4], from[4];
@@ -96,7 +96,7 @@ LANES_INLINE lanes lanes_subtract(lanes x, lanes y)
 LANES_INLINE lanes lanes_relu(lanes x)
 {
     for (int i = 0; i < LANES_PARTS; i++)
-        x.x[i] = _mm_max_ps(x.x[i], _mm_setzero_ps()); // the second where one is NaN
+        x.x[i] = _mm_max_ps(x.x[i], _mm_setzero_ps()); // returns the second operand for NaN
     return x;
 }
 

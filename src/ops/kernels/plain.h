@@ -1,5 +1,5 @@
-// The functions of doubles that elementwise.def and conversions name, for one element. As scalar.h
-// for f32, kernels of cards are compiled from this text as well (cuda/kernels/kernel.h).
+// Functions of doubles in elementwise.def and conversions, for one element. Like scalar.h for f32,
+// GPU kernels are compiled from this text as well (cuda/kernels/kernel.h).
 #ifndef BELFRY_OPS_KERNELS_PLAIN_H
 #define BELFRY_OPS_KERNELS_PLAIN_H
 
@@ -7,7 +7,7 @@
 
 #include "base/real.h"
 
-// Truncates; what [low, high] does not hold becomes its nearest number, and NaN 0.
+// Truncates and clamps to [low, high]; NaN becomes 0.
 static inline int64_t bel_whole_of(double value, int64_t low, int64_t high)
 {
     if (value != value) return 0;
@@ -15,8 +15,8 @@ static inline int64_t bel_whole_of(double value, int64_t low, int64_t high)
     return value >= (double)high ? high : (int64_t)value;
 }
 
-// Of a number and a NaN the number; of two zeros the first, whatever their signs, which C leaves
-// open for fmax and fmin.
+// Returns the number, if the other is NaN, and the first of two zeros, whatever their signs; C
+// leaves that open for fmax and fmin.
 static inline double bel_larger_of(double a, double b)
 {
     return b > a || a != a ? b : a;

@@ -1,8 +1,8 @@
-// Matrix products. Rows of a are taken a block at a time, as many as fit the registers; they stay
-// in the first-level cache while panels of b, of 16 to 128 columns, pass by from the second-level
-// cache. What is read several times is packed before, so that what is read together is neighbours
-// and rows that are a power of two apart do not push each other out; what is read once is read
-// where it lies.
+// Matrix products. Rows of a are processed in blocks that fit the registers. They stay in the
+// first-level cache while panels of b, of 16 to 128 columns, stream from the second-level cache.
+// Data that is read several times is packed first. Elements that are read together are then
+// adjacent, and rows that are a power of two apart do not evict each other. Data that is read once
+// is read in place.
 #include "ops/kernels/product.h"
 
 #include <stdbool.h>
@@ -14,11 +14,11 @@
 // KB.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    DEPTH = 256,                                  // products of a chain at a time
-    PACKED_COLUMNS = 128,                         // from so many on a is packed
-    PACKED_ROWS = 36,                             // and b
-    FEW_ROWS = 24,                                // up to so many, b is used a few times
-    FEW_DEPTH = 64,                               // products of a chain then
+    DEPTH = 256,                                  // products of a chain at once
+    PACKED_COLUMNS = 128,                         // minimal columns to pack a
+    PACKED_ROWS = 36,                             // minimal rows to pack b
+    FEW_ROWS = 24,                                // maximal rows that use b only a few times
+    FEW_DEPTH = 64,                               // products of a chain in that case
     A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
 
@@ -29,28 +29,28 @@ const bel_product_kernels *bel_product_kernels_get(void)
     return tables[bel_isa_get()];
 }
 
-// A part of the product that is worked on at a time: `k` products of each chain, from `first_k` on.
+// Part of the product: `k` products of each chain, from `first_k` on.
 typedef struct part {
     const bel_product *product;
     const bel_product_kernels *kernels;
-    int64_t units;  // of a panel of b, but for the last ones
-    int64_t height; // most rows of a block
+    int64_t units;  // in a panel of b, except the last ones
+    int64_t height; // maximal rows of a block
     int64_t first_k, k;
     bool packs_a, packs_b;
     float *a, *b;        // packed
-    const float *packed; // this part of a b that was packed before; NULL: it was not
+    const float *packed; // this part of an already packed b; NULL: not packed
 } part;
 
-// Parts of a chain are about equally long.
+// Divides a chain into parts of about equal length.
 static int64_t depth_of(int64_t k, int64_t most)
 {
     int64_t parts = (k + most - 1) / most;
     return (k + parts - 1) / parts;
 }
 
-// Packs `rows` rows of a from `row` on, if they are to be packed. Says where their first number
-// lies, and the steps between rows and within them. Rows stay rows, a little apart from a power of
-// two; of columns, the numbers of one become neighbours.
+// Packs `rows` rows of a from `row` on, if they are to be packed. Returns the address of their
+// first number, and the steps between rows and within them. Rows stay rows, at steps that are no
+// power of two; the numbers of a column become adjacent.
 static const float *take_a(const part *p, int64_t row, int64_t rows, int64_t *out_row,
                            int64_t *out_column)
 {
@@ -69,8 +69,8 @@ static const float *take_a(const part *p, int64_t row, int64_t rows, int64_t *ou
     return p->a;
 }
 
-// What the chains of the block at (row, column) go on from: the start values for the first part of
-// k, else what the parts before have left in y.
+// Sets the start of the chains of the block at (row, column): the start values for the first part
+// of k, else the sums of earlier parts in y.
 static void set_start(const part *p, int64_t row, int64_t column, bel_product_block *block)
 {
     const bel_product *x = p->product;
@@ -80,9 +80,9 @@ static void set_start(const part *p, int64_t row, int64_t column, bel_product_bl
     block->start = start;
 }
 
-// Panels of columns [first, first + count), one behind another: the one of column j begins at j ·
-// k, as each but the last is whole. A few rows of b at a time: rows lie on pages of their own, and
-// a processor knows the places of few pages.
+// Packs columns [first, first + count) to consecutive panels. The panel of column j begins at j ·
+// k, as all but the last are full. Processes a few rows of b at a time: rows are on different
+// pages, and the TLB has few entries.
 static void pack_b(const part *p, int64_t first, int64_t count)
 {
     enum { STRIP = 8 };
@@ -104,7 +104,7 @@ static void pack_b(const part *p, int64_t first, int64_t count)
     }
 }
 
-// Columns [first, first + count): their panels fit the room for b.
+// Multiplies columns [first, first + count), whose panels fit the room for b.
 static void run_columns(const part *p, int64_t first, int64_t count)
 {
     static const bel_product_segment whole = {0, 0};
@@ -130,8 +130,8 @@ static void run_columns(const part *p, int64_t first, int64_t count)
     }
 }
 
-// Few rows times a b whose columns are rows in memory: packing would cost more than the product.
-// Returns how many columns are done; the rest is less than a block.
+// Multiplies few rows by a b whose columns are rows in memory: packing would cost more than the
+// product. Returns the number of finished columns; the rest is less than a block.
 static int64_t run_turned(const bel_product *x)
 {
     const part p = {.product = x, .kernels = bel_product_kernels_get()};
@@ -157,15 +157,14 @@ static void run_blocks(const bel_product *x, float *a, float *b)
 {
     part p = {.product = x, .kernels = bel_product_kernels_get(), .a = a, .b = b};
     const int64_t *rows_most = p.kernels->rows_most;
-    // Narrower where there are fewer columns; wider where rows are so few that it fits the
-    // registers.
+    // Narrower with fewer columns; wider if there are so few rows that it fits the registers.
     bool packed = x->packed != NULL;
     p.units = bel_product_units(packed ? x->packed_n : x->n, p.kernels->width);
     while (!packed && 2 * p.units <= BEL_PRODUCT_UNITS && x->m <= rows_most[2 * p.units] &&
            p.units * LANES < x->n)
         p.units *= 2;
     p.height = rows_most[p.units];
-    // Packing pays when what is packed is read again.
+    // Packing pays if the packed data is read again.
     p.packs_a = x->n > PACKED_COLUMNS;
     p.packs_b = !packed && (x->b_column != 1 || x->m > PACKED_ROWS);
     bool few = !packed && x->m <= FEW_ROWS;
@@ -184,7 +183,7 @@ int64_t bel_product_packed_floats(int64_t n, int64_t k)
     return whole_lanes(n) * k;
 }
 
-// Part after part of the chains, each as run_columns wants it.
+// Packs the parts of the chains one after another, in the order of run_columns.
 void bel_product_pack(const bel_product *b, int64_t index, float *packed)
 {
     part p = {.product = b, .kernels = bel_product_kernels_get()};
@@ -202,7 +201,7 @@ bool bel_product_packs(int64_t m, int64_t n, bool b_is_turned)
     return n > BEL_PRODUCT_LANES && m > (b_is_turned ? BEL_PRODUCT_TURNED_ROWS : PACKED_ROWS);
 }
 
-// Few rows on a transposed b have a way of their own.
+// Few rows on a transposed b use run_turned.
 static void run(bel_product x, float *a, float *b)
 {
     if (x.m <= BEL_PRODUCT_TURNED_ROWS && x.b_column != 1 && x.packed == NULL) {
@@ -215,7 +214,7 @@ static void run(bel_product x, float *a, float *b)
     if (x.n > 0) run_blocks(&x, a, b);
 }
 
-// With few columns most lanes would be empty: here rows of y are lanes, and some of them at a time
+// With few columns most lanes would be empty. Here rows of y are lanes, and some of them at a time
 // are computed as columns of its transpose, start T + bT · aT.
 static void run_transposed(const bel_product *x, float *a, float *b)
 {
@@ -245,7 +244,7 @@ static void run_transposed(const bel_product *x, float *a, float *b)
     }
 }
 
-// No products at all: the start values are the result.
+// Without products the start values are the result.
 static void copy_start(const bel_product *x)
 {
     for (int64_t i = 0; i < x->m; i++)
@@ -256,7 +255,7 @@ static void copy_start(const bel_product *x)
 
 void bel_product_run(const bel_product *product)
 {
-    enum { FEW_COLUMNS = 12 }; // where rows of y are neighbours in a; else each must be turned
+    enum { FEW_COLUMNS = 12 }; // if rows of y are adjacent in a; else each must be transposed
     _Alignas(64) float a[A_FLOATS], b[BEL_PRODUCT_B_FLOATS];
     int64_t few = product->a_row == 1 ? FEW_COLUMNS : BEL_PRODUCT_TURNED_ROWS;
     if (product->m == 0 || product->n == 0) return;

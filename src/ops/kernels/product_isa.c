@@ -1,13 +1,13 @@
 // Blocks of sums of products, compiled once per instruction-set level with BEL_LEVEL. Every level
-// computes fused multiply-adds in the same order, so all give the same bits. lanes.h has what
-// differs between them.
+// computes fused multiply-adds in the same order, so all give the same bits. lanes.h abstracts
+// their differences.
 #include "ops/kernels/product.h"
 
 #include <stdbool.h>
 
 #include "ops/kernels/lanes.h"
 
-// Parts of b that are packed for themselves have whole panels.
+// Separately packed parts of b have full panels.
 _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
 
 #define JOIN2(a, b) a##b
@@ -35,11 +35,11 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
 #define UNITS_4(sum, r) UNITS_2(sum, r) sum(r, 2) sum(r, 3)
 #define UNITS_8(sum, r) UNITS_4(sum, r) sum(r, 4) sum(r, 5) sum(r, 6) sum(r, 7)
 
-// The last unit of a row has `last` columns where the block is not whole.
+// The last unit of a row has `last` columns if the block is partial.
 #define LOAD(u, p) (u == most && partial ? lanes_load_some(p, last) : lanes_load(p))
 
-// Rows of a go two by two: an address for each row would not fit the general registers, and
-// compilers make one of their own for each sum of address and step that they can foresee.
+// Rows of a form pairs: an address for each row would not fit the general registers, and compilers
+// would keep a separate one for each predictable sum of address and step.
 #define POINT(r, units)                                                                            \
     if (r % 2 == 0) a[r / 2] = t->a[r / 2] + t->segments[s].a;
 #define HOLD(r, units)                                                                             \
@@ -72,8 +72,8 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
     }
 #define STORE(r, units) UNITS_##units(STORE_SUM, r)
 
-// One product of each sum: the next but `next` along rows of a, or those of the next row of what
-// its rows lie across.
+// Adds one product to each sum: the next but `next` along rows of a, or the next row's if a is
+// traversed across its rows.
 #define STEP_ALONG(next, rows, units)                                                              \
     {                                                                                              \
         enum { now = next };                                                                       \
@@ -160,8 +160,7 @@ LANES_TILES(SUM)
 
 typedef void sum_fn(const bel_product_block *block);
 
-// By units, which begin a power of two, and rows: each has a function of its own, whose sums are
-// registers.
+// Dispatches by units and rows: each combination has a function, whose sums are registers.
 static void run(const bel_product_block *block)
 {
 #define WHOLE(rows, units) [units][rows] = whole_##rows##_##units,
@@ -203,7 +202,7 @@ static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, 
             to[i * to_step + l] = from[l * step + i];
 }
 
-// --- Turned --------------------------------------------------------------------------------------
+// --- Transposed b --------------------------------------------------------------------------------
 
 #define ADD_TURNED(r, units)                                                                       \
     sum_##r##_0 =                                                                                  \
@@ -255,8 +254,8 @@ static void run_turned(const bel_product_block *block, int64_t lane_step)
 
 // --- Few rows ------------------------------------------------------------------------------------
 
-// One or two units of a row: chains of 16 or 32 columns are independent of each other, so that they
-// keep the arithmetic busy. `partial`: the only unit has fewer columns.
+// One or two units of a row: chains of 16 or 32 columns are independent, so they keep the
+// arithmetic units busy. `partial`: the only unit has fewer columns.
 #define FEW_START(u)                                                                               \
     lanes sum_0_##u = zero, sum_1_##u = zero, sum_2_##u = zero, sum_3_##u = zero;                  \
     if (f->bias != NULL) sum_0_##u = LOAD(u, f->bias + j + u * LANES);

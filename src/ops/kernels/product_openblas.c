@@ -1,7 +1,7 @@
-// Matrix products by OpenBLAS: one call each, so that a product's bits depend on its shape, on the
-// library's version and on its core type, not on who asks. Start values are copied to y first, as
-// the library adds to what is there; tiles, which follow from shapes alone, are made by the caller
-// (../matmul.c) for both implementations.
+// Matrix products by OpenBLAS: one call each, so that a product's bits depend only on its shape,
+// the library's version and its core type. Start values are copied to y first, as the library adds
+// to y. The caller (../matmul.c) makes tiles, which depend only on shapes, for both
+// implementations.
 #include <limits.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bel_openblas_matrix matrix(const float *x, int64_t row, int64_t column, i
 {
     bool transposed = column != 1;
     int64_t step = transposed ? column : row;
-    // Of a single row or column the step may be anything; the library asks for no less than this.
+    // The step of a single row or column is arbitrary, but the library requires at least this.
     if (!transposed && step < columns) step = columns;
     return (bel_openblas_matrix){x, (int)step, transposed};
 }

@@ -1,6 +1,6 @@
-// The forward pass, and what both passes share. Three kinds of work:
+// Forward pass of GRU and LSTM, and functions shared by both passes. Stages:
 //
-//   before  tile 0 orders the rows by length; the others pack the weights of a group of gates into
+//   before  tile 0 sorts the rows by length; the others pack the weights of a group of gates into
 //           panels [inputs, 16], with the bias as the row of an input that is always 1
 //   run     a tile is one direction of some rows. Step by step: input rows [x, 1, h] times the
 //           panels, then the gates' functions, which put the new h into the input row
@@ -24,7 +24,7 @@ const bel_recurrent_kernels *bel_recurrent_kernels_get(void)
     return tables[bel_isa_get()];
 }
 
-// --- Where things lie ----------------------------------------------------------------------------
+// --- Offsets -------------------------------------------------------------------------------------
 
 static int64_t *numbers_of(const bel_kernel_call *call)
 {
@@ -57,7 +57,7 @@ void bel_recurrent_sort_rows(const bel_kernel_call *call, const bel_recurrent_wa
     memset(places, 0, (size_t)(t + 2) * sizeof *places);
     for (int64_t i = 0; i < n; i++) {
         lengths[i] = bel_recurrent_length(call, w->operands.lengths, t, i);
-        places[t - lengths[i] + 1]++; // the longest come first
+        places[t - lengths[i] + 1]++; // the longest first
     }
     for (int64_t i = 0; i < t; i++)
         places[i + 1] += places[i];
@@ -107,9 +107,9 @@ static int64_t packed_at(const bel_recurrent_walk *w, int64_t d, int64_t group, 
 }
 
 // Columns of a group's panels are its gate's hidden units, 16 a panel; rows are inputs in the order
-// of an input row [x, 1, h]. W [gates · hidden, in] and R [gates · hidden, hidden] are transposed
-// on the way; both biases go into the row of the input that is 1. Rows of a part that the gate does
-// not read stay zero.
+// of an input row [x, 1, h]. W [gates · hidden, in] and R [gates · hidden, hidden] are transposed.
+// Both biases are added to the row of the input that is 1. Rows of a part that the gate does not
+// read stay zero.
 static void pack_group(const bel_kernel_call *call, const bel_recurrent_walk *w, int64_t d,
                        int64_t group)
 {
@@ -154,7 +154,7 @@ static void run_before(const bel_kernel_call *call, int64_t tile)
 // --- Forward -------------------------------------------------------------------------------------
 
 // Memory of one tile: input rows [rows, inputs], pre-activations [rows, groups · width], states
-// [rows, hidden] (of the cell; of h where reset comes first and h gives way to r · h), a row.
+// [rows, hidden] (the cell; or h if reset comes first and r · h replaces it), a row.
 typedef struct forward {
     const bel_recurrent_walk *w;
     int64_t d;
@@ -162,7 +162,7 @@ typedef struct forward {
 } forward;
 
 // Pre-activations of groups [first, end): gates [rows, group · width + panel · 16]. A group reads
-// the columns [first, end) of the input rows that its weights are not zero for.
+// only the columns [first, end) of the input rows, where its weights are not zero.
 static void multiply_groups(const forward *f, const float *packed, int64_t first, int64_t end,
                             int64_t rows)
 {
@@ -185,7 +185,7 @@ static void copy_parts(float *to, const float *from, int64_t parts, const bel_re
         memcpy(to + p * w->shape.hidden, from + p * w->width, (size_t)w->shape.hidden * sizeof *to);
 }
 
-// Gates [n, z, r, n'] or, where reset comes first, [z, r, n].
+// Gates [n, z, r, n'] or, if reset comes first, [z, r, n].
 static void gru_step(const forward *f, float *gates, float *h, float *state, float *saved)
 {
     const bel_recurrent_walk *w = f->w;
@@ -206,7 +206,7 @@ static void gru_step(const forward *f, float *gates, float *h, float *state, flo
     copy_parts(saved, gates, w->shape.saved_parts, w);
 }
 
-// z and r of rows, and r · h in place of h.
+// Computes z and r of rows, and replaces h by r · h.
 static void gru_reset(const forward *f, int64_t rows)
 {
     const bel_recurrent_walk *w = f->w;
@@ -219,7 +219,7 @@ static void gru_reset(const forward *f, int64_t rows)
     }
 }
 
-// Gates [i, o, f, c], `width` apart. c' = f c + i · tanh(candidate); h = o · tanh(c'). Saved for
+// Gates [i, o, f, c], `width` apart. c' = f c + i · tanh(candidate); h = o · tanh(c'). Saves for
 // the gradient: the four activations and the cell.
 static void lstm_step(const forward *f, float *gates, float *h, float *cell, float *saved)
 {
@@ -271,7 +271,7 @@ static void run_step(const bel_kernel_call *call, const forward *f, const bel_re
     }
 }
 
-// The last states, and zeros behind each row's length.
+// Writes the last states, and zeros after each row's length.
 static void finish_rows(const bel_kernel_call *call, const forward *f,
                         const bel_recurrent_rows *rows)
 {
@@ -296,8 +296,8 @@ static void finish_rows(const bel_kernel_call *call, const forward *f,
     }
 }
 
-// First states: zeros, as the memory is, or inputs. h stands in the input rows, and where reset
-// comes first beside them, too.
+// Sets the initial states: zeros, as the memory is, or inputs. h is in the input rows and, if reset
+// comes first, also separate.
 static void begin_rows(const bel_kernel_call *call, const forward *f,
                        const bel_recurrent_rows *rows)
 {
@@ -317,7 +317,7 @@ static void begin_rows(const bel_kernel_call *call, const forward *f,
 }
 
 // A tile is one direction of every row_tiles-th of the rows by length, so tiles have equal work.
-// The longest come first, so the rows that still run at a step are the first `active` of them.
+// The longest come first, so the rows that are active at a step are the first `active` of them.
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const bel_recurrent_walk *w = call->params;
@@ -342,7 +342,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
-// Rows are cut into an even number of tiles of at most MOST, so that two threads have equal work.
+// Divides rows into an even number of tiles of at most MOST, so that two threads have equal work.
 static void choose_tiles(bel_recurrent_walk *w)
 {
     enum { MOST = 16, LEAST = 4 };

@@ -1,9 +1,9 @@
 // GRU and LSTM over sequences of different lengths, f32. Rows of the batch are assigned to tiles by
-// length, longest first; a tile walks its rows step by step and leaves out those that have ended,
-// so nothing behind a length is ever read.
+// length, longest first. A tile processes its rows step by step and skips finished ones, so
+// nothing after a length is ever read.
 //
-// All products run through blocks of sums (product.h): one chain of fused multiply-adds an element.
-// So an element's bits depend neither on threads nor on which rows share a tile.
+// All products use blocks of sums (product.h): one chain of fused multiply-adds an element. An
+// element's bits therefore depend neither on threads nor on the rows in its tile.
 #ifndef BELFRY_OPS_KERNELS_RECURRENT_H
 #define BELFRY_OPS_KERNELS_RECURRENT_H
 
@@ -13,7 +13,7 @@
 
 enum { BEL_GRU_GATES = 3, BEL_LSTM_GATES = 4 };
 
-// Attribute "direction": the order in which a sequence is read.
+// Attribute "direction": the order of a sequence.
 enum {
     BEL_RECURRENT_FORWARD,
     BEL_RECURRENT_REVERSE, // from the last valid step to the first
@@ -21,7 +21,7 @@ enum {
 };
 
 // Output gradients that a gradient operation has, as bits of its attribute "given"; also whether it
-// has lengths and whether dx is wanted.
+// has lengths and whether dx is needed.
 enum {
     BEL_RECURRENT_DY = 1,
     BEL_RECURRENT_DY_H = 2,
@@ -30,11 +30,11 @@ enum {
     BEL_RECURRENT_DX = 16,
 };
 
-// First states that a forward operation has, as bits of its attribute "first"; without them they
-// are zeros.
+// Initial states that a forward operation has, as bits of its attribute "first"; otherwise they are
+// zeros.
 enum { BEL_RECURRENT_FIRST_H = 1, BEL_RECURRENT_FIRST_C = 2 };
 
-// The length of a row in [0, t]; another one is reported.
+// Returns the length of a row in [0, t]; an invalid one is reported.
 int64_t bel_recurrent_length(const bel_kernel_call *call, int input, int64_t t, int64_t row);
 
 // Choose the fast kernels: call->run, before, after, their tiles and the workspace.
@@ -59,11 +59,11 @@ typedef struct bel_recurrent_kernels {
     void (*gru_reset_grad)(const float *dp, const float *r, const float *q, float *dr, float *dq,
                            int64_t n);
     // From dh and dc: gradients before the gates' functions, [i, o, f, c] `step` apart; dc becomes
-    // that of the cell before. cell_tanh = tanh(c).
+    // the previous cell's. cell_tanh = tanh(c).
     void (*lstm_grad)(const float *saved, int64_t saved_step, const float *cell_before,
                       const float *cell_tanh, const float *dh, float *dc, float *gates,
                       int64_t step, int64_t n);
-    // c = f · c + i · g, of gates [i, o, f, g] `step` apart
+    // c = f · c + i · g, for gates [i, o, f, g] `step` apart
     void (*lstm_cell)(const float *gates, int64_t step, float *c, int64_t n);
 } bel_recurrent_kernels;
 
@@ -73,16 +73,16 @@ const bel_recurrent_kernels *bel_recurrent_kernels_get(void);
 
 // --- Between recurrent.c and recurrent_grad.c ---
 
-// Gates fall into groups: columns of the pre-activations [hidden] that share their inputs. An input
-// row is [x, 1, h]; a group reads its columns [first, end).
+// Gates form groups: columns of the pre-activations [hidden] that share their inputs. An input row
+// is [x, 1, h]; a group reads its columns [first, end).
 typedef struct bel_recurrent_group {
-    int x_gate, h_gate; // of W and R; -1: none
+    int x_gate, h_gate; // gates in W and R; -1: unused
     int64_t first, end;
 } bel_recurrent_group;
 
 enum { BEL_RECURRENT_MAX_GROUPS = 4, BEL_RECURRENT_LANES = 16 };
 
-// Begins as bel_recurrent_plain (ops/recurrent.h) does.
+// Begins like bel_recurrent_plain (ops/recurrent.h).
 typedef struct bel_recurrent_walk {
     bel_recurrent_shape shape;
     bel_recurrent_operands operands;
@@ -91,9 +91,9 @@ typedef struct bel_recurrent_walk {
     int64_t inputs;    // in + 1 + hidden
     int64_t width;     // hidden, rounded up to lanes
     int64_t panels;    // width / lanes
-    int64_t row_tiles; // of one direction
+    int64_t row_tiles; // in one direction
     int64_t tile_rows;
-    int64_t numbers; // at the front of the workspace: lengths [n], order [n], places [t + 2]
+    int64_t numbers; // at the start of the workspace: lengths [n], order [n], places [t + 2]
     int64_t packed;  // floats of packed weights, which follow
     int64_t tile;    // floats of each tile, which follow
 } bel_recurrent_walk;
@@ -101,7 +101,7 @@ typedef struct bel_recurrent_walk {
 void bel_recurrent_walk_init(bel_recurrent_walk *w, const bel_recurrent_shape *shape,
                              const bel_recurrent_operands *operands);
 
-// Tile 0 of `before`: lengths, and rows by length.
+// Tile 0 of `before`: reads lengths, and sorts rows by length.
 void bel_recurrent_sort_rows(const bel_kernel_call *call, const bel_recurrent_walk *w);
 
 // Rows of a tile, longest first; the i-th is order[i · row_tiles].
@@ -120,10 +120,10 @@ static inline int64_t bel_recurrent_row_length(const bel_recurrent_rows *rows, i
     return rows->lengths[rows->order[i * rows->step]];
 }
 
-// The floats of the workspace.
+// Returns the floats of the workspace.
 float *bel_recurrent_floats(const bel_kernel_call *call, const bel_recurrent_walk *w);
 
-// c [rows, lanes] = start (NULL: zeros; its rows lie like c's) + a [rows, k] · b [k, lanes].
+// c [rows, lanes] = start (NULL: zeros; laid out like c) + a [rows, k] · b [k, lanes].
 void bel_recurrent_multiply(const float *a, int64_t a_stride, int64_t rows, int64_t k,
                             const float *b, const float *start, float *c, int64_t c_stride);
 

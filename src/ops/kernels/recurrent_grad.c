@@ -1,10 +1,10 @@
-// The backward pass. Three kinds of work:
+// Backward pass of GRU and LSTM, in three stages:
 //
-//   before  tile 0 orders the rows by length; the others pack R and W into panels [gate units, 16]
+//   before  tile 0 sorts the rows by length; the others pack R and W into panels [gate units, 16]
 //   run     a tile is one direction of some rows, as in the forward pass. Step by step from the
-//   last
-//           one on: gradients before the gates' functions, then their product with R, which goes to
-//           the step before. Keeps for `after`, packed without padding, input rows and gradients
+//           last one on: gradients before the gates' functions, then their product with R, which
+//           goes to the previous step. Keeps for `after`, packed without padding, input rows and
+//           gradients
 //   after   gradients of weights and bias: a tile is some gate units of one group, summed over all
 //           steps in the order of tiles; then dx: a tile is the rows of a tile of `run`
 #include <string.h>
@@ -15,23 +15,24 @@
 
 enum {
     LANES = BEL_RECURRENT_LANES,
-    QUAD = 4,              // panels of gate units that one tile of `after` sums
-    STEPS_AT_A_TIME = 128, // summed at a time: their panel stays in the first-level cache
+    QUAD = 4,              // panels of gate units in a tile of `after`
+    STEPS_AT_A_TIME = 128, // summed at once: their panel stays in the first-level cache
 };
 
 typedef struct gradient_walk {
-    bel_recurrent_walk w;                   // first: cards read no more of it
+    bel_recurrent_walk w;                   // first: GPUs read only this member
     int64_t first_h, end_h, first_x, end_x; // groups with a gate of R, of W
-    int64_t x_panels;                       // of dx
-    int64_t columns;                 // of a kept input row: inputs, then r · h if it is used
-    int64_t r_packed, x_packed;      // floats of one direction
-    int64_t panel_rows;              // of kept gradients: all steps of a tile, and one more
-    int64_t kept_inputs, kept_gates; // floats in a tile; its other memory is behind
-    int64_t quads;                   // of one group
-    int64_t sums_at;                 // behind all tiles
+    int64_t x_panels;                       // panels of dx
+    int64_t columns;                 // columns of a kept input row: inputs, then r · h if it is
+                                     // used
+    int64_t r_packed, x_packed;      // floats per direction
+    int64_t panel_rows;              // rows of kept gradients: all steps of a tile, and one more
+    int64_t kept_inputs, kept_gates; // floats in a tile, followed by its other memory
+    int64_t quads;                   // per group
+    int64_t sums_at;                 // after all tiles
 } gradient_walk;
 
-// Gate units of the groups from `first` on times 16 columns of W or R, in panels.
+// Packs gate units of the groups from `first` on times 16 columns of W or R, in panels.
 static void pack_units(const gradient_walk *g, const float *weights, int64_t columns, bool of_r,
                        float *out)
 {
@@ -121,8 +122,8 @@ static const float *keep_inputs(const backward *b, int64_t row, int64_t step, co
     return h;
 }
 
-// Gradients of the gates of one row at one step, into gates [group, width]; dh [width] keeps what
-// goes on to the state before directly, by z.
+// Computes gradients of the gates of one row at one step, into gates [group, width]; dh [width]
+// keeps the direct part for the previous state, through z.
 static void gru_row(const backward *b, int64_t i, const float *saved, const float *h)
 {
     const bel_recurrent_walk *w = &b->g->w;
@@ -138,8 +139,8 @@ static void gru_row(const backward *b, int64_t i, const float *saved, const floa
     }
 }
 
-// The same for LSTM. All of dh passes through the gates, so it is zero then; dc [hidden] goes on to
-// the cell before. Saved: [i, o, f, c, cell], each [hidden].
+// The same for LSTM. All of dh passes through the gates, so it becomes zero; dc [hidden] passes to
+// the previous cell. Saved: [i, o, f, c, cell], each [hidden].
 static void lstm_row(const backward *b, int64_t i, int64_t row, int64_t step, const float *saved)
 {
     const bel_recurrent_walk *w = &b->g->w;
@@ -174,7 +175,7 @@ static void multiply_r(const backward *b, int64_t first, int64_t end, int64_t ac
     }
 }
 
-// dr and, through r · h, dh of the rows where reset comes first.
+// Computes dr and, through r · h, dh of the rows if reset comes first.
 static void gru_reset_rows(const backward *b, int64_t active, int64_t step, int64_t first_kept)
 {
     const bel_recurrent_walk *w = &b->g->w;
@@ -284,7 +285,7 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
                                .k = steps,
                                .a_step = g->columns,
                                .b_step = LANES};
-    // A block does not cross the 1 behind x: r · h lies apart from it, and rows are neighbours.
+    // A block does not cross the 1 after x: r · h is stored separately, and rows are neighbours.
     for (int64_t u = group->first; u < group->end; u += block.rows) {
         bool behind_x = u > in;
         int64_t end = behind_x || group->end <= in + 1 ? group->end : in + 1;
@@ -322,9 +323,9 @@ static void write_panel(const bel_kernel_call *call, const gradient_walk *g, int
     }
 }
 
-// Tile = (direction, group, four panels): dw, dr and db of these units, summed over all row tiles
-// and kept steps, in the order in which they were kept. Where reset comes first the candidate
-// (group 2) was computed from r · h, which is kept behind h.
+// A tile is (direction, group, four panels): dw, dr and db of these units, summed over all row
+// tiles and kept steps, in the order in which they were kept. If reset comes first, the candidate
+// (group 2) was computed from r · h, which is kept after h.
 static void sum_weights(const bel_kernel_call *call, const gradient_walk *g, int64_t tile)
 {
     const bel_recurrent_walk *w = &g->w;
@@ -357,7 +358,7 @@ static void sum_weights(const bel_kernel_call *call, const gradient_walk *g, int
 static void multiply_w(const gradient_walk *g, const float *gates, int64_t rows, const float *w,
                        float *out)
 {
-    enum { MOST = 32 }; // panels at a time
+    enum { MOST = 32 }; // panels at once
     const bel_product_kernels *kernels = bel_product_kernels_get();
     bel_product_segment segments[MOST];
     bel_product_block block = {
@@ -401,7 +402,7 @@ static void put_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     }
 }
 
-// dx of the rows of a tile, all directions one after another.
+// dx of the rows of a tile, one direction after another.
 static void sum_inputs(const bel_kernel_call *call, const gradient_walk *g, int64_t tile)
 {
     const bel_recurrent_walk *w = &g->w;
@@ -428,7 +429,7 @@ static void sum_inputs(const bel_kernel_call *call, const gradient_walk *g, int6
     }
 }
 
-// The first tiles sum weights, the rest dx: a tile of rows each.
+// The first tiles sum weights, the others dx: a tile of rows each.
 static void run_after(const bel_kernel_call *call, int64_t tile)
 {
     const gradient_walk *g = call->params;
@@ -442,8 +443,8 @@ static void run_after(const bel_kernel_call *call, int64_t tile)
 
 // --- Choice --------------------------------------------------------------------------------------
 
-// Floats of each part of the workspace: packed R and W of all directions; then, for each tile, the
-// kept input rows [steps, columns], the kept gradients of gates as panels [group · panel,
+// Computes the sizes of the workspace's parts: packed R and W of all directions; then, for each
+// tile, the kept input rows [steps, columns], the kept gradients of gates as panels [group · panel,
 // panel_rows, 16], and room for a step; then sums for the weights.
 static void size_memory(gradient_walk *g)
 {

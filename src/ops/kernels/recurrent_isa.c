@@ -20,8 +20,8 @@ static void gru_state(const float *restrict candidate, const float *restrict z, 
         h[i] = (1.0f - z[i]) * candidate[i] + z[i] * h[i];
 }
 
-// From h' = (1 - z) n + z h: gradients of n and z before their functions, and dh · z, the part that
-// goes on to h directly.
+// From h' = (1 - z) n + z h: gradients of n and z before their functions, and dh · z, the direct
+// part for h.
 static void gru_grad(const float *restrict candidate, const float *restrict z,
                      const float *restrict h, float *restrict dh, float *restrict dn,
                      float *restrict dz, int64_t n)
@@ -52,8 +52,8 @@ static void lstm_cell(const float *gates, int64_t step, float *restrict c, int64
         c[i] = forget[i] * c[i] + in[i] * candidate[i];
 }
 
-// dc gains what comes through h = o · tanh(c); then the gradients of the four gates before their
-// functions, and dc · f for the step before.
+// Adds to dc the part through h = o · tanh(c). Then computes the gradients of the four gates before
+// their functions, and dc · f for the previous step.
 static void lstm_grad(const float *saved, int64_t saved_step, const float *restrict cell_before,
                       const float *restrict cell_tanh, const float *restrict dh, float *restrict dc,
                       float *restrict gates, int64_t step, int64_t n)

@@ -1,5 +1,5 @@
-// What a recurrent operation is and where its elements lie. Read by the CPU and, as text, by
-// kernels of cards (cuda/kernels/kernel.h).
+// Shape of a recurrent operation and the offsets of its elements. Used by the CPU and, as text, by
+// GPU kernels (cuda/kernels/kernel.h).
 #ifndef BELFRY_OPS_KERNELS_RECURRENT_SHAPE_H
 #define BELFRY_OPS_KERNELS_RECURRENT_SHAPE_H
 
@@ -19,16 +19,16 @@ typedef struct bel_recurrent_shape {
     int64_t saved_parts;
 } bel_recurrent_shape;
 
-// Operands of both passes by what they are; -1: not there.
+// Operands of both passes; -1: absent.
 typedef struct bel_recurrent_operands {
     int x, w, r, b, lengths;            // inputs
-    int first[2];                       // inputs of a forward pass: states h, c before it
+    int first[2];                       // inputs of a forward pass: initial states h, c
     int y, saved, dy, dy_state[2];      // inputs of a gradient; states are h, c
     int out_y, out_state[2], out_saved; // outputs of a forward pass
     bool dx;
 } bel_recurrent_operands;
 
-// Where elements begin, in numbers.
+// Offsets, in numbers.
 static inline int64_t bel_recurrent_x_at(const bel_recurrent_shape *s, int64_t row, int64_t time)
 {
     return (s->batch_first ? row * s->t + time : time * s->n + row) * s->in;
@@ -53,7 +53,7 @@ static inline int64_t bel_recurrent_saved_at(const bel_recurrent_shape *s, int64
     return ((row * s->t + time) * s->directions + d) * s->saved_parts * s->hidden;
 }
 
-// The time of a sequence's step.
+// Returns the time of a sequence's step.
 static inline int64_t bel_recurrent_time(const bel_recurrent_shape *s, int64_t d, int64_t length,
                                          int64_t step)
 {

@@ -1,9 +1,9 @@
-// Calls for the normalisation of rows, f32.
+// Kernel calls for the normalisation of rows, f32.
 //
-// Forward, a tile takes a run of rows. Backward, rows are cut into at most MAX_PARTS parts by shape
-// alone; each writes its rows of dx and sums dscale and dbias over them, and `after` adds the parts
-// in order. Where every element has its own scale, a part sums FEW_ROWS rows in f32 before it adds
-// them in double.
+// Forward, a tile has a run of rows. Backward, rows are divided into at most MAX_PARTS parts, only
+// by shape. Each part writes its rows of dx and sums dscale and dbias over them, and `after` adds
+// the parts in order. With a separate scale for each element, a part sums FEW_ROWS rows in f32
+// before it adds them in double.
 #include "ops/kernels/row_norm.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static void tile_rows(const bel_row_norm_params *p, int64_t tile, int64_t *out_f
     if (*out_end > p->norm.rows) *out_end = p->norm.rows;
 }
 
-// The first scale of a row.
+// Returns the first scale of a row.
 static int64_t scale_of(const bel_row_norm *n, int64_t row)
 {
     return row % n->period * n->scales;
@@ -37,8 +37,8 @@ static int64_t scale_of(const bel_row_norm *n, int64_t row)
 
 // --- Forward -------------------------------------------------------------------------------------
 
-// The map to a row's x'. The distances' own mean takes part in it, since a float may be too coarse
-// for the mean.
+// Returns the map to a row's x'. It includes the mean of the distances, since a float may be too
+// coarse for the mean.
 static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *out_mean)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
@@ -51,8 +51,8 @@ static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *
     return (bel_row_norm_map){shift, (float)inverse, (float)(-rest * inverse)};
 }
 
-// Rows [first, end) of the tile. With run 1 each element has a scale of its own; else a row is
-// `scales` runs of equal scale (channels of an image).
+// Normalises rows [first, end) of the tile. With run 1 each element has a separate scale; else a
+// row is `scales` runs of equal scale (channels of an image).
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
     const bel_row_norm_params *p = call->params;
@@ -94,11 +94,11 @@ typedef struct row_gradient {
     const float *dy, *x, *scale;
     bel_row_norm_map map;
     float *dx;
-    double *dscale, *dbias;      // sums of the part
-    float *few_scale, *few_bias; // sums of few rows
+    double *dscale, *dbias;      // sums over the part
+    float *few_scale, *few_bias; // sums over few rows
 } row_gradient;
 
-// One row where every element has its own scale.
+// One row with a scale for each element.
 static void row_each(const bel_row_norm *n, const row_gradient *r)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
@@ -110,7 +110,7 @@ static void row_each(const bel_row_norm *n, const row_gradient *r)
                         (float)(total * factor), r->dx, n->columns);
 }
 
-// One row of runs: sums of a run are multiplied by its scale once.
+// One row of runs: the sums of a run are multiplied by its scale once.
 static void row_all(const bel_row_norm *n, const row_gradient *r)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
@@ -129,7 +129,7 @@ static void row_all(const bel_row_norm *n, const row_gradient *r)
                            n->run);
 }
 
-// All scales, of all rows of a period.
+// Returns the number of scales, over all rows of a period.
 static int64_t scale_count(const bel_row_norm *n)
 {
     return n->period * n->scales;
@@ -142,7 +142,8 @@ static void flush(double *sums, float *few, int64_t count)
     memset(few, 0, (size_t)count * sizeof *few);
 }
 
-// The workspace has dscale and dbias of each part in double and then sums of few rows of each part.
+// The workspace has dscale and dbias of each part in double, followed by sums over few rows of each
+// part.
 static void run_gradient(const bel_kernel_call *call, int64_t tile)
 {
     const bel_row_norm_params *p = call->params;
@@ -176,7 +177,7 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
     if (n->run == 1) flush(sums, few, count);
 }
 
-// Output 1 is dscale, output 2 dbias; part p has both, 2 · count numbers, one behind the other.
+// Output 1 is dscale, output 2 dbias; part p has both, 2 · count numbers, one after the other.
 static void run_add_parts(const bel_kernel_call *call, int64_t tile)
 {
     (void)tile;

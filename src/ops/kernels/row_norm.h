@@ -1,7 +1,7 @@
-// Normalisation of rows, f32: what layer, instance and group normalisation share. Each row is read
+// Normalisation of rows, f32, shared by layer, instance and group normalisation. Each row is read
 // from memory once and then stays in a cache.
 //
-// Mean and variance take two passes, the second over distances to the rounded mean, whose sum
+// Mean and variance use two passes, the second over distances to the rounded mean, whose sum
 // corrects both (Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance"). Sums
 // run over 16 lanes for at most 4,096 elements; these sums are added in double.
 #ifndef BELFRY_OPS_KERNELS_ROW_NORM_H
@@ -11,17 +11,17 @@
 #include "ops/op.h"
 
 // x [rows, columns], where a row has `scales` runs of `run` elements that share a scale; the scales
-// of rows repeat after `period` rows. In layers run and period are 1; in groups of channels a run
-// is a channel's image and a period are the groups.
+// of rows repeat after `period` rows. In layer normalisation run and period are 1. In group
+// normalisation a run is a channel's image and the period is the number of groups.
 typedef struct bel_row_norm {
     int64_t rows, columns, scales, run, period;
     double epsilon;
 } bel_row_norm;
 
-// What these leave in call->params; the plain kernels leave its first member alone.
+// Params of these kernels; the plain kernels use only the first member.
 typedef struct bel_row_norm_params {
     bel_row_norm norm;
-    int64_t rows_per_tile; // backward, a tile is a part of the sums over rows
+    int64_t rows_per_tile; // backward: a tile is a part of the sums over rows
 } bel_row_norm_params;
 
 // Choose calls for f32: inputs x, scale, bias (or not), or dy, x, scale, mean, 1 / deviation.

@@ -1,7 +1,7 @@
-// The f32 functions that elementwise.def names, for one element: plain C that both compilers
-// vectorise, and that kernels of cards are compiled from as well (cuda/kernels/kernel.h), so that
-// both have the same bits. exp, log and tanh follow the Cephes library's f32 methods (S. Moshier,
-// 1989): range reduction, then a short polynomial; worst error about 2 units in the last place.
+// The f32 functions of elementwise.def, for one element: plain C that both compilers vectorise. GPU
+// kernels are compiled from it as well (cuda/kernels/kernel.h), so that both have the same bits.
+// exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989): range reduction,
+// then a short polynomial; worst error about 2 units in the last place.
 #ifndef BELFRY_OPS_KERNELS_SCALAR_H
 #define BELFRY_OPS_KERNELS_SCALAR_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// A choice without a branch: `condition` is 0 or 1.
+// Selection without a branch: `condition` is 0 or 1.
 static inline float select_f32(int condition, float yes, float no)
 {
     uint32_t mask = 0u - (uint32_t)condition, yes_bits, no_bits;
@@ -37,8 +37,8 @@ static inline float exp_one(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    // n lies in [-126, 128]: scaling in two steps keeps both factors normal. It is read from the
-    // bits, for a NaN cannot be converted.
+    // n is in [-126, 128]: scaling in two steps keeps both factors normal. It is read from the
+    // bits, as a NaN cannot be converted.
     int32_t whole;
     memcpy(&whole, &shifted, 4);
     whole -= 0x4b400000; // the bits of 1.5 * 2^23
@@ -54,7 +54,7 @@ static inline float exp_one(float x)
 }
 
 // log x = e · ln 2 + log(1 + r), where x = 2^e (1 + r) with 1 + r in [sqrt(1/2), sqrt(2)): the
-// exponent is taken from the bits, and the logarithm of the rest is a polynomial (Cephes logf).
+// exponent is read from the bits, and the logarithm of the rest is a polynomial (Cephes logf).
 static inline float log_one(float x)
 {
     // Subnormal numbers are scaled up first.
@@ -127,7 +127,7 @@ static inline float clip_one(float x, float low, float high)
     return select_f32(raised > high, high, raised);
 }
 
-// A quotient of polynomials on [-4, 4], outside of which erf is 1 in f32: the one of Eigen and XLA.
+// Quotient of polynomials on [-4, 4], outside of which erf is 1 in f32: that of Eigen and XLA.
 // Within 5e-7 of erf.
 static inline float erf_one(float x)
 {
@@ -147,7 +147,7 @@ static inline float erf_one(float x)
     return c * p / q;
 }
 
-// The slopes clip x, so that no factor overflows where the slope has long been 0 or 1.
+// The slopes clamp x, so that no factor overflows where the slope has long been 0 or 1.
 static inline float gelu_slope_one(float x)
 {
     float c = clip_one(x, -13.0f, 13.0f);
@@ -173,9 +173,9 @@ static inline float silu_slope_one(float x)
     return y + x * (y * (1.0f - y));
 }
 
-// Rounded to bfloat16, the upper half of the bits: to nearest, ties to even. Half of the lower
-// part's last place is added, and one less where the result would be odd by a tie. NaN keeps its
-// sign and becomes the quiet one, since a sum could carry into infinity.
+// Rounds to bfloat16, the upper half of the bits: to nearest, ties to even. Adds half of the last
+// place, less one if a tie would give an odd result. NaN keeps its sign and becomes the quiet one,
+// since the addition could carry into infinity.
 static inline uint16_t to_bfloat_one(float x)
 {
     uint32_t bits;

@@ -1,14 +1,14 @@
-// Tables from operations to vector kernels, made of elementwise.def; entries are places plus
-// one, so that what no row names is 0. An operand is classified by its count of elements: one
-// with as many as the result lies in the same order, whatever dimensions of 1 it has. Short rows
-// are written out several times, so that a kernel is called for runs of some length; kernels
-// work element by element, so lengths of runs do not enter the bits.
+// Tables from operations to vector kernels, made of elementwise.def; entries are places plus one,
+// so that 0 means no row. An operand is classified by its count of elements: with the result's
+// count it also has the result's order, whatever dimensions of 1 it has. Short rows are written out
+// several times, so that a kernel is called for longer runs. Kernels work element by element, so
+// the lengths of runs do not change the bits.
 #include "ops/kernels/vector.h"
 
 #include <math.h>
 #include <string.h>
 
-// Place in the tables of bel_cpu_kernels, plus one; 0: not there.
+// Place in the tables of bel_cpu_kernels, plus one; 0: absent.
 static const int binary_of[BEL_OP_COUNT] = {
 #define BINARY(id, f32, plain) [BEL_OP_##id] = 1 + BEL_CPU_##id,
 #include "ops/kernels/elementwise.def"
@@ -64,7 +64,7 @@ void bel_curve_numbers(bel_op op, const bel_attr_list *attrs, double *out_s, dou
 
 // --- Operands ------------------------------------------------------------------------------------
 
-// True when `small` is `large` without some of its leading dimensions.
+// Returns true if `small` is `large` without some of its leading dimensions.
 static bool is_suffix(const bel_shape *small, const bel_shape *large)
 {
     if (small->rank > large->rank) return false;

@@ -1,4 +1,4 @@
-// Which vector kernel an element-wise operation has, and rows that repeat.
+// Vector kernel of an element-wise operation, and rows that repeat.
 #ifndef BELFRY_OPS_KERNELS_VECTOR_H
 #define BELFRY_OPS_KERNELS_VECTOR_H
 
@@ -13,13 +13,13 @@ typedef struct bel_vector_kernel {
     bel_cpu_curve_grad_fn *curve_grad;
 } bel_vector_kernel;
 
-// False: the operation has none, only a plain form (or is not element-wise).
+// Returns false if the operation has only a plain form (or is not element-wise).
 bool bel_vector_kernel_of(bel_op op, bel_vector_kernel *out_kernel);
 
-// The two numbers of a curve, by its attributes or defaults; 0 where an operation has none.
+// Returns the two numbers of a curve, from its attributes or defaults; 0 if an operation has none.
 void bel_curve_numbers(bel_op op, const bel_attr_list *attrs, double *out_s, double *out_t);
 
-// How the operands of an operation on two inputs lie beside its `elements` results.
+// Layout of an operand of an operation on two inputs, relative to its `elements` results.
 typedef enum bel_operand {
     BEL_OPERAND_FULL,   // an element for each
     BEL_OPERAND_SINGLE, // one for all
@@ -28,8 +28,8 @@ typedef enum bel_operand {
 } bel_operand;
 bel_operand bel_operand_of(const bel_shape *operand, const bel_shape *result);
 
-// A row that repeats over `elements` elements, written out several times where it is short, so that
-// a kernel is called for runs of some length.
+// Row that repeats over `elements` elements, written out several times if it is short, so that a
+// kernel is called for longer runs.
 typedef struct bel_repeated_row {
     const float *row;
     int64_t length; // a multiple of the row's

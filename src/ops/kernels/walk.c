@@ -1,8 +1,7 @@
-// Merging dimensions, and an odometer over all but the last. Dimensions of 1 are left out, and a
-// dimension joins the one before it where, for every tensor, a step of that one is this whole
-// dimension: so most broadcasts become one or two loops. Places are kept up by additions; only
-// the start of a tile is found by division, which is what lets tiles begin anywhere. Runs always
-// come in row-major order.
+// Merges dimensions, and iterates over all but the last. Dimensions of 1 are dropped. A dimension
+// merges with the previous one if, for every tensor, a step of that one is this entire dimension,
+// so most broadcasts become one or two loops. Additions update the places; only the start of a tile
+// uses division, which lets tiles begin anywhere. Runs are always in row-major order.
 #include "ops/kernels/walk.h"
 
 #include <string.h>
@@ -41,7 +40,7 @@ bel_walk bel_walk_broadcast(const bel_shape *shape, const bel_tensor *tensors, i
     return bel_walk_make(shape, steps, count);
 }
 
-// The coordinates of element `at`, and the places of the run's first element.
+// Finds the coordinates of element `at`, and the places of the run's first element.
 static void go_to(const bel_walk *walk, int64_t at, int64_t coordinates[BEL_MAX_RANK], bel_run *run)
 {
     memset(run->places, 0, sizeof run->places);
@@ -53,7 +52,7 @@ static void go_to(const bel_walk *walk, int64_t at, int64_t coordinates[BEL_MAX_
     }
 }
 
-// From the end of a run to the start of the next one: `coordinates` but for the last.
+// Moves from the end of a run to the start of the next one: all `coordinates` but the last.
 static void next_run(const bel_walk *walk, int64_t coordinates[BEL_MAX_RANK], bel_run *run)
 {
     for (int32_t d = walk->rank - 2; d >= 0; d--) {

@@ -1,7 +1,7 @@
-// Walks over tensors that lie differently: broadcast, transposed, or summed into. A space of
-// elements, in row-major order, and for each tensor how far its element moves for one along each
-// dimension. Neighbouring dimensions that move alike are one; the last one is a run, which a kernel
-// takes in one loop.
+// Walks over tensors with different layouts: broadcast, transposed, or summed into. A walk has a
+// space of elements, in row-major order, and for each tensor its step along each dimension.
+// Neighbouring dimensions with equal steps are merged; the last one is a run, which a kernel
+// processes in one loop.
 #ifndef BELFRY_OPS_KERNELS_WALK_H
 #define BELFRY_OPS_KERNELS_WALK_H
 
@@ -22,8 +22,8 @@ bel_walk bel_walk_make(const bel_shape *shape, int64_t steps[][BEL_MAX_RANK], in
 // Over `shape`, to which every one of `tensors` is broadcast.
 bel_walk bel_walk_broadcast(const bel_shape *shape, const bel_tensor *tensors, int count);
 
-// A run: n elements from element `at` of the space on. Tensor k's first one is number places[k],
-// the others follow at distance steps[k]. In a broadcast that is 0 or 1.
+// Run: n elements from element `at` of the space on. Tensor k's first one is number places[k]; the
+// others follow at distance steps[k], which is 0 or 1 in a broadcast.
 typedef struct bel_run {
     int64_t at, n;
     int64_t places[BEL_WALK_TENSORS], steps[BEL_WALK_TENSORS];

@@ -1,7 +1,7 @@
-// Numbers from 0 on with the digits of a double and an exponent of their own: products of thousands
-// of probabilities neither vanish nor need a logarithm each. Built of additions, products and bits
-// alone, so that they are the same on every machine; within some 1e-15 of the true value. Kernels
-// of cards are compiled from this text as well (cuda/kernels/kernel.h).
+// Numbers from 0 on with the digits of a double and a separate exponent: products of thousands of
+// probabilities neither underflow nor need a logarithm each. They use only additions, products and
+// bit operations, so they are the same on every machine; the error is within about 1e-15. GPU
+// kernels are compiled from this text as well (cuda/kernels/kernel.h).
 #ifndef BELFRY_OPS_KERNELS_WIDE_H
 #define BELFRY_OPS_KERNELS_WIDE_H
 
@@ -11,7 +11,7 @@
 #include "base/real.h"
 
 // m · 2^(256 e); m is 0, at least 2^-256, or not a number. Sums and products of numbers up to 1
-// keep m below some 2.
+// keep m below about 2.
 typedef struct bel_wide {
     double m;
     int64_t e;
@@ -26,7 +26,9 @@ static inline bel_wide bel_wide_add(bel_wide a, bel_wide b)
         return a;
     }
     bel_wide large = a.e > b.e ? a : b, small = a.e > b.e ? b : a;
-    if (large.e - small.e == 1) large.m += small.m * 0x1p-256; // further down nothing is left of it
+    if (large.e - small.e == 1)
+        large.m += small.m * 0x1p-256; // smaller exponents do not
+                                       // contribute
     return large;
 }
 
@@ -53,7 +55,7 @@ static inline double bel_wide_ratio(bel_wide a, bel_wide b)
     return m;
 }
 
-// e^x for x up to some 100. Below -2^45 it is 0.
+// e^x for x up to about 100. Below -2^45 it is 0.
 static inline bel_wide bel_wide_exp(double x)
 {
     bel_wide y = {x < 0 ? 0 : x, 0};

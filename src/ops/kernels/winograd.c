@@ -1,10 +1,12 @@
-// The walk of winograd.h. An image is cut into patches, each of which gives 2 × 2 results, and
-// patches into strips of some rows of them. A strip's patches are turned, [point, patch, channel];
-// each point is a product of matrices with that point of the turned weights; what comes out,
-// [point, patch, result channel], is turned back. A strip stays in the second-level cache.
+// Winograd convolution (winograd.h). An image is divided into patches, each of which gives 2 × 2
+// results, and patches into strips of some rows of them. A strip's patches are transformed, [point,
+// patch, channel]. Each point is a matrix product with the same point of the transformed weights.
+// The results, [point, patch, result channel], are transformed back. A strip stays in the
+// second-level cache.
 //
-// Tiles are runs of strips, at most MAX_TILES of them, by shapes alone. Weights are turned once, in
-// double, and rounded once. A strip's pixels are copied with a border of zeros.
+// Tiles are runs of strips, at most MAX_TILES of them, determined by shapes only. Weights are
+// transformed once, in double, and rounded once. A strip's pixels are copied with a border of
+// zeros.
 #include "ops/kernels/winograd.h"
 
 #include <string.h>
@@ -13,11 +15,11 @@
 #include "ops/kernels/conv.h"
 
 enum {
-    SIDE = 4, // of a patch
-    STEP = 2, // from patch to patch
+    SIDE = 4, // side of a patch
+    STEP = 2, // distance of patches
     WINDOW = 3,
     LANES = BEL_PRODUCT_LANES,
-    STRIP_PATCHES = 16, // at least, where the image has as many
+    STRIP_PATCHES = 16, // at least, if the image has enough
     MAX_TILES = 16,
 };
 
@@ -25,12 +27,12 @@ typedef struct walk {
     int64_t n, in, out; // channels
     int64_t pad[2];
     int64_t size[2], result_size[2];
-    int64_t patches[2];             // rows and columns of them
-    int64_t rows_per_strip, strips; // of an image
-    int64_t strips_per_tile;        // of all images
-    int64_t strip_patches;          // most
-    int64_t pixel_floats;           // of a strip with its border
-    int64_t slot_floats;            // of a tile
+    int64_t patches[2];             // rows and columns of patches
+    int64_t rows_per_strip, strips; // per image
+    int64_t strips_per_tile;        // over all images
+    int64_t strip_patches;          // maximum
+    int64_t pixel_floats;           // for a strip with its border
+    int64_t slot_floats;            // for a tile
     bool has_bias, relu;
 } walk;
 
@@ -53,7 +55,7 @@ static void turn_taps(const double g[WINDOW], double out[SIDE])
 }
 
 // A tile is an input channel of w [out, in, 3, 3]: its weights go to [point, in, out]. The bias
-// stands behind them all.
+// follows all of them.
 static void run_pack(const bel_kernel_call *call, int64_t tile)
 {
     const walk *k = call->params;
@@ -90,8 +92,8 @@ typedef struct strip {
     float *pixels, *turned, *products; // in the tile's slot
 } strip;
 
-// From point to point of a strip's patches: a line of the cache more than they take, as 16 lines a
-// power of two apart would push each other out of the first level.
+// Returns the step between points of a strip's patches: a cache line more than their size, as 16
+// lines a power of two apart would evict each other from the first level.
 static int64_t point_step(const strip *s, int64_t channels)
 {
     return s->patches * channels + LANES;
@@ -102,7 +104,8 @@ static int64_t strip_columns(const walk *k)
     return STEP * k->patches[1] + SIDE - STEP;
 }
 
-// All rows of pixels that its patches read. Borders to the left and right are zeros from the start.
+// Copies all rows of pixels that its patches read. Borders to the left and right are zeros from the
+// start.
 static void copy_pixels(const walk *k, const strip *s)
 {
     int64_t row_floats = strip_columns(k) * k->in, border = k->pad[1] * k->in;
@@ -127,7 +130,7 @@ static void turn_patches(const walk *k, const strip *s)
                          s->turned + r * k->patches[1] * k->in, point_step(s, k->in));
 }
 
-// Rows of a block are the same patches at every point, one step further.
+// Rows of a block are the same patches at consecutive points.
 static void multiply(const walk *k, const strip *s, const float *weights)
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
@@ -167,7 +170,7 @@ static void turn_back(const walk *k, const strip *s, const float *bias)
     }
 }
 
-// A slot of the workspace: pixels with their border, turned patches, products.
+// A slot of the workspace has pixels with their border, transformed patches, products.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const walk *k = call->params;

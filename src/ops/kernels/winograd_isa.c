@@ -1,6 +1,6 @@
-// The transforms of winograd.h, compiled once per instruction-set level with BEL_LEVEL: 16 channels
-// at a time, sums and differences alone, in one order, so that all levels give the same bits
-// (tests/op/test_isa.c says the order element by element).
+// Transforms of winograd.h, compiled once per instruction-set level with BEL_LEVEL: 16 channels at
+// a time, only sums and differences, in one order, so that all levels give the same bits
+// (tests/op/test_isa.c specifies the order element by element).
 #include "ops/kernels/winograd.h"
 
 #include "ops/kernels/lanes.h"
@@ -19,7 +19,7 @@ enum { SIDE = 4 };
         (out)[3] = lanes_subtract(b, d);                                                           \
     }
 
-// 16 channels of a patch.
+// Transforms 16 channels of a patch.
 LANES_INLINE void turn_patch(const float *pixels, int64_t row, int64_t channels, float *out,
                              int64_t step)
 {
@@ -56,11 +56,11 @@ LANES_INLINE lanes finish(lanes x, const float *bias, bool has_bias, bool with_r
         right = lanes_subtract(lanes_subtract(b, c), d);                                           \
     }
 
-// 16 channels of a patch's results: [row][column].
+// Computes 16 channels of a patch's results: [row][column].
 LANES_INLINE void turn_results(const float *products, int64_t step, const float *bias,
                                bool has_bias, bool with_relu, lanes out[2][2])
 {
-    lanes rows[2][SIDE]; // of Aᵀ m
+    lanes rows[2][SIDE]; // rows of Aᵀ m
     for (int j = 0; j < SIDE; j++, products += step)
         TURN_BACK(rows[0][j], rows[1][j], lanes_load(products), lanes_load(products + SIDE * step),
                   lanes_load(products + 2 * SIDE * step), lanes_load(products + 3 * SIDE * step))

@@ -1,11 +1,11 @@
-// The parameter client over lanes. Frames are taken by the worker's own thread when it waits and by
-// no other, so what is known of the shards needs no lock. `published` is atomic since others print
-// it, and relaxed since nothing is read by it: values are ordered by the lanes. Leases have a mutex
-// as prefetching threads wait for them.
+// The parameter client over lanes. Only the worker's thread takes frames, while it waits, so the
+// state of the shards needs no lock. `published` is atomic because other threads print it, and
+// relaxed because it orders no data: the lanes order the values. Leases have a mutex because
+// prefetching threads wait for them.
 //
-// Values may come before their version or after it: it counts as soon as it is announced and all
-// its chunks are here. What is late or repeated is known by its step, chunk by chunk, and passed
-// over. A wait ends with what it waits for, a malformed frame, cancellation, a cut lane of a
+// Values may arrive before or after their version: the version counts as soon as it is announced
+// and all its chunks have arrived. Late or repeated values are recognised by their step, chunk by
+// chunk, and skipped. A wait ends with its object, a malformed frame, cancellation, a cut lane of a
 // shard that is still missing, or the stall timeout.
 #include "ps/client/client_inner.h"
 
@@ -35,7 +35,8 @@ bel_client *bel_client_create(const bel_client_config *config)
         client->leases.numbers[i] = -1;
     for (int c = 0; c < config->layout->chunk_count; c++) {
         client->value_steps[c] = -1;
-        // Values of lanes begin in the first buffer, as those that a shard of this process loads.
+        // Values from lanes begin in the first buffer, as those loaded by a shard of this process
+        // do.
         if (config->space != NULL) atomic_store(&config->space->current[c], 0);
     }
     bel_client_create_tables(client);
@@ -61,7 +62,7 @@ static int64_t published(const shard_view *view)
     return atomic_load_explicit(&view->published, memory_order_relaxed);
 }
 
-// On the lane's thread. A chunk's next values come only after this worker has reported on the
+// Runs on the lane's thread. A chunk's next values come only after this worker has reported on the
 // current ones, so `current` does not change meanwhile.
 void *bel_client_place(void *context, const bel_frame *frame)
 {
@@ -81,13 +82,14 @@ void *bel_client_place(void *context, const bel_frame *frame)
     if (chunk->shard != peer->shard) return NULL;
     if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
     // The first version goes where a shard of this process would load it: all chunks of a variable
-    // must lie in the same buffer.
+    // must be in the same buffer.
     bool first = published(&peer->client->shards[peer->shard]) < 0;
     unsigned char current = atomic_load(&space->current[c]);
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
 
-// Mapped memory: the shard says in which buffer the version lies; frozen chunks stay in the first.
+// For mapped memory: the shard names the buffer that holds the version; frozen chunks stay in the
+// first.
 static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
 {
     const bel_layout *layout = client->config.layout;
@@ -98,7 +100,7 @@ static void point_at_buffer(bel_client *client, int shard, unsigned char buffer)
     }
 }
 
-// A fault on purpose: the sign of one of the values that have come of a shard.
+// Injected fault: flips the sign of one of the values that arrived from a shard.
 static void flip_sign(const bel_client *client, int shard)
 {
     const bel_space *space = client->config.space;
@@ -110,7 +112,7 @@ static void flip_sign(const bel_client *client, int shard)
     }
 }
 
-// The announced version is here when all its values are: then they become current.
+// When all values of the announced version have arrived, they become current.
 static void complete_version(bel_client *client, int shard)
 {
     shard_view *view = &client->shards[shard];
@@ -132,7 +134,7 @@ static void complete_version(bel_client *client, int shard)
     atomic_store_explicit(&view->published, version, memory_order_relaxed);
 }
 
-// Leases come on shard 0's lane, and prefetching threads wait for them (bel_client_lease).
+// Leases arrive on shard 0's lane, and prefetching threads wait for them (bel_client_lease).
 static void take_lease(bel_client *client, const bel_frame *frame)
 {
     leases *g = &client->leases;
@@ -140,7 +142,7 @@ static void take_lease(bel_client *client, const bel_frame *frame)
     if (lease.number < 0) return;
     pthread_mutex_lock(&g->mutex);
     int64_t slot = lease.number % LEASES;
-    if (lease.number > g->numbers[slot]) { // else it has come again
+    if (lease.number > g->numbers[slot]) { // otherwise a repeat
         g->numbers[slot] = lease.number;
         g->blocks[slot] = lease.first_block;
         pthread_cond_broadcast(&g->came);
@@ -148,7 +150,7 @@ static void take_lease(bel_client *client, const bel_frame *frame)
     pthread_mutex_unlock(&g->mutex);
 }
 
-// Ends the next wait. Lanes check only frames with a payload; the rest is checked here.
+// Ends the next wait. Lanes check only frames with a payload; the client checks the rest.
 static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (client->error != NULL) return;
@@ -158,7 +160,7 @@ static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
                             client->config.worker, shard, words);
 }
 
-// Counts a chunk's values; they themselves are where the lane has put them.
+// Counts a chunk's values, which the lane has put in their place.
 static void take_params(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
@@ -178,7 +180,7 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
     complete_version(client, shard);
 }
 
-// A version counts once its values are here; whether they came before or come later.
+// A version counts once its values have arrived, before or after it.
 static void take_version(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
@@ -196,7 +198,7 @@ static void take_version(bel_client *client, int shard, const bel_frame *frame)
     complete_version(client, shard);
 }
 
-// Frames of another generation are void and passed over.
+// Skips frames of another generation.
 static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 {
     if (frame->generation != client->config.generation) return;
@@ -214,7 +216,8 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     }
 }
 
-// Takes what has arrived, of each shard until it stands at `version`; true when all do.
+// Takes the frames that have arrived, from each shard up to `version`. Returns true if all shards
+// have published it.
 static bool drain(bel_client *client, int64_t version)
 {
     bool all = true;
@@ -238,7 +241,7 @@ static bool lacks_version(const bel_client *client, int64_t version, int shard)
     return published(&client->shards[shard]) < version;
 }
 
-// The shards of which something is still missing, as "0, 2".
+// Appends the shards with missing parts, as "0, 2".
 static void name_missing(const bel_client *client, int64_t version,
                          bool (*lacks)(const bel_client *client, int64_t version, int shard),
                          bel_str *out)
@@ -253,13 +256,13 @@ static void name_missing(const bel_client *client, int64_t version,
 
 void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
 {
-    bel_str names = {0}; // none when the last one has come this moment
+    bel_str names = {0}; // empty if the last one has just arrived
     name_missing(client, version, lacks_version, &names);
     if (names.length > 0) bel_str_printf(out, " of shard %s", names.text);
     bel_str_deinit(&names);
 }
 
-// The error of a wait that ends without what it waited for; says what, and of which shards.
+// Error of a wait without success; names its object and the missing shards.
 static bel_status *missing(const bel_client *client, int64_t version,
                            const bel_client_awaited *awaited, bel_code code, const char *why)
 {
@@ -272,7 +275,7 @@ static bel_status *missing(const bel_client *client, int64_t version,
     return status;
 }
 
-// A cut lane matters only where something is still to come on it.
+// A cut lane matters only if something is still missing from it.
 static bel_status *check_lanes(const bel_client *client, int64_t version,
                                const bel_client_awaited *awaited)
 {
@@ -284,11 +287,11 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
     return NULL;
 }
 
-// The worker's thread. In one process work for the shards, whoever does it, is progress and puts
-// the stall off. The first wait that succeeds maps other processes' memory (attach).
+// Runs on the worker's thread. In one process any thread's work for the shards is progress and
+// postpones the stall. The first successful wait maps other processes' memory (attach).
 //
-// Whatever comes rings the bell, and so does who cancels. Naps are for what does not: a stall, a
-// lane that was cut quietly, and work of shards in this process that another thread left.
+// Every arrival rings the bell, and so does a cancellation. Naps are for events that do not ring: a
+// stall, a lane that was cut quietly, and work of shards in this process that another thread left.
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited)
 {
@@ -371,8 +374,8 @@ static bool has_lease(bel_client *client, int64_t index)
     return has;
 }
 
-// Shard 0 has answered, and the other shards have given the same version. The lease is waited for
-// as well, since no frames are taken while the step waits for its batch.
+// True when shard 0 has answered, and the other shards have sent the same version. It also waits
+// for the lease, since no frames are taken while the step waits for its batch.
 static bel_status *answer_is_there(bel_client *client, int64_t version, bool *out_there)
 {
     *out_there = false;
@@ -387,7 +390,7 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
     return NULL;
 }
 
-// The count of answers is the index of the lease that the step after them reads.
+// The number of answers is the index of the lease that the following step reads.
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t *out_decision)
 {
     static const bel_client_awaited an_answer = {"version", answer_is_there, lacks_version};
@@ -403,13 +406,13 @@ int64_t bel_client_lease(bel_client *client, int64_t index)
     leases *g = &client->leases;
     pthread_mutex_lock(&g->mutex);
     while (!g->over && g->numbers[index % LEASES] < index)
-        pthread_cond_wait(&g->came, &g->mutex); // ended by bel_client_end_leases at the latest
+        pthread_cond_wait(&g->came, &g->mutex); // bel_client_end_leases ends it at the latest
     int64_t block = g->over ? BEL_LEASE_NONE : g->blocks[index % LEASES];
     pthread_mutex_unlock(&g->mutex);
     return block;
 }
 
-// Any thread: those that wait for a lease get BEL_LEASE_NONE.
+// Any thread: calls that wait for a lease return BEL_LEASE_NONE.
 void bel_client_end_leases(bel_client *client)
 {
     pthread_mutex_lock(&client->leases.mutex);
@@ -440,7 +443,7 @@ bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision
     bel_stats_frame said = {.version = step, .decision = decision, .node = node, .hash = hash};
     const bel_client_config *config = &client->config;
     size_t bytes = (size_t)bel_stats_size(config->stats) * sizeof(double);
-    if (config->layout->stats_bytes > 0) { // shards have taken those of the step before
+    if (config->layout->stats_bytes > 0) { // shards have taken the preceding step's
         char *room = config->row_buffer;
         room += bel_row_buffer_stats(config->layout, config->assignment, node);
         stats = memcpy(room, stats, bytes);

@@ -1,6 +1,6 @@
-// Exchanges of collectives with shard 0, in pieces. The pieces of one call are under way together;
-// the worker waits for all of their answers, so at the next call its room is free again. An answer
-// to anything else is passed over: a worker that was replaced may have asked for it.
+// Exchanges of collectives with shard 0, in pieces. The pieces of one call are under way together.
+// The worker waits for all answers, so at the next call its room is free again. Any other answer is
+// skipped: the request may be a replaced worker's.
 #include <string.h>
 
 #include "ps/client/client_inner.h"
@@ -12,7 +12,7 @@ char *bel_client_exchange_room(const bel_client *client)
            bel_row_buffer_exchange(config->layout, config->assignment, config->worker);
 }
 
-// The piece that a frame answers; NULL: none does.
+// Returns the piece that a frame answers, or NULL.
 static bel_client_piece *awaited_piece(const bel_client *client, const bel_frame *frame)
 {
     const bel_exchanged_frame said = bel_exchanged_frame_read(frame);
@@ -27,14 +27,15 @@ static bel_client_piece *awaited_piece(const bel_client *client, const bel_frame
     return NULL;
 }
 
-// The payload lies in the shard's memory, or where bel_client_place_exchanged had it put.
+// The payload is in the shard's memory, or where bel_client_place_exchanged had it put.
 void bel_client_take_exchanged(bel_client *client, const bel_frame *frame)
 {
     bel_client_piece *piece = awaited_piece(client, frame);
     if (piece != NULL && piece->answer == NULL) piece->answer = frame->payload;
 }
 
-// On the lane's thread; what it reads was written before the piece was sent. Without a room, none.
+// Runs on the lane's thread; the data that it reads was written before the piece was sent. NULL
+// without a room.
 void *bel_client_place_exchanged(const bel_client *client, const bel_frame *frame)
 {
     const bel_client_config *config = &client->config;

@@ -1,5 +1,5 @@
-// The inside of the parameter client, for client.c (versions and reports), client_rows.c (rows
-// of tables) and client_exchange.c (collectives).
+// Inside view of the parameter client, for client.c (versions and reports), client_rows.c (rows of
+// tables) and client_exchange.c (collectives).
 #ifndef BELFRY_PS_CLIENT_CLIENT_INNER_H
 #define BELFRY_PS_CLIENT_CLIENT_INNER_H
 
@@ -9,18 +9,18 @@
 #include "ps/client/client.h"
 #include "ps/frames/frames.h"
 
-// What is known of a shard's newest version. Where memory is not shared its values come first or,
-// with disturbed lanes, last.
+// State of a shard's newest version. Without shared memory its values arrive before the version or,
+// on disturbed lanes, after it.
 typedef struct shard_view {
-    atomic_llong published; // the newest version whose values are all here
-    int64_t announced;      // the newest version that the shard has spoken of; -1: none
-    int expected;           // chunks of values that belong to it
-    unsigned char buffer;   // in which it lies, where memory is shared between processes
-    int64_t values_step;    // version of the values that came last
-    int values;             // chunks of it
+    atomic_llong published; // the newest version whose values have all arrived
+    int64_t announced;      // the newest version that the shard announced; -1: no version
+    int expected;           // number of its chunks of values
+    unsigned char buffer;   // its buffer, if memory is shared between processes
+    int64_t values_step;    // version of the latest values
+    int values;             // number of its chunks that have arrived
 } shard_view;
 
-// Leases that are not read yet: a shard has at most two of a worker's under way.
+// Unread leases: a shard has at most two of a worker's under way.
 enum { LEASES = 4 };
 typedef struct leases {
     pthread_mutex_t mutex;
@@ -30,21 +30,21 @@ typedef struct leases {
     bool over;
 } leases;
 
-// Rows that were pulled: keys grouped by shard, and where each shard's answer lies.
+// Pulled rows: keys grouped by shard, and each shard's answer.
 typedef struct table_view {
-    int64_t *keys;         // as they were sent, shard after shard
-    int64_t *places;       // by position among the keys that were asked for: which of these
-    int64_t *first;        // by shard: its first among these; one more entry
-    const float **answers; // by shard; NULL: not yet
-    float *room;           // where answers come that share no memory; NULL: they all do
+    int64_t *keys;         // in the order of sending, shard after shard
+    int64_t *places;       // by position among the requested keys: index in `keys`
+    int64_t *first;        // by shard: its first index in `keys`; one more entry
+    const float **answers; // by shard; NULL: not yet arrived
+    float *room;           // room for answers of lanes without shared memory; NULL: all share it
     int32_t pull;          // number of the pull within its step
-    int64_t step;          // of the pull
-    char **payloads;       // by shard: those of a report
-    int64_t *counts;       // by shard: rows of it
+    int64_t step;          // the pull's
+    char **payloads;       // by shard: payload of a report
+    int64_t *counts;       // by shard: rows of the report
     int64_t *filled;       // by shard: scratch
 } table_view;
 
-// Pieces of an exchange that are under way.
+// Pieces of an exchange under way.
 typedef struct exchange_view {
     int64_t step;
     int exchange;
@@ -57,20 +57,20 @@ struct bel_client {
     shard_view *shards;
     int64_t *value_steps; // by chunk: the version of its newest values
     bool attached;
-    uint32_t decision; // shard 0's, of its newest version
-    bel_status *error; // of a frame that cannot be; ends the next wait
-    int64_t answers;   // with a ledger: versions that were waited for
+    uint32_t decision; // shard 0's, for its newest version
+    bel_status *error; // for an invalid frame; ends the next wait
+    int64_t answers;   // with a ledger: number of versions that were waited for
     leases leases;
     table_view *tables; // by table
     exchange_view exchange;
 };
 
-// client.c: what a wait waits for; asked again and again. is_there takes what has come first; an
-// error ends the wait.
+// client.c: the object of a wait, polled repeatedly. is_there first takes the frames that have
+// arrived; an error ends the wait.
 typedef struct bel_client_awaited {
     const char *what; // "version"
     bel_status *(*is_there)(bel_client *client, int64_t version, bool *out_there);
-    bool (*lacks)(const bel_client *client, int64_t version, int shard); // something of that shard
+    bool (*lacks)(const bel_client *client, int64_t version, int shard); // is a part missing?
 } bel_client_awaited;
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited) BEL_MUST_USE;

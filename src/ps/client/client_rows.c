@@ -1,15 +1,15 @@
-// Rows of tables: keys are grouped by shard in their order, sent from where the lanes need them,
-// and found again where the answers lie, in the shard's memory or in the room for answers. At
-// most one pull of a table is under way; pulls of a step are numbered, since a worker may play
-// its replicas in turns. An answer to another pull is passed over, or refused by a lane that
-// would have to place it. Every shard gets a report, even an empty one: it counts nodes, not rows.
+// Rows of tables. Keys are grouped by shard in their order, sent from the place that the lanes
+// need, and found again in the answers, which are in the shard's memory or in the room for answers.
+// At most one pull of a table is under way. Pulls of a step are numbered, since a worker may play
+// its replicas in turns. An answer to another pull is skipped, or refused by a lane that would have
+// to place it. Every shard gets a report, even an empty one: it counts nodes, not rows.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "ps/client/client_inner.h"
 
-// A place in a room; without a room there is none.
+// Address of a place in a room; NULL without a room.
 static char *at(void *room, size_t offset)
 {
     return room != NULL ? (char *)room + offset : NULL;
@@ -54,11 +54,12 @@ void bel_client_destroy_tables(bel_client *client)
 
 // --- Pulling -------------------------------------------------------------------------------------
 
-// Sorts keys by shard; those of a shard stay in their order. first[k + 1] counts shard k's keys,
-// then first[k] becomes the sum before shard k, moves on while keys are placed, and is moved back.
+// Counting sort of keys by shard; a shard's keys keep their order. first[k + 1] counts shard k's
+// keys. Then first[k] becomes the sum before shard k, advances while keys are placed, and is moved
+// back.
 static void group_keys(table_view *table, const int64_t *keys, int64_t count, int shard_count)
 {
-    if (shard_count == 1) { // they are grouped
+    if (shard_count == 1) { // they are already grouped
         if (count > 0) memcpy(table->keys, keys, (size_t)count * sizeof *keys);
         table->first[1] = count;
         return;
@@ -98,7 +99,8 @@ bel_status *bel_client_pull_rows(bel_client *client, int64_t step, int table, co
     return NULL;
 }
 
-// The table for which the newest pull asked that shard for the frame's rows; NULL: none did.
+// Returns the table for which the newest pull asked that shard for the frame's rows, or
+// NULL.
 static table_view *awaited_table(const bel_client *client, int shard, const bel_frame *frame)
 {
     const bel_layout *layout = client->config.layout;
@@ -111,14 +113,14 @@ static table_view *awaited_table(const bel_client *client, int shard, const bel_
     return awaited && frame->payload_bytes == count * width * sizeof(float) ? view : NULL;
 }
 
-// The payload is the rows: in the shard's memory, or where bel_client_place_rows had them put.
+// The payload is the rows, in the shard's memory or where bel_client_place_rows had them put.
 void bel_client_take_rows(bel_client *client, int shard, const bel_frame *frame)
 {
     table_view *view = awaited_table(client, shard, frame);
     if (view != NULL) view->answers[shard] = frame->payload;
 }
 
-// The size of the answer is known since the keys were sent, and a pull is answered once.
+// The answer's size is known since the keys were sent, and a pull is answered once.
 void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *frame)
 {
     const table_view *view = awaited_table(client, shard, frame);
@@ -127,7 +129,7 @@ void *bel_client_place_rows(bel_client *client, int shard, const bel_frame *fram
     return view->room + (size_t)view->first[shard] * width;
 }
 
-// True when that shard was asked for rows of some table and has not answered.
+// True if that shard was asked for rows of a table and has not answered.
 static bool lacks_rows(const bel_client *client, int64_t step, int shard)
 {
     (void)step;
@@ -154,7 +156,8 @@ bel_status *bel_client_wait_rows(bel_client *client, int64_t step)
     return bel_client_wait_until(client, step, &rows);
 }
 
-// The key's place among the grouped keys, then among its shard's. One shard: keys were not grouped.
+// Finds the key among the grouped keys, then among its shard's. With one shard, keys were not
+// grouped.
 const float *bel_client_row(const bel_client *client, int table, int64_t index)
 {
     const bel_layout *layout = client->config.layout;
@@ -168,7 +171,7 @@ const float *bel_client_row(const bel_client *client, int table, int64_t index)
 
 // --- Reporting -----------------------------------------------------------------------------------
 
-// The parts of all shards as payloads; counts[k] rows are shard k's.
+// Copies the parts of all shards into payloads; counts[k] rows are shard k's.
 static void copy_parts(const bel_row_set *set, int width, int shard_count, char **payloads,
                        const int64_t *counts, int64_t *filled)
 {
@@ -188,7 +191,7 @@ static void copy_parts(const bel_row_set *set, int width, int shard_count, char 
     }
 }
 
-// Where the parts of a report lie, and how many rows each has.
+// Lays out the parts of a report, and counts the rows of each.
 static void lay_out_report(bel_client *client, int table, int node, const bel_row_set *set)
 {
     const bel_client_config *config = &client->config;

@@ -1,7 +1,7 @@
-// A batch's ids are sorted together with their positions. The sort is stable, so the positions
-// of a key come in ascending order, which is the order in which gradients are summed. All arrays
-// lie in one allocation, made for the largest batch; nothing is allocated later. Usual widths have
-// a loop of their own, and rows further on are fetched early: a sum jumps about in memory.
+// A batch's ids are sorted together with their positions. The sort is stable, so the positions of a
+// key are in ascending order, which is the order in which gradients are summed. All arrays are in
+// one allocation for the largest batch; nothing is allocated later. Usual widths have specialised
+// loops, and rows ahead are prefetched: a sum accesses memory at random.
 #include "ps/client/row_batch.h"
 
 #include <stdint.h>
@@ -12,17 +12,17 @@
 #include "base/sort.h"
 #include "belfry/graph.h"
 
-enum { AHEAD = 8, LINE_FLOATS = 16 }; // rows fetched before they are summed; floats of a cache line
+enum { AHEAD = 8, LINE_FLOATS = 16 }; // rows prefetched ahead of their sum; floats of a cache line
 
 struct bel_row_batch {
     int64_t capacity;
-    int64_t id_count; // positions that have one
+    int64_t id_count; // positions with an id
     int64_t key_count;
-    void *memory; // holds all below
+    void *memory; // holds all arrays below
     size_t memory_bytes;
     bel_keyed *items, *spare;
     int64_t *keys;
-    int32_t *starts;    // [key]: its first place in `positions`; one more at the end
+    int32_t *starts;    // [key]: its first index in `positions`; one more at the end
     int32_t *positions; // in order of keys, then of positions
     int32_t *index;
 };
@@ -59,7 +59,7 @@ void bel_row_batch_destroy(bel_row_batch *batch)
     bel_free(batch);
 }
 
-// starts[k] to starts[k + 1] are key k's places among the sorted ids.
+// Key k's sorted ids are at starts[k] to starts[k + 1].
 void bel_row_batch_set(bel_row_batch *batch, const int64_t *ids, int64_t n)
 {
     BEL_CHECK(n >= 0 && n <= batch->capacity);
@@ -97,7 +97,7 @@ const int32_t *bel_row_batch_index(const bel_row_batch *batch)
     return batch->index;
 }
 
-// Rows of one width, so that the compiler unrolls the short ones.
+// Sums rows of one width, so that the compiler unrolls the short ones.
 static inline __attribute__((always_inline)) void sum_rows(const bel_row_batch *batch,
                                                            const float *restrict gradients,
                                                            int width, float *restrict out_sums)
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) void sum_rows(const bel_row_batch *
     }
 }
 
-// Widths that embeddings usually have get a loop of constant length.
+// The usual widths of embeddings get a loop of constant length.
 void bel_row_batch_sum(const bel_row_batch *batch, const float *gradients, int width,
                        float *out_sums)
 {

@@ -1,6 +1,6 @@
-// Writers, readers and words of all kinds, made of the tables in frames.h. Each struct's fields
-// must fit a frame: the compiler checks it. A frame's unused bytes are zeros, so that equal frames
-// are equal bytes.
+// Writers, readers and message text of all frame kinds, generated from the tables in frames.h. The
+// compiler checks that each struct's fields fit a frame. A frame's unused bytes are zeros, so equal
+// frames have equal bytes.
 #include "ps/frames/frames.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ const char *bel_frame_kind_name(uint32_t kind)
     }
 }
 
-// Adds ", NAME VALUE" as far as there is room.
+// Appends ", NAME VALUE" as far as there is room.
 static size_t add_words(char *out, size_t length, const char *name, long long value)
 {
     if (length + 1 >= BEL_FRAME_WORDS_BYTES) return length;

@@ -1,6 +1,6 @@
 // The summation tree. Complete nodes are found greedily from the left: at id i the largest power of
-// two that divides i and still fits (or reaches the end of all ids, where absent ids are passed
-// over).
+// two that divides i and still fits. A node that reaches the end of all ids also fits, as absent
+// ids are skipped there.
 #include "ps/layout/assignment.h"
 
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include "base/fault.h"
 #include "ps/layout/exchange.h"
 
-// The largest node that starts at `first` and lies in [first, end); a node that sticks out over
-// `total`, the end of all ids, is complete too.
+// Returns the largest node that starts at `first` and is inside [first, end). A node that extends
+// beyond `total`, the end of all ids, is complete too.
 static bel_assignment_node largest_node(int worker, int first, int end, int total)
 {
     int level = 0;
@@ -26,8 +26,8 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
     return (bel_assignment_node){worker, level, first, last - first};
 }
 
-// Ids go to workers in order, and each worker's block is cut into nodes from its first id on. There
-// are at most as many nodes as replicas.
+// Assigns ids to workers in order, and cuts each worker's block into nodes from its first id on.
+// There are at most as many nodes as replicas.
 static bel_assignment *create(const int *replicas_of, int worker_count, bool apart)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
@@ -117,7 +117,7 @@ static void add_f32(float *sum, const float *a, const float *b, int64_t n)
         sum[i] = a[i] + b[i];
 }
 
-// The same with factors, where means of examples differ.
+// Adds with factors, for operands whose mean numbers of examples differ.
 static void add_scaled(float *sum, const float *a, float a_factor, const float *b, float b_factor,
                        int64_t n)
 {
@@ -125,7 +125,7 @@ static void add_scaled(float *sum, const float *a, float a_factor, const float *
         sum[i] = a[i] * a_factor + b[i] * b_factor;
 }
 
-// a + b, both with replicas that count; `sum` may be either of them.
+// a + b, both with replicas that count; `sum` may be either operand.
 static bel_weight add_weighted(float *sum, const float *a, bel_weight a_weight, const float *b,
                                bel_weight b_weight, int64_t n)
 {
@@ -160,10 +160,10 @@ typedef struct summing {
     const float *const *inputs;
     const bel_weight *weights;
     int64_t n;
-    float *scratch; // a row for each level
+    float *scratch; // one row for each level
 } summing;
 
-// Value of node (level, first), an input or row `level`; NULL when none of its ids exists or
+// Value of node (level, first): an input or row `level`. NULL if no id of the node exists or
 // counts.
 static const float *sum_below(const summing *s, int level, int first, bel_weight *out_weight)
 {
@@ -174,8 +174,8 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
         if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
         return s->inputs[listed];
     }
-    // The left half's sum may lie in the row below, which the right half then overwrites: so it
-    // moves to this node's own row first, where the sum of both goes as well.
+    // The left half's sum may be in the row below, which the right half then overwrites. So it
+    // moves to this node's row first, where the sum of both goes as well.
     bel_weight right_weight;
     const float *left = sum_below(s, level - 1, first, out_weight);
     float *row = s->scratch + (int64_t)level * s->n;
@@ -192,7 +192,7 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
     return row;
 }
 
-// BELFRY_FAULT=sum_sequential: one after another.
+// BELFRY_FAULT=sum_sequential: adds one value after another.
 static const float *sum_sequential(const bel_assignment *assignment, const float *const *inputs,
                                    int64_t n, float *scratch)
 {
@@ -202,8 +202,8 @@ static const float *sum_sequential(const bel_assignment *assignment, const float
     return scratch;
 }
 
-// BELFRY_FAULT=divide: averages inside each worker first and undoes it: exact for powers of two,
-// wrong for three.
+// BELFRY_FAULT=divide: averages inside each worker first and undoes it, which is exact for powers
+// of two, wrong for three.
 static const float *sum_divided(const bel_assignment *assignment, const float *const *inputs,
                                 int64_t n, float *scratch)
 {
@@ -216,7 +216,7 @@ static const float *sum_divided(const bel_assignment *assignment, const float *c
     return scratch;
 }
 
-// A single node is the whole tree: its input is the sum, and nothing is copied.
+// A single node is the whole tree: its input is the sum, without a copy.
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch)
 {
@@ -229,9 +229,9 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     return sum_below(&s, assignment->depth, 0, &weight);
 }
 
-// Adds the right neighbour's double sums to the left one's, level by level: at level l the left
-// node begins at a multiple of 2^(l+1), the right one 2^l after it. `alive`: its sum is not yet in
-// a left one's.
+// Adds the right neighbour's double sums to the left one's, level by level. At level l the left
+// node begins at a multiple of 2^(l+1), the right one 2^l after it. `alive`: the node's sum is not
+// yet part of a left neighbour's.
 void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
                             int64_t n, double *out_sum)
 {
@@ -248,7 +248,7 @@ void bel_assignment_sum_f64(const bel_assignment *assignment, const double *cons
             if (assignment->nodes[k].first % (2 << level) != 0) continue;
             int right = node_at(assignment, assignment->nodes[k].first + (1 << level));
             if (right < 0 || !alive[right]) continue;
-            for (size_t j = 0; j < row; j++) // an absent left one is zero: nothing was put there
+            for (size_t j = 0; j < row; j++) // an absent left node is still zero
                 values[k * row + j] += values[(size_t)right * row + j];
             alive[k] = true;
             alive[right] = false;
@@ -259,7 +259,7 @@ void bel_assignment_sum_f64(const bel_assignment *assignment, const double *cons
     bel_free(alive);
 }
 
-// BELFRY_FAULT=sum_sequential: one after another, and each counts as it is.
+// BELFRY_FAULT=sum_sequential: adds one value after another, without weights.
 static void sum_node_sequential(const bel_assignment_node *node, float *const *ranges,
                                 int64_t offset, int64_t n)
 {
@@ -268,8 +268,8 @@ static void sum_node_sequential(const bel_assignment_node *node, float *const *r
         add_f32(sum, sum, ranges[j] + offset, n);
 }
 
-// The sum of replicas [first, end) of the node, in place at the first of them, where [first, end)
-// is a node of the tree or what exists of one.
+// Sums replicas [first, end) of the node in place, into the first of them. [first, end) is a node
+// of the tree or the existing part of one.
 static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, int first, int end,
                                int64_t offset, int64_t n)
 {
@@ -287,7 +287,7 @@ static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, 
     return right;
 }
 
-// ranges and weights are indexed from the node's first replica, so the node's tree begins at 0.
+// ranges and weights start at the node's first replica, so the node's tree begins at 0.
 bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
                                    const bel_weight *weights, int64_t offset, int64_t n)
 {
@@ -309,14 +309,14 @@ size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_co
     enum {
         REPORTS = 2,
         BESIDE = 2,
-        EXCHANGES = 2 * BEL_EXCHANGE_PIECES, // under way, and of the worker before
+        EXCHANGES = 2 * BEL_EXCHANGE_PIECES, // under way, and the preceding worker's
         SPARE = 16
     }; // beside chunks: step statistics, a version or norms
     size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
     return REPORTS * frames * (size_t)assignment->node_count + EXCHANGES + SPARE;
 }
 
-// One addition of that stack.
+// One addition on the stack of bel_assignment_joins.
 static bel_weight join(bel_weight left, bel_weight right, float **next)
 {
     double left_factor, right_factor;

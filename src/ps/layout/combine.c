@@ -1,6 +1,6 @@
-// One loop for each reduction and type. Weights matter to sums and means of floats alone: there a
-// value is relative to the mean weight of its replicas, like a gradient (bel_weight_add), so where
-// all weights are equal nothing is multiplied and the bits are those of a plain sum.
+// One loop for each reduction and type. Weights matter only to sums and means of floats. There a
+// value is relative to the mean weight of its replicas, like a gradient (bel_weight_add). If all
+// weights are equal, no value is multiplied, and the bits are those of a plain sum.
 #include "ps/layout/combine.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 // --- Two values ----------------------------------------------------------------------------------
 
-// Of a minimum or maximum with a NaN the result is NaN, on whichever side it stands.
+// A minimum or maximum with a NaN on either side is NaN.
 #define LESS(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
 #define GREATER(a, b) ((a) != (a) || (a) > (b) ? (a) : (b))
 
@@ -39,7 +39,7 @@
         }                                                                                          \
     }
 
-// Of integers what is too large wraps around, as it does in the graph's additions.
+// Integers wrap around on overflow, as in the graph's additions.
 COMBINE_PLAIN(combine_f32, float)
 COMBINE_PLAIN(combine_f64, double)
 COMBINE_PLAIN(combine_u32, uint32_t)
@@ -55,8 +55,8 @@ COMBINE_PLAIN(combine_u64, uint64_t)
 COMBINE_ORDERED(combine_i32, int32_t)
 COMBINE_ORDERED(combine_i64, int64_t)
 
-// Moments of two sets of elements become those of both (Chan, Golub & LeVeque 1979, equation 2.1):
-// no square of a mean enters, so a mean that is large beside the deviation costs no digits. A set
+// Combines the moments of two sets of elements (Chan, Golub & LeVeque 1979, equation 2.1). No
+// square of a mean enters, so a mean that is large beside the deviation costs no digits. A set
 // without elements changes nothing.
 static void combine_moments(float *a, const float *b, int64_t channels)
 {
@@ -100,7 +100,7 @@ static void combine(const bel_combining *c, void *a, const void *b)
             combine_u64(c->op, a, b, c->elements);
         }
         break;
-    default: BEL_CHECK(false); // the graph has looked
+    default: BEL_CHECK(false); // the graph has checked it
     }
 }
 
@@ -130,7 +130,7 @@ static bool is_weighed(const bel_combining *c)
 
 // --- The tree ------------------------------------------------------------------------------------
 
-// At stride s, slot j stands for the ids [j, j + s).
+// At stride s, slot j holds the value of the ids [j, j + s).
 void *bel_combine(const bel_combining *c, void **slots, bel_weight *weights, int count,
                   bel_weight *out_weight)
 {
@@ -155,8 +155,7 @@ void *bel_combine(const bel_combining *c, void **slots, bel_weight *weights, int
     return slots[0];
 }
 
-// The sum is replicas / examples times the weighted one, which is divided by the weight of whoever
-// gets it.
+// The sum is replicas / examples times the weighted sum, divided by the weight of the receiver.
 void bel_combine_give(const bel_combining *c, const void *result, bel_weight all, bel_weight own,
                       void *out)
 {

@@ -1,7 +1,6 @@
-// From the settings of a run to whose reports make a step: asked when a job is trained and when it
-// is only shown (--dry_run), so that both give the same N and R. A sync job that wants as many
-// reports as it has workers, or more, needs no ledger: all count in it, and workers take turns for
-// the surplus.
+// From the settings of a run to the reports that make a step. Both training and --dry_run call it,
+// so both give the same N and R. A sync job that wants at least one report from each worker needs
+// no ledger: all workers count, and workers take turns for the surplus.
 #include "ps/layout/counting.h"
 
 bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int accumulate, int workers,

@@ -1,7 +1,7 @@
-// Initial values, by counters instead of states: an element's number depends on its place in the
-// variable alone, and the key on the seed and the variable's name. So other variables, their order
-// and how they are cut make no difference. An orthogonal matrix is the exception: it is computed as
-// a whole, in double, its sums in a fixed order, with as much memory as that takes.
+// Initial values from a counter-based generator. An element's number depends only on its index in
+// the variable, and the key on the seed and the variable's name. So other variables, their order
+// and the cuts make no difference. An orthogonal matrix is the exception: it is computed as one
+// matrix, in double, with sums in a fixed order, and takes the memory for that.
 #include "ps/layout/initial.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "base/real.h"
 #include "base/rng.h"
 
-// Inputs and outputs that meet in one unit of a kernel [in, out] or of a convolution's weights
-// [out, in, window…], whose window counts on both sides.
+// Inputs and outputs of one unit of a kernel [in, out], or of a convolution's weights [out, in,
+// window…], whose window counts on both sides.
 static void fans(const bel_shape *shape, double *out_in, double *out_out)
 {
     double window = 1;
@@ -32,7 +32,7 @@ static void fill_constant(float *values, int64_t count, double value)
         values[i] = (float)value;
 }
 
-// Four elements from a block of random words.
+// Fills four elements from each block of random words.
 static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i += 4) {
@@ -43,7 +43,7 @@ static void fill_uniform(float *values, int64_t count, double limit, bel_rng_key
     }
 }
 
-// Two elements from a pair.
+// Fills two elements from each pair.
 static void fill_normal(float *values, int64_t count, double deviation, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i += 2) {
@@ -54,7 +54,7 @@ static void fill_normal(float *values, int64_t count, double deviation, bel_rng_
     }
 }
 
-// What lies further than two deviations out is drawn again.
+// Redraws values beyond two deviations.
 static void fill_truncated(float *values, int64_t count, double deviation, bel_rng_key key)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -69,7 +69,7 @@ static void fill_truncated(float *values, int64_t count, double deviation, bel_r
 
 // --- Orthogonal ----------------------------------------------------------------------------------
 
-// A sum over 8 lanes, which are added in order.
+// Dot product over 8 lanes, which are added in order.
 static double dot(const double *a, const double *b, int64_t n)
 {
     enum { LANES = 8 };
@@ -93,25 +93,25 @@ static void reflect(const double *v, double factor, double *column, int64_t n)
         column[i] -= step * v[i];
 }
 
-// Columns of a [long_side] each, one behind the other: A = Q R by Householder's reflections (Golub
-// & Van Loan 2013, section 5.2). A becomes Q, whose columns take the signs of R's diagonal: so Q is
-// spread evenly over all orthogonal matrices when A is normal (Mezzadri 2007). `scratch` [2 · short
-// side]: factors and signs.
+// QR decomposition A = Q R by Householder reflections (Golub & Van Loan 2013, section 5.2). A has
+// its columns, [long_side] each, one after the other. Overwrites A with Q, whose columns take the
+// signs of R's diagonal: so Q is uniformly distributed over all orthogonal matrices if A is normal
+// (Mezzadri 2007). `scratch` [2 · short side]: factors and signs.
 static void orthogonalise(double *a, int64_t long_side, int64_t short_side, double *scratch)
 {
     double *factors = scratch, *signs = scratch + short_side;
-    for (int64_t k = 0; k < short_side; k++) { // the reflection's v lies in column k from k on
+    for (int64_t k = 0; k < short_side; k++) { // the reflection's v is in column k from k on
         double *v = a + k * long_side + k;
         int64_t n = long_side - k;
         double norm = sqrt(dot(v, v, n)), head = v[0];
-        signs[k] = head < 0 ? 1 : -1; // of the diagonal of R, -sign(head) · norm
+        signs[k] = head < 0 ? 1 : -1; // sign of R's diagonal, -sign(head) · norm
         v[0] = head < 0 ? head - norm : head + norm;
         double square = dot(v, v, n);
         factors[k] = square > 0 ? 2 / square : 0;
         for (int64_t j = k + 1; j < short_side; j++)
             reflect(v, factors[k], v + (j - k) * long_side, n);
     }
-    for (int64_t k = short_side; k-- > 0;) { // reflections of the unit's columns, from the last on
+    for (int64_t k = short_side; k-- > 0;) { // reflect the unit's columns, from the last on
         double *v = a + k * long_side + k;
         int64_t n = long_side - k;
         for (int64_t j = k + 1; j < short_side; j++)
@@ -127,7 +127,7 @@ static void orthogonalise(double *a, int64_t long_side, int64_t short_side, doub
             a[k * long_side + i] *= signs[k];
 }
 
-// A matrix of the first dimension and all others.
+// Fills a matrix of the first dimension and the product of all others.
 static bel_status *fill_orthogonal(float *values, const bel_layout_variable *variable, double gain,
                                    bel_rng_key key)
 {
@@ -143,7 +143,7 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
         double normal[2];
         bel_rng_normal_pair(key, 0, (uint64_t)i / 2, normal);
         a[i] = normal[0];
-        a[i + 1] = normal[1]; // may be the first of the scratch
+        a[i + 1] = normal[1]; // may be scratch's first element
     }
     orthogonalise(a, long_side, short_side, a + variable->elements);
     for (int64_t i = 0; i < variable->elements; i++) {
@@ -157,7 +157,7 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
 
 // --- Choice --------------------------------------------------------------------------------------
 
-// One value, be it everybody's or a replica's.
+// Fills one value, shared or a replica's.
 static bel_status *fill(const bel_layout_variable *variable, uint64_t seed, float *values)
 {
     bel_rng_key key =
@@ -181,7 +181,7 @@ static bel_status *fill(const bel_layout_variable *variable, uint64_t seed, floa
     return NULL;
 }
 
-// Values of replicas begin alike: as one of them would without the axis of replicas.
+// The values of all replicas begin alike, equal to one value without the axis of replicas.
 bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t seed, float *values)
 {
     bel_layout_variable one = *variable;

@@ -4,8 +4,8 @@
 
 #include "ps/layout/layout.h"
 
-// Fills values[elements], a function of (seed, name, initializer, shape) alone. RESOURCE_EXHAUSTED:
-// no memory for what BEL_INIT_ORTHOGONAL computes with.
+// Fills values[elements], a function of only (seed, name, initializer, shape). RESOURCE_EXHAUSTED:
+// no working memory for BEL_INIT_ORTHOGONAL.
 bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t seed,
                                float *values) BEL_MUST_USE;
 

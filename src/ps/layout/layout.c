@@ -1,9 +1,8 @@
-// Lays out, cuts, assigns, in this order: the limit of a chunk follows from the size of the whole,
-// variables are placed and cut in forward order, and chunks go to shards when all are known. The
-// result is a function of variables and shard count alone, so that every process computes it by
-// itself and only names, shapes and kinds travel. A chunk has variables of one kind
-// that the same step functions update, and small ones
-// share a chunk, each from a border of 64 bytes on.
+// Lays out, cuts and assigns, in this order. The limit of a chunk follows from the size of the
+// space. Variables are placed and cut in forward order, and chunks go to shards when all are known.
+// The result is a function of only variables and shard count, so every process computes it, and
+// only names, shapes and kinds travel. A chunk has variables of one kind that the same step
+// functions update. Small variables share a chunk, each aligned to 64 bytes.
 #include "ps/layout/layout.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ static int64_t align(int64_t offset, int64_t unit)
     return (offset + unit - 1) / unit * unit;
 }
 
-// Copies the variables and numbers their grains; returns about how large the space will be.
+// Copies the variables and numbers their grains. Returns the approximate size of the space.
 static int64_t take_variables(bel_layout *layout, const bel_layout_variable *variables)
 {
     int64_t size = 0;
@@ -37,7 +36,7 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
     return size;
 }
 
-// About eight chunks to a shard, within bounds; whole grains.
+// About eight chunks for each shard, within bounds; a multiple of the grain.
 static int64_t chunk_limit(int64_t size, int shard_count)
 {
     int64_t limit = size / (8 * (int64_t)shard_count);
@@ -52,7 +51,7 @@ typedef struct cutter {
     int64_t limit;
 } cutter;
 
-// The chunk that segments are added to from now on.
+// Opens a chunk, to which the following segments are added.
 static void open_chunk(cutter *c, int64_t offset, const bel_layout_variable *variable)
 {
     bel_layout *layout = c->layout;
@@ -64,7 +63,7 @@ static void open_chunk(cutter *c, int64_t offset, const bel_layout_variable *var
                                                         .kept_by = variable->kept_by};
 }
 
-// The chunk ends with the segment; padding between two segments of a chunk belongs to it.
+// Adds a segment at the chunk's end. Padding between two segments of a chunk belongs to it.
 static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first, int64_t count)
 {
     bel_layout *layout = c->layout;
@@ -76,8 +75,9 @@ static void add_segment(cutter *c, bel_chunk *chunk, int variable, int64_t first
     chunk->count = offset + count - chunk->offset;
 }
 
-// How many of `left` elements of the variable go into the open chunk from `offset` on;
-// 0: a new chunk begins. A part of a variable is whole grains, so that the cut is a grain's border.
+// Returns how many of `left` elements of the variable go into the open chunk from `offset` on; 0: a
+// new chunk begins. A part of a variable is a multiple of the grain, so that the cut is at a grain
+// border.
 static int64_t room_for(const cutter *c, const bel_layout_variable *variable, int64_t offset,
                         int64_t left)
 {
@@ -89,7 +89,7 @@ static int64_t room_for(const cutter *c, const bel_layout_variable *variable, in
     return free > 0 ? free / BEL_GRAIN * BEL_GRAIN : 0;
 }
 
-// Places a variable behind what is there, and cuts it.
+// Places a variable after the present ones, and cuts it.
 static void place_variable(cutter *c, int v)
 {
     bel_layout *layout = c->layout;
@@ -111,7 +111,7 @@ static void place_variable(cutter *c, int v)
     }
 }
 
-// Equal ones by offset, so that the order is the same in every process.
+// Orders equal chunks by offset, so that the order is the same in every process.
 static int larger_first(const void *a, const void *b)
 {
     const bel_chunk *p = *(bel_chunk *const *)a, *q = *(bel_chunk *const *)b;
@@ -169,7 +169,7 @@ void bel_layout_destroy(bel_layout *layout)
     bel_free(layout);
 }
 
-// Tables come after the variables and take no part of the space.
+// Tables follow the variables and take no part of the space.
 void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table)
 {
     size_t count = (size_t)layout->table_count + 1;
@@ -197,7 +197,7 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
         bel_hasher_update(hasher, numbers, sizeof numbers);
         bel_hasher_update(hasher, variable->shape.dims,
                           (size_t)variable->shape.rank * sizeof variable->shape.dims[0]);
-        if (variable->kept_by != 0) // only where there are several step functions
+        if (variable->kept_by != 0) // only with several step functions
             bel_hasher_update(hasher, &variable->kept_by, sizeof variable->kept_by);
     }
     for (int t = 0; t < layout->table_count; t++) {

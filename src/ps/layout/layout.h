@@ -1,4 +1,4 @@
-// The parameter space: all dense variables end to end in one flat f32 array, and how it is cut.
+// The parameter space: all dense variables end to end in one flat f32 array, and its division.
 //
 //   variable  a run of elements, in forward order; starts are aligned to 64 bytes, those of a grain
 //             or more to pages; padding is zero
@@ -26,15 +26,16 @@ typedef struct bel_layout_variable {
     bel_shape shape;
     bel_variable_kind kind;
     bel_initializer initializer;
-    uint32_t kept_by; // bit f: step function f leaves it as it is
+    uint32_t kept_by; // bit f: step function f does not change it
     int64_t elements;
-    int64_t own_elements; // of each replica's own value, replica r's the r-th; 0: all share one
-    int64_t offset;       // first element in the space
-    int64_t first_grain;  // number of its first grain among all grains
-    int first_chunk;      // the chunk of its first element
+    // elements of each replica's separate value, in order; 0: one shared value
+    int64_t own_elements;
+    int64_t offset;      // first element in the space
+    int64_t first_grain; // number of its first grain among all grains
+    int first_chunk;     // the chunk of its first element
 } bel_layout_variable;
 
-// Where what replica `replica` reports of a variable begins in it.
+// Returns the first element of the variable for which replica `replica` reports.
 static inline int64_t bel_layout_own_first(const bel_layout_variable *variable, int replica)
 {
     return variable->own_elements * replica;
@@ -51,33 +52,33 @@ typedef struct bel_chunk {
     int64_t offset, count; // elements of the space, padding between segments included
     int first_segment, segment_count;
     int shard;
-    bel_variable_kind kind; // of all its variables
-    uint32_t kept_by;       // the same
+    bel_variable_kind kind; // all its variables have it
+    uint32_t kept_by;       // bit f: step function f does not change its variables
 } bel_chunk;
 
-// Whether a step of that function brings the chunk new values; else it keeps those that it has.
+// True if a step of that function gives the chunk new values; otherwise it keeps its values.
 static inline bool bel_chunk_changes(const bel_chunk *chunk, int function)
 {
     return chunk->kind != BEL_VARIABLE_FROZEN && (chunk->kept_by >> function & 1) == 0;
 }
 
-// A variable of rows: it lies in no chunk. Rows are spread over the shards by their keys.
+// A variable made of rows. It is in no chunk: the shards hold rows by their keys.
 typedef struct bel_layout_table {
     char *name;
     int width;   // floats of a row
-    int64_t ids; // that a replica's batch has at most
+    int64_t ids; // maximum number of ids in a replica's batch
     bel_initializer initializer;
-    bool counts_replicas; // rows of reports end with how many replicas are in their sums
-    uint32_t kept_by;     // bit f: step function f leaves it as it is
+    bool counts_replicas; // rows of reports end with the number of replicas in their sums
+    uint32_t kept_by;     // bit f: step function f does not change it
 } bel_layout_table;
 
-// Whether a step of the function updates rows of the table.
+// True if a step of the function updates rows of the table.
 static inline bool bel_layout_table_changes(const bel_layout_table *table, int function)
 {
     return (table->kept_by >> function & 1) == 0;
 }
 
-// Floats of a row in a report.
+// Returns the floats of a row in a report.
 static inline int bel_layout_report_width(const bel_layout_table *table)
 {
     return table->width + (table->counts_replicas ? 1 : 0);
@@ -92,42 +93,41 @@ typedef struct bel_layout {
     int chunk_count;
     bel_layout_table *tables;
     int table_count;
-    size_t stats_bytes; // of a node's step statistics that are too long for a frame, else 0; set
-                        // by who creates it
-    bool exchanges;     // workers exchange values within a step (exchange.h); set by who creates it
-    bel_index names;    // of variables
+    size_t stats_bytes; // bytes of a node's step statistics if too long for a frame, else 0; set by
+                        // the creator
+    bool exchanges;     // workers exchange values within a step (exchange.h); set by the creator
+    bel_index names;    // by name: the variables
     int shard_count;
     int64_t size;        // elements of the space
-    int64_t grain_count; // of all variables
+    int64_t grain_count; // grains of all variables
     int64_t parameters;  // elements without padding
 } bel_layout;
 
-// Lays out the variables (name, shape, kind, kept_by and
-// initializer are read and copied) for `shard_count`
-// shards: chunks of min(1 Mi, max(16 Ki, size / (8 shards))) elements, assigned largest first to
-// the least loaded shard. A shard may own none.
+// Lays out the variables for `shard_count` shards; reads and copies name, shape, kind, kept_by and
+// initializer. Chunks have min(1 Mi, max(16 Ki, size / (8 shards))) elements; each goes, largest
+// first, to the least loaded shard. A shard may own no chunk.
 bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,
                               int shard_count);
 void bel_layout_destroy(bel_layout *layout);
 
-// Adds a table; before anybody else sees the layout. The name is copied.
+// Adds a table. Call it before another thread sees the layout. The name is copied.
 void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 
-int bel_layout_find(const bel_layout *layout, const char *name); // -1: not there
+int bel_layout_find(const bel_layout *layout, const char *name); // -1: not found
 
-// Hash of names, shapes, kinds and what step functions keep, in their order, and of tables: what
-// two processes must agree on. Shards do not enter.
+// Hash on which two processes must agree: names, shapes and kinds in their order, what step
+// functions keep, and tables. Shards are not part of it.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 
-// Grains of a run of elements of a variable that starts at a grain border.
+// Returns the grains of a run of elements that starts at a grain border of a variable.
 static inline int64_t bel_grains_of(int64_t elements)
 {
     return (elements + BEL_GRAIN - 1) / BEL_GRAIN;
 }
 
-// How many frames a lane holds that carries values of snapshots, of which a shard has a part: two
-// of them, since the receiver may ask for the next one before the sender has heard that all of the
-// last were taken.
+// Returns the number of frames on a lane that carries values of snapshots: two snapshots of one
+// shard's part. The receiver may ask for the next one before the sender knows that all frames of
+// the last one were received.
 static inline size_t bel_layout_snapshot_frames(const bel_layout *layout)
 {
     return 2 * ((size_t)layout->chunk_count + 1); // a version follows the chunks

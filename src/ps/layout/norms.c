@@ -1,6 +1,6 @@
-// Pairwise sums in place: only trainable variables take part in the sum over all, so that others do
-// not shift its order. What is summed is used up, so that no memory is taken but for one number a
-// variable.
+// Pairwise sums in place. Only trainable variables take part in the sum over all variables, so that
+// others do not shift its order. The sums overwrite their inputs, so the only memory is one number
+// for each variable.
 #include "ps/layout/norms.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const 
     }
 }
 
-// Neighbours first, then sums of 2, 4, …; one without a partner waits for the next round.
+// Adds neighbours first, then sums of 2, 4, …; a sum without a partner waits for the next round.
 static double add_pairwise(double *values, int64_t n)
 {
     for (int64_t stride = 1; stride < n; stride *= 2)
@@ -28,7 +28,7 @@ static double add_pairwise(double *values, int64_t n)
     return n > 0 ? values[0] : 0;
 }
 
-// What brings a norm down to its limit; 1 where it is within it.
+// Factor that scales a norm down to its limit; 1 if the norm is within it.
 static float factor_of(double square, double limit)
 {
     double norm = sqrt(square);

@@ -1,32 +1,33 @@
-// Norms over a parameter space. Squares are summed by grains, grains of a variable pairwise by
-// index, variables pairwise in forward order, all in double: so neither cuts nor shards nor threads
-// enter. From them follow the factors of updates: those of clipping by norms, and trust.
+// Norms over a parameter space, and the update factors that follow from them: clipping by norm, and
+// trust ratios. Squares are summed by grains, grains of a variable pairwise by index, and variables
+// pairwise in forward order, all in double. So the result depends neither on cuts nor on shards or
+// threads.
 #ifndef BELFRY_PS_LAYOUT_NORMS_H
 #define BELFRY_PS_LAYOUT_NORMS_H
 
 #include "optim/rule.h"
 #include "ps/layout/layout.h"
 
-// Sums of squares of a segment's grains, of an array that is laid out as the space, by grain of the
-// layout.
+// Writes the sums of squares of a segment's grains, by grain of the layout. `array` is laid out as
+// the space.
 void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const float *array,
                     double *squares);
 
-// What a step does with a variable.
+// How a step uses a variable.
 typedef struct bel_norms_use {
     bool updates;               // false: it has no norm
-    double clip_norm;           // limit for its norm; 0: none
-    const bel_rule_step *trust; // NULL: it has no trust, and its norm is that of the gradient
+    double clip_norm;           // limit of its norm; 0: no limit
+    const bel_rule_step *trust; // NULL: no trust ratio, and its norm is the gradient's
 } bel_norms_use;
 
-// Squares of directions by grain, and of rules that trust those of values behind them (both are
-// used up), become a factor for each variable that is updated. Returns the square of the norm of
-// all of them.
+// Converts squares of directions by grain into a factor for each updated variable. For rules with
+// trust ratios, squares of values follow those of directions. Overwrites both. Returns the square
+// of the norm of all of them.
 double bel_norms_combine(const bel_layout *layout, double *squares,
                          bel_norms_use (*use_of)(const void *context, int variable),
                          const void *context, float *out_factors);
 
-// The factor for all variables that brings a norm down to a limit above 0; 0: nothing happens.
+// Scales all factors so that the norm is within a limit above 0; 0: does nothing.
 void bel_norms_limit(const bel_layout *layout, double square, double limit, float *factors);
 
 #endif

@@ -1,15 +1,16 @@
-// Offsets are sums over what lies before, computed by both ends from layout and assignment, so
-// that nothing about them travels. Only bel_row_buffer_check looks for overflow: it bounds all room
-// of a job together, and is called before any offset is asked for. Each part of a report, and each
-// pull's answer, may need filling up to the next multiple; room for that is added by the number of
-// shards and of replicas.
+// Offsets are sums over the preceding parts. Both ends compute them from layout and assignment, so
+// no offset travels. Only bel_row_buffer_check looks for overflow: it bounds all room of a job
+// together, and runs before any other function here. Each part of a report, and each pull's answer,
+// may need padding to the next multiple; the padding is bounded by the number of shards and of
+// replicas.
 #include "ps/layout/row_buffer.h"
 
 #include "base/alloc.h"
 #include "ps/layout/exchange.h"
 
-// An id of a replica has room for its key and its row twice: reported, and asked for and answered.
-// What fills up to multiples is for each node, of which there are no more than replicas.
+// Adds the room of a table. Each id of a replica has room for its key and its row twice: once in
+// the report, once in the pull. Padding is for each node; there are at most as many nodes as
+// replicas.
 static bool add_table(const bel_layout_table *table, int shard_count, int64_t replica_count,
                       size_t *bytes)
 {
@@ -49,7 +50,7 @@ size_t bel_row_buffer_report_bytes(const bel_layout *layout, const bel_assignmen
     return bel_row_set_bytes(assignment->nodes[node].count * t->ids, bel_layout_report_width(t));
 }
 
-// A report to each shard may need its own filling up to the next multiple.
+// Each shard's report may need padding to the next multiple.
 static size_t report_room(const bel_layout *layout, const bel_assignment *assignment, int table,
                           int node)
 {
@@ -57,14 +58,14 @@ static size_t report_room(const bel_layout *layout, const bel_assignment *assign
     return bel_row_aligned(bel_row_buffer_report_bytes(layout, assignment, table, node) + filling);
 }
 
-// Keys of 8 bytes need no filling.
+// Keys have 8 bytes and need no padding.
 static size_t key_room(const bel_layout *layout, const bel_assignment *assignment, int worker,
                        int table)
 {
     return (size_t)bel_row_buffer_ids(layout, assignment, worker, table) * sizeof(int64_t);
 }
 
-// Behind the keys and reports of all tables before.
+// After the keys and reports of all preceding tables.
 size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table)
 {
@@ -88,8 +89,8 @@ size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *ass
     return bytes;
 }
 
-// Rows of the tables before, each pull filled up to the next multiple: a worker pulls once for each
-// of its replicas at most.
+// After the rows of the preceding tables. Each pull is padded to the next multiple; a worker pulls
+// at most once for each of its replicas.
 size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
                               int worker, int table)
 {
@@ -98,13 +99,14 @@ size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *as
         size_t width = (size_t)layout->tables[t].width;
         size_t rows = (size_t)bel_row_buffer_ids(layout, assignment, worker, t);
         size_t filling =
-            (size_t)bel_assignment_replicas(assignment, worker) * BEL_ROW_ALIGN; // a pull for each
+            // padding of each pull
+            (size_t)bel_assignment_replicas(assignment, worker) * BEL_ROW_ALIGN;
         bytes += bel_row_aligned(rows * width * sizeof(float) + filling);
     }
     return bytes;
 }
 
-// Doubles, behind what is a multiple of their size.
+// Doubles, after parts whose size is a multiple of theirs.
 size_t bel_row_buffer_stats(const bel_layout *layout, const bel_assignment *assignment, int node)
 {
     int worker = assignment->nodes[node].worker;

@@ -1,16 +1,16 @@
-// Room for rows, and for values of collectives, on their way between a worker and the shards. What
-// another process reads in place must have its place before the two meet, and both must know how
-// much there is; so there is room for the most that can come: all ids of a worker's batches
-// distinct, and all of them at one shard. Unused pages cost nothing.
+// Room for rows, and for values of collectives, under way between a worker and the shards. If
+// another process reads them in place, their addresses must be fixed before the two meet, and both
+// must know the size. So there is room for the maximum: all ids of a worker's batches distinct, and
+// all of them at one shard. Unused pages cost nothing.
 //
-//   a worker's, for each table:  the keys of the pull that is under way
+//   a worker's, for each table:  keys of the pull that is under way
 //                                for each of its nodes: the reports, shard after shard
-//                                behind all tables: step statistics that are too long for a
+//                                after all tables: step statistics that are too long for a
 //                                frame, by node; pieces of exchanges (exchange.h)
-//   a shard's, for each worker:  the rows that it answers with, table after table
+//   a shard's, for each worker:  rows of its answers, table after table
 //                                answers to exchanges
 //
-// Offsets are bytes, multiples of BEL_ROW_ALIGN. Immutable inputs, so thread-safe.
+// Offsets are in bytes, multiples of BEL_ROW_ALIGN. Inputs are immutable, so thread-safe.
 #ifndef BELFRY_PS_LAYOUT_ROW_BUFFER_H
 #define BELFRY_PS_LAYOUT_ROW_BUFFER_H
 
@@ -20,8 +20,8 @@
 
 enum { BEL_ROW_ALIGN = 8 };
 
-// The bytes that all room of a job together may take: no real model needs more, and there would be
-// no addresses for it.
+// Maximum bytes of all room of a job. No real model needs more, and there would be no addresses for
+// it.
 #define BEL_ROW_BUFFER_MOST ((size_t)1 << 44)
 
 static inline size_t bel_row_aligned(size_t bytes)
@@ -29,43 +29,45 @@ static inline size_t bel_row_aligned(size_t bytes)
     return (bytes + BEL_ROW_ALIGN - 1) / BEL_ROW_ALIGN * BEL_ROW_ALIGN;
 }
 
-// Before anything below is asked: whether there can be that much room for so many replicas.
-// RESOURCE_EXHAUSTED names the table with which it is too much, and its numbers.
+// Checks whether that much room is possible for that number of replicas. Call it before any other
+// function below. RESOURCE_EXHAUSTED names the table that exceeds the limit, and its numbers.
 bel_status *bel_row_buffer_check(const bel_layout *layout, int64_t replica_count) BEL_MUST_USE;
 
-// Ids of a table that one worker's replicas have in a step, at most.
+// Returns the maximum number of ids of a table that one worker's replicas have in a step.
 int64_t bel_row_buffer_ids(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table);
 
-// Where a worker's keys for a table begin.
+// Returns the offset of a worker's keys for a table.
 size_t bel_row_buffer_keys(const bel_layout *layout, const bel_assignment *assignment, int worker,
                            int table);
 
-// Where the step statistics of node `node`, one of its own, lie.
+// Returns the offset of the step statistics of a worker's node `node`.
 size_t bel_row_buffer_stats(const bel_layout *layout, const bel_assignment *assignment, int node);
 
-// Where its pieces of exchanges begin, at a multiple of BEL_EXCHANGE_ALIGN, and all its room.
+// Returns the offset of a worker's pieces of exchanges, a multiple of BEL_EXCHANGE_ALIGN.
 size_t bel_row_buffer_exchange(const bel_layout *layout, const bel_assignment *assignment,
                                int worker);
+// Returns the size of all its room.
 size_t bel_row_buffer_bytes(const bel_layout *layout, const bel_assignment *assignment, int worker);
 
-// Where its reports of node `node`, one of its own, begin. The report to a shard begins at a
+// Returns the offset of the reports of a worker's node `node`. The report to each shard begins at a
 // multiple of BEL_ROW_ALIGN.
 size_t bel_row_buffer_report(const bel_layout *layout, const bel_assignment *assignment, int table,
                              int node);
 
-// The largest payload of a report of that node to one shard.
+// Returns the largest payload of a report of that node to one shard.
 size_t bel_row_buffer_report_bytes(const bel_layout *layout, const bel_assignment *assignment,
                                    int table, int node);
 
-// Where a shard's answers to a worker begin.
-// Each pull's rows begin at a multiple of BEL_ROW_ALIGN.
+// Returns the offset of a shard's answers to a worker. Each pull's rows begin at a multiple of
+// BEL_ROW_ALIGN.
 size_t bel_row_buffer_answers(const bel_layout *layout, const bel_assignment *assignment,
                               int worker, int table);
 
-// Where its answers to the worker's exchanges begin, and all that room.
+// Returns the offset of a shard's answers to the worker's exchanges.
 size_t bel_row_buffer_exchange_answers(const bel_layout *layout, const bel_assignment *assignment,
                                        int worker);
+// Returns the size of all that room.
 size_t bel_row_buffer_answer_bytes(const bel_layout *layout, const bel_assignment *assignment,
                                    int worker);
 

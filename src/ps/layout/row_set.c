@@ -1,8 +1,7 @@
-// Sets of rows and their sums. Two sets are merged in order of their keys; results lie one
-// behind the other in memory that only grows, and as each level of the tree merges a row once at
-// most, rows times levels is room enough for all. Where only one side has rows and its factor is
-// 1 nothing is copied: the sum may lie in a report's own memory. Keys of a payload are checked
-// before anything is made of them.
+// Sets of rows and their sums. Two sets are merged in order of their keys. Results go one after the
+// other into memory that only grows; each level of the tree merges a row at most once, so rows ·
+// levels is enough room. If only one side has rows and its factor is 1, nothing is copied: the sum
+// may be in a report's memory. Keys of a payload are checked before any use.
 #include "ps/layout/row_set.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ void bel_row_sum_deinit(bel_row_sum *sum)
     bel_free(sum->rows);
 }
 
-// Two sets, with what the rows of each are multiplied by.
+// Two sets, with the factors of their rows.
 typedef struct pair {
     const bel_row_set *left, *right;
     float left_factor, right_factor;
@@ -56,7 +55,7 @@ static void copy_row(float *to, const float *from, float factor, size_t width)
         to[j] = from[j] * factor;
 }
 
-// left + right, row by row of both; `sum` has room.
+// left + right, row by row; `sum` has room.
 static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
 {
     const bel_row_set *left = p->left, *right = p->right;
@@ -83,7 +82,7 @@ static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
     return (bel_row_set){count, keys, rows};
 }
 
-// The set that begins at an id, -1: there is none.
+// The set that begins at an id; -1: there is no such set.
 static int set_at(const int *firsts, int count, int first)
 {
     for (int i = 0; i < count; i++)
@@ -91,7 +90,7 @@ static int set_at(const int *firsts, int count, int first)
     return -1;
 }
 
-// The sum of two sets. Where only one has rows and they stay as they are, nothing is copied.
+// The sum of two sets. If only one has rows and their factor is 1, nothing is copied.
 static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
 {
     bool alike = p->left_factor == 1 && p->right_factor == 1;
@@ -101,8 +100,8 @@ static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
     return merge(sum, p, width);
 }
 
-// At each level a set at a multiple of 2^(level+1) takes in the one 2^level after it, where there
-// is one; sets[0] has all in the end.
+// At each level a set at a multiple of 2^(level+1) absorbs the one 2^level after it, if there is
+// one. At the end sets[0] has the whole sum.
 bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *sets,
                             bel_weight *weights, int count, int width)
 {
@@ -112,7 +111,7 @@ bel_row_set bel_row_sum_run(bel_row_sum *sum, const int *firsts, bel_row_set *se
         total += (size_t)sets[i].count;
     while ((1 << depth) <= firsts[count - 1])
         depth++;
-    size_t room = total * (size_t)depth; // each level merges every row once at most
+    size_t room = total * (size_t)depth; // each level merges every row at most once
     sum->keys = bel_xgrow(sum->keys, &sum->key_capacity, room, sizeof *sum->keys);
     sum->rows = bel_xgrow(sum->rows, &sum->row_capacity, room * (size_t)width, sizeof *sum->rows);
     sum->used = 0;

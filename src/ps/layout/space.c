@@ -1,8 +1,8 @@
 // Memory of the parameter space, and initial values. Arrays are as large as the whole space in
-// every process: pages that are not touched cost nothing, and offsets are the same everywhere.
-// Gradient ranges are written to once at the start, so that their pages are there before the first
-// step. A reader's acquire of `current` meets the release of the pass that changed it
-// (ps/server/pass.c), so a thread that sees the number sees the values.
+// every process: untouched pages cost nothing, and offsets are the same everywhere. Gradient ranges
+// are written once at the start, so that their pages exist before the first step. A reader's
+// acquire of `current` pairs with the release of the pass that changed it (ps/server/pass.c), so a
+// thread that sees the number sees the values.
 #include "ps/layout/space.h"
 
 #include <string.h>

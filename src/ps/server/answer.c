@@ -1,14 +1,14 @@
-// Answers: which worker is given which version, where shard 0 keeps a ledger. Shard 0 answers those
-// whose reports were used or dropped, and numbers its answers; the other shards are told of each
-// one and give the worker the same version, in the order of the numbers, when they stand at it.
+// Answers: versions for workers, where shard 0 keeps a ledger. Shard 0 answers the workers whose
+// reports were used or dropped, and numbers its answers. It sends each answer to the other shards,
+// which give the worker the same version, in the order of the numbers, when they have reached it.
 //
-// An answer is a copy of the values, made by jobs outside the lock; the worker hears of the version
-// when its last copy is made. The next version is not published before.
+// An answer is a copy of the values, made by jobs outside the lock. The worker is notified of the
+// version when its last copy is complete. The next version is not published before.
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-// The worker's copy is made: sends it where memory is not shared, then the version. Frozen chunks
-// go out with the first version only, as nothing changes them.
+// The worker's copy is complete: sends it if memory is not shared, then the version. Frozen chunks
+// are sent only with the first version, as nothing changes them.
 static void announce_locked(bel_shard *shard, int worker, int64_t version)
 {
     bel_lane *lane = shard->config.worker_lanes[worker];
@@ -49,7 +49,7 @@ static void tell_others_locked(bel_shard *shard, int worker, int64_t version)
     bel_ledger_send_mail_locked(shard);
 }
 
-// Where training stops a worker needs no values, and may still be computing.
+// When training stops, a worker needs no values, and may still be computing.
 void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int function)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -71,7 +71,7 @@ void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int
     if (w->copies == 0) announce_locked(shard, worker, version);
 }
 
-// One copy is made; the last one lets the worker hear of the version.
+// Counts one finished copy; the last one announces the version to the worker.
 void bel_ledger_copied_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -81,7 +81,7 @@ void bel_ledger_copied_locked(bel_shard *shard, int worker)
 
 // --- Other shards --------------------------------------------------------------------------------
 
-// True when the next answer is known and this shard stands at its version; it is taken out.
+// Removes and returns the next answer; false unless it is known and this shard has its version.
 static bool next_answer(bel_ledger *ledger, int64_t step, bel_answer_frame *out_answer)
 {
     for (size_t i = 0; i < ledger->waiting_count; i++) {
@@ -95,8 +95,9 @@ static bool next_answer(bel_ledger *ledger, int64_t step, bel_answer_frame *out_
     return false;
 }
 
-// Gives what is due, in order; a worker that was replaced meanwhile gets nothing. Then the page may
-// be known: all workers that count are named, and all answers before its closing are given.
+// Gives the answers that are due, in order; a worker that was replaced meanwhile gets nothing. Then
+// the page may be known: all counting workers are named, and all answers before its closing are
+// given.
 void bel_ledger_give_answers_locked(bel_shard *shard)
 {
     bel_answer_frame answer;
@@ -113,8 +114,8 @@ void bel_ledger_give_answers_locked(bel_shard *shard)
     page->known = page->known || (named && shard->ledger.answers >= page->answers);
 }
 
-// Other shards: keeps an answer until its number is next and the shard stands at its version.
-// `known`: it was given, or waits already.
+// Other shards: keeps an answer until its number is next and the shard has its version. `known`: it
+// was given, or waits already.
 void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -136,7 +137,7 @@ void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
     ledger->waiting = bel_xgrow(ledger->waiting, &ledger->waiting_capacity,
                                 ledger->waiting_count + 1, sizeof *ledger->waiting);
     ledger->waiting[ledger->waiting_count++] = answer;
-    if (shard->publishing) return; // given when the version is published
+    if (shard->publishing) return; // they are given when the version is published
     bel_ledger_give_answers_locked(shard);
     bel_ledger_page_known_locked(shard);
 }

@@ -1,11 +1,11 @@
 // Decisions and snapshots under one mutex. A decision is a function of the version, the schedule
-// and requests, so a step costs one look here; the thread that publishes asks for it; the master's
-// or the member's main thread releases snapshots. Asked again for a version after "later", it
+// and requests, so each step costs one call. The publishing thread makes it; the master's or the
+// member's main thread releases snapshots. If the call is repeated for a version after "later", it
 // counts the statistics once.
 //
-// The next snapshot is ordered only when the last one was released: one by steps makes the step
-// wait, one by time is put off. Points are never lost to a busy master: the ring grows. Those
-// that were taken stay until they are overwritten, for a master that replaces this one.
+// The next snapshot is ordered only after the last one was released: a snapshot due by steps makes
+// the step wait, one due by time is postponed. A busy master loses no points: the ring grows.
+// Points stay after their reading until they are overwritten, for a master that replaces this one.
 #include "ps/server/control.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@
 
 enum { FEWEST_POINTS = 1024 };
 
-// A point without its series, which few jobs have.
+// A point without its series, as few jobs have series.
 typedef struct step_point {
     int64_t step;
     double loss, examples_per_second, steps_per_second;
@@ -35,24 +35,25 @@ struct bel_control {
     pthread_cond_t cond;
     bel_control_state state;
     bool snapshot_busy; // ordered, and not yet released
-    int64_t decided;    // the last version on which a step was decided; -1: none
+    int64_t decided;    // the last version with a decided step; -1: none
     struct {
         int function;
         bool wanted;
     } asked[BEL_CONTROL_MOST_ASKED]; // by version modulo the size
-    int64_t asked_end;               // behind the last version that a step was asked for …
-    atomic_llong asked_shown;        // … for whoever looks without the mutex
-    int64_t snapshot_ordered;        // its version, and that of the last one from then on; -1: none
-    int snapshot_shards;             // that have finished it
+    int64_t asked_end;               // end of the versions with a requested step …
+    atomic_llong asked_shown;        // … for readers without the mutex
+    int64_t snapshot_ordered;        // its version, also after its end; -1: no snapshot so far
+    int snapshot_shards;             // number of shards that have finished it
     int running;
     int64_t last_save_ns;
     bool cancelled, stop_wanted, interrupted, pause_wanted, paused, over;
     bel_status *error;
-    // A ring that grows while the master is busy: only points that it has taken are overwritten.
+    // A ring that grows while the master is busy: only points that the master has read are
+    // overwritten.
     step_point *points;
-    double *series; // by place in the ring: sum and weight of each series
+    double *series; // by index in the ring: sum and weight of each series
     int64_t point_room, point_count, points_taken;
-    int64_t point_first; // those before it are gone
+    int64_t point_first; // earlier points are gone
     int64_t point_ns, point_examples, point_step;
 };
 
@@ -94,8 +95,8 @@ void bel_control_destroy(bel_control *control)
 
 // --- Decisions -----------------------------------------------------------------------------------
 
-// A point lies at its number modulo the room, so points that are not taken yet move to their new
-// places; those that were taken are gone from here on.
+// A point's index is its number modulo the room, so unread points move to their new indices; read
+// points are dropped here.
 static void grow_points_locked(bel_control *control)
 {
     int64_t room = 2 * control->point_room;
@@ -118,7 +119,7 @@ static void grow_points_locked(bel_control *control)
     control->point_first = control->points_taken;
 }
 
-// Called for a ring that may be full of points that nobody has taken: it grows then.
+// Grows the ring if it is full of unread points.
 static void add_point_locked(bel_control *control, const double *stats, bool for_hooks_alone,
                              bool snapshot)
 {
@@ -152,8 +153,8 @@ static bool is_multiple(int64_t version, int64_t period)
     return period > 0 && version % period == 0;
 }
 
-// A snapshot is there when every shard has it and its version's point can be taken: what comes
-// first differs.
+// Shows a snapshot when every shard has it and its version's point is available; either may come
+// first.
 static void show_snapshot_locked(bel_control *control)
 {
     bool complete =
@@ -164,8 +165,8 @@ static void show_snapshot_locked(bel_control *control)
     pthread_cond_broadcast(&control->cond);
 }
 
-// What the step before said. A loss that is not finite ends the job with an error, which
-// decide_locked turns into a stop.
+// Records the preceding step's statistics. A loss that is not finite ends the job with an error,
+// which decide_locked turns into a stop.
 static void take_stats_locked(bel_control *control, int64_t version, const double *stats,
                               bel_steps_left left)
 {
@@ -175,7 +176,7 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     control->state.step = version;
     control->state.examples += (int64_t)examples;
     bool first = version == config->first_step + 1;
-    bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // it may be
+    bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // possibly
     bool due = first || last || is_multiple(version, config->series_steps);
     bool snapshot = version == control->snapshot_ordered;
     if (due || snapshot || is_multiple(version, config->hook_steps))
@@ -188,7 +189,7 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
                              control->state.loss, (long long)version - 1);
 }
 
-// What has to happen with version `version`; by_time may wait, the others may not.
+// Snapshots that are due with version `version`. A snapshot by time may wait, the others may not.
 static bool due_locked(bel_control *control, int64_t version, bool *out_save, bool *out_eval,
                        bool *out_by_time)
 {
@@ -197,11 +198,11 @@ static bool due_locked(bel_control *control, int64_t version, bool *out_save, bo
                    (double)(bel_clock_ns() - control->last_save_ns) * 1e-9 >= config->save_secs;
     *out_save = is_multiple(version, config->save_steps) || *out_by_time;
     *out_eval = is_multiple(version, config->eval_steps);
-    return (*out_save || *out_eval) && version != config->last_step; // the end saves by itself
+    return (*out_save || *out_eval) && version != config->last_step; // the end always saves
 }
 
-// In order: an error, the end, a request, a snapshot. A snapshot is decided one version ahead: the
-// step from `version` streams `version + 1`.
+// Checks, in order: an error, the end, a request, a snapshot. A snapshot is decided one version
+// ahead: the step from `version` streams `version + 1`.
 static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_left left)
 {
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
@@ -210,7 +211,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
     control->interrupted = bel_stop_requested() || control->stop_wanted;
     control->paused = control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
-    if (left == BEL_STEPS_UNASKED) return BEL_DECIDE_LATER; // the input is looked at again first
+    if (left == BEL_STEPS_UNASKED) return BEL_DECIDE_LATER; // look at the input again first
     if (control->config.asks && version >= control->asked_end) return BEL_DECIDE_LATER;
     uint32_t decision = 0;
     if (control->config.asks) {
@@ -229,8 +230,8 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
     return decision | BEL_DECIDE_SAVE;
 }
 
-// A loop that has waited for the step before asks for the next one in a moment: to sleep and be
-// woken would take longer than that. Where it needs this processor, it gets it.
+// A loop that has waited for the preceding step asks for the next one within microseconds: sleeping
+// and waking would take longer. If it needs this processor, it gets it.
 static void await_ask(bel_control *control, int64_t version)
 {
     enum { MOST_NS = 40000 };
@@ -245,7 +246,7 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
 {
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
-    bool repeated = stats != NULL && control->state.step == version; // asked again after "later"
+    bool repeated = stats != NULL && control->state.step == version; // repeated after "later"
     if (stats != NULL && !repeated) take_stats_locked(control, version, stats, left);
     uint32_t decision = decide_locked(control, version, left);
     if ((decision & (BEL_DECIDE_STOP | BEL_DECIDE_LATER)) == 0) control->decided = version;
@@ -260,13 +261,14 @@ uint32_t bel_control_decide(void *context, int64_t version, const double *stats,
     if (tells) control->config.made(control->config.made_context, &made);
     if (!tells || !made.wanted || (decision & BEL_DECIDE_LATER) == 0) return decision;
     await_ask(control, version);
-    return bel_control_decide(context, version, stats, left); // it is known by now, or asked again
+    // known by now, or the call is repeated
+    return bel_control_decide(context, version, stats, left);
 }
 
-// Each shard calls once for a snapshot; the last one wakes the master.
+// Each shard calls once for a snapshot; the last call wakes the master.
 void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 {
-    (void)shard, (void)version; // the one that was ordered
+    (void)shard, (void)version; // the ordered one
     bel_control *control = context;
     pthread_mutex_lock(&control->mutex);
     control->snapshot_shards++;
@@ -276,14 +278,14 @@ void bel_control_snapshot_ready(void *context, int shard, int64_t version)
 
 // --- The end -------------------------------------------------------------------------------------
 
-// Takes the status over.
+// Takes ownership of the status.
 static void fail_locked(bel_control *control, bel_status *status)
 {
     bool cancelled = bel_status_code(status) == BEL_CANCELLED;
     if (status != NULL && control->error == NULL && !cancelled) {
         control->error = status;
     } else {
-        bel_status_ignore(status); // the first error is the story; CANCELLED only echoes it
+        bel_status_ignore(status); // the first error matters; CANCELLED only follows from it
     }
 }
 
@@ -357,7 +359,7 @@ int bel_control_function_of(void *context, int64_t version)
     return asked ? function : -1;
 }
 
-// A version that is computed now is finished first.
+// A version in progress is finished first.
 void bel_control_stop_at(bel_control *control, int64_t step)
 {
     pthread_mutex_lock(&control->mutex);
@@ -430,7 +432,7 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
         const step_point *from = &control->points[place];
         bel_control_point *point = &out_points[count++];
         snapshot = from->snapshot && from->step == control->snapshot_ordered &&
-                   control->snapshot_busy; // else it was released
+                   control->snapshot_busy; // otherwise it was released
         *point = (bel_control_point){.step = from->step,
                                      .loss = from->loss,
                                      .examples_per_second = from->examples_per_second,
@@ -445,7 +447,7 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
     return count;
 }
 
-// From the oldest point that the ring still holds: not overwritten, and not left behind when it
+// Starts again from the oldest point in the ring: not overwritten, and not dropped when the ring
 // grew.
 void bel_control_give_points_again(bel_control *control)
 {

@@ -1,8 +1,8 @@
-// The master's hand on a running job: what each step does, snapshots, progress, the end.
+// Control of a running job for the master: each step's decision, snapshots, progress, the end.
 //
-// Workers' threads ask `decide` at every version; the master's thread waits for snapshots and says
-// when it is done with them. Which step function a step runs (belfry/replica.h) is said by a loop
-// of the program's own, step by step, or it is the only one up to the last step. Thread-safe.
+// Workers' threads call `decide` at every version; the master's thread waits for snapshots and
+// releases them. A job runs its only step function up to the last step, or the program's own loop
+// chooses the function step by step (belfry/replica.h). Thread-safe.
 #ifndef BELFRY_PS_SERVER_CONTROL_H
 #define BELFRY_PS_SERVER_CONTROL_H
 
@@ -10,12 +10,12 @@
 
 typedef struct bel_control bel_control;
 
-// A step that was made, for whoever asks for steps.
+// A finished step, for the loop that asks for steps.
 typedef struct bel_control_made {
-    int64_t version;     // that it made
-    bool wanted;         // as it was asked for
-    bool snapshot;       // one is made of the version
-    const double *stats; // the step statistics; during the call
+    int64_t version;     // the version that the step made
+    bool wanted;         // as in bel_control_ask
+    bool snapshot;       // a snapshot of the version is made
+    const double *stats; // the step statistics; valid during the call
 } bel_control_made;
 
 typedef struct bel_control_config {
@@ -25,35 +25,36 @@ typedef struct bel_control_config {
     int64_t save_steps;    // 0: off
     double save_secs;      // 0: off; used when save_steps is 0
     int64_t eval_steps;    // 0: off; a multiple of each evaluation's period
-    int64_t series_steps;  // every how many steps the loss is handed to the master; 0: never
-    int64_t hook_steps;    // every how many steps a hook wants to hear of one; 0: never
+    int64_t series_steps;  // interval, in steps, at which the master gets the loss; 0: never
+    int64_t hook_steps;    // interval, in steps, of the hooks; 0: never
     bel_stats_shape stats; // the step statistics
     int worker_count;
-    // Steps are made as they are asked for (bel_control_ask), at most up to last_step.
+    // Steps are made only on request (bel_control_ask), at most up to last_step.
     bool asks;
-    void (*made)(void *context, const bel_control_made *made); // on whichever thread; not NULL then
+    // called on any thread; required with `asks`
+    void (*made)(void *context, const bel_control_made *made);
     void *made_context;
 } bel_control_config;
 
-// A step that the master writes down.
+// A step that the master records.
 typedef struct bel_control_point {
     int64_t step;                      // the version that the step made
     double loss;                       // mean over its examples
     double examples_per_second;        // since the previous point; 0 at the first
-    double steps_per_second;           // the same
-    bool for_hooks_alone;              // not for the series
-    bool snapshot;                     // one is made of this version, and not released yet
-    double series[2 * BEL_MAX_SERIES]; // of the step: sum and weight of each
+    double steps_per_second;           // since the previous point; 0 at the first
+    bool for_hooks_alone;              // only for hooks, not for the series
+    bool snapshot;                     // a snapshot of this version is made, and not yet released
+    double series[2 * BEL_MAX_SERIES]; // the step's: sum and weight of each series
 } bel_control_point;
 
 typedef struct bel_control_state {
     int64_t step;     // the newest version
-    double loss;      // of the step that made it
+    double loss;      // loss of the step that made it
     int64_t examples; // since the job started
-    bool running;     // a worker still runs
+    bool running;     // a worker is still running
     bool has_snapshot;
     int64_t snapshot; // its version
-    bool save, eval;  // what it is for
+    bool save, eval;  // purpose of the snapshot
 } bel_control_state;
 
 bel_control *bel_control_create(const bel_control_config *config);
@@ -62,55 +63,55 @@ void bel_control_destroy(bel_control *control);
 // For bel_shard_config.events, with the control as context.
 uint32_t bel_control_decide(void *control, int64_t version, const double *stats,
                             bel_steps_left left);
-int bel_control_function_of(void *control, int64_t version); // which is not made yet
+int bel_control_function_of(void *control, int64_t version); // `version` is not made yet
 void bel_control_snapshot_ready(void *control, int shard, int64_t version);
 
-enum { BEL_CONTROL_MOST_ASKED = 256 }; // steps that are asked for and not made, at most
+enum { BEL_CONTROL_MOST_ASKED = 256 }; // maximum number of requested steps that are not made
 
-// Asks for the step on `version`, by a step function; steps are asked for in order. False, and
-// nothing is asked for: `version` is not the next one, or there are too many. Whoever asks wakes
+// Asks for the step on `version`, by a step function; steps are requested in order. Returns false,
+// without a request, if `version` is not the next one or too many are requested. The caller wakes
 // shard 0.
 bool bel_control_ask(bel_control *control, int64_t version, int function, bool wanted);
 
-// A worker has ended, with an error or NULL (owned by the control from now on). An error ends the
-// job: the first one that is not CANCELLED is kept.
+// Records that a worker ended, with an error or NULL; takes ownership. An error ends the job: the
+// control keeps the first one that is not CANCELLED.
 void bel_control_worker_ended(bel_control *control, bel_status *status);
 bool bel_control_is_cancelled(void *control);
 void bel_control_cancel(bel_control *control, bel_status *status);
 
-// Waits until a snapshot is complete and its version's point can be taken, all workers have ended,
-// or `secs` have passed.
+// Waits until a snapshot is complete and its version's point is available, all workers have
+// finished, or `secs` have passed.
 void bel_control_wait(bel_control *control, double secs, bel_control_state *out_state);
 
-// Training ends well at version `step`, or behind the step that is made where that has gone
-// further.
+// Training ends successfully at version `step`, or after the step in progress if that is later.
 void bel_control_stop_at(bel_control *control, int64_t step);
 
 // Training ends at the next version, as after bel_request_stop.
 void bel_control_interrupt(bel_control *control);
 
-// The same, but training is to go on from there with another assignment of replicas.
+// As bel_control_interrupt, but training will continue from there with another assignment of
+// replicas.
 void bel_control_pause(bel_control *control);
 
 // The master has read the snapshot; the next one may be made.
 void bel_control_release_snapshot(bel_control *control);
 
-// Takes up to `capacity` points in order, and none behind that of a snapshot.
+// Takes up to `capacity` points in order, and no point after a snapshot's.
 int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity);
 
-// The points that are still there can be taken once more.
+// Makes the points that are still in the ring available again.
 void bel_control_give_points_again(bel_control *control);
 
-// The error that ended the job; ownership passes to the caller. NULL: none.
+// Returns the error that ended the job, or NULL; the caller owns it.
 bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;
 
-// True when training ended because somebody asked (bel_request_stop).
+// True if training ended on request (bel_request_stop).
 bool bel_control_was_interrupted(bel_control *control);
 
-// True when training ended because of bel_control_pause.
+// True if training ended because of bel_control_pause.
 bool bel_control_was_paused(bel_control *control);
 
-// True when training ended because the input has nothing left (bel_shard_events.decide).
+// True if training ended because the input is exhausted (bel_shard_events.decide).
 bool bel_control_is_over(bel_control *control);
 
 #endif

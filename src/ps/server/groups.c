@@ -1,10 +1,10 @@
 // Groups of a shard's variables and tables (optim/groups.h), and the memory that their rules need.
-// Membership is fixed when the shard is made; the numbers are computed when a step begins, while no
-// job runs, so passes read them without the lock.
+// Membership is fixed at the shard's creation. The numbers are computed when a step begins, while
+// no job runs, so passes read them without the lock.
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-// What the variable's rule needs of the shard's memory.
+// Determines the variable's rule's needs of the shard's memory.
 static void provide(bel_shard *shard, int function, int variable)
 {
     const bel_rule_group *group = bel_shard_group_in(shard, function, variable);
@@ -35,7 +35,7 @@ void bel_shard_make_groups(bel_shard *shard)
     }
 }
 
-// A rule and a schedule count the steps of their own function.
+// A rule and a schedule count the steps of their function.
 void bel_shard_begin_numbers(bel_shard *shard)
 {
     bel_rule_groups_begin(&shard->groups, shard->runs);

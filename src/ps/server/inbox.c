@@ -1,14 +1,14 @@
-// Where frames of lanes without shared memory land. Everything about a frame is checked here, on
-// the lane's thread and against things that never change, before a byte of its payload is
-// written; so no lock is taken. One room for each node is enough: a worker reports again only
-// when it has a newer version, and its last report has been used by then. A frame that comes
-// again goes to the same place with the same bytes.
+// Destination of frames from lanes without shared memory. Frames are checked here completely, on
+// the lane's thread and against immutable data, before a byte of the payload is written; so no lock
+// is needed. One room for each node is enough: a worker reports again only when it has a newer
+// version, and its last report has been used by then. A repeated frame goes to the same place with
+// the same bytes.
 #include "base/alloc.h"
 #include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"
 
-// Room of a worker's nodes for this shard's chunks, end to end (inbox_offset), and for its rows.
-// Step statistics of all workers are one small array, made with the first.
+// Reserves room for a worker's nodes of this shard's chunks, end to end (inbox_offset), and for its
+// rows. Step statistics of all workers are one small array, allocated with the first room.
 bel_status *bel_shard_reserve(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -42,7 +42,7 @@ void bel_shard_free_inboxes(bel_shard *shard)
     bel_free(shard->factor_inbox);
 }
 
-// NULL where the chunk is not this shard's, as much as for a wrong size.
+// NULL if the chunk is another shard's, as for a wrong size.
 static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
 {
     int local = bel_shard_local_chunk(shard, c);
@@ -90,7 +90,7 @@ static void *place_exchange(const bel_shard *shard, int worker, uint32_t at, siz
     return inbox + bel_row_buffer_exchange(layout, shard->config.assignment, worker) + at;
 }
 
-// A worker's frame: only nodes that it plays may be written.
+// Places a worker's frame: only that worker's nodes may be written.
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -118,8 +118,8 @@ static void *place_from_worker(const bel_shard *shard, int worker, const bel_fra
     return NULL;
 }
 
-// Other shards send norms to shard 0, and shard 0 sends factors to them; nothing else has a
-// payload.
+// Other shards send norms to shard 0, and shard 0 sends factors to them; no other frames between
+// shards have a payload.
 void *bel_shard_place(void *context, const bel_frame *frame)
 {
     const bel_shard_peer *peer = context;

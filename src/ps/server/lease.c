@@ -1,20 +1,19 @@
-// What shard 0 hands to workers: each block of the input goes to one worker once, in order. A
-// worker has two leases in hand, of its next step and of the one behind it, whose batch is read
-// meanwhile. Those of a worker that is replaced are leased again, before any block that no worker
-// has had.
+// Shard 0's assignment of blocks and functions to workers. Each block of the input goes to one
+// worker once, in order. A worker holds two leases: for its next step and for the step after it,
+// whose batch is read meanwhile. The leases of a replaced worker are leased again, before any new
+// block.
 //
-// Where a loop asks for steps by several functions, and reports count on whatever version they were
-// computed, the functions are handed out in the same way: in the order in which steps are asked
-// for, each as often as reports make a step. So there are always as many reports under way of a
-// function as the steps that were handed out need, and a step is made of any reports of its
-// function: it does not wait for the worker that was handed its own.
+// If a loop asks for steps by several functions, and reports on any version count, the functions
+// are assigned in the same way: in the order of the requested steps, each N times, where N reports
+// make a step. So the reports under way of each function always suffice for the assigned steps. A
+// step is made of any reports of its function: it does not wait for a certain worker's.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
 
 void bel_shard_lease_from(bel_shard *shard, int64_t first_block, int64_t block_end)
 {
-    if (shard->policy->lockstep) return; // nothing is leased: a step says its blocks
+    if (shard->policy->lockstep) return; // no leases: a step determines its blocks
     shard->ledger.next_block = shard->ledger.leased = first_block;
     shard->ledger.block_end = block_end;
 }
@@ -24,8 +23,7 @@ bool bel_ledger_has_blocks(const bel_ledger *ledger)
     return ledger->returned_count > 0 || ledger->next_block < ledger->block_end;
 }
 
-// The first block for one more step of a worker, while there are any. Those that came back go
-// first.
+// The first block for one more step of a worker, if there is one. Returned blocks go first.
 static int64_t next_lease(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -41,7 +39,7 @@ static int64_t next_lease(bel_shard *shard, int worker)
     return first;
 }
 
-// Numbered, so that a lease that comes twice is recognised.
+// Leases are numbered, so that a repeated frame is recognised.
 static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -50,8 +48,8 @@ static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
                           bel_lease_frame_write(lease, NULL, 0));
 }
 
-// Fills the worker's hand. One for which there are no blocks at all is told so, and waits for the
-// end.
+// Leases blocks to the worker until it has two. A worker for which there are no blocks is notified,
+// and waits for the end.
 void bel_ledger_lease_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -63,7 +61,7 @@ void bel_ledger_lease_locked(bel_shard *shard, int worker)
     if (w->lease_count == 0) send_lease_locked(shard, worker, BEL_LEASE_NONE);
 }
 
-// The oldest one: its report was counted or dropped.
+// Removes the oldest lease: its report was counted or dropped.
 void bel_ledger_use_up_lease(bel_shard_worker *worker)
 {
     if (worker->lease_count == 0) return;
@@ -71,7 +69,7 @@ void bel_ledger_use_up_lease(bel_shard_worker *worker)
     worker->lease_count--;
 }
 
-// The worker is lost: `returned` has room for two leases of each worker.
+// For a lost worker. `returned` has room for two leases of each worker.
 void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -82,7 +80,7 @@ void bel_ledger_return_leases(bel_shard *shard, bel_shard_worker *worker)
 
 // --- Step functions ------------------------------------------------------------------------------
 
-// A worker that can have no block is told so, and reports nothing whatever it is handed.
+// A worker without a block is notified, and never reports, whatever function it gets.
 static bool will_report(const bel_shard *shard, int worker)
 {
     return shard->workers[worker].lease_count > 0 || bel_ledger_has_blocks(&shard->ledger);
@@ -97,9 +95,9 @@ static int take_regained(bel_ledger *ledger, int place)
     return function;
 }
 
-// What this step needs goes first, so that the last blocks are used for it; then what was lost;
-// then steps that are not begun. What was not handed out of steps before this one is not needed:
-// there were too few blocks, or training goes on from a checkpoint.
+// Functions for this step go first, so that the last blocks are used for it; then lost ones; then
+// steps that have not begun. Unassigned reports of earlier steps are not needed: there were too few
+// blocks, or training continued from a checkpoint.
 static int next_asked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -127,7 +125,7 @@ int bel_ledger_hand_function(bel_shard *shard, int worker)
     return function;
 }
 
-// Of each worker at most one is regained and not handed out again, as it has one under way.
+// For each worker at most one function is regained and not assigned again, as it has one under way.
 void bel_ledger_regain_function(bel_ledger *ledger, bel_shard_worker *worker)
 {
     if (worker->handed) ledger->regained[ledger->regained_count++] = worker->function;

@@ -1,7 +1,7 @@
-// The pages of the ledger: which workers' reports make a step. Shard 0 closes a page when enough
-// reports are complete, names the first of them in the order in which they came, and tells the
-// other shards, which keep what they are told by step until they stand there. A page is kept until
-// its step is the one before.
+// Pages of the ledger: the workers whose reports make a step. Shard 0 closes a page when enough
+// reports are complete. It names the first of them in the order of arrival, and sends the page to
+// the other shards, which keep it until they reach its step. A page is kept until its step is the
+// preceding one.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ void bel_ledger_create(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
     size_t workers = (size_t)shard->config.assignment->worker_count;
-    // Each page of a step that is not finished everywhere names a worker that still waits for it.
+    // Each page of a step that some shard has not finished names a worker that still waits for it.
     ledger->page_count = (int)workers + 2;
     ledger->pages = bel_xcalloc((size_t)ledger->page_count, sizeof *ledger->pages);
     for (int i = 0; i < ledger->page_count; i++)
@@ -41,7 +41,7 @@ void bel_ledger_destroy(bel_shard *shard)
     bel_free(ledger->regained);
 }
 
-// Ready for the step that is page_count steps later.
+// Clears a page for the step that is page_count steps later.
 void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page)
 {
     memset(page->counts, 0, (size_t)shard->config.assignment->worker_count * sizeof *page->counts);
@@ -49,8 +49,7 @@ void bel_ledger_clear_page(const bel_shard *shard, bel_ledger_page *page)
     page->named = page->needed = 0;
 }
 
-// Another generation: nothing that was said holds any more. Leases begin anew with
-// bel_shard_lease_from.
+// For another generation: all state is void. Leases begin again with bel_shard_lease_from.
 void bel_ledger_reset_locked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -67,7 +66,7 @@ void bel_ledger_reset_locked(bel_shard *shard)
     ledger->waiting_count = 0;
 }
 
-// --- What other shards are told ------------------------------------------------------------------
+// --- Mail to other shards ------------------------------------------------------------------------
 
 void bel_ledger_put_mail(bel_shard *shard, int other, bel_frame frame)
 {
@@ -87,9 +86,8 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
                 bel_shard_try_send_locked(shard, shard->config.shard_lanes[k], mail->frames[sent]);
             if (status == NULL) sent++;
         }
-        bel_status_ignore(
-            status); // a full lane has room soon; the master notices when a shard is gone
-        if (sent == 0) continue; // also where none waits: frames may be NULL then
+        bel_status_ignore(status); // a full lane has room soon; the master notices a lost shard
+        if (sent == 0) continue;   // also without mail, as frames may be NULL then
         mail->count -= sent;
         memmove(mail->frames, mail->frames + sent, mail->count * sizeof *mail->frames);
     }
@@ -97,7 +95,7 @@ void bel_ledger_send_mail_locked(bel_shard *shard)
 
 // --- Pages ---------------------------------------------------------------------------------------
 
-// It is known who counts: chunks and tables whose reports are in can be passed.
+// The counting workers are known: queues chunks and tables whose reports have arrived.
 void bel_ledger_page_known_locked(bel_shard *shard)
 {
     const bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
@@ -107,7 +105,7 @@ void bel_ledger_page_known_locked(bel_shard *shard)
     bel_shard_look_at_all_locked(shard);
 }
 
-// The last bin takes all that are later still.
+// The last bin also counts later reports.
 static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
 {
     int64_t versions = shard->step - worker->version, last = BEL_STALENESS_BINS - 1;
@@ -115,7 +113,7 @@ static void note_staleness(bel_shard *shard, bel_shard_worker *worker)
     worker->stale += versions > 0;
 }
 
-// A worker computes, or its report waits to be counted.
+// True while a worker computes, or its report waits to be counted.
 static bool is_under_way(const bel_shard_worker *worker)
 {
     return worker->version >= 0 && !worker->held;
@@ -126,12 +124,12 @@ bool bel_ledger_may_report(const bel_shard *shard, int worker, int function, boo
     const bel_shard_worker *w = &shard->workers[worker];
     int leases = w->lease_count - (used_up ? 1 : 0);
     bool other = !used_up && is_under_way(w) && w->function != function;
-    if (other && shard->policy->ahead) return false; // it waits until that is asked for
-    return leases - (other ? 1 : 0) > 0;             // else it is dropped
+    if (other && shard->policy->ahead) return false; // it waits for a request of that function
+    return leases - (other ? 1 : 0) > 0;             // otherwise it is dropped
 }
 
-// How many reports make this step. When all blocks are leased, no more than there are workers that
-// still have some.
+// Returns the number of reports that make this step. When all blocks are leased, it is limited to
+// the workers that still have blocks.
 static int needed_reports(const bel_shard *shard)
 {
     int needed = shard->config.settings.counting.workers, able = 0;
@@ -154,7 +152,7 @@ static int count_of_step(const bel_shard *shard)
     return count;
 }
 
-// One worker more that counts in this step.
+// Names one more worker that counts in this step.
 static void name_locked(bel_shard *shard, bel_ledger_page *page, int worker, int needed)
 {
     page->counts[worker] = true;
@@ -169,8 +167,8 @@ static void name_locked(bel_shard *shard, bel_ledger_page *page, int worker, int
         bel_ledger_put_mail(shard, k, bel_counts_frame_write(counts, NULL, 0));
 }
 
-// Shard 0 closes its page itself; the others learn of it by mail, one frame for each worker that
-// counts, and go by `needed` and `answers` to know that they have all of it.
+// Shard 0 closes its page here. The other shards receive it by mail, one frame for each counting
+// worker; `needed` and `answers` tell them when it is complete.
 void bel_ledger_close_page_locked(bel_shard *shard)
 {
     bel_ledger *ledger = &shard->ledger;

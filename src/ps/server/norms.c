@@ -1,8 +1,8 @@
-// Rules that need a norm of the whole model: when all chunks are summed, squares of grains go to
-// shard 0, and factors of the variables come back. No thread waits for that: it is looked at after
-// every job and every poll, and updates are queued once the factors are known. What comes twice is
-// dropped and counted, what nobody asked for makes the shard fail. Squares are read where they
-// landed, as they stay until their shard has its factors.
+// Rules that need a norm of the whole model. When all chunks are summed, squares of grains go to
+// shard 0, and factors of the variables come back. No thread waits for that: the state is checked
+// after every job and every poll, and updates are queued once the factors are known. Repeated
+// frames are dropped and counted; unexpected ones make the shard fail. Squares are read at their
+// destination, as they stay there until their shard has its factors.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
@@ -19,8 +19,8 @@ static void factors_known_locked(bel_shard *shard)
         bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_UPDATE, .local = i});
 }
 
-// Due once all chunks are summed and it is known that the step is run. Shard 0 goes on when all
-// others' squares are there, too.
+// Norms are due once all chunks are summed and the step is known to run. Shard 0 continues when all
+// other shards' squares have arrived, too.
 void bel_shard_move_norms_locked(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -47,8 +47,8 @@ void bel_shard_move_norms_locked(bel_shard *shard)
     factors_known_locked(shard);
 }
 
-// Squares at shard 0, factors at the others. Squares are not copied: they stay where they landed
-// until their shard has its factors. Factors are copied.
+// Takes squares at shard 0, factors at the others. Squares are not copied: they stay at their
+// destination until their shard has its factors. Factors are copied.
 void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_layout *layout = shard->config.layout;
@@ -64,7 +64,7 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     if (!shard->needs_norm || for_first != (shard->config.shard == 0)) {
-        bel_shard_fail_locked(shard, frame, "norms or factors that nobody asked for");
+        bel_shard_fail_locked(shard, frame, "unexpected norms or factors");
         return;
     }
     if (for_first) {

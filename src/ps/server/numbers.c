@@ -1,6 +1,6 @@
-// Fills the shard's part of monitoring/numbers.h from its counters, of which it takes a copy
-// under the shard's mutex. Frames that came too late, twice, or from a generation or process
-// that is gone are one number here: they show disturbance, and none of them changes a result.
+// Fills the shard's part of monitoring/numbers.h from a copy of its counters, taken under the
+// shard's mutex. Late and repeated frames, and frames from an old generation or process, are one
+// number here: they show disturbance but never change a result.
 #include "ps/server/numbers.h"
 
 static const double seconds_of_ns = 1e-9;

@@ -1,11 +1,10 @@
-// The arithmetic of a chunk: sum over the tree, scale, clip, update, in pieces that stay in the
-// first-level cache. Chunks are independent of each other; nothing here takes a lock: a job is
-// queued when all that it reads is complete, and the step does not end before its jobs have ended.
-// The order of additions is fixed by the tree, by grains and by index, whichever threads run the
-// jobs, and when.
+// Arithmetic of a chunk: sum over the tree, scale, clip, update, in pieces that stay in the L1
+// cache. Chunks are independent of each other. No function here takes a lock: a job is queued when
+// all its inputs are complete, and the step does not end before its jobs have finished. The tree,
+// the grains and the index fix the order of additions, independent of threads and timing.
 //
-// With two passes the reports may be gone at the second one, so whatever needs them (state
-// variables, the count of replicas) is done in the first. The buffers change places last.
+// With two passes the reports may be gone in the second one, so the first does all work that needs
+// them (state variables, the count of replicas). The buffers are swapped last.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,7 +14,7 @@
 
 enum { PIECE = BEL_SHARD_PIECE };
 
-// The sum over all replicas of `n` elements at `offset` of the space.
+// Sums `n` elements at `offset` of the space over all replicas.
 static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
                               int64_t n)
 {
@@ -29,15 +28,15 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
 typedef struct pass {
     bel_shard *shard;
     const bel_shard_chunk *chunk;
-    float *gradient; // one piece
+    float *gradient; // one piece long
     const float *values;
     float *new_values;
-    float scale;       // 1 / replicas that count; 0: none has examples, and nothing changes
-    float of_gradient; // what a gradient's sum is multiplied by: that, or 1
-    int layer;         // of the slots of the segment in work
+    float scale;       // 1 / replicas that count; 0: no replica has examples, and nothing changes
+    float of_gradient; // factor of a gradient's sum: `scale`, or 1
+    int layer;         // layer of slots of the segment in work
 } pass;
 
-// Where a rule's slots of the elements from `offset` on lie: slots are laid out as the space.
+// Finds a rule's slots of the elements from `offset` on: slots are laid out as the space.
 static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
                        float *slots[BEL_RULE_MAX_SLOTS])
 {
@@ -45,7 +44,7 @@ static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
         slots[k] = p->shard->slots[p->layer][k] + offset;
 }
 
-// The rule, from the current buffer into the other one, and the moving average of the result.
+// Applies the rule, from the current buffer to the other one, and updates the moving average.
 static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *gradient, float factor)
 {
@@ -59,7 +58,7 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     }
 }
 
-// The first pass of two: what norms are taken of.
+// The first pass of two: computes the direction, the input of norms.
 static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *sum)
 {
@@ -71,8 +70,8 @@ static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     bel_rule_prepare(&group->numbers, direction, p->values + offset, direction, slots, n);
 }
 
-// A step without examples, or of a function that does not update them: values and slots stay as
-// they are.
+// In a step without examples, or of a function that does not update the elements, keeps values and
+// slots.
 static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
@@ -81,7 +80,7 @@ static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
     if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
 }
 
-// Nodes stand in the order of replicas.
+// Nodes are in the order of replicas.
 static void first_piece(pass *p, int64_t offset, int64_t n)
 {
     int64_t start = p->shard->config.layout->chunks[p->chunk->chunk].offset;
@@ -92,8 +91,8 @@ static void first_piece(pass *p, int64_t offset, int64_t n)
            (size_t)n * sizeof(float));
 }
 
-// Of `n` elements from `first` of the variable, each node has those that belong to its replicas;
-// the others stay as they are.
+// Each node has those of the `n` elements from `first` of the variable that belong to its replicas;
+// the other elements stay unchanged.
 static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t first, int64_t n)
 {
     const bel_assignment *assignment = p->shard->config.assignment;
@@ -131,7 +130,7 @@ static void state_piece(pass *p, const bel_segment *segment, int64_t at, int64_t
         p->new_values[offset + i] = mean ? sum[i] * p->scale : p->values[offset + i] + sum[i];
 }
 
-// What a job does to `n` elements from `at` of a segment, which all belong to one variable.
+// Runs a job on `n` elements from `at` of a segment, which all belong to one variable.
 static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int64_t at, int64_t n)
 {
     bel_shard *shard = p->shard;
@@ -162,7 +161,7 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     }
 }
 
-// The squares of values, where a rule trusts, lie behind those of directions.
+// If a rule has trust ratios, the squares of values follow those of directions.
 static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
@@ -183,13 +182,13 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
         }
     }
     if (shard->averages == NULL) return;
-    // What has no average stands for itself: evaluation finds the array complete.
+    // Elements without an average keep their value, so evaluation gets a complete array.
     bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
     memcpy(shard->config.snapshot_averages + chunk->offset,
            (averaged ? shard->averages : values) + chunk->offset, bytes);
 }
 
-// Piece by piece; a segment's squares are taken once its sums are whole.
+// Runs piece by piece; a segment's squares are taken once its sums are complete.
 static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 {
     const bel_layout *layout = p->shard->config.layout;
@@ -206,21 +205,21 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
     }
 }
 
-// The reports that the pass adds up: of those who count, and had examples.
+// Selects the reports that the pass sums: those of counting workers with examples.
 static void take_reports(const bel_shard *shard, bel_shard_chunk *chunk)
 {
     chunk->replicas = 0;
-    if (!bel_shard_changes(shard, (int)(chunk - shard->chunks))) return; // nobody reports it
+    if (!bel_shard_changes(shard, (int)(chunk - shard->chunks))) return; // no worker reports it
     for (int k = 0; k < shard->config.assignment->node_count; k++) {
-        // Others' reports may still come in meanwhile, so they are not looked at.
+        // Reports of other workers may still arrive meanwhile, so they are not read.
         bool taken = bel_shard_counts(shard, k) && chunk->weights[k].replicas > 0;
         chunk->taken[k] = taken ? chunk->nodes[k] : NULL;
         if (taken) chunk->replicas += chunk->weights[k].replicas;
     }
 }
 
-// The buffer index changes with a release, after the chunk's values are written, for those who read
-// it without the shard's lock; only the one job that passes a chunk changes it.
+// The buffer index changes with a release store, after the chunk's values are written, for readers
+// without the shard's lock. Only the one job that passes a chunk changes it.
 static void pass_chunk(bel_shard *shard, bel_shard_job job)
 {
     bel_shard_chunk *local = &shard->chunks[job.local];
@@ -230,7 +229,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     const bel_assignment *assignment = shard->config.assignment;
 
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
-        // Reports may be gone at the update, so what is taken of them in the first pass stays.
+        // Reports may be gone at the update, so the selection of the first pass stays.
         if (job.kind != BEL_JOB_UPDATE) take_reports(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
@@ -252,7 +251,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     }
 }
 
-// Without the lock, on whatever thread took the job.
+// Runs without the lock, on the thread that took the job.
 bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
 {
     switch (job.kind) {
@@ -272,8 +271,8 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     return NULL;
 }
 
-// Takes the grain squares of a segment from the shard that owns it; the step of grain_count goes
-// from the squares of directions to those of values.
+// Copies the grain squares of a segment from the shard that owns it; the stride of grain_count
+// leads from the squares of directions to those of values.
 static void take_squares_of(bel_shard *shard, const bel_segment *segment, int owner)
 {
     const bel_layout *layout = shard->config.layout;
@@ -286,7 +285,7 @@ static void take_squares_of(bel_shard *shard, const bel_segment *segment, int ow
     }
 }
 
-// Brings the grain squares of all shards together in shard 0's array.
+// Collects the grain squares of all shards in shard 0's array.
 static void gather_squares(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
@@ -298,8 +297,8 @@ static void gather_squares(bel_shard *shard)
     }
 }
 
-// BELFRY_FAULT=chunk_order: added chunk by chunk, shard after shard, in f32 as a careless one
-// would.
+// BELFRY_FAULT=chunk_order: adds chunk by chunk, shard after shard, in f32, as a careless
+// implementation would.
 static double chunk_order_total(const bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

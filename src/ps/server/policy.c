@@ -1,6 +1,6 @@
-// The policy of each way to count, and what a shard tells of its own: how late reports were, how
-// many were dropped, how far the input is leased. These are the same calls for all policies; where
-// everybody counts the numbers are those of a ledger that nobody writes: zeros, and -1 for blocks.
+// The policy of each way to count, and public queries: lateness of reports, number of dropped
+// reports, leased part of the input. The calls are the same for all policies. If all workers count,
+// the results are those of an unused ledger: zeros, and -1 for blocks.
 #include "ps/server/policy.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ const bel_policy *bel_policy_of(const bel_counting *counting)
     return policies[counting->kind];
 }
 
-// --- Looking in ----------------------------------------------------------------------------------
+// --- Queries -------------------------------------------------------------------------------------
 
 bel_shard_staleness bel_shard_stale(bel_shard *shard, int64_t *out_dropped)
 {

@@ -1,7 +1,7 @@
-// Everybody counts: the policy of a synchronous job. A step is a function of the version before it,
-// so reports of another version are late, and a version is announced to every worker that begins
-// with it. A worker that replaces another may repeat a step that is finished here: it is sent the
-// version before, and this one once it has said all of that step again. Any other pull is late and
+// All workers count: the policy of a synchronous job. A step is a function of the preceding
+// version, so reports of another version are late, and a version is announced to every worker that
+// begins with it. A replacement may repeat a step that is finished here: it gets the preceding
+// version, and this one once it has repeated all reports of that step. Any other pull is late and
 // is dropped without an answer: an admitted worker asks for a version that every shard still has.
 #include <string.h>
 
@@ -29,12 +29,12 @@ static bool counts(const bel_shard *shard, int worker)
     return true;
 }
 
-// Reports also say what the step does: other shards learn the decision from them.
+// Reports also carry the decision: other shards learn it from them.
 static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision)
 {
     (void)worker;
-    if (version > shard->step) { // nobody can report on a version that is not published
+    if (version > shard->step) { // no worker can report on an unpublished version
         bel_shard_fail_locked(shard, frame, "its step has not begun");
         return false;
     }
@@ -49,8 +49,8 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
     return false;
 }
 
-// All have reported, so nobody reads the version before this one any more, in whose buffer those
-// chunks are brought that the step does not update, nor values on devices.
+// All workers have reported, so no worker reads the preceding version any more. Copies the chunks
+// that the step does not update into its buffer, and updates values on devices.
 static void completed(bel_shard *shard, int worker)
 {
     (void)worker;
@@ -63,8 +63,8 @@ static void completed(bel_shard *shard, int worker)
     }
 }
 
-// Step statistics of a finished step: when its last node's are here, a worker that repeats the step
-// is done with it and gets this version.
+// Step statistics of a finished step: when those of its last node arrive, a worker that repeats the
+// step has finished it and gets this version.
 static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
 {
     bool repeats = shard->workers[worker].reader == BEL_READER_BEHIND &&
@@ -73,8 +73,8 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
         bel_shard_send_whole_locked(shard, worker, shard->step);
 }
 
-// This version, or the one before while its buffer is whole: nothing of the step was passed, and
-// there was a step before in this generation.
+// Sends this version, or the preceding one while its buffer is intact: no chunk of the step was
+// passed, and this generation had a preceding step.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     int64_t version = bel_pull_frame_read(frame).version;
@@ -87,14 +87,14 @@ static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
     }
 }
 
-// Rows have one place: they may be read until the table's update is queued.
+// Rows have only one version: they may be read until the table's update is queued.
 static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t version)
 {
     (void)worker;
     return version == shard->step && !shard->tables[table].queued;
 }
 
-// Forgets the reports of the step before: all of them were used in it.
+// Forgets the reports of the preceding step: all of them were used in it.
 static void begin(bel_shard *shard)
 {
     size_t nodes = (size_t)shard->config.assignment->node_count;
@@ -110,8 +110,7 @@ static void begin(bel_shard *shard)
         shard->workers[w].complete = false;
 }
 
-// It waits for every worker even where there are no chunks: no version goes by before all have read
-// it.
+// The step waits for every worker even if there are no chunks: every worker reads every version.
 static bool is_done(const bel_shard *shard)
 {
     return shard->stats_count == shard->config.assignment->node_count;
@@ -125,12 +124,12 @@ static bel_steps_left steps_left(const bel_shard *shard)
     return BEL_STEPS_FOLLOW;
 }
 
-// Those who follow have the chunks already and are told of the version; one that is exactly one
-// version behind gets all of it. An older one begins with a pull.
+// Workers that follow already have the chunks and are notified of the version. A worker that is
+// exactly one version late gets all of it. Older ones begin with a pull.
 static void published(bel_shard *shard)
 {
     int sent = shard->values_sent;
-    shard->values_sent = 0; // none of the new step: one that gets a whole version follows
+    shard->values_sent = 0; // the new step's; a worker that gets a complete version follows
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_shard_worker *worker = &shard->workers[w];
         worker->counted += shard->counters.versions > 1; // all versions but the first were made

@@ -1,10 +1,10 @@
-// Some workers count: the policies backups, async and bounded. They differ in two questions that
-// shard 0 asks, whether a report on an older version counts and whether a worker is answered at
-// once; all else is the ledger's (policy.h).
+// Some workers count: the policies backups, async and bounded. They differ in two decisions of
+// shard 0: whether a report on an older version counts, and whether a worker is answered at once.
+// The rest is common to all (policy.h).
 //
-// A worker's report stays where it is until the worker is answered; then all that is kept of it is
-// forgotten, as it computes anew. No step is closed at another shard before all answers with its
-// version are known, so no answer is missed.
+// A worker's report stays in place until the worker is answered; then it is forgotten, as the
+// worker computes again. No step is closed at another shard before all answers with its version are
+// known, so no answer is missed.
 
 #include "ps/server/shard_inner.h"
 
@@ -19,7 +19,7 @@ static void begin(bel_shard *shard)
     (void)shard;
 }
 
-// --- Who counts ----------------------------------------------------------------------------------
+// --- Counting ------------------------------------------------------------------------------------
 
 static bool is_known(const bel_shard *shard)
 {
@@ -37,7 +37,7 @@ static bool always(const bel_shard *shard)
     return true;
 }
 
-// A late report counts only where nothing could follow it.
+// A late report counts only if no other report could follow.
 static bool when_none_can_follow(const bel_shard *shard)
 {
     return !bel_ledger_has_blocks(&shard->ledger);
@@ -55,10 +55,10 @@ static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
     return shard->workers[worker].counted - slowest <= shard->config.settings.counting.max_lead;
 }
 
-// --- What is taken in ----------------------------------------------------------------------------
+// --- Received frames -----------------------------------------------------------------------------
 
-// A worker reports once on the version that it was given last, by the step function that it was
-// handed; anything else was answered already.
+// A worker reports once on its last version, by the step function that was assigned to it; anything
+// else was answered already.
 static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                     uint32_t decision)
 {
@@ -73,16 +73,15 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
     (void)shard, (void)worker, (void)version, (void)node; // it was answered already
 }
 
-// A worker that was told that no blocks are left waits for the end, even when some have come back
-// since.
+// A worker that was notified of no more blocks waits for the end, even if some were returned since.
 static bool may_report(const bel_shard *shard, const bel_shard_worker *worker)
 {
     bool asks = worker->held || worker->version < 0;
     return worker->lease_count > 0 || (asks && bel_ledger_has_blocks(&shard->ledger));
 }
 
-// The fewest counted reports of any worker that has something left to do. One whose report is in
-// and waits, for others of its step or for a step of its function, keeps nobody waiting.
+// The fewest counted reports of any worker with work left. A worker whose complete report waits,
+// for others of its step or for a step of its function, delays no other worker.
 static int64_t slowest_count(const bel_shard *shard)
 {
     const bel_ledger *ledger = &shard->ledger;
@@ -98,9 +97,9 @@ static int64_t slowest_count(const bel_shard *shard)
     return slowest;
 }
 
-// Shard 0: those who are owed a version get the newest, as far as they may go on. When this step is
-// closed they wait for the next one, since other shards may have made it by then. At the end all
-// are told.
+// Shard 0: sends the newest version to workers that are owed one and may continue. When this step
+// is closed they wait for the next one, since other shards may have made it by then. At the end all
+// are notified.
 static void answer_due_locked(bel_shard *shard)
 {
     if (shard->publishing || is_known(shard)) return;
@@ -119,7 +118,7 @@ static void answer_due_locked(bel_shard *shard)
             bel_ledger_answer_locked(shard, w, shard->step, function);
         } else if (!ledger->starved) {
             ledger->starved = true;
-            ledger->turn = w; // it comes first the next time
+            ledger->turn = w; // it is first the next time
         }
     }
 }
@@ -131,8 +130,8 @@ static void owe_locked(bel_shard *shard, int worker)
     bel_ledger_close_page_locked(shard); // it may have taken the last blocks
 }
 
-// A report that is whole: can it count in this step, or a later one? A late one of another function
-// than the step's must be of one that was handed out ahead.
+// Can a complete report count in this step, or a later one? A late report of another function than
+// the step's must be of a function that was assigned ahead.
 static bool still_counts(const bel_shard *shard, int worker)
 {
     const bel_shard_worker *w = &shard->workers[worker];
@@ -141,14 +140,14 @@ static bool still_counts(const bel_shard *shard, int worker)
     return wanted && shard->policy->takes_stale(shard);
 }
 
-// Its batches are used up all the same: the worker has moved on.
+// Its batches are used up anyway: the worker has moved on.
 static void drop_report(bel_shard_worker *worker)
 {
     worker->dropped++;
     bel_ledger_use_up_lease(worker);
 }
 
-// Shard 0: a report is whole. It queues up to be counted, or is dropped and its worker answered.
+// Shard 0: queues a complete report to be counted, or drops it and answers its worker.
 static void completed(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
@@ -163,7 +162,7 @@ static void completed(bel_shard *shard, int worker)
     answer_due_locked(shard); // it may have been the slowest
 }
 
-// Shard 0: a worker begins; whatever version it names, it gets the newest.
+// Shard 0: a worker begins; it gets the newest version, whatever version it names.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     const bel_shard_worker *w = &shard->workers[worker];
@@ -177,7 +176,7 @@ static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
     }
 }
 
-// Other shards: one more worker of a page.
+// Other shards: adds one worker to a page.
 static void take_counts(bel_shard *shard, const bel_frame *frame)
 {
     bel_counts_frame named = bel_counts_frame_read(frame);
@@ -208,8 +207,8 @@ static void take_counts(bel_shard *shard, const bel_frame *frame)
     bel_ledger_page_known_locked(shard);
 }
 
-// Rows are read as they are now, of whatever version; also for a worker that asks when training
-// stops, as it must not wait for ever.
+// Rows are read in their present state, whatever their version; also for a worker that asks when
+// training stops, as it must not wait forever.
 static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t version)
 {
     (void)table;
@@ -218,14 +217,14 @@ static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t vers
 
 // --- A step --------------------------------------------------------------------------------------
 
-// Steps may have been asked for meanwhile.
+// Steps may have been requested meanwhile.
 static void poll(bel_shard *shard)
 {
     bel_ledger_send_mail_locked(shard);
     if (shard->ledger.starved) answer_due_locked(shard);
 }
 
-// Every worker that counts is complete, and no copy for a worker is still being made.
+// Every counting worker is complete, and no copy for a worker is in progress.
 static bool is_done(const bel_shard *shard)
 {
     if (!is_known(shard) || shard->copies > 0) return false;
@@ -234,8 +233,8 @@ static bool is_done(const bel_shard *shard)
     return true;
 }
 
-// The input is leased, and no worker has a report left for the next step. Where it is not asked for
-// yet, nobody knows; the question comes again.
+// The input is leased, and no worker has a report left for the next step. If that step is not
+// requested yet, the answer is unknown; the question is repeated.
 static bel_steps_left steps_left(const bel_shard *shard)
 {
     int64_t next = shard->step + (is_known(shard) ? 1 : 0);
@@ -251,8 +250,8 @@ static bel_steps_left steps_left(const bel_shard *shard)
     return BEL_STEPS_OVER;
 }
 
-// Shard 0, with a new version: workers that counted in the step before (`page`) are due, and those
-// whose report does not count any more; at the end all are.
+// Shard 0, with a new version: answers workers that counted in the preceding step (`page`), and
+// those whose report no longer counts; at the end all workers.
 static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 {
     bel_ledger *ledger = &shard->ledger;
@@ -280,7 +279,7 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
     answer_due_locked(shard);
 }
 
-// The step before is closed for good, and its page is cleared for a later step.
+// The preceding step is closed for good, and its page is cleared for a later step.
 static void published(bel_shard *shard)
 {
     if (shard->step > 0) {
@@ -296,13 +295,13 @@ static void published(bel_shard *shard)
     bel_ledger_page_known_locked(shard);
 }
 
-// --- A worker is replaced ------------------------------------------------------------------------
+// --- Replacement of a worker ---------------------------------------------------------------------
 
-// What the lost worker had queued does not count, and its leases go to others.
+// The lost worker's queued report does not count, and its leases go to others.
 static void forget(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
-    bel_shard_end_pulls_locked(shard, worker); // its successor gets what is newest
+    bel_shard_end_pulls_locked(shard, worker); // its successor gets the newest version
     int kept = 0;
     for (int i = 0; i < ledger->queue_count; i++)
         if (ledger->queue[i] != worker) ledger->queue[kept++] = ledger->queue[i];

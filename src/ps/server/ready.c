@@ -1,6 +1,6 @@
-// When the work of a step is ready: a chunk, or a table, once it is known who counts and all of
-// them have reported it. This is looked at whenever a report has come or the ledger's page has
-// become known; a chunk is queued once in a step, whatever comes later.
+// Readiness of a step's work: a chunk or a table is ready once the counting workers are known and
+// all of them have reported it. This is checked whenever a report has arrived or the ledger's page
+// has become known. A chunk is queued once in a step, whatever arrives later.
 #include "ps/server/shard_inner.h"
 
 void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
@@ -10,7 +10,7 @@ void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
     if (!bel_shard_changes(shard, local) || bel_shard_on_devices(shard)) return;
     if (chunk->queued || !shard->policy->is_known(shard)) return;
     if (shard->policy->lockstep && chunk->reported < nodes)
-        return; // spares a search for each report
+        return; // saves a search for each report
     for (int k = 0; k < nodes; k++)
         if (chunk->nodes[k] == NULL && bel_shard_counts(shard, k)) return;
     chunk->queued = true;
@@ -36,14 +36,14 @@ void bel_shard_look_at_all_locked(bel_shard *shard)
         bel_shard_look_at_table_locked(shard, t);
 }
 
-// What other step functions update is brought into the next version's buffer, which must not be
-// read by anybody any more: with a ledger nobody does, as workers have copies.
+// Copies the values of other step functions into the next version's buffer, which must have no
+// readers: with a ledger it has none, as workers have copies.
 void bel_shard_push_kept_locked(bel_shard *shard)
 {
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         bool changes = chunk->kind == BEL_VARIABLE_FROZEN || bel_shard_changes(shard, i);
-        if (changes || shard->chunks[i].queued) continue; // a worker may say all of it again
+        if (changes || shard->chunks[i].queued) continue; // a worker may repeat its reports
         shard->chunks[i].queued = true;
         bel_shard_push_chunk_locked(shard, i);
     }

@@ -1,6 +1,5 @@
-// The steps of a shard. One mutex guards the state; passes, decisions and other calls out run
-// outside it. bel_shard_work is the only engine: it takes frames, moves the step forward, and runs
-// one job.
+// Steps of a shard. One mutex guards the state; passes, decisions and other callbacks run outside
+// it. bel_shard_work is the only engine: it takes frames, advances the step, and runs one job.
 #include "ps/server/shard_inner.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 
 // --- A step --------------------------------------------------------------------------------------
 
-// Everything that is known of a step is forgotten; what was reported goes as the policy says.
+// Forgets the state of a step; the policy decides which reports stay.
 static void begin_step_locked(bel_shard *shard)
 {
     shard->decision_known = false;
@@ -28,7 +27,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->policy->begin(shard);
 }
 
-// True when all that this shard has to do for the step is done, and all that is said of it is in.
+// True if all work of this shard for the step is done, and all its reports have arrived.
 static bool step_done_locked(const bel_shard *shard)
 {
     if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
@@ -47,7 +46,7 @@ static bel_trace_event event_of(const bel_shard *shard, bel_trace_span span, int
                              .span = (uint8_t)span};
 }
 
-// Whose reports are in this step: bit w is worker w's, as far as 64 bits go.
+// Workers whose reports are in this step: bit w is worker w's, up to 64 bits.
 static uint64_t workers_of_step(const bel_shard *shard)
 {
     if (shard->policy->lockstep) return BEL_TRACE_EVERYBODY;
@@ -57,7 +56,7 @@ static uint64_t workers_of_step(const bel_shard *shard)
     return bits;
 }
 
-// The first that workers report.
+// The first chunk that workers report.
 static int first_reported(const bel_shard *shard)
 {
     int local = 0;
@@ -66,8 +65,8 @@ static int first_reported(const bel_shard *shard)
     return local;
 }
 
-// A span's part is a table for rows, a chunk for all else; of a pass over all chunks the first that
-// is reported stands for them.
+// A span's part is a table for rows, a chunk for other work; a pass over all chunks has the first
+// reported chunk.
 static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, int64_t done)
 {
     static const bel_trace_span spans[] = {
@@ -106,8 +105,8 @@ static void count_times_locked(bel_shard *shard)
     shard->counters.apply_ns += bel_clock_ns() - last;
 }
 
-// The shard stands at a new version: begins its step, and tells workers as the policy says. Other
-// shards learn the decision later, from reports or from the ledger.
+// Sets the shard to a new version: begins its step, and notifies workers as the policy decides.
+// Other shards learn the decision later, from reports or from the ledger.
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
     uint32_t last = shard->decision;
@@ -124,8 +123,8 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     bel_shard_answer_waiting_locked(shard);
 }
 
-// Publishes the version that the finished step made, if it is finished and nobody else is doing it.
-// Leaves and re-takes the mutex around the calls out. True when it did something.
+// Publishes the version that the finished step made, unless another thread is doing so. Releases
+// and retakes the mutex around callbacks. Returns true when it did something.
 static bool try_publish_locked(bel_shard *shard)
 {
     if (shard->publishing || !step_done_locked(shard)) return false;
@@ -164,17 +163,17 @@ static bool try_publish_locked(bel_shard *shard)
     return true;
 }
 
-// --- Members that are replaced -------------------------------------------------------------------
+// --- Replacement of members ----------------------------------------------------------------------
 
-// True while a thread may be reading something that was reported.
+// True while a thread may be reading reports.
 static bool is_reading_locked(const bel_shard *shard)
 {
     return shard->running > 0 || shard->publishing ||
            (shard->ready_count > 0 && shard->error == NULL);
 }
 
-// Passes what is complete, and then nothing goes on until `paused` is taken back. Nothing is taken
-// in meanwhile: where many workers report as they come, there would be no end.
+// Passes complete chunks, and then stops all work until `paused` is reset. It takes no frames
+// meanwhile: with many workers that report as they please, there would be no end.
 static void pause_locked(bel_shard *shard)
 {
     enum { NAP_NS = 100000 };
@@ -207,8 +206,8 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     return before;
 }
 
-// True while nothing of the next version is made: no chunk that the step changes has all its
-// reports. The first of two passes counts as well, as a rule may write its slots in it (LAMB).
+// True if no part of the next version is made: no chunk that the step changes has all its reports.
+// The first of two passes counts as well, as a rule may write its slots in it (LAMB).
 static bool is_whole_locked(const bel_shard *shard)
 {
     bool whole = shard->error == NULL && !step_done_locked(shard);
@@ -226,7 +225,7 @@ bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version)
     pause_locked(shard);
     bool whole = is_whole_locked(shard);
     *out_version = whole ? shard->step : -1;
-    if (!whole || shard->stands) shard->paused--; // it stands once
+    if (!whole || shard->stands) shard->paused--; // it pauses once
     shard->stands = shard->stands || whole;
     pthread_mutex_unlock(&shard->mutex);
     return whole ? bel_shard_snapshot_now(shard) : NULL;
@@ -240,7 +239,7 @@ void bel_shard_go_on(bel_shard *shard)
     pthread_mutex_unlock(&shard->mutex);
 }
 
-// The policy's reset and the start of a step see to the rest; memory stays as it is.
+// The policy's reset and the start of a step do the rest; memory stays unchanged.
 void bel_shard_restart(bel_shard *shard, uint32_t generation)
 {
     bel_shard_go_on(shard);
@@ -248,7 +247,7 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
     shard->config.generation = generation;
     shard->started = shard->starting = false;
     shard->counters.versions = shard->counters.gather_ns = shard->counters.apply_ns = 0;
-    bel_status_ignore(shard->error); // it was of a state that is void
+    bel_status_ignore(shard->error); // its state is void
     shard->error = NULL;
     bel_shard_forget_exchanges_locked(shard);
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
@@ -266,8 +265,8 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
 
 // --- The engine ----------------------------------------------------------------------------------
 
-// Begins the step at which the shard stands, once it is decided what that does. As all calls out,
-// the decision is asked for without the lock.
+// Begins the shard's step, once its decision is known. As for all callbacks, the call is made
+// without the lock.
 static bool try_start_locked(bel_shard *shard)
 {
     uint32_t decision = 0;
@@ -292,7 +291,7 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     pthread_mutex_lock(&shard->mutex);
     shard->events = *events;
     shard->starting = true;
-    (void)try_start_locked(shard); // else with the work that follows
+    (void)try_start_locked(shard); // or with the following work
     pthread_mutex_unlock(&shard->mutex);
 }
 
@@ -301,7 +300,7 @@ static void keep_error_locked(bel_shard *shard, bel_status *status)
     if (shard->error == NULL) {
         shard->error = status;
     } else {
-        bel_status_ignore(status); // the first error is the story
+        bel_status_ignore(status); // the first error matters
     }
 }
 
@@ -318,7 +317,7 @@ static void finish_chunk_locked(bel_shard *shard, bel_job_kind kind, int local)
     if (chunk->kind != BEL_VARIABLE_FROZEN) shard->policy->chunk_passed(shard, local);
 }
 
-// What a finished job leads to.
+// Continues after a finished job.
 static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent_ns)
 {
     if (job.kind == BEL_JOB_ROWS) {
@@ -343,7 +342,7 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         finish_chunk_locked(shard, job.kind, i);
 }
 
-// Runs one job, and publishes if it was the last. False: there is none.
+// Runs one job, and publishes if it was the last. Returns false if there is no job.
 static bool run_job_locked(bel_shard *shard)
 {
     if (shard->ready_count == 0 || shard->error != NULL) return false;
@@ -365,7 +364,7 @@ static bool run_job_locked(bel_shard *shard)
     return true;
 }
 
-// Takes frames and publishes what is finished; true when it did publish.
+// Takes frames and publishes a finished step. Returns true if it published.
 static bool poll_locked(bel_shard *shard)
 {
     if (shard->starting) return try_start_locked(shard);
@@ -374,7 +373,7 @@ static bool poll_locked(bel_shard *shard)
     return try_publish_locked(shard);
 }
 
-// One turn: frames and a publication, then one job. The caller comes again while it is true, and
+// One turn: frames and a publication, then one job. The caller repeats it while it is true, and
 // waits for the bell otherwise.
 bool bel_shard_work(bel_shard *shard)
 {
@@ -385,8 +384,8 @@ bool bel_shard_work(bel_shard *shard)
     return published || ran;
 }
 
-// A team thread's share. Takes no frames: a thread that found the next step's here would go on with
-// it, and leave the thread that calls the team waiting.
+// A team thread's share. It takes no frames: a thread that found the next step's frames here would
+// continue with it, and leave the thread that calls the team waiting.
 static void run_what_is_ready(void *context, int64_t tile)
 {
     (void)tile;
@@ -397,7 +396,7 @@ static void run_what_is_ready(void *context, int64_t tile)
     pthread_mutex_unlock(&shard->mutex);
 }
 
-// A single job is run by this thread alone: to wake the team would cost more than it gains.
+// This thread runs a single job itself: waking the team would cost more than it gains.
 bool bel_shard_work_together(bel_shard *shard, bel_team *team)
 {
     pthread_mutex_lock(&shard->mutex);
@@ -445,7 +444,7 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
     return reports;
 }
 
-// Workers whose step statistics are missing; they follow a worker's last report.
+// Workers whose step statistics are missing; these follow a worker's last report.
 static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
 {
     const bel_assignment *assignment = shard->config.assignment;

@@ -1,11 +1,10 @@
-// Whether all workers compute on the same parameters. Shard 0 asks for it in the decision of a
-// step: the first of a generation, the first that it decides on behind a worker's replacement, and
-// every so many besides. Each worker then says with its step statistics the hash of the dense
-// parameters as it sees them, and they are compared when the last ones are in, before the version
-// that the step makes is published. So a step of workers that differ is neither published nor
-// saved. Only where everybody counts: with a ledger workers compute on different versions.
-// Parameters that lie on several devices (shard_device.c) are compared in the same steps, before
-// these are updated.
+// Check that all workers compute on the same parameters. Shard 0 requests it in a step's decision:
+// in the first of a generation, the first that it decides after a worker's replacement, and at
+// intervals. Each worker then sends, with its step statistics, the hash of the dense parameters as
+// it sees them. Shard 0 compares them when the last ones have arrived, before it publishes the
+// version that the step makes. So a step of workers that differ is neither published nor saved.
+// Only if all workers count: with a ledger workers compute on different versions. Parameters on
+// several devices (shard_device.c) are compared in the same steps, before their update.
 #include "base/log.h"
 #include "ps/server/shard_inner.h"
 
@@ -34,7 +33,7 @@ uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
     return decision | BEL_DECIDE_CHECK;
 }
 
-// How many workers say the same as this one.
+// Number of workers with the same hash as this one.
 static int count_like(const bel_shard *shard, int worker)
 {
     int count = 0;
@@ -43,7 +42,7 @@ static int count_like(const bel_shard *shard, int worker)
     return count;
 }
 
-// Of those who differ the most are taken to be right; of two the first.
+// The majority is taken to be right; of two, the first.
 static int find_right(const bel_shard *shard)
 {
     int right = -1, most = 0;
@@ -56,7 +55,7 @@ static int find_right(const bel_shard *shard)
     return right;
 }
 
-// The first worker that says something else than `worker`; -1: all say the same.
+// The first worker whose hash differs from that of `worker`; -1: all are equal.
 static int find_other(const bel_shard *shard, int worker)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++)

@@ -1,13 +1,13 @@
-// A shard whose parameters lie on devices (optim/updater.h). One job passes all chunks, and only
-// when everybody has said all of the step: then no program reads values any more, so they are
-// updated in place. The arrays of the process are those of the snapshot, and hold what was loaded
-// or saved last.
+// A shard whose parameters are on devices (optim/updater.h). One job passes all chunks, and only
+// after all workers have completed their reports of the step: then no program reads values any
+// more, so they are updated in place. The process's arrays are the snapshot's, and hold the last
+// loaded or saved values.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-// What a variable is to an update; -1: it never changes.
+// An update's kind of a variable; -1: it never changes.
 static int32_t kind_of(bel_variable_kind kind)
 {
     switch (kind) {
@@ -19,7 +19,7 @@ static int32_t kind_of(bel_variable_kind kind)
     }
 }
 
-// The pieces of a segment, behind those that are there.
+// Appends the pieces of a segment.
 static int add_pieces(const bel_shard *shard, const bel_segment *segment, bel_update_piece *pieces,
                       int count)
 {
@@ -69,8 +69,8 @@ void bel_shard_push_all_locked(bel_shard *shard, bel_job_kind kind)
         bel_shard_push_locked(shard, (bel_shard_job){.kind = kind, .local = BEL_ALL_CHUNKS});
 }
 
-// The chunk whose weights stand for all: one of sums by examples, if there is any. What is summed
-// or taken otherwise asks only who counts. Nobody reports frozen chunks.
+// The chunk whose weights are used for all: one with sums by examples, if there is any. Other sums
+// need only the counting workers. No worker reports frozen chunks.
 static const bel_shard_chunk *weighing_chunk(const bel_shard *shard)
 {
     const bel_shard_chunk *plain = NULL;
@@ -83,7 +83,7 @@ static const bel_shard_chunk *weighing_chunk(const bel_shard *shard)
     return plain;
 }
 
-// Who counts in the step, and the factors of the sum over them. A node is a replica.
+// The counting replicas of the step, and the factors of the sum over them. A node is a replica.
 static bel_update_step step_of(const bel_shard *shard, float joins[2 * BEL_UPDATER_REPLICAS])
 {
     const bel_shard_chunk *chunk = weighing_chunk(shard);
@@ -120,7 +120,7 @@ bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind)
     return (shard->decision & BEL_DECIDE_SAVE) != 0 ? bel_shard_save_devices(shard) : NULL;
 }
 
-// What has no average stands for itself, as in bel_shard_copy_to_snapshot.
+// Elements without an average keep their value, as in bel_shard_copy_to_snapshot.
 bel_status *bel_shard_save_devices(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

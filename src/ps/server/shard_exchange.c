@@ -1,15 +1,14 @@
-// Exchanges of collectives, at shard 0. Each piece of each value is a record: what the workers have
-// given for it, then what all of them are given. A worker says before its first piece of a step, or
-// instead of it, whether it has any replica with examples; when every worker that plays replicas
-// has given its slots or has none, the record is answered.
+// Exchanges of collectives, at shard 0. Each piece of each value is a record: first the workers'
+// contributions, then the answer to all of them. Before its first piece of a step, or instead of
+// it, a worker reports whether it has any replica with examples. The record is answered when every
+// worker that plays replicas has sent its slots or has none.
 //
-// A record stays until the step after its own is over. So whoever replaces a worker and repeats a
-// step is given what the others have seen, also where this shard is a step ahead of the others. (It
-// is never two ahead: the next step's exchange waits for that worker.)
+// A record stays until the following step ends. So a replacement that repeats a step gets the
+// values that the other workers got, also if this shard is a step ahead of the others. (It is never
+// two ahead: the next step's exchange waits for that worker.)
 //
-// Everything a worker says is copied before it is checked, and checked before it is used. What
-// comes again from the same process is passed over unread, as the room that it points into may hold
-// something else by then.
+// All data from a worker is copied before it is checked, and checked before it is used. A repeat
+// from the same process is skipped unread, as the worker's room may hold other data by then.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -18,19 +17,19 @@
 #include "ps/server/shard_inner.h"
 #include "tensor/moments.h"
 
-// What one worker has said for a record.
+// One worker's part in a record.
 typedef struct voice {
-    bool came;       // its slots are there
-    bool waits;      // for the answer, at `at` of its room
-    bool has_answer; // this process has been given it
+    bool came;       // its slots have arrived
+    bool waits;      // for the answer, at `at` in its room
+    bool has_answer; // this process has received it
     uint32_t at;
 } voice;
 
 typedef struct record {
     int32_t exchange, part, piece;
-    int opened_by; // the worker
+    int opened_by; // by the worker
     bel_exchange_head head;
-    void **values;       // by replica: of the node that begins there, or NULL; owned
+    void **values;       // by replica: value of the node that begins there, or NULL; owned
     bel_weight *weights; // by replica
     voice *voices;       // by worker
     char *answer;        // owned; NULL: not yet
@@ -38,10 +37,10 @@ typedef struct record {
 } record;
 
 struct bel_shard_exchange_step {
-    int64_t step; // -1: none
+    int64_t step; // -1: no step
     record *records;
     size_t count, capacity;
-    bool *absent; // by worker: it has nothing to give in this step
+    bool *absent; // by worker: it contributes nothing in this step
 };
 
 static int replicas_of(const bel_shard *shard)
@@ -137,7 +136,7 @@ static char *put_slot(char *to, int first, bel_weight weight)
     return to + sizeof slot;
 }
 
-// Slots first, then elements.
+// Writes the slots, then the elements.
 static void make_answer(const bel_shard *shard, record *r)
 {
     const bel_exchange_head *head = &r->head;
@@ -157,7 +156,7 @@ static void make_answer(const bel_shard *shard, record *r)
     } else {
         const bel_combining c = {(bel_reduce_op)head->reduce, (bel_dtype)head->dtype,
                                  head->elements};
-        // What is combined stays owned by `values`, whose pointers the tree moves: so it is given a
+        // The combined values stay owned by `values`. The tree moves pointers, so it works on a
         // copy of them.
         void **slots = bel_xcalloc((size_t)replicas, sizeof *slots);
         memcpy(slots, r->values, (size_t)replicas * sizeof *slots);
@@ -190,7 +189,7 @@ static void answer_worker_locked(bel_shard *shard, const bel_shard_exchange_step
                           bel_exchanged_frame_write(said, room + its->at, r->answer_bytes));
 }
 
-// The record may have become complete, or a worker asks for what is there.
+// Answers the record if it has become complete, or if a worker asks for its answer.
 static void look_at_locked(bel_shard *shard, const bel_shard_exchange_step *s, record *r)
 {
     if (r->answer == NULL) {
@@ -201,7 +200,7 @@ static void look_at_locked(bel_shard *shard, const bel_shard_exchange_step *s, r
         if (r->voices[w].waits) answer_worker_locked(shard, s, r, w);
 }
 
-// --- What comes ----------------------------------------------------------------------------------
+// --- Received frames -----------------------------------------------------------------------------
 
 static record *find(const bel_shard *shard, bel_shard_exchange_step *s,
                     const bel_exchange_frame *said, const bel_exchange_head *head, int worker)
@@ -223,11 +222,11 @@ static record *find(const bel_shard *shard, bel_shard_exchange_step *s,
                      .values = bel_xcalloc(replicas, sizeof *made->values),
                      .weights = bel_xcalloc(replicas, sizeof *made->weights),
                      .voices = bel_xcalloc((size_t)workers_of(shard), sizeof(voice))};
-    made->head.slots = 0; // a worker's own
+    made->head.slots = 0; // they are a worker's
     return made;
 }
 
-// NULL, or what is wrong with a frame's payload, whose slots go to shard->exchange_slots. Numbers
+// Returns the error in a frame's payload, or NULL; its slots go to shard->exchange_slots. Numbers
 // are bounded before they are multiplied.
 static const char *find_fault(const bel_shard *shard, const bel_frame *frame, int worker,
                               const bel_exchange_head *head)
@@ -315,7 +314,7 @@ static void keep_slots(record *r, const bel_frame *frame, const bel_exchange_hea
     }
 }
 
-// A worker without examples gives nothing in this step, whatever the others exchange.
+// A worker without examples contributes nothing in this step, whatever the others exchange.
 static void take_absence_locked(bel_shard *shard, bel_shard_exchange_step *s, int worker)
 {
     s->absent[worker] = true;

@@ -1,15 +1,15 @@
-// What comes in at a shard, on the lanes of workers and of other shards. A frame's struct is read
-// here, checked, and kept; when that may complete something, ready.c looks. Frames of lanes that
-// share memory are checked here and nowhere before, so nothing is believed: chunk, node, table,
-// size and weight are compared with what there is, and whatever does not fit stops the shard with a
-// message that says the frame in words. What is late, repeated or another generation's is no error:
-// lanes may bring all of that, and it is counted.
+// Frames received by a shard, on the lanes of workers and of other shards. Each frame's struct is
+// read, checked and kept here; when it may complete something, ready.c checks that. This is the
+// only check of frames from shared memory, so no field is trusted: chunk, node, table, size and
+// weight are compared with the shard's state. Any mismatch stops the shard with a message that
+// describes the frame. A frame that is late, repeated or from another generation is no error, as
+// lanes may bring all of these; it is counted.
 #include <string.h>
 
 #include "base/clock.h"
 #include "ps/server/shard_inner.h"
 
-// The weight that a report of `node` says, if the node can have it; else the shard has failed.
+// Checks the weight of a report of `node`; an impossible weight fails the shard.
 static bool check_weight_locked(bel_shard *shard, const bel_frame *frame, int32_t node,
                                 bel_weight weight)
 {
@@ -23,7 +23,7 @@ static bool check_weight_locked(bel_shard *shard, const bel_frame *frame, int32_
     return false;
 }
 
-// True for a report that can be used now and is of a node that its worker plays.
+// True for a report that can be used now and whose node belongs to its worker.
 static bool accept_locked(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
                           uint32_t decision, int32_t node)
 {
@@ -36,7 +36,7 @@ static bool accept_locked(bel_shard *shard, const bel_frame *frame, int worker, 
     return false;
 }
 
-// A node's sum for one chunk; the payload stays where it is and is read in the pass.
+// Takes a node's sum for one chunk; the payload stays in place until the pass reads it.
 static void take_report_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_report_frame report = bel_report_frame_read(frame);
@@ -80,8 +80,9 @@ static void take_row_report_locked(bel_shard *shard, const bel_frame *frame, int
     bel_shard_look_at_table_locked(shard, report.table);
 }
 
-// Step statistics are small and copied, so that their sender need not keep them. They come last of
-// a worker's report on their lane: when all its nodes' are in, the report is complete.
+// Step statistics are small and copied, so that their sender need not keep them. They are last in a
+// worker's report on their lane: when all its nodes' statistics have arrived, the report is
+// complete.
 static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -125,7 +126,7 @@ static void take_from_worker_locked(bel_shard *shard, const bel_frame *frame, in
     }
 }
 
-// Which of these may come follows from the policy and from who is shard 0; each taker checks.
+// The policy and the shard's number determine which kinds may come; each handler checks that.
 static void take_from_shard_locked(bel_shard *shard, const bel_frame *frame)
 {
     const bel_policy *policy = shard->policy;
@@ -158,7 +159,8 @@ static void take_frame_locked(bel_shard *shard, const bel_frame *frame, int work
     }
 }
 
-// All that has come on one lane; an error ends it, as nothing after a malformed frame is believed.
+// Takes all frames that have arrived on one lane. An error ends it, as no frame after a malformed
+// one is trusted.
 static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 {
     bel_frame frame;
@@ -166,7 +168,8 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
         take_frame_locked(shard, &frame, worker);
 }
 
-// Shard 0 hears the others, where its own lane is NULL; they hear shard 0 only, at index 0.
+// Shard 0 drains the other shards' lanes (shard_lanes[0] is NULL); they drain only shard 0's, at
+// index 0.
 void bel_shard_drain_locked(bel_shard *shard)
 {
     if (!shard->started || shard->paused > 0) return;

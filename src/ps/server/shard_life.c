@@ -1,14 +1,13 @@
-// A shard's memory: nearly all of it is taken here, for the most that there can be, so that
-// steps hardly allocate. Arrays are as large as the space, but only pages of the shard's own
-// chunks are ever touched. The queue has room for every job that can be in it at once: each
-// chunk, with a ledger its copy for each worker, each table's update and its answer to each
-// worker; so no code asks whether a job fits. bel_shard_destroy also takes a shard of which only a
-// part could be made.
+// A shard's memory. Nearly all of it is allocated here, for the maximum, so that steps hardly
+// allocate. Arrays are as large as the space, but only pages of the shard's chunks are ever
+// touched. The queue has room for every job that can be in it at once, so no code checks whether a
+// job fits: each chunk, each table's update, its answer to each worker, and with a ledger the copy
+// of each chunk for each worker. bel_shard_destroy also accepts a partly created shard.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "ps/server/shard_inner.h"
 
-// What slot k of a segment's variable and its snapshot hold before the first step.
+// Initialises slot k of a segment's variable, and its snapshot.
 static void start_segment(bel_shard *shard, const bel_segment *segment, int function, int k)
 {
     if (!bel_shard_updates(shard, function, segment->variable)) return;
@@ -16,7 +15,7 @@ static void start_segment(bel_shard *shard, const bel_segment *segment, int func
     int layer = bel_shard_layer(shard, function, segment->variable);
     if (k >= group->rule->slot_count) return;
     float start = bel_rule_slot_start(group->optimizer, k);
-    if (start == 0.0f) return; // as they come
+    if (start == 0.0f) return; // already zero
     for (int64_t e = segment->offset; e < segment->offset + segment->count; e++)
         shard->slots[layer][k][e] = shard->snapshot_slots[layer][k][e] = start;
 }
@@ -33,7 +32,8 @@ static void start_slots(bel_shard *shard, int function)
     }
 }
 
-// What is as large as the space. Where no rule needs a norm, `sums` and its kin are not made.
+// Allocates the arrays that are as large as the space. `sums` and its kin exist only if a rule
+// needs a norm.
 static bel_status *allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;

@@ -1,13 +1,14 @@
-// Rows of tables at a shard. A step: workers ask for rows, which are read as they are; every node
-// reports sums of rows; when all have, they are summed over the tree and the rows are updated. Rows
-// have one place, not two: a worker that asks for rows in a step has got them before it reports.
-// One that replaces a worker and repeats a step that is done here gets what its predecessor got.
+// Rows of tables at a shard. In a step, workers ask for rows, which are read in their present
+// state. Every node reports sums of rows; when all have, the sums are added over the tree and the
+// rows are updated. Rows are stored once, not twice: a worker that asks for rows in a step has
+// received them before it reports. A replacement that repeats a step that is finished here gets its
+// predecessor's answers.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "ps/server/shard_inner.h"
 
-// A table as before its first frame, at the start and in another generation.
+// Resets a table to its state before its first frame, at the start and in another generation.
 static void forget_frames(const bel_shard *shard, bel_shard_table *table)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
@@ -20,8 +21,7 @@ static void forget_frames(const bel_shard *shard, bel_shard_table *table)
     table->due = table->updating = false;
 }
 
-// Where the configuration has no rooms, answers lie in memory of the shard, one room for each
-// worker.
+// If the configuration has no rooms, answers are in the shard's memory, one room for each worker.
 static bel_status *make_answer_rooms(bel_shard *shard)
 {
     const bel_assignment *assignment = shard->config.assignment;
@@ -34,7 +34,7 @@ static bel_status *make_answer_rooms(bel_shard *shard)
     return NULL;
 }
 
-// A worker may pull once for each replica that it plays, and for `most` rows in all.
+// A worker may pull once for each of its replicas, and at most `most` rows in all.
 static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int worker)
 {
     const bel_shard_config *config = &shard->config;
@@ -49,8 +49,8 @@ static void create_pull(const bel_shard *shard, bel_shard_pull *pull, int t, int
     pull->places = bel_xcalloc((size_t)pull->most + 1, sizeof *pull->places);
 }
 
-// With the optimizers of the step functions that update it; where none does, it has rows all the
-// same.
+// Describes a table with the optimizers of the step functions that update it; it has rows even if
+// no function does.
 static bel_table_config describe_table(const bel_shard *shard, int t)
 {
     const bel_layout_table *from = &shard->config.layout->tables[t];
@@ -71,7 +71,7 @@ static bel_table_config describe_table(const bel_shard *shard, int t)
     return config;
 }
 
-// Reports and sets by node, pulls by worker; the weights of a sum lie behind those of the reports.
+// Reports and sets by node, pulls by worker; the weights of a sum follow those of the reports.
 static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, int t)
 {
     size_t nodes = (size_t)shard->config.assignment->node_count;
@@ -147,9 +147,9 @@ void bel_shard_begin_tables_locked(bel_shard *shard)
 
 // --- Readers and updates -------------------------------------------------------------------------
 
-// In lockstep they cannot meet: all have their rows before the last report comes. Else they take
-// turns. An answer is a copy like those of chunks: with a ledger no version is published while one
-// is made.
+// In lockstep readers and updates cannot meet: all workers have their rows before the last report
+// arrives. Otherwise they take turns. An answer is a copy like those of chunks: with a ledger no
+// version is published while one is being made.
 static void read_rows_locked(bel_shard *shard, int t, int worker)
 {
     shard->tables[t].readers++;
@@ -169,8 +169,8 @@ void bel_shard_table_due_locked(bel_shard *shard, int t)
     bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_TABLE, .local = t});
 }
 
-// Row pulls of tables that are not being updated and have no update due, so that updates get their
-// turn.
+// Answers row pulls of tables that are not being updated and have no update due, so that updates
+// get their turn.
 void bel_shard_answer_waiting_locked(bel_shard *shard)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {
@@ -191,7 +191,7 @@ void bel_shard_table_updated_locked(bel_shard *shard, int t)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-// The rows stay where they are (pull->rows) and go as the frame's payload.
+// The rows stay in pull->rows and are the frame's payload.
 static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t number)
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -203,7 +203,7 @@ static void send_rows_locked(bel_shard *shard, int table, int worker, int32_t nu
                              (size_t)pull->counts[number] * width * sizeof(float)));
 }
 
-// The worker's first pull of a step: answers of the step before are given up.
+// The worker's first pull of a step: drops the preceding step's answers.
 static void begin_pulls(bel_shard_pull *pull, int64_t step)
 {
     pull->step = step;
@@ -214,7 +214,7 @@ static void begin_pulls(bel_shard_pull *pull, int64_t step)
         pull->counts[n] = -1;
 }
 
-// A pull that was answered before: a successor's, or a second copy.
+// A pull that was answered before: a successor's, or a repeated frame.
 static void take_known_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
@@ -230,8 +230,8 @@ static void take_known_pull_locked(bel_shard *shard, const bel_frame *frame, int
     }
 }
 
-// Room is taken for the answer, aligned as lanes need it; it is made as soon as the table may be
-// read.
+// Reserves room for the answer, aligned as lanes need it. The answer is made as soon as the table
+// may be read.
 static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
@@ -257,10 +257,10 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
     pull->counts[pull->number] = count;
     pull->firsts[pull->number] = pull->used;
     pull->used += (int64_t)(bel_row_aligned(bytes) / sizeof(float));
-    if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // else soon
+    if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // otherwise soon
 }
 
-// False: there is no such table, and the shard has failed.
+// Returns false, and fails the shard, if there is no such table.
 static bool check_table_locked(bel_shard *shard, const bel_frame *frame, int32_t table)
 {
     if (table >= 0 && table < shard->config.layout->table_count) return true;
@@ -268,7 +268,8 @@ static bool check_table_locked(bel_shard *shard, const bel_frame *frame, int32_t
     return false;
 }
 
-// In order: a pull that was asked before in this step, one that is late or too early, a new one.
+// Handles, in order: a pull that was received before in this step, one that is late or early, a new
+// one.
 void bel_shard_take_row_pull_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     bel_row_pull_frame asked = bel_row_pull_frame_read(frame);
@@ -310,7 +311,7 @@ bool bel_shard_keep_rows_locked(bel_shard *shard, const bel_frame *frame,
     return true;
 }
 
-// A successor may ask for all pulls again: the answers stay, the keys were its predecessor's.
+// A successor may repeat all pulls: the answers stay, the keys were its predecessor's.
 void bel_shard_forget_pulls_locked(bel_shard *shard, int worker)
 {
     for (int t = 0; t < shard->config.layout->table_count; t++) {
@@ -329,8 +330,7 @@ void bel_shard_end_pulls_locked(bel_shard *shard, int worker)
 
 // --- Work ----------------------------------------------------------------------------------------
 
-// The job: nobody updates the table while there are readers, and this pull is this worker's only
-// one.
+// The job: no update runs while there are readers, and this pull is this worker's only one.
 void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -338,7 +338,7 @@ void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
                           pull->rows + pull->firsts[pull->number], pull->places);
 }
 
-// The answer is made; the last reader lets an update go ahead that is due.
+// The answer is complete; the last reader lets a due update start.
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
 {
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
@@ -350,7 +350,7 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
         bel_shard_table_due_locked(shard, table);
 }
 
-// A table has one snapshot: the one before ends, as the master has released it.
+// A table has one snapshot: the preceding one ends, as the master has released it.
 static bel_status *mark_snapshot(bel_shard_table *table)
 {
     if (table->has_snapshot) bel_table_snapshot_end(table->table);
@@ -362,7 +362,7 @@ static bel_status *mark_snapshot(bel_shard_table *table)
 
 #define UNKNOWN (BEL_TABLE_NOWHERE - 1) // no row has this number
 
-// What the pull knows of the rows' places. Both lists ascend, so one walk over the two finds all.
+// Notes the places that the pull knows. Both lists ascend, so one pass over the two finds all.
 static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uint32_t *places)
 {
     int64_t i = 0, k = 0, count = pull->counts[pull->number];
@@ -374,8 +374,8 @@ static void note_places(const bel_shard_pull *pull, const bel_row_set *rows, uin
     }
 }
 
-// Where the rows are that workers report: where they were when workers pulled them for this step.
-// NULL: it is not known of all, as when a worker plays its replicas in turns and pulls for each.
+// Returns the places of reported rows: those of the workers' pulls for this step. NULL if one is
+// unknown, as when a worker plays its replicas in turns and pulls for each.
 static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *table,
                                    const bel_row_set *rows)
 {
@@ -392,7 +392,7 @@ static const uint32_t *find_places(const bel_shard *shard, bel_shard_table *tabl
     return table->places;
 }
 
-// Means of sums that end with their numbers of replicas.
+// Converts sums that end with their number of replicas into means.
 static const float *take_means(bel_shard_table *table, const bel_row_set *sums, int width)
 {
     table->means = bel_xgrow(table->means, &table->mean_capacity,
@@ -420,15 +420,14 @@ static bel_status *update_rows(bel_shard *shard, int t)
     bel_row_set all =
         bel_row_sum_run(&table->sum, shard->node_firsts, table->sets, table->set_weights,
                         assignment->node_count, bel_layout_report_width(layout));
-    // Without a replica that has examples there are no rows, and the infinite scale is not
-    // used.
+    // Without a replica that has examples there are no rows, and the infinite scale is not used.
     bool sums = shard->config.settings.sums;
     float scale = sums ? 1 : (float)(1.0 / (double)table->set_weights[0].replicas);
     if (layout->counts_replicas) {
         all.rows = take_means(table, &all, layout->width);
         scale = 1;
     }
-    // Not in lockstep, a row that was not there when it was pulled may be there by now.
+    // Without lockstep, a row that was absent at its pull may exist by now.
     const uint32_t *places = shard->policy->lockstep ? find_places(shard, table, &all) : NULL;
     int variable = shard->config.layout->variable_count + t;
     const bel_rule_step *numbers = &bel_shard_group_of(shard, variable)->numbers;
@@ -437,8 +436,8 @@ static bel_status *update_rows(bel_shard *shard, int t)
                                    scale, all.count);
 }
 
-// The job, without the lock: it reads the reports of those who count, which stay until the step
-// ends, and nobody reads the table meanwhile.
+// The job, without the lock: it reads the reports of counting workers, which stay until the step
+// ends, and the table has no readers meanwhile.
 bel_status *bel_shard_update_table(bel_shard *shard, int t)
 {
     if (bel_shard_changes_table(shard, t)) {

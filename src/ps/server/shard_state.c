@@ -1,9 +1,8 @@
-// A shard and files: loading its segments from a checkpoint, and its part of the next one.
-// Loading and the snapshot of the end are for moments when no step runs. Writing and sending
-// read the snapshot alone, which nobody changes until it is released, so they may go on beside
-// steps and on another thread. One number that is not finite refuses the whole part, as no later
-// loss may show it. Values are sent as far as the lane has room and go on from there: no thread
-// waits.
+// A shard and files: loads its segments from a checkpoint, and writes its part of the next one.
+// Loading and the snapshot at the end happen while no step runs. Writing and sending read only the
+// snapshot, which does not change until it is released, so they may run during steps and on another
+// thread. One number that is not finite refuses the whole part, as no later loss may show it.
+// Values are sent as far as the lane has room and continue from there: no thread waits.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,7 +10,7 @@
 #include "base/str.h"
 #include "ps/server/shard_inner.h"
 
-// The slots that a function's rule has of a segment.
+// Loads the slots of a function's rule for a segment.
 static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
                               const bel_segment *segment, int function)
 {
@@ -30,7 +29,7 @@ static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
     return status;
 }
 
-// Into buffer 0, which bel_shard_load makes current; slots and averages beside it.
+// Loads into buffer 0, which bel_shard_load makes current; also slots and averages.
 static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
                                 const bel_segment *segment)
 {
@@ -50,7 +49,7 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
                                  segment->first, segment->count, shard->averages + segment->offset);
 }
 
-// How often each step function had run: of several, a setting of the checkpoint says it.
+// Loads how often each step function has run: a setting of the checkpoint, if there are several.
 static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     int functions = shard->config.settings.function_count;
@@ -73,14 +72,14 @@ static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
                    BEL_SETTING_RUNS, functions, text != NULL ? text : "");
 }
 
-// No step runs. A version's buffer then follows from how many steps were made since (`loaded`).
+// No step runs. A version's buffer then follows from the number of steps since (`loaded`).
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     const bel_layout *layout = shard->config.layout;
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
-        // The other buffer's pages are taken now, not in the first step.
+        // The other buffer's pages are allocated now, not in the first step.
         memset(shard->config.space->buffers[1] + chunk->offset, 0,
                (size_t)chunk->count * sizeof(float));
         for (int s = 0; s < chunk->segment_count; s++) {
@@ -109,7 +108,7 @@ bel_status *bel_shard_snapshot_now(bel_shard *shard)
     return bel_shard_mark_tables(shard);
 }
 
-// Frame *sent of chunk_count + 1: the version's frame comes last and says that all are there.
+// Frame *sent of chunk_count + 1: the version's frame is last, and shows that all chunks were sent.
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version, int *sent,
                                     bool *out_whole)
 {
@@ -130,7 +129,7 @@ bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t ve
         frame.sender = shard->config.shard;
         bel_status *status = bel_lane_send(lane, &frame);
         if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED) {
-            bel_status_ignore(status); // it goes on from here when some were taken
+            bel_status_ignore(status); // it continues from here when some were taken
             return NULL;
         }
         if (status != NULL) return status;
@@ -150,11 +149,11 @@ static bel_ckpt_piece piece_of(const bel_layout_variable *variable, const bel_se
                             .data = array + segment->offset};
 }
 
-// Pieces of a checkpoint, with their names behind them in one allocation.
+// Pieces of a checkpoint, followed by their names in one allocation.
 typedef struct piece_list {
     bel_ckpt_piece *list;
     int count;
-    char *names; // the next one's
+    char *names; // the next piece's name
 } piece_list;
 
 static void add_piece(piece_list *to, const bel_layout_variable *variable,
@@ -164,7 +163,7 @@ static void add_piece(piece_list *to, const bel_layout_variable *variable,
     to->names += length + 1;
 }
 
-// A segment's values, the slots of every function that updates it, and its average.
+// Adds a segment's values, the slots of every function that updates it, and its average.
 static void add_segment(const bel_shard *shard, const bel_segment *segment, piece_list *to)
 {
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
@@ -186,7 +185,7 @@ static void add_segment(const bel_shard *shard, const bel_segment *segment, piec
     add_piece(to, variable, segment, length, shard->config.snapshot_averages);
 }
 
-// Arrays that a variable can have in a checkpoint beside its values, at most.
+// Maximum number of arrays that a variable can have in a checkpoint beside its values.
 static size_t most_kept(const bel_shard *shard)
 {
     size_t kept = 1; // an average
@@ -195,7 +194,7 @@ static size_t most_kept(const bel_shard *shard)
     return kept;
 }
 
-// One piece for each array of each segment; the first walk measures them.
+// One piece for each array of each segment; the first pass measures them.
 static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
 {
     const bel_layout *layout = shard->config.layout;
@@ -219,7 +218,7 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
     return all.list;
 }
 
-// Reads the snapshot only, so training may go on.
+// Reads only the snapshot, so training may continue.
 bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
 {
     int count;

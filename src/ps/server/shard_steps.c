@@ -1,16 +1,16 @@
-// What the parts of a shard (steps, frames, policies, norms, rows, values) share: the queue of
-// jobs, sending and failing. All of it under the shard's one mutex. Sending never waits: lanes have
-// room for all that can be under way, so only a peer that is gone or stuck misses a frame, and the
-// master's clocks see that.
+// Common functions of a shard's parts (steps, frames, policies, norms, rows, values): the queue of
+// jobs, sending and failing. All run under the shard's one mutex. Sending never waits: lanes have
+// room for all frames that can be under way, so only a lost or stuck peer misses a frame, and the
+// master's clocks detect that.
 #include "ps/server/shard_inner.h"
 
-// A peer whose lane is cut or full is noticed by the master's clocks; the shard goes on.
+// The master's clocks detect a peer whose lane is cut or full; the shard continues.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     bel_status_ignore(bel_shard_try_send_locked(shard, lane, frame));
 }
 
-// A lane that is NULL is no error: nobody is there, and a successor asks anew.
+// A NULL lane is no error: there is no peer, and a successor asks again.
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame)
 {
     frame.generation = shard->config.generation;
@@ -32,8 +32,8 @@ void bel_shard_push_chunk_locked(bel_shard *shard, int local)
     bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
 }
 
-// Frozen chunks have no reports: they are ready as soon as it is known what the step does, as a
-// snapshot needs them passed.
+// Frozen chunks have no reports: they are ready as soon as the decision is known, as a snapshot
+// needs them passed.
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
 {
     if (shard->decision_known) return;
@@ -51,7 +51,7 @@ bool bel_shard_is_stopping(const bel_shard *shard)
     return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;
 }
 
-// The first error stays; the shard takes no frames and runs no jobs from then on.
+// Keeps the first error; from then on the shard takes no frames and runs no jobs.
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what)
 {
     if (shard->error != NULL) return;
@@ -62,7 +62,7 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
                 shard->config.shard, frame->sender, what, words, (long long)shard->step);
 }
 
-// A shard's chunks stand in the order of the layout.
+// A shard's chunks are in the order of the layout.
 int bel_shard_local_chunk(const bel_shard *shard, int chunk)
 {
     int low = 0, high = shard->chunk_count - 1;
@@ -92,7 +92,7 @@ void bel_shard_reset_worker(bel_shard_worker *worker)
                                  .stale = worker->stale};
 }
 
-// Sums are not touched: what was passed already stays in the step.
+// Sums are not touched: passed reports stay in the step.
 void bel_shard_forget_report_locked(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;

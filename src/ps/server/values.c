@@ -1,16 +1,16 @@
-// What workers are sent of the values: versions, and chunks where memory is not shared. Where
-// everybody counts, a worker that is sent a whole version follows from then on; if chunks of the
-// next one were sent before, it is behind, and gets that one as a whole, too. The version before is
-// given while nothing of the step was passed, as its buffer is still whole.
+// Values for workers: versions, and chunks if memory is not shared. If all workers count, a worker
+// that gets a complete version follows from then on. If chunks of the next version were sent
+// before, it stays BEL_READER_BEHIND, and gets all of that one, too. The preceding version is
+// available while no chunk of the step was passed, as its buffer is still intact.
 //
-// All under the shard's mutex but the copies for a ledger's workers, which finish before the
-// next version is published.
+// All functions run under the shard's mutex, except the copies for a ledger's workers, which finish
+// before the next version is published.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
 
-// Where chunk `local` of a version lies: the step's own, the one that the step makes, or the one
-// before the step's, which is there while nothing of the step is passed. The newest one is current;
+// Finds chunk `local` of a version: the step's version, the one that the step makes, or the one
+// before the step's, which exists while no chunk of the step is passed. The newest one is current;
 // the other, unless frozen, is in the other buffer.
 static const float *values_locked(const bel_shard *shard, int local, int64_t version)
 {
@@ -29,8 +29,8 @@ bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
     return lane == NULL || lane->ops->shares_memory;
 }
 
-// A chunk's values as a payload in place: the shard's buffer is not written before the worker has
-// reported on what it got.
+// Sends a chunk's values as a payload in place: the shard's buffer is not written before the worker
+// has reported on them.
 static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
 {
     int c = shard->chunks[local].chunk;
@@ -41,7 +41,7 @@ static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t v
         bel_params_frame_write(params, values_locked(shard, local, version), bytes));
 }
 
-// Those who follow get a chunk's new values as soon as they are there.
+// Workers that follow get a chunk's new values as soon as they are ready.
 void bel_shard_send_passed_locked(bel_shard *shard, int local)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
@@ -52,7 +52,7 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
     shard->values_sent++;
 }
 
-// Announces a version of which `chunks` chunks were sent.
+// Announces a version, after the frames of `chunks` chunks.
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
 {
     bool newest = version == shard->step;
@@ -66,11 +66,11 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
     shard->workers[worker].version = version;
 }
 
-// The whole of this step's version, or of the one before.
+// Sends all of this step's version, or of the preceding one.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
 {
     bool reads = bel_shard_reads_in_place(shard, worker);
-    bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values go out once
+    bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values are sent once
     int sent = 0;
     for (int i = 0; i < shard->chunk_count && !reads; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
@@ -83,8 +83,9 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
 }
 
-// Every step changes the buffer of what it updates, so a version's parity tells where it lies. The
-// next version is not published before the copy is done, so nothing writes there.
+// Every step changes the buffer of the variables that it updates, so a version's parity determines
+// its buffer. The next version is not published before the copy is complete, so nothing writes
+// there.
 void bel_shard_copy_values(const bel_shard *shard, int local, int worker)
 {
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];

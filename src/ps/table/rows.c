@@ -1,7 +1,7 @@
-// Tables that only answer: the same as a shard's, made with a rule that has no slots, so a row
-// costs its values and nothing else. All rows of a checkpoint are loaded, wherever they were
-// held. A key that is in none begins as it would in training, which needs the job's seed and not
-// that of this process. Several threads may pull at once; loading must not run beside it.
+// Read-only tables: the same as a shard's, created with a rule that has no slots, so a row costs
+// only its values. All rows of a checkpoint are loaded, from all shards. A key without a row has
+// the start values of training, which needs the job's seed instead of this process's. Several
+// threads may pull at once, but not during a load.
 #include "ps/table/rows.h"
 
 #include "base/alloc.h"

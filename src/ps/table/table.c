@@ -1,10 +1,10 @@
-// A table: made, pulled, updated, loaded. Where rows lie is the business of table_index.c. Time is
-// cache misses here, so keys go in groups, of which one is worked on while records of the next and
-// the index of the one after it are on their way.
+// A table: creation, pulls, updates and loads. table_index.c decides where rows are. Cache misses
+// dominate the time, so keys are processed in groups: while one group is worked on, the records of
+// the next and the index of the one after it are prefetched.
 //
-// An update first finds or makes all its rows, which may fail with nothing changed, and then
-// works on tiles of distinct rows, so threads need no lock. A new row's start is a function of
-// its key, made by the thread that has the tile.
+// An update first finds or creates all its rows, which may fail with nothing changed. Then it works
+// on tiles of distinct rows, so threads need no lock. A new row's start values are a function of
+// its key, computed by the thread that has the tile.
 #include "ps/table/table.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ bel_table_config bel_table_describe(const char *name, int width, bel_initializer
                               .optimizer = *optimizer};
 }
 
-// --- Making --------------------------------------------------------------------------------------
+// --- Creation ------------------------------------------------------------------------------------
 
 static bel_status *check_config(const bel_table_config *config)
 {
@@ -66,7 +66,7 @@ static bel_status *check_optimizer(const bel_table_config *config, const bel_opt
     return NULL;
 }
 
-// The smallest power of two of records that fills BEL_TABLE_BLOCK_BYTES.
+// Chooses blocks of the smallest power of two of records that fills BEL_TABLE_BLOCK_BYTES.
 static void size_blocks(bel_table *table)
 {
     size_t record_bytes = table->record_floats * sizeof(float);
@@ -79,7 +79,7 @@ static void size_blocks(bel_table *table)
     table->keys.bytes = sizeof(int64_t) << BEL_TABLE_KEY_BLOCK_BITS;
 }
 
-// The next layer: the slots of an optimizer's rule behind those of the layers before it.
+// Adds a layer: the slots of an optimizer's rule, after those of the earlier layers.
 static void add_layer(bel_table *table, int layer, const bel_optimizer *optimizer)
 {
     const bel_rule *rule = bel_rule_get(optimizer);
@@ -156,7 +156,7 @@ void bel_table_clear(bel_table *table)
 
 // --- Pull ----------------------------------------------------------------------------------------
 
-// With a constant width the copy is a few vectors.
+// With a constant width the copy is a few vector instructions.
 static inline __attribute__((always_inline)) void copy_rows(const bel_table *table,
                                                             const int64_t *keys,
                                                             const uint32_t *rows, int n, int width,
@@ -182,9 +182,9 @@ static void copy_group(const bel_table *table, const int64_t *keys, const uint32
     }
 }
 
-// Three groups are under way: one is copied, the next one's records are fetched, and the index for
-// the one after that. `rows` alternates, as a group's places are found while the one before is
-// copied. Groups past the end are empty.
+// Three groups are under way: one is copied, the next group's records are fetched, and the index
+// for the one after that. `rows` alternates, as a group's places are found while the preceding one
+// is copied. Groups past the end are empty.
 void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
                            uint32_t *out_places)
 {
@@ -217,7 +217,7 @@ void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, floa
 typedef struct update_job {
     bel_table *table;
     const bel_rule_step *step;
-    int first_slot; // of the rule
+    int first_slot; // the rule's
     const int64_t *keys;
     const float *sums;
     float scale;
@@ -234,14 +234,14 @@ static void start_slots(const bel_table *table, float *record)
     }
 }
 
-// A new row: its start values, then each slot's.
+// Initialises a new row: its start values, then each slot's.
 static void start_record(const bel_table *table, int64_t key, float *record)
 {
     bel_table_start_values(table, key, record);
     start_slots(table, record);
 }
 
-// Finds the records of a group and asks for their cache lines.
+// Finds the records of a group and prefetches their cache lines.
 static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
 {
     for (int j = 0; j < n; j++) {
@@ -250,7 +250,7 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
     }
 }
 
-// Makes the content of new rows and saves that of others for a snapshot.
+// Initialises new rows and saves the others for a snapshot.
 static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
 {
     bel_table *table = job->table;
@@ -265,8 +265,8 @@ static void prepare_records(const update_job *job, int64_t at, int n, float *con
     }
 }
 
-// Positions of one tile, on a thread of the team; no two have the same row. The records of a group
-// come while the one before is worked on.
+// Updates the positions of one tile, on a thread of the team; no two have the same row. A group's
+// records are prefetched during the work on the preceding group.
 static void update_tile(void *argument, int64_t tile)
 {
     const update_job *job = argument;
@@ -285,7 +285,7 @@ static void update_tile(void *argument, int64_t tile)
     }
 }
 
-// All that may fail comes first (bel_table_admit); the tiles then cannot fail.
+// All steps that may fail come first (bel_table_admit); the tiles cannot fail.
 bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
                                     int layer, const int64_t *keys, const uint32_t *places,
                                     const float *sums, float scale, int64_t n)
@@ -310,7 +310,7 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
 
 // --- Load ----------------------------------------------------------------------------------------
 
-// Keys in ascending order, as checkpoints have them, need no sorting to see that none comes twice.
+// Ascending keys, as checkpoints have them, show duplicates without sorting.
 static bel_status *check_distinct(const bel_table *table, const int64_t *keys, int64_t n)
 {
     int64_t i = 1;
@@ -336,7 +336,7 @@ static bel_status *check_distinct(const bel_table *table, const int64_t *keys, i
     return status;
 }
 
-// A key that has a row already came twice, over several loads.
+// A key that already has a row is a duplicate, over several loads.
 static bel_status *check_absent(const bel_table *table, const int64_t *keys, int64_t n)
 {
     for (int64_t i = 0; table->count > 0 && i < n; i += BEL_TABLE_GROUP) {

@@ -1,9 +1,9 @@
-// The index: which row a key has, and room for rows that are new. Rows are admitted in phases:
-// all keys are looked up side by side, missing ones are listed by part in order of positions,
-// all room is taken or given back, and parts are filled side by side, as no two share a bucket.
-// So numbers of rows do not depend on threads, and an error leaves the table as it was. A larger
-// part is filled from the hashes of the smaller one, without its keys. A part is at most four
-// fifths full, so each search ends.
+// The index from keys to rows, and room for new rows. Rows are admitted in phases. All keys are
+// looked up in parallel; missing keys are listed by part in order of positions; all room is
+// reserved or released. Then parts are filled in parallel, as no two share a bucket. So row numbers
+// do not depend on threads, and an error leaves the table unchanged. A larger part is filled from
+// the hashes of the smaller one, without its keys. A part is at most four fifths full, so each
+// search ends.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,9 +27,9 @@ static inline int first_free(const bel_table_bucket *bucket)
     return at;
 }
 
-// Where a hash is, or the free place where it would have to be. Where the hash looked for is 0, it
-// equals that of a free place, which is the right answer too. A bucket fills from the front, so its
-// last place tells whether it is full; the search then goes on with the next bucket, round the end.
+// Finds a hash, or the free place where it belongs. Hash 0 equals that of a free place, which is
+// the right answer too. A bucket fills from the front, so its last place shows whether it is full.
+// The search then continues with the next bucket, wrapping at the end.
 static inline index_place find_place(const bel_table_part *part, uint64_t hash)
 {
     for (uint64_t b = bel_table_place(part, hash);; b = b + 1 == part->capacity ? 0 : b + 1) {
@@ -85,15 +85,15 @@ static void shrink_blocks(bel_table_blocks *blocks, size_t count)
         bel_pages_destroy(blocks->at[--blocks->count], blocks->bytes);
 }
 
-// Blocks that so many rows need, at least those that are there.
+// Returns the number of blocks that the rows need, at least the present number.
 static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
 {
     size_t needed = (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
     return needed > blocks->count ? needed : blocks->count;
 }
 
-// At most four rows to a bucket of five places, on average; a part grows by half, in whole pages:
-// 16 to 24 bytes a row.
+// At most four rows to a bucket of five places, on average. A part grows by half, in multiples of a
+// page: 16 to 24 bytes a row.
 static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
 {
     if (rows <= part->capacity * FILL) return part->capacity;
@@ -102,20 +102,20 @@ static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
     return (wanted + PAGE_BUCKETS - 1) / PAGE_BUCKETS * PAGE_BUCKETS;
 }
 
-// What an admission is about to add.
+// Plan and state of one admission.
 typedef struct admission {
     bel_table *table;
     const int64_t *keys;
-    const uint32_t *places; // NULL: not known
+    const uint32_t *places; // NULL: unknown
     int64_t n;
     _Atomic int64_t missing;
-    int64_t first[BEL_TABLE_PARTS + 1]; // where a part's new rows begin in table->missing
+    int64_t first[BEL_TABLE_PARTS + 1]; // start of a part's new rows in table->missing
     bel_table_part grown[BEL_TABLE_PARTS];
     size_t key_blocks, record_blocks;
-    int64_t bytes; // of the table, afterwards
+    int64_t bytes; // the table's bytes afterwards
 } admission;
 
-// What the new rows will take, before anything is taken: bytes that can be held against the limit.
+// Computes what the new rows will take, before any allocation, to compare it with the limit.
 static void plan(admission *a, int64_t new_rows)
 {
     const bel_table *table = a->table;
@@ -132,7 +132,7 @@ static void plan(admission *a, int64_t new_rows)
     }
 }
 
-// On failure some of it may be taken; reserve gives it back.
+// On failure some room may be allocated; reserve frees it.
 static bel_status *take_room(admission *a)
 {
     bel_table *table = a->table;
@@ -148,7 +148,7 @@ static bel_status *take_room(admission *a)
     return NULL;
 }
 
-// Takes all room for the new rows, or none.
+// Reserves all room for the new rows; on failure none.
 static bel_status *reserve(admission *a, int64_t new_rows)
 {
     bel_table *table = a->table;
@@ -178,7 +178,7 @@ static bel_status *reserve(admission *a, int64_t new_rows)
 
 // --- New rows ------------------------------------------------------------------------------------
 
-// Looks up those keys whose place is not known; returns how many have no row.
+// Looks up the keys whose place is unknown; returns how many have no row.
 static int64_t find_rest(const admission *a, int64_t first, int64_t end)
 {
     int64_t missing = 0;
@@ -193,7 +193,7 @@ static int64_t find_rest(const admission *a, int64_t first, int64_t end)
     return missing;
 }
 
-// The index of the next group is fetched while this one is looked up.
+// The index of the next group is prefetched while this one is looked up.
 static int64_t find_all(const admission *a, int64_t first, int64_t end)
 {
     int64_t i = first, missing = 0;
@@ -211,8 +211,8 @@ static int64_t find_all(const admission *a, int64_t first, int64_t end)
     return missing;
 }
 
-// Threads of the team look tiles up side by side. The count is relaxed: it is read after the team's
-// run, which orders it.
+// Threads of the team look up tiles in parallel. The count is relaxed: the team's end orders it
+// before its reader.
 static void find_tile(void *argument, int64_t tile)
 {
     admission *a = argument;
@@ -242,8 +242,8 @@ static void list_missing(admission *a)
     }
 }
 
-// Fills a larger part from a smaller one. Both are in the order of hashes, so it is one run over
-// each.
+// Fills a larger part from a smaller one. Both are in the order of hashes, so one pass over each is
+// enough.
 static void move_rows(const bel_table_part *from, const bel_table_part *to)
 {
     for (uint64_t b = 0; b < from->capacity; b++) {
@@ -256,7 +256,7 @@ static void move_rows(const bel_table_part *from, const bel_table_part *to)
     }
 }
 
-// One part's new rows, in the order of the list: the number of a row follows from the list alone.
+// Inserts one part's new rows, in the order of the list: a row's number depends only on the list.
 static void insert_part(void *argument, int64_t p)
 {
     enum { AHEAD = 16 };
@@ -295,7 +295,7 @@ static void run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles
         job(argument, tile);
 }
 
-// Row numbers and missing positions, in one allocation; the contents are not kept.
+// Reserves row numbers and missing positions, in one allocation; the contents are not kept.
 static bel_status *grow_scratch(bel_table *table, int64_t n)
 {
     if (n <= table->scratch_capacity) return NULL;
@@ -309,8 +309,8 @@ static bel_status *grow_scratch(bel_table *table, int64_t n)
     return NULL;
 }
 
-// The phases of the head of this file. The snapshot's room comes before rows are made, so that an
-// error leaves the table as it was.
+// Runs the phases described above. The snapshot's room is reserved before rows are created, so that
+// an error leaves the table unchanged.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
                             const uint32_t *places, int64_t n)
 {

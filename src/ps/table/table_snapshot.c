@@ -1,9 +1,9 @@
-// A snapshot: the rows of a moment, read while updates go on.
+// A snapshot: the rows at one moment, readable during updates.
 //
-// Nothing is copied at the beginning. An update copies a row aside before it changes it for the
-// first time since. What must stay true: `saved` of a row is written under the row's lock and only
-// by the thread that updates the row, so an updater may look at it without the lock; a reader looks
-// and copies under the lock, so it sees the row as it was, here or there.
+// The start copies nothing. An update copies a row before its first change since the start.
+// Invariant: `saved` of a row is written under the row's lock, and only by the thread that updates
+// the row. So an updater may read it without the lock. A reader looks and copies under the lock, so
+// it sees the old row, in the record or in the copy.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@ static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
     return (size_t)snapshot->count * sizeof(uint32_t);
 }
 
-// The table's own directory may move when it grows; the blocks stay where they are.
+// The table's directory may move when it grows; the blocks stay in place.
 static char **copy_directory(const bel_table_blocks *blocks)
 {
     char **copy = bel_xcalloc(blocks->count, sizeof *copy);
@@ -74,7 +74,7 @@ static void *copy_at(const bel_table *table, int64_t place)
                           table->record_floats * sizeof(float), (uint32_t)place);
 }
 
-// Counts rows of the snapshot that were not yet saved; all copies fit as many blocks as the table
+// Counts rows of the snapshot without a copy. All copies fit the number of blocks that the table
 // had.
 bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
 {
@@ -94,7 +94,8 @@ bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
     return NULL;
 }
 
-// The copy is whole before `saved` names it; the place is any free one, so its counter is relaxed.
+// The copy is complete before `saved` names it. Its place is any free one, so the counter is
+// relaxed.
 void bel_table_snapshot_save(bel_table *table, uint32_t row)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
@@ -117,7 +118,7 @@ static int64_t key_of(const bel_table_snapshot_state *snapshot, uint32_t row)
     return *key;
 }
 
-// The order of keys, made at the first reading and kept for the others.
+// Sorts the rows by key, at the first reading, for all readings.
 static bel_status *sort_rows(const bel_table *table)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
@@ -145,7 +146,7 @@ static const float *record_at(const bel_table *table, uint32_t row)
                           table->record_floats * sizeof(float), row);
 }
 
-// Writes one row where it is wanted; either may be NULL.
+// Writes one row to the outputs; each may be NULL.
 static void read_row(const bel_table *table, uint32_t row, int64_t place, float *out_rows,
                      float *const *out_slots)
 {
@@ -164,8 +165,8 @@ static void read_row(const bel_table *table, uint32_t row, int64_t place, float 
     pthread_mutex_unlock(lock);
 }
 
-// Rows lie in the order in which they were made, so reading by key jumps about: records ahead are
-// fetched.
+// Rows are in the order of their creation, so reading by key is random access: rows ahead are
+// prefetched.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows, float *const *out_slots)
 {

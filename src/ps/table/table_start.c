@@ -1,11 +1,11 @@
-// What a row is before its first update: Philox numbers of (seed, name) at the counter (key, four
-// elements). Only + - × ÷ on the way, no function of the C library, whose last bit differs between
-// versions: shards on different machines agree.
+// A row's values before its first update: Philox numbers of (seed, name) at the counter (key, four
+// elements). The computation has only + - × ÷, and no function of the C library, whose last bit
+// differs between versions: so shards on different machines agree.
 #include <string.h>
 
 #include "ps/table/table_inner.h"
 
-// The quantile of the standard normal distribution at 1/2 + q, |q| < 0.4773 (two deviations): P. J.
+// Quantile of the standard normal distribution at 1/2 + q, |q| < 0.4773 (two deviations): P. J.
 // Acklam's rational approximation for the middle, here to 4e-8.
 static double quantile(double q)
 {
@@ -27,7 +27,7 @@ static float start_element(const bel_table *table, uint32_t word)
     if (table->start == BEL_TABLE_UNIFORM) {
         return (2.0f * bel_rng_unit(word) - 1.0f) * table->scale;
     }
-    const double within = 0.9544997361036416; // of the distribution, within two deviations
+    const double within = 0.9544997361036416; // the distribution's share within two deviations
     double q = ((double)word + 0.5) * 0x1p-32 - 0.5;
     return (float)(quantile(q * within) * (double)table->scale);
 }

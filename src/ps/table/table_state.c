@@ -1,12 +1,12 @@
-// A table's way into a checkpoint and back. Columns are read block by block from the snapshot,
-// while updates go on, and no copy of the whole is made; each number is checked on its way out, so
-// a table that is not finite cannot be saved. On the way in a shard takes the rows that the hash
-// gives it, whichever number of shards wrote them.
+// Writes a table to a checkpoint and restores it. Columns are read block by block from the
+// snapshot, during updates, without a copy of the table. Each number is checked on its way out, so
+// a table that is not finite cannot be saved. On restore a shard loads the rows that the hash
+// assigns to it, from a checkpoint of any number of shards.
 #include <math.h>
 
 #include "ps/table/table_inner.h"
 
-// What the checkpoint writes and expects: column 0 is the values, the others are the rules' slots.
+// Describes the checkpoint's table: column 0 is the values, the others are the rules' slots.
 static bel_ckpt_table describe(const bel_table *table)
 {
     return (bel_ckpt_table){
@@ -17,7 +17,7 @@ static bel_ckpt_table describe(const bel_table *table)
     };
 }
 
-// --- Out -----------------------------------------------------------------------------------------
+// --- Save ----------------------------------------------------------------------------------------
 
 static bel_status *check_finite(const bel_table *table, const int64_t *keys, int column,
                                 const float *rows, int64_t n)
@@ -32,7 +32,7 @@ static bel_status *check_finite(const bel_table *table, const int64_t *keys, int
     return NULL;
 }
 
-// Of one column only its own array is asked for, so nothing else is copied.
+// Only one column's array is requested, so nothing else is copied.
 static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t *out_keys,
                                int column, float *out_floats)
 {
@@ -52,11 +52,11 @@ bel_ckpt_rows bel_table_rows(const bel_table *table)
         .table = describe(table),
         .row_count = table->snapshot != NULL ? bel_table_snapshot_count(table) : 0,
         .read = read_column,
-        .context = (void *)(uintptr_t)table, // the reading takes it as const again
+        .context = (void *)(uintptr_t)table, // the reader casts it to const again
     };
 }
 
-// --- In ------------------------------------------------------------------------------------------
+// --- Restore -------------------------------------------------------------------------------------
 
 typedef struct restoring {
     bel_table *table;

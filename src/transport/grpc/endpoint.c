@@ -1,11 +1,11 @@
-// An endpoint's life, its server and its thread. One thread takes the completion queue's events;
-// everything that a stream's owner is told comes from there, and alarms and the call that is
-// being accepted are its own, without a lock. `dispatches` is odd while an event runs, which is
-// all that settling needs. The secret is checked before anything else is done with the call.
+// An endpoint's life, its server and its thread. One thread takes the completion queue's events and
+// makes all callbacks of streams. Alarms and the call being accepted belong to this thread, without
+// a lock. `dispatches` is odd while an event runs, which is enough for settling. The secret is
+// checked before any other work on the call.
 //
-// Connections of unix sockets come from a thread that only accepts. The end goes in order: no
-// new connections, then all streams cancelled and their owners told, then server, channels,
-// queue and thread. It waits for gRPC to give back every call, without a time limit of its own.
+// Connections of unix sockets come from a thread that only accepts. The end runs in order: no new
+// connections, then all streams cancelled and their owners notified, then server, channels, queue
+// and thread. It waits for gRPC to return every call, without a time limit.
 #include "transport/grpc/endpoint_inner.h"
 
 #include <errno.h>
@@ -31,17 +31,17 @@
 #include "base/thread.h"
 #include "transport/grpc/local_socket.h"
 
-// --- gRPC's own ground ---------------------------------------------------------------------------
+// --- gRPC's global state -------------------------------------------------------------------------
 
 static pthread_once_t ground_once = PTHREAD_ONCE_INIT;
 
-// gRPC's own messages are for debugging: what matters comes as a status.
+// gRPC's messages are only for debugging: relevant errors come as a status.
 static void log_from_grpc(gpr_log_func_args *args)
 {
     bel_log_write(BEL_LOG_DEBUG, "grpc: %s", args->message);
 }
 
-// Messages of a megabyte are taken and freed all the time: kept in the process, they cost half.
+// Messages of a megabyte are allocated and freed all the time: kept in the process, they cost half.
 static void prepare_ground(void)
 {
     setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
@@ -67,9 +67,9 @@ static void set_integer(arguments *a, const char *name, int value)
         (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
 }
 
-// A dead peer is noticed by keepalive pings, also when no data flows. A ping may stay unanswered
-// for as long as a process may be silent; the callers' own clocks come first. Reconnecting is
-// quick, as a member that was started again listens within moments.
+// Keepalive pings detect a dead peer, also when no data flows. A ping may stay unanswered for as
+// long as a process may be silent; the callers' clocks react earlier. Reconnecting is quick, as a
+// restarted member listens within moments.
 static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
@@ -83,14 +83,15 @@ static void make_arguments(arguments *a, const bel_endpoint_config *config, bool
     set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, patience_ms);
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     if (is_server) {
-        set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port that is taken must be an error
-        // A peer that says nothing, or makes no call, still holds a descriptor.
+        set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port in use must be an error
+        // A peer that sends nothing, or makes no call, still holds a descriptor.
         set_integer(a, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, STRANGER_MS);
         set_integer(a, GRPC_ARG_MAX_CONNECTION_IDLE_MS, STRANGER_MS);
         set_integer(a, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, KEEPALIVE_MS / 2);
         return;
     }
-    set_integer(a, GRPC_ARG_ENABLE_RETRIES, 0); // a lane does its own, and knows what has arrived
+    // a lane retries, and knows which frames have arrived
+    set_integer(a, GRPC_ARG_ENABLE_RETRIES, 0);
     set_integer(a, GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     set_integer(a, GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
     set_integer(a, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -112,7 +113,7 @@ static void free_pem(pem *p)
     bel_free(p->key);
 }
 
-// True when the text has a line `-----BEGIN … what` and an END line somewhere behind it.
+// True if the text has a line `-----BEGIN … what` and an END line after it.
 static bool holds_block(const char *text, const char *what)
 {
     static const char begin[] = "-----BEGIN ";
@@ -123,7 +124,7 @@ static bool holds_block(const char *text, const char *what)
     return false;
 }
 
-// gRPC does not report files that hold something else: calls just get no answer.
+// gRPC does not report files with other content: calls just get no answer.
 static bel_status *read_pem_file(const char *path, const char *what, char **out_text)
 {
     size_t size;
@@ -142,7 +143,7 @@ static bel_status *read_pem(const bel_endpoint_config *config, pem *out_pem)
     return read_pem_file(config->tls_key, "PRIVATE KEY", &out_pem->key);
 }
 
-// Both sides show a certificate of the same authority. One of the outputs is made.
+// Both sides show a certificate of the same authority. Creates one of the outputs.
 static bel_status *make_credentials(const bel_endpoint_config *config,
                                     grpc_channel_credentials **out_channel,
                                     grpc_server_credentials **out_server)
@@ -169,7 +170,7 @@ static bel_status *make_credentials(const bel_endpoint_config *config,
 
 // --- Streams -------------------------------------------------------------------------------------
 
-// A channel over a connection of our own; a lame one when nobody listens.
+// Creates a channel over a connection that Belfry opens; a lame channel if no process listens.
 static grpc_channel *open_local_channel(const bel_endpoint *endpoint, const char *address)
 {
     arguments a;
@@ -185,12 +186,12 @@ static grpc_channel *open_local_channel(const bel_endpoint *endpoint, const char
     }
     grpc_channel *lame = grpc_lame_client_channel_create(
         address, (grpc_status_code)bel_status_code(status), bel_status_message(status));
-    bel_status_ignore(status); // the channel says it
+    bel_status_ignore(status); // the channel reports it
     return lame;
 }
 
-// The channel that streams to an address share, made with the first; a lame one where TLS files
-// cannot be read, so that the error comes with the stream's end.
+// Returns the channel that streams to an address share, created with the first. It is a lame
+// channel if TLS files cannot be read, so that the error comes with the stream's end.
 static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *address)
 {
     for (size_t i = 0; i < endpoint->channel_count; i++)
@@ -252,7 +253,7 @@ void bel_endpoint_after(bel_endpoint *endpoint, int64_t delay_ms,
     endpoint->alarms = alarm;
 }
 
-// Calls what is due, or everything at the end; new alarms may be set meanwhile.
+// Calls due alarms, or all at the end; new alarms may be set meanwhile.
 static void call_alarms(bel_endpoint *endpoint, bool ending)
 {
     int64_t now = bel_clock_ns();
@@ -271,7 +272,7 @@ static void call_alarms(bel_endpoint *endpoint, bool ending)
     }
 }
 
-// When the thread has to look up from the queue.
+// Time at which the thread must return from the queue.
 static gpr_timespec next_deadline(const bel_endpoint *endpoint)
 {
     if (endpoint->alarms == NULL) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -285,7 +286,7 @@ static gpr_timespec next_deadline(const bel_endpoint *endpoint)
 
 // --- The server ----------------------------------------------------------------------------------
 
-// One call is asked for at a time; accept_done asks for the next one.
+// One call is requested at a time; accept_done requests the next one.
 static void ask_for_call(bel_endpoint *endpoint)
 {
     grpc_call_details_init(&endpoint->accepted_details);
@@ -296,7 +297,7 @@ static void ask_for_call(bel_endpoint *endpoint)
     BEL_CHECK(error == GRPC_CALL_OK);
 }
 
-// Compares all bytes whatever the first difference, so that time tells nothing.
+// Compares all bytes whatever the first difference, so that timing reveals nothing.
 static bool shows_secret(const grpc_metadata_array *metadata, const char *secret)
 {
     size_t length = strlen(secret);
@@ -312,7 +313,7 @@ static bool shows_secret(const grpc_metadata_array *metadata, const char *secret
     return difference == 0;
 }
 
-// At most once a second, however often strangers call: a user who waits for a member should know.
+// At most once a second, however often strangers call: a user waiting for a member should know.
 static void say_stranger(bel_endpoint *endpoint)
 {
     const int64_t second_ns = 1000000000;
@@ -325,8 +326,8 @@ static void say_stranger(bel_endpoint *endpoint)
     gpr_free(peer);
 }
 
-// On the endpoint's thread: a call becomes a stream, or is refused with a status that its caller
-// sees.
+// Runs on the endpoint's thread: a call becomes a stream, or is refused with a status that its
+// caller receives.
 static void accept_call(bel_endpoint *endpoint)
 {
     char *path = grpc_slice_to_c_string(endpoint->accepted_details.method);
@@ -353,7 +354,7 @@ static void accept_call(bel_endpoint *endpoint)
     gpr_free(path);
 }
 
-// Not ok: the server is shutting down, and no call is asked for any more.
+// Not ok: the server is shutting down, and no further call is requested.
 static void accept_done(bel_grpc_op *op, bool ok)
 {
     bel_endpoint *endpoint = op->owner;
@@ -363,7 +364,7 @@ static void accept_done(bel_grpc_op *op, bool ok)
     if (ok) ask_for_call(endpoint);
 }
 
-// The server has given back every call: end_streams waits for it.
+// The server has returned every call: end_streams waits for it.
 static void shutdown_done(bel_grpc_op *op, bool ok)
 {
     (void)ok;
@@ -383,7 +384,7 @@ static char *address_with_port(const char *address, int port)
     return bel_strf("%.*s:%d", (int)(colon - address), address, port);
 }
 
-// Hands connections of the local socket to the server.
+// Passes connections of the local socket to the server.
 static void *acceptor_main(void *argument)
 {
     enum { DEAF_NS = 50000000 };
@@ -392,7 +393,7 @@ static void *acceptor_main(void *argument)
         int connection = bel_local_accept(endpoint->local_socket);
         if (connection < 0) {
             if (errno == EINVAL || errno == EBADF) break; // bel_local_shut
-            // No descriptors or no memory, or the peer has gone already.
+            // No descriptors or no memory, or the peer is already gone.
             (void)nanosleep(&(struct timespec){.tv_nsec = DEAF_NS}, NULL);
             continue;
         }
@@ -403,10 +404,8 @@ static void *acceptor_main(void *argument)
     return NULL;
 }
 
-// A unix socket is Belfry's own, and its connections are handed to the server; any other address is
-// gRPC's. Port 0 from gRPC means that it could not listen.
-// gRPC says of a failure to listen nothing but that it failed: where the same address can be had
-// without TLS, it was TLS. The server is destroyed after that.
+// True if gRPC can listen on the address without TLS. gRPC reports no reason for a failure to
+// listen: then TLS was the reason. The server is destroyed after that.
 static bool could_listen_without_tls(const bel_endpoint *endpoint)
 {
     if (endpoint->config.tls_key == NULL) return false;
@@ -418,6 +417,8 @@ static bool could_listen_without_tls(const bel_endpoint *endpoint)
     return port != 0;
 }
 
+// Belfry opens a unix socket itself, and passes its connections to the server; gRPC opens any other
+// address. Port 0 from gRPC means that it could not listen.
 static bel_status *listen_on(bel_endpoint *endpoint)
 {
     const char *address = endpoint->config.listen_address;
@@ -462,8 +463,8 @@ static bel_status *listen_on(bel_endpoint *endpoint)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// The endpoint's thread, until the queue is shut down and drained. Alarms that are left are told
-// that they are not due, so that their owners let go.
+// The endpoint's thread, until the queue is shut down and drained. Remaining alarms are called as
+// not due, so that their owners release them.
 static void *thread_main(void *argument)
 {
     bel_endpoint *endpoint = argument;
@@ -482,8 +483,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-// An odd count that has changed means that the event which ran is over, whatever runs now. Events
-// are short, so this naps; the default order makes what the event did visible here.
+// An odd count that has changed means that the event in progress has finished, whatever runs now.
+// Events are short, so this naps; the default memory order makes the event's effects visible here.
 void bel_endpoint_settle(bel_endpoint *endpoint)
 {
     enum { NAP_NS = 50000 };
@@ -499,7 +500,7 @@ static char *copy_or_null(const char *text)
 
 bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint **out_endpoint)
 {
-    enum { THREADS = 10 }; // that gRPC has; where it cannot start one it hangs, without a word
+    enum { THREADS = 10 }; // gRPC's number; if it cannot start one, it hangs silently
     BEL_TRY(bel_thread_check_room(THREADS));
     pthread_once(&ground_once, prepare_ground);
     grpc_init();
@@ -529,8 +530,8 @@ bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint 
     return NULL;
 }
 
-// Cancels what runs and waits until every stream has told its owner. A stream that is being opened
-// meanwhile is counted in `opening` and cancels itself once it sees `stopping`.
+// Cancels all streams and waits until every stream has called its owner. A stream that is being
+// opened meanwhile is counted in `opening` and cancels itself once it sees `stopping`.
 static void end_streams(bel_endpoint *endpoint)
 {
     if (endpoint->server != NULL) {

@@ -1,8 +1,7 @@
-// A gRPC lane's life: streams that are opened, accepted, lost and opened again, and what its
-// owner does with it (grpc_lane_inner.h says what stands where). A stream that ends is replaced
-// after 20 ms by the end that has opened it, unless it ended with a code that would come again;
-// then the lane is cut. References keep the lane until its owner, its streams and its alarms have
-// let go.
+// A gRPC lane's life: its streams, opened, accepted, lost and opened again, and the owner's calls
+// (grpc_lane_inner.h describes the fields). The end that opened a stream replaces it 20 ms after
+// its end, unless its code would repeat; then the lane is cut. References keep the lane until its
+// owner, its streams and its alarms have released it.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,7 +12,7 @@ enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000 };
 
 static void open_stream(bel_grpc_lane *lane);
 
-// Gives back one reference; the last one frees the lane, outside its lock.
+// Releases one reference; the last one frees the lane, outside its lock.
 static void unlock_and_release(bel_grpc_lane *lane)
 {
     bool last = --lane->references == 0;
@@ -30,7 +29,7 @@ static void unlock_and_release(bel_grpc_lane *lane)
 
 // --- Streams -------------------------------------------------------------------------------------
 
-// Codes that another stream would end with again.
+// Codes with which another stream would end as well.
 static bool is_final(bel_code code)
 {
     return code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED ||
@@ -38,7 +37,7 @@ static bool is_final(bel_code code)
            code == BEL_INVALID_ARGUMENT || code == BEL_RESOURCE_EXHAUSTED;
 }
 
-// An alarm's call, on the endpoint's thread; gives back the reference that on_closed took for it.
+// An alarm's call, on the endpoint's thread; releases the reference that on_closed took for it.
 static void on_retry(void *context, bool due)
 {
     bel_grpc_lane *lane = context;
@@ -50,14 +49,14 @@ static void on_retry(void *context, bool due)
     unlock_and_release(lane);
 }
 
-// A stream is over; on the endpoint's thread. `ours`: the lane has not taken another stream since,
-// so what this one says still counts for the lane.
+// A stream is over; on the endpoint's thread. `ours`: the lane has no newer stream, so this one's
+// status still counts for the lane.
 static void on_closed(void *context, bel_status *status)
 {
     bel_grpc_attachment *a = context;
     bel_grpc_lane *lane = a->lane;
     if (lane == NULL) {
-        bel_status_ignore(status); // it never said which lane it was: nobody waits for it
+        bel_status_ignore(status); // it never named its lane: no lane waits for it
         bel_grpc_release_attachment_locked(a);
         return;
     }
@@ -78,7 +77,7 @@ static void on_closed(void *context, bel_status *status)
     bel_grpc_release_attachment_locked(a);
     pthread_cond_broadcast(&lane->cond);
     unlock_and_release(lane);
-    bel_status_ignore(status); // kept as the reason where it matters
+    bel_status_ignore(status); // kept as the reason if relevant
 }
 
 static bel_stream_events events_of(bel_grpc_attachment *a)
@@ -87,13 +86,13 @@ static bel_stream_events events_of(bel_grpc_attachment *a)
         .context = a, .received = bel_grpc_received, .fill = bel_grpc_fill, .closed = on_closed};
 }
 
-// On the connecting thread, and later on the endpoint's. The stream may be over, and the lane
-// closed, before bel_stream_open has returned, so both are looked at afterwards under the lock.
+// Runs on the connecting thread, and later on the endpoint's. The stream may end, and the lane may
+// be closed, before bel_stream_open returns, so both are checked afterwards under the lock.
 static void open_stream(bel_grpc_lane *lane)
 {
     bel_grpc_attachment *a = bel_xcalloc(1, sizeof *a);
     a->lane = lane;
-    a->references = 2; // the events', and this function's
+    a->references = 2; // for the events and this function
     pthread_mutex_lock(&lane->mutex);
     lane->references++;
     lane->streams++;
@@ -104,7 +103,7 @@ static void open_stream(bel_grpc_lane *lane)
     pthread_mutex_lock(&lane->mutex);
     a->stream = stream;
     bool alive = stream != NULL && !a->over;
-    bool late = alive && lane->closed; // meanwhile: what its frames point at may be gone
+    bool late = alive && lane->closed; // closed meanwhile: the data of its frames may be gone
     if (stream == NULL) {              // no event will come
         a->references--;
         lane->references--;
@@ -157,8 +156,8 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     return NULL;
 }
 
-// When half of the lane's capacity is taken but not told, it is told at once: the peer's ring may
-// be nearly full, and no frame may be going back.
+// When half of the lane's capacity is taken but not acknowledged, this end acknowledges it at once:
+// the peer's ring may be nearly full, and no frame may be going back.
 static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
 {
     bel_grpc_lane *lane = (bel_grpc_lane *)base;
@@ -167,7 +166,7 @@ static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
     uint64_t untold = bel_frame_queue_taken(lane->in) - lane->taken_said;
     pthread_mutex_unlock(&lane->mutex);
     if (untold * 2 >= lane->config.capacity)
-        bel_grpc_kick(lane); // usually the next frame back tells
+        bel_grpc_kick(lane); // usually the next frame back acknowledges
     return true;
 }
 
@@ -185,8 +184,8 @@ static bel_status *grpc_fault(bel_lane *base)
     return status;
 }
 
-// What was sent goes out first; the peer then ends the stream. A peer that does not is given up,
-// and gRPC lets go of what it has not read.
+// All sent data goes out first; the peer then ends the stream. If it does not, the stream is
+// cancelled, and gRPC releases the data that the peer has not read.
 static void grpc_close(bel_lane *base)
 {
     bel_grpc_lane *lane = (bel_grpc_lane *)base;
@@ -202,7 +201,7 @@ static void grpc_close(bel_lane *base)
         in_time = bel_cond_wait_until(&lane->cond, &lane->mutex, deadline);
     bel_stream *stream = lane->current != NULL ? lane->current->stream : NULL;
     if (stream != NULL) bel_stream_retain(stream);
-    lane->current = NULL; // late events find nothing of this lane
+    lane->current = NULL; // late events find no data of this lane
     lane->closed = true;
     pthread_mutex_unlock(&lane->mutex);
     bel_endpoint_settle(lane->endpoint);

@@ -1,12 +1,12 @@
-// What comes in on a gRPC lane's stream, piece by piece as the network cuts it: headers into the
-// parser, payloads straight to where the lane's owner wants them. The first frame of a stream
-// must be a hello, which on the side that waits also finds the lane; numbers then rise by one, so
-// a frame that came on the stream before is not sent again. Whatever does not fit ends the stream
-// with an error that cuts the lane for good (is_final in grpc_lane.c).
+// Input of a gRPC lane's stream, in the pieces in which it arrives: headers go into the parser,
+// payloads directly to their destination. The first frame of a stream must be a hello, which on the
+// waiting side also finds the lane. Numbers then rise by one, so a frame that arrived on the
+// preceding stream is not sent again. Any mismatch ends the stream with an error that cuts the lane
+// for good (is_final in grpc_lane.c).
 //
-// All of it runs on the endpoint's thread. A payload is written without the lock: before each
-// piece it is asked whether the lane is closed or another stream has taken over, and closing
-// waits for events that are under way (bel_endpoint_settle).
+// All functions run on the endpoint's thread. A payload is written without the lock: each piece
+// first checks whether the lane is closed or another stream has replaced this one, and closing
+// waits for events under way (bel_endpoint_settle).
 #include <string.h>
 
 #include "base/fault.h"
@@ -23,20 +23,20 @@ static bel_status *malformed(const char *what, const bel_wire_frame *frame)
                    frame->generation, frame->incarnation, (unsigned long long)frame->payload_bytes);
 }
 
-// Frames that the sender of a hello has received.
+// Number of frames that the sender of a hello has received.
 static uint64_t received_of(const bel_wire_frame *hello)
 {
     return bel_wire_get(hello->fields + 8, 8);
 }
 
-// A hello may name only what can still be sent again: the ring has what lies behind `acked`.
+// A hello may name only frames that can be sent again: the ring has those after `acked`.
 static bool fits_locked(const bel_grpc_lane *lane, const bel_wire_frame *hello)
 {
     uint64_t has = received_of(hello);
     return has <= lane->sent && has >= lane->acked && hello->taken <= lane->sent;
 }
 
-// Goes on behind what the peer has received.
+// Continues after the frames that the peer has received.
 static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
@@ -50,7 +50,8 @@ static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
     return NULL;
 }
 
-// Every header says how many frames the peer has taken; a lower number than before changes nothing.
+// Every header has the number of frames that the peer has taken; a lower number than before changes
+// nothing.
 static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
@@ -60,8 +61,8 @@ static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_fram
     return good ? NULL : malformed("more was taken than was sent", frame);
 }
 
-// A frame has come whole: counts it and gives it to the receiver. A stream that was replaced counts
-// nothing, since its successor's hello has said what was received.
+// A frame is complete: counts it and gives it to the receiver. A replaced stream counts nothing,
+// since its successor's hello has reported the received frames.
 static bel_status *finish_frame(bel_grpc_attachment *a)
 {
     bel_grpc_lane *lane = a->lane;
@@ -77,8 +78,8 @@ static bel_status *finish_frame(bel_grpc_attachment *a)
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "more frames than the lane holds");
 }
 
-// A frame's header has come: checks it before anything is believed, and asks where its payload
-// goes. `received` and `answered` are read without the lock, as they change on this thread only
+// A frame's header is complete: checks it before any use, and determines the destination of its
+// payload. `received` and `answered` are read without the lock, as they change only on this thread
 // while a stream is current.
 static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *header)
 {
@@ -102,8 +103,8 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
     return a->payload != NULL ? NULL : malformed("its sender, fields or size", header);
 }
 
-// A server's stream says which lane it is for, and takes over from the stream that the lane had:
-// the peer opens another only when it has lost that one.
+// A server's stream names its lane, and replaces the lane's stream: the peer opens another only
+// when it has lost that one.
 static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *header)
 {
     if (header->kind != BEL_GRPC_HELLO)
@@ -121,7 +122,7 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
         pthread_mutex_unlock(&lane->mutex);
         return BEL_ERR(BEL_CANCELLED, "closed");
     }
-    if (!fits_locked(lane, header)) { // the stream that the lane has, stays
+    if (!fits_locked(lane, header)) { // the lane keeps its stream
         pthread_mutex_unlock(&lane->mutex);
         return malformed("a hello that does not fit what was sent", header);
     }
@@ -139,8 +140,8 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
     return NULL;
 }
 
-// The lane's own kinds end here (header_bytes 0: a header follows); a user's frame goes on to its
-// payload.
+// Internal kinds end here (header_bytes 0: a header follows); for a user's frame the payload
+// follows.
 static bel_status *take_header(bel_grpc_attachment *a)
 {
     bel_wire_frame header;
@@ -162,7 +163,7 @@ static bel_status *take_header(bel_grpc_attachment *a)
     }
 }
 
-// The fault: about one piece in sixteen breaks the stream, drawn anew for each stream.
+// The fault: about one piece in sixteen breaks the stream, drawn separately for each stream.
 static bool breaks_now(bel_grpc_attachment *a)
 {
     if (!bel_fault_is(BEL_FAULT_LANE_BREAK) || a->lane == NULL) return false;
@@ -172,7 +173,7 @@ static bool breaks_now(bel_grpc_attachment *a)
     return words[0] % 16 == 0;
 }
 
-// True when nothing more is placed: the lane is closed, or another stream has taken over.
+// True if nothing more is placed: the lane is closed, or another stream has replaced this one.
 static bool is_through(const bel_grpc_attachment *a)
 {
     bel_grpc_lane *lane = a->lane;
@@ -183,8 +184,8 @@ static bool is_through(const bel_grpc_attachment *a)
     return through;
 }
 
-// The parser: a header's bytes are gathered, a payload's go where they belong. A frame without
-// payload is finished by its header, so the loop never waits for 0 bytes.
+// The parser: collects a header's bytes, and writes a payload's to their destination. A frame
+// without payload is complete with its header, so the loop never waits for 0 bytes.
 bel_status *bel_grpc_received(void *context, const uint8_t *bytes, size_t count)
 {
     bel_grpc_attachment *a = context;

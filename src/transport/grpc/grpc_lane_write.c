@@ -1,8 +1,7 @@
-// What a gRPC lane sends: on each stream a hello first, and once the peer has said its own, the
-// frames behind those that it has, each with its payload as spans of its owner's memory. gRPC
-// asks for the next message (fill) on the endpoint's thread; a payload may take several messages,
-// and the cursor says how far it is out. When nothing else goes out, what was taken is said in a
-// frame of its own.
+// Output of a gRPC lane. Each stream begins with a hello. After the peer's hello, the frames follow
+// that the peer does not have yet, each with its payload as spans of its owner's memory. gRPC asks
+// for the next message (fill) on the endpoint's thread. A payload may take several messages; the
+// cursor holds its position. If no frame goes out, a separate frame acknowledges the taken ones.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,10 +10,10 @@
 #include "transport/grpc/grpc_lane_inner.h"
 #include "wire/bytes.h"
 
-enum { CORRUPT_FRAME = 100 }; // of BELFRY_FAULT=lane:corrupt
-enum { SMALL_BYTES = 512 };   // copied rather than referred to
+enum { CORRUPT_FRAME = 100 }; // the frame that BELFRY_FAULT=lane:corrupt changes
+enum { SMALL_BYTES = 512 };   // maximum size of a copied payload; larger ones are referred to
 
-// With the lane's mutex where there is a lane; an attachment without one has a single holder.
+// With the lane's mutex, if there is a lane; an attachment without one has a single holder.
 void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
 {
     if (--a->references > 0) return;
@@ -22,7 +21,7 @@ void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
     bel_free(a);
 }
 
-// Closing the queue lets the receiver take what came before; a closing owner's bell is not rung.
+// Closing the queue lets the receiver take earlier frames; a closing owner's bell is not rung.
 void bel_grpc_cut_locked(bel_grpc_lane *lane, const char *reason)
 {
     if (lane->cut_reason[0] == '\0') {
@@ -35,7 +34,7 @@ void bel_grpc_kick(bel_grpc_lane *lane)
 {
     pthread_mutex_lock(&lane->mutex);
     bel_grpc_attachment *a = lane->current;
-    if (a != NULL) a->references++; // the stream may end meanwhile, and still ask it what to send
+    if (a != NULL) a->references++; // the stream may end meanwhile and still call fill
     pthread_mutex_unlock(&lane->mutex);
     if (a == NULL) return;
     bel_stream_kick(a->stream);
@@ -44,7 +43,7 @@ void bel_grpc_kick(bel_grpc_lane *lane)
     pthread_mutex_unlock(&lane->mutex);
 }
 
-// Any header that goes out tells what was taken, so frames both ways need no other word.
+// Every outgoing header acknowledges, so with frames both ways no other message is needed.
 static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message,
                                 const bel_frame *frame, uint64_t sequence)
 {
@@ -78,8 +77,8 @@ static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
     lane->greeted = true;
 }
 
-// Adds what fits of the frame at the cursor; moves the cursor when it is out. A header that filled
-// the message leaves room for one byte, so that a payload always goes on.
+// Adds the part of the cursor's frame that fits; advances the cursor when it is complete. A header
+// that filled the message leaves room for one byte, so that a payload always continues.
 static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
 {
     const bel_frame *frame = &lane->ring[lane->cursor % lane->config.capacity];
@@ -88,7 +87,7 @@ static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
     room = used < room ? room - used : 1;
     size_t left = frame->payload_bytes - lane->cursor_done, count = left < room ? left : room;
     const uint8_t *bytes = frame->payload;
-    if (count > 0) bytes += lane->cursor_done; // else there may be none
+    if (count > 0) bytes += lane->cursor_done; // otherwise there may be no payload
     if (count > SMALL_BYTES) {
         bel_stream_message_span(message, bytes, count, lane->spans);
     } else if (count > 0) {
@@ -100,8 +99,8 @@ static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
     lane->cursor_done = 0;
 }
 
-// One message: hello, then frames until it is full, then at the end of all a close or what was
-// taken. A stream that is not the lane's sends nothing.
+// Fills one message: hello, then frames until it is full, then at the very end a close or an
+// acknowledgement. A stream that is not the lane's sends nothing.
 void bel_grpc_fill(void *context, bel_stream_message *message)
 {
     bel_grpc_attachment *a = context;

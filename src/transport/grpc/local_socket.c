@@ -1,7 +1,7 @@
-// Listening, accepting, connecting. Connecting never blocks: a listener whose queue is full is
-// as good as none, and the caller tries again. A socket file is a left-over when nobody listens on
-// it; it is removed, and since the job's folder is its user's own, no other process interferes.
-// Shutting the descriptor down wakes the thread that accepts; closing it would not.
+// Listening, accepting, connecting. Connecting never blocks: a listener with a full queue counts as
+// absent, and the caller tries again. A socket file without a listener is a left-over and is
+// removed; the job's folder belongs to its user, so no other process interferes. Shutting the
+// descriptor down wakes the thread that accepts; closing it would not.
 #include "transport/grpc/local_socket.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static bel_status *open_socket(int *out_descriptor)
     return NULL;
 }
 
-// Never blocks: a listener that has too many callers is as good as none. 0, or an errno.
+// Never blocks: a listener with too many callers counts as absent. Returns 0 or an errno.
 static int connect_to(int descriptor, const struct sockaddr_un *name)
 {
     (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
@@ -76,7 +76,7 @@ bel_status *bel_local_connect(const char *address, int *out_descriptor)
     return NULL;
 }
 
-// Taken: a process listens there, though it may be too busy to answer (EAGAIN). Otherwise the file
+// True if a process listens there, though it may be too busy to answer (EAGAIN). Otherwise the file
 // is a left-over.
 static bel_status *find_taken(const struct sockaddr_un *name, bool *out_taken)
 {

@@ -1,6 +1,6 @@
-// Unix sockets of our own, handed to gRPC as connected descriptors: its own have send buffers of
-// 200 KB, which cut a megabyte into many small writes, each with a wake-up on the other side; with
-// large buffers a step costs a fifth less.
+// Unix sockets that Belfry opens, passed to gRPC as connected descriptors. gRPC's own sockets have
+// send buffers of 200 KB, which divide a megabyte into many small writes, each with a wake-up on
+// the other side. With large buffers a step costs a fifth less.
 #ifndef BELFRY_TRANSPORT_GRPC_LOCAL_SOCKET_H
 #define BELFRY_TRANSPORT_GRPC_LOCAL_SOCKET_H
 
@@ -10,17 +10,17 @@
 
 bool bel_local_is(const char *address); // begins with "unix:"
 
-// A listening descriptor at "unix:/path"; a socket file that nobody listens on is replaced.
-// UNAVAILABLE: somebody listens. INVALID_ARGUMENT: the path is too long.
+// Opens a listening descriptor at "unix:/path"; replaces a socket file without a listener.
+// UNAVAILABLE: another process listens. INVALID_ARGUMENT: the path is too long.
 bel_status *bel_local_listen(const char *address, int *out_descriptor) BEL_MUST_USE;
 
-// The next connection; -1 when the descriptor is shut down. Blocks.
+// Returns the next connection; -1 when the descriptor is shut down. Blocks.
 int bel_local_accept(int descriptor);
 
-// UNAVAILABLE: nobody listens there, or the listener is too busy. Does not block.
+// Connects. UNAVAILABLE: no process listens there, or the listener is too busy. Does not block.
 bel_status *bel_local_connect(const char *address, int *out_descriptor) BEL_MUST_USE;
 
-// Ends a listening descriptor's accept, on whatever thread it is, and removes the socket file.
+// Ends a listening descriptor's accept, on any thread, and removes the socket file.
 void bel_local_shut(const char *address, int descriptor);
 
 #endif

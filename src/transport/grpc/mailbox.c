@@ -1,11 +1,12 @@
-// One list of texts to send, one of messages to take. The endpoint's thread puts messages in and
-// sends pings; the reader's fields are its own, the rest is under the mutex. Three references
-// keep the mailbox: the owner's, the stream's until it has told of its end, and the ping's
-// alarm's. What is sent after the end goes nowhere: members send it again when they join.
+// One list of letters to send, one of messages to take. The endpoint's thread adds received
+// messages and sends pings. The reader's fields belong to it; the rest is under the mutex. Three
+// references keep the mailbox: the owner's, the stream's until its closed event, and the ping's
+// alarm's. Messages sent after the end are dropped: members send them again when they join.
 //
-// A letter goes in parts of a megabyte and is freed when its last part has left. After closing
-// the bell is not rung any more. Closing waits for what was sent, and, on the side that has opened
-// the stream, for the peer to end it, as ending it from here may lose what was not taken yet.
+// A letter goes in parts of a megabyte and is freed when its last part has left. After closing the
+// bell is not rung any more. Closing waits until all letters are sent and, on the side that opened
+// the stream, until the peer ends it: ending it from this side may lose data that the peer has not
+// received.
 #include "transport/grpc/mailbox.h"
 
 #include <pthread.h>
@@ -36,13 +37,13 @@ struct bel_mailbox {
     int references;
     bel_stream *stream;
     letters out, in;
-    letter *sending; // until the message that holds its last part has left
-    size_t sent;     // bytes of it that messages have taken
-    bool calls;      // it has opened the stream
+    letter *sending; // until the message with its last part has left
+    size_t sent;     // number of its bytes already in messages
+    bool calls;      // it opened the stream
     bool opened, over, closed;
     bel_status *why;
     int64_t heard_ns;
-    // The reader's, on the endpoint's thread alone.
+    // The reader's, only for the endpoint's thread.
     uint8_t length[LENGTH_BYTES];
     size_t length_done;
     uint8_t *body;
@@ -81,7 +82,7 @@ static void free_letter(letter *l)
 
 // --- Life ----------------------------------------------------------------------------------------
 
-// Gives back one reference; the last one frees the mailbox and all letters.
+// Releases one reference; the last one frees the mailbox and all letters.
 static void release_and_unlock(bel_mailbox *mailbox)
 {
     bool last = --mailbox->references == 0;
@@ -115,14 +116,14 @@ static bel_mailbox *create(bel_endpoint *endpoint, bel_doorbell *bell)
 
 // --- The stream's events -------------------------------------------------------------------------
 
-// A long letter goes in parts, as gRPC limits a message's length. That nothing is left is what
-// closing waits for.
+// Sends a long letter in parts, as gRPC limits a message's length. Closing waits until no letter is
+// left.
 static void on_fill(void *context, bel_stream_message *message)
 {
     bel_mailbox *mailbox = context;
     pthread_mutex_lock(&mailbox->mutex);
     if (mailbox->sending == NULL || mailbox->sent == mailbox->sending->count) {
-        free_letter(mailbox->sending); // asked again: the message before has left
+        free_letter(mailbox->sending); // asked again: the preceding message has left
         mailbox->sending = pop(&mailbox->out);
         mailbox->sent = 0;
     }
@@ -137,7 +138,7 @@ static void on_fill(void *context, bel_stream_message *message)
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
-// The length, little-endian, is complete; it is checked before memory is taken for it.
+// The length, little-endian, is complete; it is checked before the allocation.
 static bel_status *begin_body(bel_mailbox *mailbox)
 {
     size_t bytes = 0;
@@ -152,7 +153,7 @@ static bel_status *begin_body(bel_mailbox *mailbox)
     return NULL;
 }
 
-// A message is complete. A ping ends here: it has done its work by being heard.
+// A message is complete. A ping ends here: its arrival was its purpose.
 static bel_status *finish_body(bel_mailbox *mailbox)
 {
     letter *l = bel_xcalloc(1, sizeof *l);
@@ -172,7 +173,7 @@ static bel_status *finish_body(bel_mailbox *mailbox)
     return NULL;
 }
 
-// On the endpoint's thread. A body of 0 bytes is finished as soon as its length is there.
+// Runs on the endpoint's thread. A body of 0 bytes is complete as soon as its length is.
 static bel_status *on_received(void *context, const uint8_t *bytes, size_t count)
 {
     bel_mailbox *mailbox = context;
@@ -202,7 +203,7 @@ static bel_status *on_received(void *context, const uint8_t *bytes, size_t count
     return NULL;
 }
 
-// The stream's last event; gives back the stream's reference.
+// The stream's last event; releases the stream's reference.
 static void on_closed(void *context, bel_status *status)
 {
     bel_mailbox *mailbox = context;
@@ -217,7 +218,8 @@ static void on_closed(void *context, bel_status *status)
 
 // --- Pings ---------------------------------------------------------------------------------------
 
-// A ping each second while the stream lives; the alarm's reference goes with the last one.
+// Sends a ping each second while the stream lives; the alarm's reference is released with the last
+// one.
 static void on_tick(void *context, bool due)
 {
     bel_mailbox *mailbox = context;
@@ -235,7 +237,7 @@ static void on_tick(void *context, bool due)
     release_and_unlock(mailbox);
 }
 
-// The reference is the ping's alarm's.
+// The ping's alarm takes a reference.
 static void on_opened(void *context)
 {
     bel_mailbox *mailbox = context;
@@ -352,7 +354,8 @@ void bel_mailbox_refuse(bel_mailbox *mailbox, bel_code code, const char *message
     bel_stream_end(mailbox->stream, code, message);
 }
 
-// The last letters are out, but the peer may not have taken them: it ends the stream when it has.
+// The last letters are out, but the peer may not have received them: it ends the stream when it
+// has.
 static void wait_for_peer_locked(bel_mailbox *mailbox, int64_t deadline)
 {
     pthread_mutex_unlock(&mailbox->mutex);

@@ -1,6 +1,6 @@
-// Holders and spans are counted apart: the object stays until the last slice has ended, which
-// may be after the lane that made it has given up waiting. Waiting is polling: it is short and
-// rare, and slices end within gRPC's own locks.
+// Holders and spans are counted separately: the object stays until the last slice ends, which
+// may be after its lane has stopped waiting. Waiting is polling: it is short and rare, and slices
+// end within gRPC's locks.
 #include "transport/grpc/spans.h"
 
 #include <stdatomic.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 struct bel_spans {
-    atomic_int holders; // of this object: every span is one
+    atomic_int holders; // this object's: every span is one
     atomic_int count;
 };
 
@@ -37,7 +37,7 @@ void bel_spans_begin(bel_spans *spans)
     atomic_fetch_add(&spans->count, 1);
 }
 
-// The count first, then the holder: a waiter that sees 0 may free the memory, not this object.
+// The count first, then the holder: a waiter that sees 0 may free the memory, but not this object.
 void bel_spans_end(void *spans)
 {
     bel_spans *s = spans;

@@ -1,7 +1,7 @@
-// One bidirectional call. Five batches of operations: the start, the peer's messages one after the
-// other, this side's messages one after the other, and the status, which comes last. `inflight`
-// counts the batches that the completion queue still owes; when the status has come and none is
-// owed, the stream is over and its owner is told.
+// One bidirectional call. It has five batches of operations: the start, the peer's messages one
+// after the other, this side's messages one after the other, the close, and the status, which is
+// last. `inflight` counts the batches that the completion queue has not returned. When the status
+// has come and none is left, the stream is over and its owner is called.
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>
@@ -25,13 +25,13 @@ struct bel_stream {
     bel_stream_events events;
     bel_stream_links links;
     atomic_int references;
-    atomic_uint kicks; // 0: nobody is sending; otherwise how often it was kicked since it was 0
+    atomic_uint kicks; // 0: no thread is sending; otherwise number of kicks since it was 0
 
     pthread_mutex_t mutex; // guards what follows
-    grpc_call *call;       // NULL when over
+    grpc_call *call;       // NULL after the end
     int inflight;
-    bool has_status;   // no batch may start any more
-    bel_status *error; // why this side ended it
+    bool has_status;   // no further batch may start
+    bel_status *error; // reason, if this side ended it
 
     bel_grpc_op start_op, receive_op, send_op, close_op, status_op;
     grpc_metadata secret;
@@ -45,7 +45,7 @@ struct bel_stream {
 
 // --- Messages ------------------------------------------------------------------------------------
 
-// The message takes the slice over.
+// The message takes ownership of the slice.
 static void add_slice(bel_stream_message *message, grpc_slice slice, size_t count)
 {
     BEL_CHECK(message->slice_count < MESSAGE_SLICES);
@@ -77,7 +77,7 @@ size_t bel_stream_message_bytes(const bel_stream_message *message)
     return message->byte_count;
 }
 
-// Empties the message into a buffer, which keeps the slices; NULL when there is nothing to send.
+// Moves the message into a buffer, which keeps the slices; NULL if it is empty.
 static grpc_byte_buffer *take_message(bel_stream_message *message)
 {
     grpc_byte_buffer *buffer = NULL;
@@ -102,7 +102,7 @@ void bel_stream_retain(bel_stream *stream)
     atomic_fetch_add(&stream->references, 1);
 }
 
-// The last holder frees; the default order makes what the others did visible to it.
+// The last holder frees; the default memory order makes the others' effects visible to it.
 void bel_stream_release(bel_stream *stream)
 {
     if (stream == NULL || atomic_fetch_sub(&stream->references, 1) > 1) return;
@@ -128,7 +128,7 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
     return stream;
 }
 
-// Why the stream is over: this side's own error first, since gRPC's status only repeats it.
+// Reason of the end: this side's error first, since gRPC's status only repeats it.
 static bel_status *closing_status(bel_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -143,12 +143,12 @@ static bel_status *closing_status(bel_stream *stream)
     char *text = grpc_slice_to_c_string(stream->details);
     bool known = stream->status > 0 && stream->status <= GRPC_STATUS_UNAUTHENTICATED;
     bel_code code = known ? (bel_code)stream->status : BEL_UNKNOWN;
-    error = BEL_ERR(code, "%s", text[0] != '\0' ? text : "the peer has ended the call");
+    error = BEL_ERR(code, "%s", text[0] != '\0' ? text : "the peer ended the call");
     gpr_free(text);
     return error;
 }
 
-// Runs once, when nothing is in flight: no lock is needed but for `call`, which other threads may
+// Runs once, when nothing is in flight: it needs the lock only for `call`, which other threads may
 // be about to cancel.
 static void finish(bel_stream *stream)
 {
@@ -167,7 +167,7 @@ static void finish(bel_stream *stream)
 
 // --- Batches -------------------------------------------------------------------------------------
 
-// False when the stream has its status: nothing may start then.
+// False if the stream has its status: then no batch may start.
 static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -181,7 +181,7 @@ static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc
     return open;
 }
 
-// A batch is back. The batch that brings the count to 0 once the status has come ends the stream.
+// A batch has returned. The batch that brings the count to 0 after the status ends the stream.
 static void end(bel_stream *stream, bool has_status)
 {
     pthread_mutex_lock(&stream->mutex);
@@ -196,10 +196,10 @@ static void receive_next(bel_stream *stream)
 {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
     stream->received = NULL;
-    (void)begin(stream, &op, 1, &stream->receive_op); // a stream that is over receives nothing
+    (void)begin(stream, &op, 1, &stream->receive_op); // a finished stream receives nothing
 }
 
-// Gives a message's bytes to the owner, slice by slice, where they lie.
+// Passes a message's bytes to the owner, slice by slice, in place.
 static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
 {
     grpc_byte_buffer_reader reader;
@@ -216,8 +216,8 @@ static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
     return status;
 }
 
-// Asks for the next message only when the owner has taken this one: that is the flow control. `end`
-// comes last, so that the stream cannot be over while its next batch is being started.
+// Requests the next message only when the owner has taken this one: that is the flow control. `end`
+// is last, so that the stream cannot end while its next batch is being started.
 static void receive_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner;
@@ -232,14 +232,14 @@ static void receive_done(bel_grpc_op *op, bool ok)
             bel_status_destroy(status);
         }
     } else if (ok && stream->is_server) {
-        bel_stream_cancel(stream); // the peer is done
+        bel_stream_cancel(stream); // the peer has finished
     }
     end(stream, false);
 }
 
-// Sends until fill has nothing more. Only one thread at a time is here: the one that raised kicks
-// from 0, and after that the one on which a message completes. kicks goes back to 0 only if it has
-// not changed since before fill was asked, so no kick is lost.
+// Sends until fill has no more data. Only one thread at a time is here: the one that raised kicks
+// from 0, and after that the one on which a message completes. kicks returns to 0 only if it has
+// not changed since before the call of fill, so no kick is lost.
 static void send_next(bel_stream *stream)
 {
     for (;;) {
@@ -250,14 +250,14 @@ static void send_next(bel_stream *stream)
             grpc_op op = {.op = GRPC_OP_SEND_MESSAGE,
                           .data.send_message.send_message = stream->sending};
             if (begin(stream, &op, 1, &stream->send_op)) return;
-            grpc_byte_buffer_destroy(stream->sending); // over: what is left is not sent
-            return;                                    // and kicks stays: fill is never asked again
+            grpc_byte_buffer_destroy(stream->sending); // ended: the rest is not sent
+            return;                                    // kicks stays: fill is never called again
         }
         if (atomic_compare_exchange_strong(&stream->kicks, &seen, 0)) return;
     }
 }
 
-// The message has left gRPC's hands as far as flow control goes; its spans may still be read.
+// The message has left gRPC as far as flow control is concerned; its spans may still be read.
 static void send_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner;
@@ -266,7 +266,7 @@ static void send_done(bel_grpc_op *op, bool ok)
     end(stream, false);
 }
 
-// Raises kicks; from 0 this thread sends, otherwise the one that sends already will look again.
+// Raises kicks: from 0 this thread sends, otherwise the sending thread checks again.
 void bel_stream_kick(bel_stream *stream)
 {
     if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
@@ -282,12 +282,12 @@ void bel_stream_close(bel_stream *stream)
 {
     BEL_CHECK(!stream->is_server);
     grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
-    (void)begin(stream, &op, 1, &stream->close_op); // a stream that is over is closed
+    (void)begin(stream, &op, 1, &stream->close_op); // a finished stream is closed
 }
 
 static void start_done(bel_grpc_op *op, bool ok)
 {
-    bel_stream *stream = op->owner; // without ok the status says why
+    bel_stream *stream = op->owner; // if not ok, the status has the reason
     if (ok && stream->events.opened != NULL) stream->events.opened(stream->events.context);
     end(stream, false);
 }
@@ -337,8 +337,8 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     stream->close_op = (bel_grpc_op){close_done, stream};
     stream->status_op = (bel_grpc_op){status_done, stream};
     bel_endpoint_add(stream->endpoint, &stream->links);
-    // The status is asked for last: until then the stream cannot end, and what ends it is an event
-    // of the queue, on the endpoint's thread. A call to nobody may be over when this returns.
+    // The status is requested last: until then the stream cannot end, and an event of the queue
+    // ends it, on the endpoint's thread. A call without a peer may be over when this returns.
     if (stream->is_server) {
         start_server(stream);
     } else {
@@ -346,7 +346,7 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
     }
 }
 
-// From any thread; the closed event follows on the endpoint's.
+// Any thread; the closed event follows on the endpoint's.
 void bel_stream_cancel(bel_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);

@@ -1,7 +1,7 @@
-// The streams of an endpoint, as a list that the endpoint's end waits for: a stream puts itself
-// in and takes itself out, so that neither has to know what the other one does. The links are
-// part of the stream. The list is the endpoint's, under its mutex, and each removal wakes the
-// thread that waits for the end.
+// List of an endpoint's streams, for which the endpoint's end waits. A stream adds and removes
+// itself, so neither needs to know the other's work. The links are part of the stream. The list
+// belongs to the endpoint, under its mutex, and each removal wakes the thread that waits for the
+// end.
 #include "transport/grpc/endpoint_inner.h"
 
 void bel_endpoint_add(bel_endpoint *endpoint, bel_stream_links *links)

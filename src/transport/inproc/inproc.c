@@ -1,8 +1,8 @@
-// Two queues, one each way; spans are passed as pointers, so their memory must stay until the
-// receiver is done with it. Closing an end closes both queues, its own one silently, as its
-// doorbell may go, the other one with a ring: the peer still takes what was sent and then sees the
-// cut. The end that closes last frees the memory; the count of ends has a mutex since they close on
-// two threads.
+// Two queues, one each way. Spans are passed as pointers, so their memory must stay until the
+// receiver has finished with it. Closing an end closes both queues: this end's silently, as its
+// doorbell may be destroyed, the other with a ring. The peer still takes earlier frames and then
+// sees the cut. The end that closes last frees the memory; the count of ends has a mutex since they
+// close on two threads.
 #include "transport/inproc/inproc.h"
 
 #include <pthread.h>
@@ -45,12 +45,12 @@ static bel_frame_queue *inproc_incoming(const bel_lane *lane)
     return end->channel->queues[end->index];
 }
 
-// What was sent before can still be taken by the other end; the last close frees both queues.
+// The other end can still take earlier frames; the last close frees both queues.
 static void inproc_close(bel_lane *lane)
 {
     inproc_end *end = (inproc_end *)lane;
     channel *ch = end->channel;
-    for (int i = 0; i < 2; i++) // this end's doorbell may go now
+    for (int i = 0; i < 2; i++) // this end's doorbell may be destroyed now
         bel_frame_queue_close(ch->queues[i], i == end->index);
     pthread_mutex_lock(&ch->mutex);
     int left = --ch->open_ends;

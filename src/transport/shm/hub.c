@@ -1,9 +1,8 @@
-// One thread for all sockets of a process. Nobody is trusted to be quick: sockets never block, and
-// whenever one of them has something, all are looked at, since that happens when lanes begin and
-// end and at no other time.
+// One thread for all sockets of a process. No peer is trusted to be quick: sockets never block.
+// Whenever one of them has data, all are checked, since that happens only when lanes begin and end.
 //
-// The mutex guards the links, with their sockets; strangers belong to the thread alone. Only the
-// thread closes sockets: one that it may be polling is shut down and kept until it comes round.
+// The mutex guards the links, with their sockets; strangers belong to the thread. Only the thread
+// closes sockets: a socket that it may be polling is shut down and kept until its next round.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,10 +21,10 @@
 
 enum {
     MOST_STRANGERS = 64,
-    HELLO_MS = 1000, // for a stranger to say who it is
+    HELLO_MS = 1000, // time for a stranger's introduction
     RETRY_MS = 5,
     CLOSE_MS = 1000,
-    DEAF_MS = 50, // after a connection could not be accepted, for want of descriptors
+    DEAF_MS = 50, // pause after a connection could not be accepted, for lack of descriptors
 };
 
 static const char magic[4] = "BELS";
@@ -33,7 +32,7 @@ static const char magic[4] = "BELS";
 _Static_assert(sizeof(bel_shm_message) == 36 + BEL_SHM_SECRET_BYTES + BEL_SHM_TEXT_BYTES,
                "the message has no holes");
 
-// A peer that has connected but has not yet said for which lane.
+// A peer that has connected but has not yet named its lane.
 typedef struct stranger {
     bel_shm_talk talk;
     int64_t deadline_ns;
@@ -46,15 +45,15 @@ struct bel_shm_hub {
     void *context;
     int listener, event;
     pthread_t thread;
-    stranger strangers[MOST_STRANGERS]; // the thread's own
+    stranger strangers[MOST_STRANGERS]; // only for the thread
     int stranger_count;
     int64_t deaf_until_ns;
-    struct pollfd *polled; // the thread's own
+    struct pollfd *polled; // only for the thread
     size_t polled_capacity;
     pthread_mutex_t mutex; // guards what follows
     pthread_cond_t changed;
     bel_shm_link *links;
-    int *discarded; // sockets to be closed
+    int *discarded; // sockets to close
     size_t discarded_count, discarded_capacity;
     bool stopping;
 };
@@ -64,11 +63,11 @@ static int64_t after_ms(int64_t ms)
     return bel_clock_ns() + ms * 1000000;
 }
 
-// --- Talks --------------------------------------------------------------------------------------
+// --- Talks ---------------------------------------------------------------------------------------
 
 typedef enum talk_state { TALK_GOES_ON, TALK_COMPLETE, TALK_OVER } talk_state;
 
-// Reads what is there of one message, without blocking; a message may come in pieces.
+// Reads the available part of one message, without blocking; a message may arrive in pieces.
 static talk_state listen_to(bel_shm_talk *talk)
 {
     while (talk->received < sizeof talk->message) {
@@ -82,7 +81,7 @@ static talk_state listen_to(bel_shm_talk *talk)
     return TALK_COMPLETE;
 }
 
-// Closes descriptors that nobody has taken, and makes room for the next message.
+// Closes unclaimed descriptors, and makes room for the next message.
 static void forget_message(bel_shm_talk *talk)
 {
     while (talk->descriptor_count > 0)
@@ -90,7 +89,7 @@ static void forget_message(bel_shm_talk *talk)
     talk->received = 0;
 }
 
-// Compares all bytes whatever the first difference, so that time tells nothing.
+// Compares all bytes whatever the first difference, so that timing reveals nothing.
 static bool shows_secret(const bel_shm_hub *hub, const bel_shm_message *message)
 {
     unsigned difference = 0;
@@ -99,7 +98,7 @@ static bool shows_secret(const bel_shm_hub *hub, const bel_shm_message *message)
     return difference == 0;
 }
 
-// A message fits into an empty socket's buffer, so it goes whole or not at all.
+// A message fits into an empty socket's buffer, so it is sent completely or not at all.
 static bool send_message(bel_shm_hub *hub, int socket, bel_shm_message *message,
                          const int *descriptors, int count)
 {
@@ -109,7 +108,7 @@ static bool send_message(bel_shm_hub *hub, int socket, bel_shm_message *message,
     return bel_linux_socket_send(socket, message, sizeof *message, descriptors, count);
 }
 
-// Magic, version and secret, in this order; an answer that says no shows no secret.
+// Checks magic, version and secret, in this order; a refusal has no secret.
 static bel_status *check_message(const bel_shm_hub *hub, const bel_shm_message *message)
 {
     if (memcmp(message->magic, magic, sizeof magic) != 0) {
@@ -125,10 +124,10 @@ static bel_status *check_message(const bel_shm_hub *hub, const bel_shm_message *
     return NULL;
 }
 
-// --- Links --------------------------------------------------------------------------------------
+// --- Links ---------------------------------------------------------------------------------------
 
-// Gives a socket up. The peer sees its end now; the hub's thread closes it later, as it may be
-// polling the descriptor, whose number must not be given to another file until then.
+// Releases a socket. The peer sees its end now. The hub's thread closes it later, as it may be
+// polling the descriptor, whose number must not be reused until then.
 static void discard_locked(bel_shm_hub *hub, bel_shm_talk *talk)
 {
     forget_message(talk);
@@ -140,7 +139,7 @@ static void discard_locked(bel_shm_hub *hub, bel_shm_talk *talk)
     talk->socket = -1;
 }
 
-// The link's end for good: its lane is cut.
+// Ends a link for good: its lane is cut.
 static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *reason)
 {
     discard_locked(hub, &link->talk);
@@ -148,7 +147,7 @@ static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *re
     bel_shm_lane_cut(link->lane, reason);
 }
 
-// The other end is not ready yet; the hub's thread calls again after a moment.
+// The other end is not ready yet; the hub's thread tries again later.
 static void retry_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     discard_locked(hub, &link->talk);
@@ -161,7 +160,7 @@ static void fail_link_locked(bel_shm_hub *hub, bel_shm_link *link, bel_status *s
     bel_status_ignore(status); // it is the reason of the cut
 }
 
-// The opening end's introduction: connects, checks whose process listens, says who calls.
+// The opening end's introduction: connects, checks the listener's user, sends its message.
 static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     bel_status *status = bel_local_connect(link->address, &link->talk.socket);
@@ -170,7 +169,7 @@ static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
         return;
     }
     bool connected = status == NULL;
-    bel_status_ignore(status); // nobody is there yet
+    bel_status_ignore(status); // no process listens yet
     if (connected && !bel_linux_socket_is_own_user(link->talk.socket)) {
         end_link_locked(hub, link, "another user listens at its path");
         return;
@@ -183,7 +182,7 @@ static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
     }
 }
 
-// What the waiting end has said: not yet, never, or its side of the lane.
+// Handles the waiting end's answer: not yet, never, or its side of the lane.
 static void take_answer_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     bel_shm_message *message = &link->talk.message;
@@ -205,7 +204,7 @@ static void take_answer_locked(bel_shm_hub *hub, bel_shm_link *link)
     link->introduced = true;
 }
 
-// After the introduction a peer says nothing more: all that can come is the end of its socket.
+// After the introduction a peer sends nothing more: only the end of its socket can come.
 static void watch_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     char byte;
@@ -214,8 +213,7 @@ static void watch_locked(bel_shm_hub *hub, bel_shm_link *link)
     end_link_locked(hub, link, got > 0 ? "malformed introduction" : "its other end has closed");
 }
 
-// One look at a link, on the hub's thread or in bel_shm_hub_add: calls, hears an answer, or
-// watches.
+// Serves a link, on the hub's thread or in bel_shm_hub_add: calls, reads an answer, or watches.
 static void serve_link_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     if (link->over) return;
@@ -234,9 +232,9 @@ static void serve_link_locked(bel_shm_hub *hub, bel_shm_link *link)
     if (link->introduced && !link->over) watch_locked(hub, link);
 }
 
-// --- Strangers ----------------------------------------------------------------------------------
+// --- Strangers -----------------------------------------------------------------------------------
 
-// Takes waiting connections, up to the limit; the rest stay in the listener's queue.
+// Accepts waiting connections, up to the limit; the rest stay in the listener's queue.
 static void accept_strangers(bel_shm_hub *hub)
 {
     while (hub->listener >= 0 && hub->stranger_count < MOST_STRANGERS) {
@@ -261,7 +259,7 @@ static bel_shm_link *link_of_locked(const bel_shm_hub *hub, const bel_lane *lane
     return link;
 }
 
-// The stranger becomes the peer of a lane, whose link takes its socket over.
+// The stranger becomes the peer of a lane, whose link takes its socket.
 static bel_status *introduce_locked(bel_shm_hub *hub, stranger *s, bel_shm_link *link)
 {
     if (link->over || link->introduced || link->address != NULL) {
@@ -280,7 +278,7 @@ static bel_status *introduce_locked(bel_shm_hub *hub, stranger *s, bel_shm_link 
     return NULL;
 }
 
-// Says no: status NULL means not yet, and the peer asks again.
+// Refuses: status NULL means not yet, and the peer tries again.
 static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status)
 {
     bel_shm_message answer = {.code = BEL_SHM_NOT_YET};
@@ -293,7 +291,7 @@ static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status
 }
 
 // A stranger's message is complete: finds its lane, or refuses it. Only an introduction takes the
-// socket; afterwards the stranger is ended either way.
+// socket; afterwards the stranger is removed either way.
 static void answer_stranger(bel_shm_hub *hub, stranger *s)
 {
     const bel_shm_message *message = &s->talk.message;
@@ -302,7 +300,7 @@ static void answer_stranger(bel_shm_hub *hub, stranger *s)
     if (status == NULL && message->code != BEL_OK) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed introduction");
     }
-    pthread_mutex_lock(&hub->mutex); // a lane that is found cannot be closed before it has its peer
+    pthread_mutex_lock(&hub->mutex); // a lane found here cannot be closed before it has its peer
     if (status == NULL && hub->find != NULL) {
         status = hub->find(hub->context, &message->hello, &lane);
     }
@@ -310,7 +308,7 @@ static void answer_stranger(bel_shm_hub *hub, stranger *s)
     if (link != NULL) status = introduce_locked(hub, s, link);
     pthread_mutex_unlock(&hub->mutex);
     if (s->talk.socket >= 0) refuse(hub, s, status);
-    bel_status_ignore(status); // the stranger was told
+    bel_status_ignore(status); // the stranger was notified
 }
 
 static void end_stranger(stranger *s)
@@ -320,7 +318,7 @@ static void end_stranger(stranger *s)
     s->talk.socket = -1;
 }
 
-// Keeps those that are still in time, in their order; ends the others.
+// Keeps strangers that are within their time, in their order; ends the others.
 static void serve_strangers(bel_shm_hub *hub)
 {
     accept_strangers(hub);
@@ -338,7 +336,7 @@ static void serve_strangers(bel_shm_hub *hub)
     hub->stranger_count = kept;
 }
 
-// --- The thread ---------------------------------------------------------------------------------
+// --- The thread ----------------------------------------------------------------------------------
 
 static void poll_for(bel_shm_hub *hub, size_t *count, int descriptor)
 {
@@ -346,7 +344,7 @@ static void poll_for(bel_shm_hub *hub, size_t *count, int descriptor)
     hub->polled[(*count)++] = (struct pollfd){.fd = descriptor, .events = POLLIN};
 }
 
-// What to wait for; *out_wake_ns becomes the time at which something is due anyway.
+// Collects the descriptors to poll; *out_wake_ns becomes the next due time.
 static size_t prepare_poll_locked(bel_shm_hub *hub, int64_t *out_wake_ns)
 {
     size_t count = 0;
@@ -369,7 +367,7 @@ static size_t prepare_poll_locked(bel_shm_hub *hub, int64_t *out_wake_ns)
     return count;
 }
 
-// Rounded up, so that what is due is due when the thread wakes.
+// Rounded up, so that the due work is due when the thread wakes.
 static int poll_timeout_ms(int64_t wake_ns)
 {
     if (wake_ns == INT64_MAX) return -1;
@@ -383,9 +381,9 @@ static void close_discarded_locked(bel_shm_hub *hub)
         close(hub->discarded[--hub->discarded_count]);
 }
 
-// The hub's thread. The poll runs without the lock: sockets it names are closed only by this
-// thread, and a thread that changes the links signals the event. `changed` is told on each round,
-// for removals that linger.
+// The hub's thread. It polls without the lock: only this thread closes the polled sockets, and a
+// thread that changes the links signals the event. Each round signals `changed`, for removals that
+// linger.
 static void *hub_main(void *argument)
 {
     bel_shm_hub *hub = argument;
@@ -409,7 +407,7 @@ static void *hub_main(void *argument)
     return NULL;
 }
 
-// --- For lanes ----------------------------------------------------------------------------------
+// --- For lanes -----------------------------------------------------------------------------------
 
 void bel_shm_hub_add(bel_shm_hub *hub, bel_shm_link *link)
 {
@@ -446,9 +444,9 @@ void bel_shm_hub_drop(bel_shm_hub *hub, bel_shm_link *link)
     bel_linux_event_signal(hub->event);
 }
 
-// --- The hub ------------------------------------------------------------------------------------
+// --- The hub -------------------------------------------------------------------------------------
 
-// Starts the thread last, when everything that it uses is there.
+// Starts the thread last, after everything that it uses.
 static bel_status *open_hub(bel_shm_hub *hub, const bel_shm_hub_config *config)
 {
     size_t length = strlen(config->secret);

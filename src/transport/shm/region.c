@@ -1,7 +1,7 @@
 // A region is a descriptor and a mapping from its beginning; the owner's is writable. The
-// descriptor stays open, to be given to peers and to map parts of it elsewhere. A reader looks
-// at the seals before it looks at the size: sealed, the size that it sees is final, and no access
-// can fall past the end later. Sizes and offsets are whole pages.
+// descriptor stays open, to be sent to peers and to map parts of it elsewhere. A reader checks the
+// seals before the size: once sealed, the size is final, and no later access can be past the end.
+// Sizes and offsets are multiples of the page size.
 #include "transport/shm/region.h"
 
 #include <stdint.h>
@@ -48,13 +48,13 @@ bel_status *bel_shm_region_create(const char *name, size_t bytes, bel_shm_region
     return NULL;
 }
 
-// Checks seals, then size, then maps; the descriptor is the region's on success only.
+// Checks seals, then size, then maps; the region owns the descriptor only on success.
 static bel_status *open_sealed(int descriptor, size_t least_bytes, bel_shm_region **out_region)
 {
     if (!bel_linux_shared_is_sealed(descriptor)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "a region's descriptor is no sealed memfd");
     }
-    struct stat state; // the seals hold: the size stays what it is now
+    struct stat state; // the seals hold: the size is final
     if (fstat(descriptor, &state) != 0 || state.st_size <= 0 ||
         (size_t)state.st_size < least_bytes || (size_t)state.st_size % page_bytes() != 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "a region has %lld bytes, expected %zu or more",
@@ -99,13 +99,13 @@ int bel_shm_region_descriptor(const bel_shm_region *region)
     return region->descriptor;
 }
 
-// True when the part lies within the region; the difference cannot overflow, a sum could.
+// True if the part is within the region; the difference cannot overflow, a sum could.
 static bool holds(const bel_shm_region *region, size_t offset, size_t bytes)
 {
     return offset <= region->bytes && bytes <= region->bytes - offset;
 }
 
-// From the page that the first byte lies in to the end of the one that the last byte lies in.
+// From the first byte's page to the end of the last byte's page.
 void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes)
 {
     BEL_CHECK(region->is_own && holds(region, offset, bytes));
@@ -113,7 +113,7 @@ void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes)
     size_t page = page_bytes(), begin = offset / page * page;
     size_t end = (offset + bytes + page - 1) / page * page;
     if (bel_linux_shared_populate(region->memory + begin, end - begin)) return;
-    for (size_t at = begin; at < end; at += page) { // the kernel is too old for doing it at once
+    for (size_t at = begin; at < end; at += page) { // for a kernel too old to do it at once
         volatile uint8_t *byte = region->memory + at;
         *byte = *byte;
     }

@@ -1,9 +1,9 @@
 // Regions: memory that one process writes and others read in place.
 //
-// A region belongs to one incarnation of one writer. It is a memfd, sized and mapped by its owner,
-// then sealed (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL), so that a process that gets its descriptor
-// can map it for reading only and never sees its size change. A mapping cannot be revoked: readers
-// drop theirs before they deal with a successor. Untouched pages cost no memory.
+// A region belongs to one incarnation of one writer. It is a memfd that its owner sizes, maps and
+// then seals (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL). So a process that gets its descriptor can
+// map it only for reading, and its size never changes. A mapping cannot be revoked: readers drop
+// theirs before they deal with a successor. Untouched pages cost no memory.
 #ifndef BELFRY_TRANSPORT_SHM_REGION_H
 #define BELFRY_TRANSPORT_SHM_REGION_H
 
@@ -14,29 +14,29 @@
 
 typedef struct bel_shm_region bel_shm_region;
 
-// A region of `bytes` (rounded up to pages), zeroed. Huge pages where they can be had. `name` shows
-// in /proc/PID/maps. RESOURCE_EXHAUSTED, or UNIMPLEMENTED where the kernel has no such seals;
-// INVALID_ARGUMENT: no bytes.
+// Creates a region of `bytes` (rounded up to pages), zeroed, with huge pages if available. `name`
+// shows in /proc/PID/maps. RESOURCE_EXHAUSTED; UNIMPLEMENTED: the kernel has no such seals;
+// INVALID_ARGUMENT: `bytes` is 0.
 bel_status *bel_shm_region_create(const char *name, size_t bytes,
                                   bel_shm_region **out_region) BEL_MUST_USE;
 
-// The reader's view of a region whose descriptor came from its writer; takes the descriptor over,
-// also on failure. INVALID_ARGUMENT: it is no memfd, not sealed as above, or smaller than
-// `least_bytes`.
+// Opens the reader's view of a region whose descriptor came from its writer. Takes ownership of the
+// descriptor, also on failure. INVALID_ARGUMENT: it is no memfd, not sealed as above, or smaller
+// than `least_bytes`.
 bel_status *bel_shm_region_open(int descriptor, size_t least_bytes,
                                 bel_shm_region **out_region) BEL_MUST_USE;
 
-void bel_shm_region_destroy(bel_shm_region *region); // NULL is fine
+void bel_shm_region_destroy(bel_shm_region *region); // NULL is allowed
 
-void *bel_shm_region_memory(const bel_shm_region *region); // a reader's must not be written
+void *bel_shm_region_memory(const bel_shm_region *region); // a reader must not write to it
 size_t bel_shm_region_bytes(const bel_shm_region *region);
-int bel_shm_region_descriptor(const bel_shm_region *region); // stays the region's
+int bel_shm_region_descriptor(const bel_shm_region *region); // the region owns it
 
-// Takes memory for every page of a part, so that no page fault comes later; the content stays.
-// Owner only, and before others write to the part.
+// Allocates every page of a part, so that later accesses do not fault; keeps the content. Only for
+// the owner, and before others write to the part.
 void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes);
 
-// Maps a part for reading over `at`, which the caller has reserved (bel_linux_map_pages or alike).
+// Maps a part for reading at `at`, which the caller has reserved (bel_linux_map_pages or similar).
 // RESOURCE_EXHAUSTED; INVALID_ARGUMENT: outside the region, or offset, bytes and address are not
 // multiples of the page size.
 bel_status *bel_shm_region_map(const bel_shm_region *region, size_t offset, size_t bytes,

@@ -1,8 +1,7 @@
-// The layout of rings, and what a slot may say. The assertions hold the structures to the layout
-// of docs/protocol.md. A slot is checked in the receiver's own copy, so that a peer which writes
-// meanwhile cannot change what was checked. Bytes are compared with the region before the
-// offset, so no sum overflows; a region's span begins at a multiple of 8, as floats and keys are
-// read in place.
+// The layout of rings, and the checks of slots. The assertions compare the structures with the
+// layout in docs/protocol.md. A slot is checked in the receiver's copy, so that a peer's later
+// writes cannot change checked data. Bytes are compared with the region before the offset, so no
+// sum overflows. A region's span begins at a multiple of 8, as floats and keys are read in place.
 #include "transport/shm/ring.h"
 
 #include <string.h>
@@ -25,7 +24,7 @@ static bel_status *malformed(const char *what, uint64_t value)
                    (unsigned long long)value);
 }
 
-// A payload in the region: bytes first, so that `most - bytes` below cannot wrap.
+// Checks a payload in the region: bytes first, so that `most - bytes` below cannot wrap.
 static bel_status *check_span(const bel_shm_slot *slot, const bel_shm_region *region)
 {
     size_t most = region != NULL ? bel_shm_region_bytes(region) : 0;
@@ -69,7 +68,7 @@ bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
     return NULL;
 }
 
-// Where a payload lies in this end's region; the comparisons are ordered so that nothing wraps.
+// Finds a payload in this end's region; the order of the comparisons avoids wrapping.
 static bel_status *find_offset(const bel_frame *frame, const bel_shm_region *region,
                                uint64_t *out_offset)
 {

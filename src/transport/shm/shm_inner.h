@@ -1,17 +1,17 @@
-// Between hub.c, which knows sockets, and shm_lane.c, which knows rings.
+// Interface between hub.c, which uses sockets, and shm_lane.c, which uses rings.
 #ifndef BELFRY_TRANSPORT_SHM_SHM_INNER_H
 #define BELFRY_TRANSPORT_SHM_SHM_INNER_H
 
 #include "base/linux_shared.h"
 #include "transport/shm/shm_lane.h"
 
-// The one message each way of an introduction; descriptors go with it: of the ring, then of the
-// event and of the region, as `holds` says. docs/protocol.md has the layout.
+// The only message each way of an introduction. It carries descriptors: the ring's, then the
+// event's and the region's, as `holds` says. docs/protocol.md has the layout.
 enum {
     BEL_SHM_VERSION = 3,
     BEL_SHM_SECRET_BYTES = 128,
     BEL_SHM_TEXT_BYTES = 256,
-    BEL_SHM_NOT_YET = -1, // `code`: ask again
+    BEL_SHM_NOT_YET = -1, // `code`: ask again later
     BEL_SHM_HOLDS_EVENT = 1,
     BEL_SHM_HOLDS_REGION = 2,
 };
@@ -19,53 +19,53 @@ enum {
 typedef struct bel_shm_message {
     char magic[4]; // "BELS"
     uint32_t version;
-    int32_t code;         // of an answer: 0, BEL_SHM_NOT_YET, or a bel_code: refused for good
-    bel_lane_hello hello; // of the end that opens
+    int32_t code;         // an answer's: 0, BEL_SHM_NOT_YET, or a bel_code: refused for good
+    bel_lane_hello hello; // the opening end's
     uint32_t slots;
     uint32_t holds;
-    char secret[BEL_SHM_SECRET_BYTES]; // zeros behind it; none in an answer that says no
-    char text[BEL_SHM_TEXT_BYTES];     // why not
+    char secret[BEL_SHM_SECRET_BYTES]; // padded with zeros; empty in a refusal
+    char text[BEL_SHM_TEXT_BYTES];     // reason of a refusal
 } bel_shm_message;
 
-// A connection on which a message comes in.
+// A connection that receives a message.
 typedef struct bel_shm_talk {
-    int socket; // -1: there is none
+    int socket; // -1: no socket
     size_t received;
     bel_shm_message message;
     int descriptors[BEL_LINUX_DESCRIPTORS];
     int descriptor_count;
 } bel_shm_talk;
 
-// What the hub knows of a lane. Guarded by the hub's mutex.
+// The hub's state of a lane. Guarded by the hub's mutex.
 typedef struct bel_shm_link bel_shm_link;
 struct bel_shm_link {
     bel_shm_link *next;
     bel_lane *lane;
-    char *address; // "unix:/path"; NULL: the end that waits
+    char *address; // "unix:/path"; NULL: the waiting end
     bel_lane_hello hello;
     bel_shm_talk talk;     // its socket stays open after the introduction
-    bool introduced, over; // over: the lane is cut, nothing more is tried
-    int64_t try_at_ns;     // when the end that opens calls again
+    bool introduced, over; // over: the lane is cut, without further attempts
+    int64_t try_at_ns;     // time of the opening end's next attempt
 };
 
-// The hub begins, or ceases, to know a lane. Nothing of it is touched after the second has
-// returned. With `linger` (frames were sent) it waits a moment for an introduction that is under
-// way.
+// Adds a lane to the hub.
 void bel_shm_hub_add(bel_shm_hub *hub, bel_shm_link *link);
+// Removes a lane; when this returns the hub no longer uses it. With `linger` (frames were sent) it
+// waits a moment for an introduction that is under way.
 void bel_shm_hub_remove(bel_shm_hub *hub, bel_shm_link *link, bool linger);
 
-// The lane was cut by its receiver: lets the other end know.
+// Notifies the other end that the receiver has cut the lane.
 void bel_shm_hub_drop(bel_shm_hub *hub, bel_shm_link *link);
 
-// For the hub, with its mutex locked. What this end tells: fills slots, holds, and descriptors,
-// which stay the lane's.
+// For the hub, with its mutex locked. Describes this end: sets slots, holds and descriptors, which
+// the lane still owns.
 void bel_shm_lane_describe(bel_lane *lane, bel_shm_message *message, int *descriptors, int *count);
 
-// Takes what the other end has told, and its descriptors in any case. INVALID_ARGUMENT or
-// RESOURCE_EXHAUSTED: the lane stays as it was.
+// Attaches the other end from its message; takes its descriptors in any case. INVALID_ARGUMENT or
+// RESOURCE_EXHAUSTED: the lane stays unchanged.
 bel_status *bel_shm_lane_attach(bel_lane *lane, bel_shm_talk *talk) BEL_MUST_USE;
 
-// Cuts the lane behind the frames that have come.
+// Cuts the lane after the frames that have arrived.
 void bel_shm_lane_cut(bel_lane *lane, const char *reason);
 
 #endif

@@ -1,9 +1,9 @@
-// Frames go into this end's ring; those of the peer's ring are copied out, checked and put into a
-// queue, from which the receiver takes them (and faults disturb them). The lane's mutex guards its
-// numbers; what the two processes share is in ring.h.
+// Frames go into this end's ring. Frames of the peer's ring are copied out, checked and put into a
+// queue, from which the receiver takes them (with injected faults). The lane's mutex guards its
+// numbers; ring.h has the state shared by the two processes.
 //
-//   here    taken ≤ read ≤ the peer's sent     frames that were taken; copied out of its ring
-//   there   acknowledged ≤ sent                frames of ours; the peer's `taken` says how far
+//   received  taken ≤ read ≤ the peer's sent   taken frames; frames copied out of the peer's ring
+//   sent      acknowledged ≤ sent              this end's frames; `taken` of the peer acknowledges
 #include "transport/shm/shm_lane.h"
 
 #include <pthread.h>
@@ -21,15 +21,15 @@
 
 enum { REASON_TEXT = 320 };
 
-// A small payload stays where it was copied to until as many frames as the lane holds have been
-// taken after it, although up to as many are read ahead.
+// A small payload stays in its copy until `capacity` more frames have been taken; up to as many
+// again are read ahead.
 enum { COPIES_PER_SLOT = 2 };
 
 typedef struct peer {
-    bel_shm_region *ring_region, *region; // the second may be missing
-    const bel_shm_ring *ring;             // NULL: the peer is not there yet
+    bel_shm_region *ring_region, *region; // `region` may be NULL
+    const bel_shm_ring *ring;             // NULL: no peer yet
     uint32_t slots;
-    int event; // -1: nobody waits there
+    int event; // -1: no thread waits there
 } peer;
 
 typedef struct shm_lane {
@@ -40,17 +40,17 @@ typedef struct shm_lane {
     bel_shm_region *ring_region;
     bel_shm_ring *ring;
     bel_frame_queue *in;
-    uint8_t *copies; // small payloads that came
+    uint8_t *copies; // received small payloads
     size_t copies_bytes;
     _Atomic uint64_t signals;
     pthread_mutex_t mutex; // guards what follows
     peer peer;
     uint64_t sent, acknowledged, read;
     char cut_reason[REASON_TEXT];
-    bool is_faulty; // it is cut because of what its other end wrote
+    bool is_faulty; // cut because of the other end's data
 } shm_lane;
 
-// --- Cuts ---------------------------------------------------------------------------------------
+// --- Cuts ----------------------------------------------------------------------------------------
 
 static bool is_cut_locked(const shm_lane *lane)
 {
@@ -65,9 +65,9 @@ static void cut_locked(shm_lane *lane, const char *reason)
     bel_frame_queue_close(lane->in, false);
 }
 
-// --- Reading the peer's ring --------------------------------------------------------------------
+// --- Reading the peer's ring ---------------------------------------------------------------------
 
-// Copies a slot, and only then looks at it: the peer may change it at any time.
+// Copies a slot before checking it: the peer may change it at any time.
 static bel_status *read_slot_locked(shm_lane *lane, bel_frame *out_frame)
 {
     const bel_shm_slot *shared = &lane->peer.ring->slots[lane->read % lane->peer.slots];
@@ -82,15 +82,16 @@ static bel_status *read_slot_locked(shm_lane *lane, bel_frame *out_frame)
     return NULL;
 }
 
-// Moves all that the peer has sent into the queue. The acquire pairs with the release of its
-// `sent`: slots up to it are written. It may have at most as many frames out as its ring has slots,
-// less those read ahead here and not taken, so the queue, which is no smaller, always has room.
+// Moves all frames that the peer has sent into the queue. The acquire pairs with the release of the
+// peer's `sent`: slots up to it are written. The peer may have at most as many frames out as its
+// ring has slots, minus those read ahead here and not taken. So the queue, which is no smaller,
+// always has room.
 static bel_status *read_frames_locked(shm_lane *lane)
 {
     if (lane->peer.ring == NULL || is_cut_locked(lane)) return NULL;
     uint64_t sent = atomic_load_explicit(&lane->peer.ring->sent, memory_order_acquire);
     uint64_t untaken = lane->read - bel_frame_queue_taken(lane->in);
-    if (sent - lane->read > lane->peer.slots - untaken) { // also when it has gone back
+    if (sent - lane->read > lane->peer.slots - untaken) { // also if it has decreased
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed ring: it says that %llu frames were sent",
                        (unsigned long long)sent);
     }
@@ -103,7 +104,7 @@ static bel_status *read_frames_locked(shm_lane *lane)
     return NULL;
 }
 
-// False when the peer's ring is malformed: the lane is cut then.
+// Returns false if the peer's ring is malformed: then the lane is cut.
 static bool take_in_locked(shm_lane *lane)
 {
     bel_status *status = read_frames_locked(lane);
@@ -114,8 +115,8 @@ static bool take_in_locked(shm_lane *lane)
     return false;
 }
 
-// The lock is held over reading and taking: `taken` then never goes back. Its release tells the
-// peer that those slots may be written again.
+// Holds the lock over reading and taking, so `taken` never decreases. Its release tells the peer
+// that those slots may be overwritten.
 static bool shm_receive(bel_lane *base, bel_frame *out_frame)
 {
     shm_lane *lane = (shm_lane *)base;
@@ -145,16 +146,16 @@ static bel_status *shm_fault(bel_lane *base)
     return status;
 }
 
-// --- Sending ------------------------------------------------------------------------------------
+// --- Sending -------------------------------------------------------------------------------------
 
-// The event of a peer that sleeps, or -1. Call it after the ring was counted.
+// Returns the event of a peer that sleeps, or -1. Call it after counting the ring.
 static int event_to_signal_locked(const shm_lane *lane)
 {
     bool asleep = lane->peer.ring != NULL && atomic_load(&lane->peer.ring->asleep) != 0;
     return asleep ? lane->peer.event : -1;
 }
 
-// Outside the lock, as it is a system call. The count is for tests: relaxed is enough.
+// Called outside the lock, as it is a system call. The count is for tests: relaxed is enough.
 static void signal_peer(shm_lane *lane, int event)
 {
     if (event < 0) return;
@@ -162,8 +163,8 @@ static void signal_peer(shm_lane *lane, int event)
     atomic_fetch_add_explicit(&lane->signals, 1, memory_order_relaxed);
 }
 
-// Learns how far the peer has read. The acquire pairs with its release of `taken`: what it has read
-// of a slot happened before that slot is written again.
+// Reads how far the peer has read. The acquire pairs with the peer's release of `taken`: its reads
+// of a slot happened before that slot is overwritten.
 static bel_status *check_room_locked(shm_lane *lane)
 {
     if (lane->peer.ring != NULL) {
@@ -180,7 +181,7 @@ static bel_status *check_room_locked(shm_lane *lane)
     return NULL;
 }
 
-// The release of `sent` makes the slot readable. `rings` and the look at `asleep` behind it are
+// The release of `sent` makes the slot readable. `rings` and the following load of `asleep` are
 // sequentially consistent: the handshake of doorbell.h.
 static bel_status *send_locked(shm_lane *lane, const bel_frame *frame, int *out_event)
 {
@@ -195,7 +196,7 @@ static bel_status *send_locked(shm_lane *lane, const bel_frame *frame, int *out_
     return NULL;
 }
 
-// The hub is told of a cut, and the peer is signalled, outside the lane's lock.
+// Notifies the hub of a cut, and signals the peer, outside the lane's lock.
 static bel_status *shm_send(bel_lane *base, const bel_frame *frame)
 {
     shm_lane *lane = (shm_lane *)base;
@@ -210,7 +211,7 @@ static bel_status *shm_send(bel_lane *base, const bel_frame *frame)
     return status;
 }
 
-// --- Introduction, for the hub ------------------------------------------------------------------
+// --- Introduction, for the hub -------------------------------------------------------------------
 
 void bel_shm_lane_describe(bel_lane *base, bel_shm_message *message, int *descriptors, int *count)
 {
@@ -245,8 +246,8 @@ static void close_peer(peer *p)
     if (p->event >= 0) close(p->event);
 }
 
-// Takes descriptors in their order (ring, event, region). On failure out_peer has what was opened
-// so far, which the caller closes; what is still in the talk stays there.
+// Takes descriptors in their order (ring, event, region). On failure out_peer has those opened so
+// far, which the caller closes; the rest stay in the talk.
 static bel_status *open_peer(const bel_shm_lane_config *config, bel_shm_talk *talk, peer *out_peer)
 {
     const bel_shm_message *message = &talk->message;
@@ -278,7 +279,7 @@ static bel_status *open_peer(const bel_shm_lane_config *config, bel_shm_talk *ta
     return bel_shm_region_open(next_descriptor(talk), config->peer_bytes, &out_peer->region);
 }
 
-// What the doorbell needs of a peer: its count of rings, and our word that says whether we sleep.
+// A peer as the doorbell needs it: its count of rings, and this end's word that shows a sleeper.
 static bel_doorbell_remote remote_of(const shm_lane *lane)
 {
     return (bel_doorbell_remote){.rings = &lane->peer.ring->rings, .asleep = &lane->ring->asleep};
@@ -295,7 +296,7 @@ bel_status *bel_shm_lane_attach(bel_lane *base, bel_shm_talk *talk)
     }
     pthread_mutex_lock(&lane->mutex);
     lane->peer = found;
-    // Frames that were sent before the peer was there could not signal it.
+    // Frames sent before the introduction could not signal the peer.
     bool has_rung = atomic_load(&lane->ring->rings) != 0;
     int event = has_rung ? event_to_signal_locked(lane) : -1;
     pthread_mutex_unlock(&lane->mutex);
@@ -309,15 +310,15 @@ void bel_shm_lane_cut(bel_lane *base, const char *reason)
 {
     shm_lane *lane = (shm_lane *)base;
     pthread_mutex_lock(&lane->mutex);
-    (void)take_in_locked(lane); // what came before is still good
+    (void)take_in_locked(lane); // earlier frames are still valid
     cut_locked(lane, reason);
     pthread_mutex_unlock(&lane->mutex);
 }
 
-// --- The lane -----------------------------------------------------------------------------------
+// --- The lane ------------------------------------------------------------------------------------
 
-// Frames that were sent before the introduction need it to reach the peer: hence the lingering.
-// After the hub has let go of the link nobody else uses the lane.
+// Frames sent before the introduction need it to reach the peer, so this lingers. After the hub has
+// released the link, no other thread uses the lane.
 static void shm_close(bel_lane *base)
 {
     shm_lane *lane = (shm_lane *)base;
@@ -349,7 +350,8 @@ static const bel_lane_ops shm_ops = {
     .close = shm_close,
 };
 
-// This end's ring and the copies of small payloads; without them the lane is cut from the start.
+// Allocates this end's ring and the copies of small payloads; without them the lane is cut from the
+// start.
 static bel_status *make_memory(shm_lane *lane)
 {
     size_t capacity = lane->config.capacity;
@@ -367,7 +369,7 @@ static bel_status *make_memory(shm_lane *lane)
     return NULL;
 }
 
-// Either end: with a path and a hello it is the one that opens.
+// Opens either end: with a path and a hello it is the opening one.
 static bel_lane *open_lane(bel_shm_hub *hub, const char *path, const bel_lane_hello *hello,
                            const bel_shm_lane_config *config)
 {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Plays the pods of an object that the stand-in for kubectl keeps, as processes on the loopback, to their end.
+"""Runs the pods of an object in the stand-in for kubectl, as processes on the loopback, to their end.
 
 usage: KUBE=FOLDER play.py NAMESPACE KIND NAME VOLUME BIN [--kill ROLE-INDEX@STEP]…
-VOLUME is what pods see at the mount, BIN the folder of belfry. What controllers and nodes do: variables are expanded,
-pods are numbered, the master's name in the job's network leads to it, ports are looked at, a pod that was killed is
-replaced, exit codes of the failure policy end the job, a job that is suspended gets SIGTERM. Conditions are written
-into the object. --kill kills a pod (SIGKILL) once a checkpoint of that step, or a later one, is there. Every pod is on 127.0.0.1, with a
-free port in place of the manifest's.
+VOLUME is the folder that pods see at the mount, BIN the folder of belfry. The program acts as controllers and nodes:
+it expands variables, numbers pods, resolves the master's name in the job's network, probes ports, replaces killed
+pods, ends the job on exit codes of the failure policy, and sends SIGTERM to a suspended job. It writes conditions into
+the object. --kill kills a pod (SIGKILL) once a checkpoint of that step, or a later one, exists. Every pod is on
+127.0.0.1, with a free port instead of the manifest's.
 """
 import json
 import os
@@ -33,7 +33,7 @@ def free_port():
 
 
 def expand(text, variables):
-    """$(NAME) as Kubernetes has it; $$ is $."""
+    """Expands $(NAME) as Kubernetes does; $$ is $."""
     def one(found):
         if found.group(0) == "$$":
             return "$"
@@ -61,7 +61,7 @@ class Pod:
         return f"{self.group['role']}-{self.index}"
 
     def local(self, text):
-        """What names and paths of the cluster are here."""
+        """Replaces names and paths of the cluster by those of this host."""
         master = pods[0]
         text = text.replace(f"{job}-master-0-0.{job}:7077", f"127.0.0.1:{master.port}")
         text = text.replace("127.0.0.1:7077", f"127.0.0.1:{self.port}")
@@ -196,7 +196,7 @@ def is_suspended():
 
 
 pods = [Pod(group, i) for group in groups_of(json.loads(place.read_text())) for i in range(group["count"])]
-for pod in reversed(pods):  # the master comes last: others wait for it
+for pod in reversed(pods):  # the master comes last, as others wait for it
     pod.start()
 told = False
 while time.monotonic() < DEADLINE:

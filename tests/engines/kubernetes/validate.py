@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks a manifest against the schemas beside this file: those fields, of those types, and no others.
+"""Checks a manifest against the schemas beside this file: only their fields, with their types.
 
-usage: validate.py MANIFEST     ends with 1 and a line for each mistake
-The schemas are JSON Schema's words: type, properties, required, additionalProperties (a schema), items, enum, pattern,
+usage: validate.py MANIFEST     exits with 1 after printing a line for each mistake
+The schemas use these words of JSON Schema: type, properties, required, additionalProperties (a schema), items, enum, pattern,
 minimum, maxLength, $ref into "definitions". An object has only the properties that its schema names.
 """
 import json

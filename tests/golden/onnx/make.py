@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Exports small models of PyTorch with a symbolic batch, and what they compute at two batches.
+"""Exports small PyTorch models with a symbolic batch, and their outputs at two batches.
 
 Each becomes a folder in ONNX's layout (model.onnx, test_data_set_K/input_*.pb, output_*.pb) beside
 this file. Debian's python3-torch 1.13 made the stored ones; CI only reads them.
@@ -301,7 +301,7 @@ MODELS = {
 }
 
 
-# With lengths that are symbolic, too: the model, the axis of time in its input and in its outputs.
+# With symbolic lengths, too: the model, the axis of time in its input and in its outputs.
 TIMES = {
     "encoder_time": ("encoder", 1, [1]),
     "bilstm_time": ("bilstm", 1, [1, None, None]),
@@ -324,7 +324,7 @@ def make(name):
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             nn.init.uniform_(module.running_mean, -0.5, 0.5)
             nn.init.uniform_(module.running_var, 0.5, 2)
-    # The encoder's own fused function has no ONNX; nothing in it depends on training.
+    # The encoder's fused function has no ONNX form; nothing in it depends on training.
     model.train(base == "encoder")
     names = [f"x{i}" for i in range(len(in_axes))], [f"y{i}" for i in range(len(out_axes))]
     axes = {n: {a: "batch"} for n, a in zip(names[0] + names[1], in_axes + out_axes)}

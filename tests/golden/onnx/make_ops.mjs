@@ -1,5 +1,6 @@
-// Models written node by node for what PyTorch's exporter does not write: newer opsets, recurrent
-// layers with lengths, sizes of open dimensions on other ways. onnxruntime computes what is expected.
+// Models written node by node, for cases that PyTorch's exporter does not write: newer opsets,
+// recurrent layers with lengths, sizes of open dimensions by other operators. onnxruntime computes
+// the expected outputs.
 //
 //   npm install --ignore-scripts onnxruntime-node onnxruntime-common    (in any folder)
 //   NODE_PATH=that/folder/node_modules node tests/golden/onnx/make_ops.mjs [name ...]
@@ -153,7 +154,7 @@ const models = {
     constants: { w: weights(1, 16, 3), r: weights(1, 16, 4) },
     outputs: outputs('y', 'h', 'd', 'plain'),
   }],
-  // The ways on which sizes go: int32, arithmetic, Where, Slice, a multiple, back again.
+  // Operators through which sizes pass: int32, arithmetic, Where, Slice, a multiple, back again.
   sizes: () => [13, {
     inputs: [['x', 'float32', ['n', 6, 4]]],
     nodes: [

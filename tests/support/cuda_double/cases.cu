@@ -1,4 +1,4 @@
-// The kernels of test_cuda_double.c: some are right, and each of the others is wrong in one way.
+// Kernels of test_cuda_double.c. Some are correct; each of the others has one error.
 #include "cuda/kernels/kernel.h"
 
 typedef struct params { int64_t count; float factor, offset; } params;
@@ -31,7 +31,7 @@ KERNEL(all_to_one, params) {
     float *y = (float *)at.out[0];
     if (threadIdx.x == 0) y[0] = p.factor;
 }
-KERNEL(neighbours, params) { // reads what another block writes
+KERNEL(neighbours, params) { // reads bytes that another block writes
     float *y = (float *)at.out[0];
     if (blockIdx.x == 1) y[0] = 1; else p.factor = y[0];
     y[4 + blockIdx.x] = p.factor;
@@ -47,14 +47,14 @@ KERNEL(bytes, params) {
     unsigned char *y = (unsigned char *)at.out[0];
     if (THREAD < p.count) y[THREAD] = (unsigned char)THREAD;
 }
-KERNEL(least, params) { // with a lock
+KERNEL(least, params) { // minimum, under a lock
     int *y = (int *)at.out[0];
     while (atomicCAS(&y[0], 0, 1) != 0) { }
     if (y[1] == 0 || THREAD + p.count < y[1]) y[1] = (int)(THREAD + p.count);
     __threadfence();
     atomicExch(&y[0], 0);
 }
-KERNEL(first, params) { // whoever comes first may write, and goes on as before
+KERNEL(first, params) { // only the first thread writes; all of them continue
     int *y = (int *)at.out[0];
     y[2 + THREAD] = 1;
     if (atomicCAS(&y[0], 0, 1) == 0) y[1] = (int)p.count;
@@ -78,7 +78,7 @@ static void sort(double *x, int n) {
         }
 }
 static const double table[4] = {3, 1, 4, 1.5};
-KERNEL(own_memory, params) { // arrays on the stack, constants, places of three dimensions
+KERNEL(own_memory, params) { // arrays on the stack, constants, indices in three dimensions
     double mine[4];
     memcpy(mine, table, sizeof mine);
     sort(mine, 4);

@@ -1,6 +1,6 @@
-// What tests of the stand-ins need for their cases: the libraries, kernels (cases.cu), children
-// that a case runs in, and short names for what most cases do. A case is a function without
-// arguments that ends the child with line and condition where something is not as it should be.
+// Common parts of the stand-ins' tests: the libraries, kernels (cases.cu), child processes in
+// which cases run, and short names for frequent steps. A case is a function without arguments. It
+// ends the child with line and condition if a check fails.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_CASES_H
 
@@ -45,7 +45,7 @@ static inline void load_libraries(void)
 
 // --- Kernels -------------------------------------------------------------------------------------
 
-typedef struct params { // cases.cu has the same
+typedef struct params { // same as in cases.cu
     int64_t count;
     float factor, offset;
 } params;
@@ -70,7 +70,7 @@ static inline int compile(const char *text, int option_count, const char *const 
     char kernel_h[16384], params_h[16384];
     read_text("src/cuda/kernels/kernel.h", kernel_h, sizeof kernel_h);
     read_text("src/cuda/kernels/params.h", params_h, sizeof params_h);
-    // The system's stdint.h wins over this one.
+    // The system's stdint.h takes precedence over this one.
     const char *headers[] = {kernel_h, params_h, "#error the wrong stdint.h"};
     const char *names[] = {"cuda/kernels/kernel.h", "cuda/kernels/params.h", "stdint.h"};
     void *program;
@@ -119,11 +119,11 @@ static inline void need(bool holds, const char *what, int line)
 typedef void body(void);
 
 typedef struct end {
-    int state; // of waitpid
+    int state; // as waitpid returns it
     char said[8192];
 } end;
 
-// `variables` are NAME=value, ended by NULL; or NULL.
+// `variables` are NAME=value, ended by NULL. NULL: no variables.
 static inline void run_child(body *run, const char *const *variables, end *out)
 {
     int ends[2];
@@ -137,7 +137,7 @@ static inline void run_child(body *run, const char *const *variables, end *out)
         close(ends[1]);
         static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
         for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-            signal(signals[i], SIG_DFL); // cmocka would go on with the next test
+            signal(signals[i], SIG_DFL); // else cmocka would continue with the next test
         for (; variables != NULL && *variables != NULL; variables++) {
             char name[64];
             size_t length = strcspn(*variables, "=");
@@ -169,7 +169,7 @@ static inline void expect_fine(body *run)
     expect_fine_with(run, NULL);
 }
 
-// Ended by abort(), with one line that holds the parts.
+// Expects that abort() ended the child, after one line that contains both parts.
 static inline void expect_end(body *run, const char *part, const char *other_part)
 {
     end e;
@@ -212,7 +212,7 @@ static inline void *new_event(unsigned flags)
     return event;
 }
 
-// The second stream reads what the first one's kernel writes.
+// The second stream reads the output of the first one's kernel.
 static inline void use_other_device(void)
 {
     OK(context_retain(&contexts[1], 1));
@@ -260,7 +260,7 @@ static inline int launch_in(void *stream, const char *name, unsigned blocks, uns
     void *arguments[] = {&at, &p};
     OK(module_function(&kernel, module, name));
     int error = cuda.launch(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL);
-    memset(&at, 0, sizeof at); // they were copied
+    memset(&at, 0, sizeof at); // the launch has copied them
     memset(&p, 0, sizeof p);
     return error;
 }

@@ -1,14 +1,14 @@
-// The stand-in for libcublasLt.so.13: products of matrices that lie column by column, as far as
-// src/cuda/api.def calls it. Sums are of f32, in rising order of k; the fast compute types round
-// what is multiplied to tf32 or bf16, to the nearest, ties to even.
+// Stand-in for libcublasLt.so.13: products of column-major matrices, as far as src/cuda/api.def
+// calls it. Sums are f32, in rising order of k. The fast compute types round the operands to tf32
+// or bf16, to the nearest, ties to even.
 //
-// An algorithm says what it was chosen for, so that another product that is made with it is found;
-// what a program may vary without choosing again are addresses, alpha, beta and the bias. NVIDIA's
-// choice is made for matrices that begin at multiples of 256 bytes unless the preference says less,
-// and for a bias as aligned as the one that is set then.
+// An algorithm records the problem that it was chosen for, so that its use with another problem is
+// found. Without a new choice a program may vary the addresses, alpha, beta and the bias. NVIDIA's
+// choice assumes matrices that begin at multiples of 256 bytes unless the preference says less, and
+// a bias as aligned as the one that is set when the choice is made.
 //
-// Handles may be used by several threads at once, in the context that they were created in.
-// Layouts and products are read and written as the caller orders it.
+// Several threads may use a handle at once, in the context in which it was created. The caller
+// orders accesses to layouts and products.
 #include "library.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ const library this_library = {
     .kinds = {"handle", "layout", "product", "preference"},
 };
 
-// Numbers of the published interface.
+// Constants of the published interface.
 enum {
     F32 = 0, // cudaDataType
     BF16 = 14,
@@ -66,10 +66,10 @@ typedef struct product {
 typedef struct preference {
     thing head;
     size_t workspace;
-    uint32_t alignment[4]; // of a, b, c and d
+    uint32_t alignment[4]; // by matrix: a, b, c and d
 } preference;
 
-// All that an algorithm is chosen for, in words so that there is nothing between the numbers.
+// Problem that an algorithm is chosen for, in words so that there is no padding.
 typedef struct problem {
     int64_t compute, transposed_a, transposed_b, epilogue;
     struct {
@@ -116,7 +116,7 @@ API(cublasLtCreate, (void **out_handle))
 
 // --- Descriptors ---------------------------------------------------------------------------------
 
-// What the caller brings has to be as large as the attribute.
+// The caller's value must have the attribute's size.
 static int set(void *to, size_t bytes, const void *value, size_t value_bytes)
 {
     if (value == NULL || value_bytes != bytes) return INVALID_VALUE;
@@ -266,7 +266,7 @@ static uint64_t hash_of(const problem *p)
     return hash;
 }
 
-// Rows, columns and inner size of the product.
+// Writes rows, columns and inner size of the product to `out`.
 static void sizes_of(const problem *p, int64_t out[3])
 {
     out[0] = p->of[3].rows;
@@ -274,7 +274,7 @@ static void sizes_of(const problem *p, int64_t out[3])
     out[2] = p->transposed_a ? p->of[0].rows : p->of[0].columns;
 }
 
-// Whether the four fit each other, and whether there is such a product.
+// Checks that the four matrices fit each other and that cublasLtMatmul supports the product.
 static int check(const problem *p)
 {
     int64_t sizes[3];
@@ -287,14 +287,14 @@ static int check(const problem *p)
     if (sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0) return INVALID_VALUE;
     for (int i = 0; i < 3; i++)
         if (p->of[i].batches != p->of[3].batches) return INVALID_VALUE;
-    // The table of cublasLtMatmul: the fast types take f32 alone, and f32 does not become bf16.
+    // cublasLtMatmul's table: fast types accept only f32, and f32 does not become bf16.
     bool in_f32 = p->of[0].type == F32, out_f32 = p->of[3].type == F32;
     if (p->of[0].type != p->of[1].type || p->of[2].type != p->of[3].type) return NOT_SUPPORTED;
     if (in_f32 && !out_f32) return NOT_SUPPORTED;
     return p->compute == COMPUTE_F32 || in_f32 ? SUCCESS : NOT_SUPPORTED;
 }
 
-// The greatest power of two, up to what a kernel may read at once, that divides the address.
+// The largest power of two, up to the bytes that a kernel reads at once, that divides the address.
 static uint32_t bias_alignment(const void *bias)
 {
     enum { WIDEST = 16 };
@@ -322,7 +322,7 @@ API(cublasLtMatmulAlgoGetHeuristic,
     if (error != SUCCESS) return error;
     int64_t sizes[3];
     sizes_of(&asks, sizes);
-    // What sums that are split would take; whoever offers less gets one that is not.
+    // Workspace of sums in parts. A caller that offers less gets an algorithm without.
     size_t workspace = sizes[2] < LARGE ? 0 : 64 * (1 + (size_t)sizes[2] / LARGE);
     if (workspace > like->workspace) workspace = 0;
     choice made = {.workspace_bytes = workspace, .waves = 1};
@@ -342,7 +342,7 @@ static void check_algorithm(const algorithm *chosen, const problem *p, const voi
                             size_t workspace_bytes, const char *call)
 {
     if (chosen == NULL) die("%s: a product without an algorithm is not supported", call);
-    if (chosen->magic != ALGORITHM) die("%s: the algorithm is none that was chosen", call);
+    if (chosen->magic != ALGORITHM) die("%s: the algorithm was never chosen", call);
     if (chosen->of_problem != hash_of(p))
         die("%s: the algorithm was chosen for other layouts or another product", call);
     if (workspace_bytes < chosen->workspace_bytes)
@@ -354,7 +354,7 @@ static void check_algorithm(const algorithm *chosen, const problem *p, const voi
         die("%s: the workspace begins at no multiple of %d bytes", call, WORKSPACE_ALIGNMENT);
 }
 
-// `at` are the addresses of a, b, c and d.
+// `at` has the addresses of a, b, c and d.
 static void check_addresses(const algorithm *chosen, const void *const *at, const product *p,
                             bool reads_c, const char *call)
 {

@@ -1,4 +1,4 @@
-// The kernel of the stand-in for cuBLASLt: a thread for an element. Sums are of f32, in order.
+// Kernel of the stand-in for cuBLASLt, with one thread per element. Sums are f32, in order.
 #include "library_kernel.h"
 
 static float element(const library_matrix *m, long long row, long long column, long long batch,

@@ -1,11 +1,11 @@
-// The stand-in for libcudnn.so.9: two-dimensional convolutions and their gradients, as far as
-// src/cuda/api.def calls it. Sums are of f32; what is read is rounded to tf32, to the nearest, ties
-// to even, where the math type lets tensors of f32 be multiplied so (all but FMA); what is written
-// to bf16 as well to the nearest, ties to even.
+// Stand-in for libcudnn.so.9: two-dimensional convolutions and their gradients, as far as
+// src/cuda/api.def calls it. Sums are f32. Operands are rounded to tf32, to the nearest, ties to
+// even, if the math type allows it for f32 tensors (every math type but FMA). Results in bf16 are
+// rounded to the nearest, ties to even, too.
 //
-// There are four algorithms, for each of the three alike, and each is a trap for a caller that does
-// not look at what it was told: `algorithms` below. A handle is used by one thread at a time, in
-// the context that it was created in.
+// Each of the three operations has the same four algorithms. Each algorithm is a trap for a caller
+// that ignores part of the answer: see `algorithms` below. One thread at a time uses a handle, in
+// the context in which it was created.
 #include "library.h"
 
 #include <sched.h>
@@ -31,7 +31,7 @@ const library this_library = {
     .kinds = {"handle", "tensor", "filter", "convolution"},
 };
 
-// Numbers of the published interface.
+// Constants of the published interface.
 enum {
     F32 = 0, // cudnnDataType_t
     BF16 = 9,
@@ -53,7 +53,7 @@ typedef struct handle {
 typedef struct tensor { // and filter
     thing head;
     bool is_set;
-    int type, format; // of filters
+    int type, format; // only of filters
     library_tensor is;
 } tensor;
 
@@ -63,7 +63,7 @@ typedef struct convolution {
     int pad[2], stride[2], dilation[2], groups, math;
 } convolution;
 
-// cudnnConvolutionFwdAlgoPerf_t, and those of the gradients.
+// cudnnConvolutionFwdAlgoPerf_t and its counterparts for the gradients.
 typedef struct choice {
     int algorithm, status;
     float milliseconds;
@@ -72,8 +72,8 @@ typedef struct choice {
     int reserved[3];
 } choice;
 
-// In the order in which they are offered. The first takes whoever looks at nothing, the second
-// whoever does not look at the status; the third has to be given memory and its math type.
+// In the order in which they are offered. The first is a trap for callers that check nothing,
+// the second for callers that ignore the status. The third needs workspace and its math type.
 static const struct {
     int algorithm, status, determinism, math;
     bool takes_workspace;
@@ -104,7 +104,7 @@ API(cudnnCreate, (void **out_handle))
     return SUCCESS;
 }
 
-// Begins a call with the handle, until leave. Other threads get their chance to be in the way.
+// Begins a call with the handle, until `leave`. Yields, so that other threads can collide.
 static handle *enter(void *pointer, const char *call)
 {
     handle *h = thing_of(pointer, HANDLE, call);
@@ -124,7 +124,8 @@ static int leave(handle *h, int error)
 API(cudnnSetStream, (void *pointer, void *stream))
 {
     handle *h = enter(pointer, __func__);
-    if (h->stream != NULL) need_stream(h->stream); // which the library orders the new one behind
+    // The library orders the new stream after the old one.
+    if (h->stream != NULL) need_stream(h->stream);
     h->stream = stream;
     return leave(h, SUCCESS);
 }
@@ -248,7 +249,7 @@ API(cudnnSetConvolutionGroupCount, (void *pointer, int groups))
 
 // --- Problems ------------------------------------------------------------------------------------
 
-// x, w and y, or their gradients, and what they have to do with each other.
+// x, w and y, or their gradients, with the convolution that relates them.
 typedef struct problem {
     const tensor *x, *w, *y;
     const convolution *by;
@@ -270,7 +271,7 @@ static problem problem_of(const void *x, const void *w, const void *y, const voi
     return p;
 }
 
-// Whether elements lie channels last, without gaps. Steps of sizes that are 1 mean nothing.
+// Whether elements are channels-last without gaps. Strides of dimensions of size 1 do not matter.
 static bool is_channels_last(const tensor *t)
 {
     const int *dims = t->is.dims;
@@ -292,13 +293,13 @@ static int check(const problem *p)
         int room = x[2 + d] + 2 * by->pad[d] - ((w[2 + d] - 1) * by->dilation[d] + 1);
         if (room < 0 || y[2 + d] != 1 + room / by->stride[d]) return BAD_PARAM;
     }
-    // NVIDIA has kernels for weights that lie channels last only where all lies so.
+    // NVIDIA has kernels for channels-last weights only if all tensors are channels-last.
     if (p->w->format == CHANNELS_LAST && !(is_channels_last(p->x) && is_channels_last(p->y)))
         return NOT_SUPPORTED;
     return SUCCESS;
 }
 
-// What algorithms with workspace take: it depends on the sizes, and no two of a net are alike.
+// Workspace of an algorithm. It depends on the sizes, and no two convolutions of a net are equal.
 static size_t workspace_of(const problem *p)
 {
     enum { MOST = 1 << 20 };
@@ -308,7 +309,7 @@ static size_t workspace_of(const problem *p)
     return bytes < MOST ? bytes : MOST;
 }
 
-// Without tensor cores where the descriptor says so; else what the algorithm needs.
+// FMA, without tensor cores, if the descriptor says so; else the algorithm's math type.
 static int math_of(int index, const convolution *by)
 {
     return by->math == MATH_FMA ? MATH_FMA : algorithms[index].math;
@@ -364,7 +365,7 @@ API(cudnnGetConvolutionBackwardFilterAlgorithm_v7,
 
 // --- Running -------------------------------------------------------------------------------------
 
-// What a call brings beside the problem.
+// Arguments of a call in addition to the problem.
 typedef struct order {
     const void *alpha, *beta, *in[2];
     void *out, *workspace;
@@ -400,14 +401,14 @@ static size_t check_algorithm(const problem *p, const order *o, const char *call
 
 static void check_addresses(const order *o, const char *call)
 {
-    enum { ALIGNMENT = 16 }; // of kernels for tensor cores
+    enum { ALIGNMENT = 16 }; // needed by kernels for tensor cores
     const void *const all[] = {o->in[0], o->in[1], o->out};
     for (int i = 0; i < 3; i++) {
         if (all[i] == NULL) die("%s: tensor %d is NULL", call, i + 1);
         if (!is_aligned(all[i], ALIGNMENT))
             die("%s: tensor %d begins at no multiple of %d bytes", call, i + 1, ALIGNMENT);
     }
-    if (o->out == o->in[0] || o->out == o->in[1]) die("%s: what is read is written, too", call);
+    if (o->out == o->in[0] || o->out == o->in[1]) die("%s: the result overwrites an input", call);
 }
 
 static int run(const handle *h, const problem *p, const order *o, int kernel, const char *call)

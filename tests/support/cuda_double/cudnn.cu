@@ -1,5 +1,5 @@
-// The kernels of the stand-in for cuDNN: a thread for an element of what is made. Sums are of f32,
-// in the order of the loops.
+// Kernels of the stand-in for cuDNN, with one thread per element of the result. Sums are f32, in
+// the order of the loops.
 #include "library_kernel.h"
 
 static long long place(const library_tensor *t, int n, int c, int h, int w)
@@ -7,7 +7,7 @@ static long long place(const library_tensor *t, int n, int c, int h, int w)
     return n * t->steps[0] + c * t->steps[1] + h * t->steps[2] + w * t->steps[3];
 }
 
-// Where element i is, counted in the order n, c, h, w.
+// Indices of element i, counted in the order n, c, h, w.
 static void find(const library_tensor *t, long long i, int *at)
 {
     for (int d = 3; d >= 0; d--) {

@@ -1,7 +1,7 @@
-// Devices, primary contexts, errors, and how a process ends.
+// Devices, primary contexts, errors, and the end of the process.
 //
-// A context is a pointer to its device. As with CUDA a forked child of a process that called cuInit
-// can call nothing, so that Belfry's own rule (no fork after CUDA has started) is tested.
+// A context is a pointer to its device. As with CUDA, a forked child of a process that called
+// cuInit can call nothing. So Belfry's own rule (no fork after CUDA has started) is tested.
 #include "double.h"
 
 #include <stdarg.h>
@@ -14,7 +14,7 @@ settings config;
 device devices[MOST_DEVICES];
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local device *current; // and whether its context lives: retained > 0
+static _Thread_local device *current; // the thread's context lives if retained > 0
 static pid_t begun_by;                // 0: cuInit was not called
 static object *objects;
 static unsigned numbers[KINDS];
@@ -115,7 +115,7 @@ __attribute__((destructor)) static void look_for_leaks(void)
     bool found = false;
     for (int i = 0; i < config.device_count; i++) {
         const device *d = &devices[i];
-        if (d->lost) continue; // nothing of it can be released
+        if (d->lost) continue; // its objects cannot be released
         for (int what = 0; what < KINDS; what++) {
             int count = alive_of(d, (kind)what);
             if (count == 0) continue;
@@ -260,13 +260,13 @@ API(cuDeviceTotalMem_v2, (size_t * out_bytes, int index))
     return leave(error);
 }
 
-// The attributes that are asked for, with their numbers of CUDA's reference.
+// The attributes in use, with their numbers in CUDA's reference.
 API(cuDeviceGetAttribute, (int *out_value, int attribute, int index))
 {
     static const struct {
         int attribute, value;
     } values[] = {
-        {1, 1024},       // threads of a block
+        {1, 1024},       // threads in a block
         {2, 1024},       // block's x
         {3, 1024},       // block's y
         {4, 64},         // block's z
@@ -274,10 +274,10 @@ API(cuDeviceGetAttribute, (int *out_value, int attribute, int index))
         {6, 65535},      // grid's y
         {7, 65535},      // grid's z
         {8, 49152},      // shared memory of a block
-        {10, 32},        // threads of a warp
+        {10, 32},        // threads in a warp
         {16, 4},         // multiprocessors
-        {39, 2048},      // threads of a multiprocessor
-        {41, 1},         // addresses are of host and device
+        {39, 2048},      // threads in a multiprocessor
+        {41, 1},         // host and device share one address space
         {75, 9},         // compute capability
         {76, 0},
     };
@@ -311,7 +311,8 @@ API(cuDevicePrimaryCtxRetain, (void **out_context, int index))
     return leave(SUCCESS);
 }
 
-// The last release ends all that is in the context; what its owner did not end is a leak.
+// The last release ends every object in the context. Objects that their owner did not end are
+// leaks.
 API(cuDevicePrimaryCtxRelease_v2, (int index))
 {
     int error = enter_for_device(index);
@@ -358,7 +359,7 @@ API(cuDeviceCanAccessPeer, (int *out_possible, int index, int peer))
     return leave(error);
 }
 
-// Kernels see the memory of their own device alone here, whether or not.
+// In the stand-in, kernels access only their device's memory, with peer access or without.
 API(cuCtxEnablePeerAccess, (void *context, unsigned flags))
 {
     device *d;
@@ -371,7 +372,7 @@ API(cuCtxEnablePeerAccess, (void *context, unsigned flags))
     return leave(SUCCESS);
 }
 
-// For NVIDIA's other libraries, which work in whatever context their caller is in.
+// For NVIDIA's other libraries, which work in their caller's current context.
 API(cuCtxGetCurrent, (void **out_context))
 {
     int error = enter_without_context();

@@ -1,10 +1,10 @@
-// Captures and graphs. While a stream is captured its operations become nodes, that follow the
-// nodes their streams and events say; nothing runs. A launch queues every node as an operation of
-// its own, so the order within a graph is checked like any other. Nodes of one captured stream
+// Captures and graphs. While a stream is captured its operations become nodes, which follow the
+// nodes that streams and events name. No operation runs. A launch queues every node as a separate
+// operation, so the order within a graph is checked like any other. Nodes of one captured stream
 // follow each other, so a stream of the capture is a lane of the graph (order.c).
 //
-// Broken captures, and what breaks one, follow CUDA's reference: the call fails, and so does the
-// end of the capture. Captures are few and are never freed: events go on to point to them.
+// Broken captures, and their causes, follow CUDA's reference: the call fails, and so does the end
+// of the capture. Captures are few and are never freed, as events keep pointers to them.
 #include "double.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ typedef struct graph_exec {
     object head;
     nodes has;
     lane *lanes;
-    vector clock; // of the last launch
+    vector clock; // last launch's
     task *last;
 } graph_exec;
 
@@ -114,7 +114,7 @@ void capture_leave(stream *s)
 {
     capture *c = s->in;
     c->streams[s->capture_lane] = NULL;
-    if (c->origin == s) { // nobody can end it
+    if (c->origin == s) { // no call can end it any more
         c->open = false;
         for (uint32_t i = 0; i < c->has.lane_count; i++)
             if (c->streams[i] != NULL) c->streams[i]->in = NULL;
@@ -194,7 +194,7 @@ API(cuStreamBeginCapture_v2, (void *handle, int mode))
     return leave(SUCCESS);
 }
 
-// Whether the stream that began is, at the end, ordered behind every node.
+// Whether the capture's origin stream is ordered after every node at the end.
 static bool is_joined(const capture *c)
 {
     uint32_t count = c->has.count, marked = 0;
@@ -268,7 +268,7 @@ API(cuGraphInstantiateWithFlags, (void **out_exec, void *handle, unsigned long l
     return leave(SUCCESS);
 }
 
-// Queues the nodes; those of other lanes that one is behind are known by their tasks and clocks.
+// Queues the nodes. Tasks and clocks stand for their predecessors in other lanes.
 static void queue_nodes(graph_exec *x)
 {
     uint32_t count = x->has.count;
@@ -296,7 +296,7 @@ static void queue_nodes(graph_exec *x)
     free(clocks);
 }
 
-// Behind what is in the stream, and behind the launches of the graph before.
+// Runs after the stream's queued operations and after the graph's earlier launches.
 API(cuGraphLaunch, (void *handle, void *stream_handle))
 {
     device *d;

@@ -1,23 +1,22 @@
-// What a kernel's source is compiled with by gcc (-include), in place of what NVRTC knows by
-// itself: the names of CUDA C++ that kernels use, and the hooks that -fsanitize=thread puts before
-// every access to memory (nvrtc.c renames __tsan_NAME to bel_hook_NAME, and memcpy to
+// Prelude that gcc compiles kernel sources with (-include), instead of NVRTC's built-in
+// definitions: the CUDA C++ names that kernels use, and the hooks that -fsanitize=thread puts
+// before every memory access (nvrtc.c renames __tsan_NAME to bel_hook_NAME, and memcpy to
 // bel_hook_memcpy).
 //
-// A module is loaded as a shared object and finds nothing of the driver's by name: the driver,
-// which may be loaded where its names are not seen, hands it a table of functions (bel_hook_host)
-// and says through bel_hook_place which thread runs. Kernels run under the driver's mutex, one
-// thread at a time, so __shared__ is a static array; they lie in a section of their own, whose ends
-// are known.
+// A module is loaded as a shared object and resolves no symbol of the driver's, as the driver may
+// be loaded with its symbols hidden. The driver passes it a table of functions (bel_hook_host), and
+// reports the running thread in bel_hook_place. Kernels run under the driver's mutex, one thread at
+// a time, so __shared__ is a static array. These arrays have a separate section with known bounds.
 //
-// The first half is read by launch.c too. Whoever changes it counts BEL_HOOK_ABI up: compiled
-// kernels are kept in files, and are then refused.
+// launch.c also includes the first half. If you change it, increment BEL_HOOK_ABI: kernels that
+// were compiled before, and kept in files, are then rejected.
 #ifndef CUDA_DOUBLE_KERNEL_HOST_H
 #define CUDA_DOUBLE_KERNEL_HOST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define BEL_HOOK_ABI 3 // times two, and one more where accesses are checked
+#define BEL_HOOK_ABI 3 // times two, plus one if accesses are checked
 
 typedef struct bel_hook_dim {
     unsigned x, y, z;
@@ -36,7 +35,7 @@ typedef struct bel_hook_table {
     void *(*set)(void *to, int byte, size_t bytes);
     int (*compare)(const void *a, const void *b, size_t bytes);
     void (*barrier)(void);
-    int (*atomic)(int *at, int what, int a, int b); // the old value; a is the expected one of CAS
+    int (*atomic)(int *at, int what, int a, int b); // old value; a: CAS's expected
     void (*crooked)(uintptr_t at, size_t alignment);
 } bel_hook_table;
 
@@ -56,7 +55,7 @@ char *const bel_hook_shared[2] = {__start_bel_shared, __stop_bel_shared};
 
 #define BEL_HOOK __attribute__((no_sanitize_thread, noinline, visibility("hidden")))
 
-// A thread's place never changes while it runs, so it may be read once: hence "const".
+// A thread's place never changes while it runs, so one read is enough: hence "const".
 #define BEL_HOOK_PLACE(name)                                                                       \
     static __attribute__((no_sanitize_thread, noinline, const, unused))                            \
     bel_hook_dim bel_hook_##name(void)                                                             \
@@ -152,8 +151,8 @@ BEL_HOOK int bel_hook_memcmp(const void *a, const void *b, size_t bytes)
     return bel_hook_host.compare(a, b, bytes);
 }
 
-// What -fsanitize=alignment calls, by the name that it knows, before a pointer is followed that is
-// no multiple of its type's alignment: an error on a card.
+// Handler of -fsanitize=alignment, under gcc's name for it. It runs before the code follows a
+// pointer that is no multiple of its type's alignment, which is an error on a GPU.
 typedef struct bel_hook_mismatch {
     struct {
         const char *file;

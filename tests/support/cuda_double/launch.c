@@ -1,13 +1,13 @@
-// Modules and kernels. A module is a shared object that nvrtc.c made; a kernel is one function of
-// it that runs one thread.
+// Modules and kernels. A module is a shared object that nvrtc.c made. A kernel is one of its
+// functions, and runs one thread.
 //
-// Threads of a block run one after another, to the end, on a stack of their own kind (a fibre) that
-// the checks know the ends of. One that comes to a barrier stays there, and another fibre goes on
-// with the threads after it; when all are there, all go on in turn. So a kernel without barriers
-// runs in one loop. That some threads of a block end while others wait is an error: it is one on a
-// card.
+// Threads of a block run one after another, to the end, on a separate stack (a fibre) whose bounds
+// the checks know. A thread that reaches a barrier stays on its fibre, and another fibre runs the
+// threads after it. When all threads are at the barrier, all resume in turn. So a kernel without
+// barriers runs in one loop. If some threads of a block end while others wait, it is an error, as
+// it is on a GPU.
 //
-// This file is compiled without sanitizers: they know nothing of the change of stacks.
+// This file is compiled without sanitizers, which do not know about the change of stacks.
 #include "double.h"
 
 #include <dlfcn.h>
@@ -23,10 +23,10 @@
 #include "kernel_host.h"
 
 enum {
-    STACK_BYTES = 128 << 10, // and one page without access before it
+    STACK_BYTES = 128 << 10, // preceded by one page without access
     MOST_ARGUMENTS = 16,
-    MOST_ARGUMENT_BYTES = 4096, // CUDA's own limit
-    UNKNOWN_ARGUMENTS = 2,      // of a kernel that says nothing of its arguments
+    MOST_ARGUMENT_BYTES = 4096, // CUDA's limit
+    UNKNOWN_ARGUMENTS = 2,      // for a kernel that does not declare its arguments
     UNKNOWN_BYTES = 1024,
     MOST_RANGES = 8,
     MOST_THREADS = 1024,
@@ -36,7 +36,7 @@ typedef void kernel_entry(void **arguments);
 
 typedef struct module {
     object head;
-    int file; // open as long: dlopen tells objects apart by their names
+    int file; // open as long as the module: dlopen tells objects apart by name
     void *library;
     bel_hook_places *places;
     uintptr_t shared, shared_bytes;
@@ -58,7 +58,7 @@ struct function {
 
 // --- Fibres --------------------------------------------------------------------------------------
 
-// Keeps what a function must keep, and its stack, at *out_from; goes on where `to` was kept.
+// Saves the callee-saved registers and the stack at *out_from, and resumes at `to`.
 void bel_cuda_double_switch(void **out_from, void *to) __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
@@ -83,7 +83,7 @@ __asm__(".text\n"
         "    popq %rbp\n"
         "    ret\n"
         ".size bel_cuda_double_switch, .-bel_cuda_double_switch\n");
-enum { FRAME_WORDS = 8, RETURN_WORD = 6 }; // the last word keeps the stack as a call would
+enum { FRAME_WORDS = 8, RETURN_WORD = 6 }; // the last word aligns the stack as a call would
 #elif defined(__aarch64__)
 __asm__(".text\n"
         ".hidden bel_cuda_double_switch\n"
@@ -130,7 +130,7 @@ typedef struct fibre {
     struct fibre *next;
 } fibre;
 
-// The block that runs. Threads below `next` have begun.
+// The running block. Threads below `next` have begun.
 static struct {
     const function *kernel;
     bel_hook_places *places;
@@ -152,7 +152,7 @@ static void be_thread(uint32_t thread)
     block.places->thread = place_of(thread, block.places->block_size);
 }
 
-// What a fibre does: threads, as long as there are some. It is resumed whenever there may be.
+// Body of a fibre: runs threads as long as some are left. It is resumed whenever there may be some.
 static void run_threads(void)
 {
     for (;;) {
@@ -273,7 +273,8 @@ void kernel_run(const work *w)
     }
 }
 
-// --- What modules call ---------------------------------------------------------------------------
+// --- Functions for modules
+// ------------------------------------------------------------------------
 
 static void on_read(const void *at, size_t bytes)
 {
@@ -318,7 +319,7 @@ static const bel_hook_table hooks = {on_read,    on_write,        on_move,      
 
 // --- Modules -------------------------------------------------------------------------------------
 
-// The segments of the object that holds module->places are the module's.
+// Records the segments of the object that contains module->places: they are the module's.
 static int find_ranges(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
@@ -342,7 +343,7 @@ static int find_ranges(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-// An image says nothing of its size, but the table of an object's sections is its end.
+// An image does not declare its size, but its table of sections is at its end.
 static size_t image_bytes(const void *image)
 {
     ElfW(Ehdr) head;
@@ -444,7 +445,7 @@ size_t kernel_argument_bytes(const function *f)
     return bytes;
 }
 
-// bel_double_sizes_NAME, if the module has it: the number of arguments, and their sizes.
+// Reads bel_double_sizes_NAME, if the module has it: the number of arguments and their sizes.
 static void find_sizes(function *f)
 {
     char symbol[256];
@@ -486,8 +487,8 @@ API(cuModuleGetFunction, (void **out_function, void *handle, const char *name))
     return leave(SUCCESS);
 }
 
-// Arguments are copied when a kernel is queued. Where sizes are not known, as much as can be read:
-// by the system, as what is behind an argument may be anything.
+// Copies arguments when a kernel is queued. Arguments of unknown size are copied as far as the
+// system can read them, as any memory may follow an argument.
 static void *copy_arguments(const function *f, void *const *arguments)
 {
     static int memory = -1;

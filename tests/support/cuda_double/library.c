@@ -1,8 +1,8 @@
 // Descriptors, kernels and launches of the stand-ins for cuBLASLt and cuDNN: library.h.
 //
-// The driver and NVRTC are those in the folder of the library itself, and those that the program
-// has opened already if they are the same. The source is compiled when a handle is created first:
-// half a second, so a test that forks many children compiles before (cuda_double_compile).
+// The driver and NVRTC come from the library's folder. If the program has already opened the same
+// files, those are used. The source is compiled when the first handle is created. It takes half a
+// second, so a test that forks many children compiles before (cuda_double_compile).
 #include "library.h"
 
 #include <dlfcn.h>
@@ -37,10 +37,10 @@ static struct {
 static pthread_once_t opened = PTHREAD_ONCE_INIT, compiled = PTHREAD_ONCE_INIT;
 static char *cubin;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // of what follows
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards the variables below
 static thing *things;
 static unsigned numbers[MOST_KINDS];
-static pid_t created_by; // the last one's: a forked child does not answer for its parent's
+static pid_t created_by; // last handle's: a forked child reports no leaks of its parent
 
 void die(const char *format, ...)
 {
@@ -178,7 +178,7 @@ static char *text_of(const char *name)
     return text;
 }
 
-// As Belfry compiles its own: products and sums are rounded one by one.
+// Compiles without fused operations, as Belfry does: every product and sum is rounded.
 static void compile(void)
 {
     static const char *const options[] = {"--gpu-architecture=sm_90", "--fmad=false",

@@ -1,5 +1,5 @@
-// What test_cuda_products.c and test_cuda_convolutions.c share beside cases.h: the libraries'
-// kernels, compiled before children are forked, numbers that are rounded as the libraries round,
+// Shared part of test_cuda_products.c and test_cuda_convolutions.c beside cases.h: the libraries'
+// kernels, compiled before children are forked; numbers that are rounded as the libraries round;
 // and lists of cases that end the process.
 #ifndef BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_LIBRARY_CASES_H
 #define BELFRY_TESTS_SUPPORT_CUDA_DOUBLE_LIBRARY_CASES_H
@@ -30,7 +30,7 @@ static inline int prepare_libraries(void **state)
 
 // --- Numbers -------------------------------------------------------------------------------------
 
-// To so many bits of mantissa, the leading one among them; ties to even, as the processor rounds.
+// Rounds to `bits` bits of mantissa, including the leading one; ties to even, as processors round.
 static inline float to_bits(float x, int bits)
 {
     int exponent;
@@ -40,7 +40,7 @@ static inline float to_bits(float x, int bits)
 
 enum { BITS_F32 = 24, BITS_TF32 = 11, BITS_BF16 = 8 };
 
-// Numbers of which no short mantissa holds all.
+// Numbers that no short mantissa represents exactly.
 static inline float some_number(int i)
 {
     unsigned x = (unsigned)i * 2654435761u + 12345;
@@ -55,7 +55,7 @@ static inline size_t bytes_of(int count, bool bf16)
     return (size_t)count * (bf16 ? 2 : 4);
 }
 
-// The numbers that the type has are at `values` afterwards.
+// Uploads the numbers. With bf16 it first rounds `values` in place.
 static inline uint64_t upload(float *values, int count, bool bf16)
 {
     static uint16_t halves[MOST];

@@ -1,5 +1,5 @@
-// What cublas.cu and cudnn.cu share: their language is the one of Belfry's kernels (what C and CUDA
-// C++ have in common), but they know nothing of those. A kernel has one argument.
+// Shared part of cublas.cu and cudnn.cu. They are in the language of Belfry's kernels (the common
+// part of C and CUDA C++), but use nothing of those. A kernel has one argument.
 #include "library_params.h"
 
 #ifdef BEL_CUDA_DOUBLE
@@ -19,7 +19,7 @@ const int bel_double_of_a_library = 1; // README.md, "Arguments"
 #define THREAD ((long long)blockIdx.x * blockDim.x + threadIdx.x)
 #define THREADS ((long long)gridDim.x * blockDim.x)
 
-// Without the lowest bits, to the nearest, ties to even. Infinities and NaNs stay.
+// Drops the lowest bits, rounding to the nearest, ties to even. Infinities and NaNs stay.
 static float rounded(float x, int dropped)
 {
     unsigned bits;
@@ -50,11 +50,11 @@ static void set_number(void *at, long long index, int bf16, float x)
     x = rounded(x, LIBRARY_DROP_BF16);
     unsigned bits;
     memcpy(&bits, &x, sizeof bits);
-    if (x != x) bits |= 0x400000u; // a NaN whose lower half alone says so
+    if (x != x) bits |= 0x400000u; // keeps a NaN that only the lower 16 bits mark
     ((unsigned short *)at)[index] = (unsigned short)(bits >> 16);
 }
 
-// Whoever else uses the memory meanwhile is found by the checks of accesses.
+// The checks of accesses find any other use of the memory at the same time.
 static void use_workspace(const library_workspace *w)
 {
     for (long long i = THREAD; i < w->words; i += THREADS)

@@ -1,15 +1,15 @@
-// What library.c, cublas.c and cudnn.c and their kernels (cublas.cu, cudnn.cu) say to each other.
-// Read by both compilers, NVIDIA's among them, so it holds plain structs of C's own types alone.
-// Sizes and steps count elements, and numbers of a type are f32 or bf16.
+// Arguments that library.c, cublas.c and cudnn.c pass to their kernels (cublas.cu, cudnn.cu). Both
+// compilers read it, including NVIDIA's, so it contains only plain structs of C's basic types.
+// Sizes and strides count elements. Numbers of a type are f32 or bf16.
 #ifndef CUDA_DOUBLE_LIBRARY_PARAMS_H
 #define CUDA_DOUBLE_LIBRARY_PARAMS_H
 
-// Bits of an f32's mantissa that are rounded away, to the nearest number, ties to even.
+// Bits dropped from an f32's mantissa, rounding to the nearest number, ties to even.
 #define LIBRARY_DROP_F32 0
 #define LIBRARY_DROP_TF32 13
 #define LIBRARY_DROP_BF16 16
 
-// Memory that a kernel writes because it was given to it as workspace.
+// Workspace that a kernel was given, and therefore writes.
 typedef struct library_workspace {
     float *at;
     long long words;
@@ -20,8 +20,8 @@ typedef struct library_matrix {
     long long row_step, column_step, batch_step;
 } library_matrix;
 
-// d [rows, columns] = a [rows, inner] · b [inner, columns], for every batch; a and b are steps of
-// what the product takes, so transposed where it asks for that.
+// d [rows, columns] = a [rows, inner] · b [inner, columns], for every batch. a and b have the
+// strides of the product's operands, so they are transposed where the product asks for it.
 typedef struct library_product {
     library_matrix a, b, c;
     void *d;
@@ -36,17 +36,17 @@ typedef struct library_product {
 } library_product;
 
 typedef struct library_tensor {
-    int dims[4]; // n, c, h, w; of weights: out, in of a group, h, w
+    int dims[4]; // n, c, h, w; for weights: out, in (in a group), h, w
     long long steps[4];
 } library_tensor;
 
 typedef struct library_convolution {
     library_tensor x, w, y; // or their gradients
-    const void *in[2];      // the two of x, w, y that are read, in that order
+    const void *in[2];      // the two inputs among x, w, y, in that order
     void *out;
-    int bf16; // the type of all three
+    int bf16; // all three tensors are bf16
     int pad[2], stride[2], dilation[2], groups;
-    int dropped; // LIBRARY_DROP_…: how what is read is rounded
+    int dropped; // LIBRARY_DROP_…: how inputs are rounded
     float alpha, beta;
     library_workspace workspace;
 } library_convolution;

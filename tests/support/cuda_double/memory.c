@@ -1,13 +1,14 @@
-// Memory of devices, and what the driver knows of memory of the host.
+// Memory of devices, and the driver's knowledge of host memory.
 //
-// A device's memory is a range of addresses that nobody can touch unless operations of the device
-// run: code of the host that follows such an address dies at once. An allocation has pages of its
-// own and a free page behind it, begins at a multiple of 256 that is none of more (most of the
-// time), and is filled with 0xA5. Addresses are used again as late as the range allows, so those of
-// freed memory are known as such for long. The kernel of the system is called directly: the
-// interceptors of sanitizers would make shadows for the whole range.
+// A device's memory is a range of addresses that is accessible only while operations of the device
+// run. Host code that follows such an address crashes at once. An allocation has separate pages,
+// with a free page after it. It begins at a multiple of 256, mostly not at one of 512 or more, and
+// is filled with 0xA5. Addresses are reused as late as the range allows, so freed memory is long
+// known as freed. System calls are direct, as the sanitizers' interceptors would make shadows for
+// the whole range.
 //
-// This file is compiled without sanitizers: checks of kernels run on stacks they know nothing of.
+// This file is compiled without sanitizers, as checks of kernels run on stacks that they do not
+// know.
 #include "double.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void *map(size_t bytes, int access)
     return memory;
 }
 
-// Gives pages that lie in there back; they are zeros when touched again, and so is the rest.
+// Zeros the memory. Whole pages are returned to the system, and are zeros when touched again.
 static void clear(char *memory, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -59,7 +60,7 @@ void memory_begin(device *d)
             d->cells = map(d->size / 4 * shadow_cell_bytes(), PROT_READ | PROT_WRITE);
     }
     d->used = 0;
-    d->cursor = 1; // what is before the first allocation is the device's too
+    d->cursor = 1; // page 0, before the first allocation, is the device's too
 }
 
 static void protect(device *d, size_t bytes, int access)
@@ -68,7 +69,7 @@ static void protect(device *d, size_t bytes, int access)
         die("cannot change access to the memory of device %d", d->index);
 }
 
-// What was ever allocated is opened, as the rest would take time.
+// Opens only pages that were ever allocated, as opening the rest would take time.
 void memory_open(device *d)
 {
     if (d->open >= d->top) return;
@@ -102,7 +103,7 @@ static allocation *owner_of(const device *d, size_t page)
     return owner == 0 ? NULL : &d->allocations[owner - 1];
 }
 
-// The first page from `from` on where `pages` of them are free, or SIZE_MAX.
+// The first page from `from` on with `pages` free pages, or SIZE_MAX.
 static size_t find_free(const device *d, size_t from, size_t pages)
 {
     size_t count = d->size / PAGE, run = 0;
@@ -119,7 +120,7 @@ static uint64_t allocate(device *d, size_t bytes)
     size_t room = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (room < bytes || d->used > config.memory || room > config.memory - d->used) return 0;
     size_t skip = d->allocation_count % (PAGE / ALIGNMENT) * ALIGNMENT;
-    size_t pages = (skip + room + PAGE - 1) / PAGE + 1; // one is free
+    size_t pages = (skip + room + PAGE - 1) / PAGE + 1; // the last one stays free
     size_t page = find_free(d, d->cursor, pages);
     if (page == SIZE_MAX) page = find_free(d, 1, pages);
     if (page == SIZE_MAX) return 0;
@@ -132,7 +133,7 @@ static uint64_t allocate(device *d, size_t bytes)
     }
     uint64_t address = (uintptr_t)d->base + page * PAGE + skip;
     d->allocations[d->allocation_count++] = (allocation){address, bytes, true};
-    for (size_t i = 0; i < pages; i++) // the free one too: nothing else may begin there
+    for (size_t i = 0; i < pages; i++) // the free one, too: no other allocation may use it
         d->owners[page + i] = d->allocation_count;
     memory_open(d);
     memset(d->base + page * PAGE + skip, 0xA5, bytes);
@@ -168,7 +169,7 @@ const allocation *memory_find(const device *d, uint64_t address, size_t bytes)
     return before <= a->bytes && bytes <= a->bytes - before ? a : NULL;
 }
 
-// The allocation at the address, dead or alive, or else the nearest one of those close by.
+// The allocation at the address, dead or alive, or else the nearest one close by.
 static const allocation *nearest(const device *d, uint64_t address)
 {
     size_t page = (address - (uintptr_t)d->base) / PAGE, back = 0;
@@ -197,7 +198,7 @@ void memory_describe(const device *d, uint64_t address, char *out, size_t size)
         snprintf(out, size, "byte %llu of the %sallocation of %zu bytes at 0x%llx",
                  (unsigned long long)address - at, freed, a->bytes, at);
     else
-        snprintf(out, size, "%llu bytes behind the end of the %sallocation of %zu bytes at 0x%llx",
+        snprintf(out, size, "%llu bytes after the end of the %sallocation of %zu bytes at 0x%llx",
                  (unsigned long long)address - at - a->bytes, freed, a->bytes, at);
 }
 
@@ -232,7 +233,7 @@ API(cuMemAlloc_v2, (uint64_t * out_address, size_t bytes))
     return leave(SUCCESS);
 }
 
-// Copies and fills say what they touch; what a queued kernel touches is found when it runs.
+// Whether a copy or a fill touches the allocation. A kernel's accesses are checked when it runs.
 static bool touches_allocation(const work *w, const void *context)
 {
     const allocation *a = context;
@@ -265,11 +266,11 @@ API(cuMemFree_v2, (uint64_t address))
 
 // --- Memory of the host --------------------------------------------------------------------------
 
-// Ranges that the driver may copy from and to at any time.
+// Host ranges that the driver may copy from and to at any time.
 typedef struct range {
     uintptr_t at;
     size_t bytes;
-    bool allocated; // else registered
+    bool allocated; // else it was registered
 } range;
 
 static range *ranges;
@@ -299,7 +300,7 @@ static bool touches_range(const work *w, const void *context)
            (w->what == COPY_IN && !w->owns_host_from && from - r->at < r->bytes);
 }
 
-// Ends the process if a copy would still touch it; false if it is not known.
+// Ends the process if a pending copy would touch the range. Returns false if it is unknown.
 static bool remove_range(const void *memory, bool allocated, const char *call)
 {
     for (size_t i = 0; i < range_count; i++) {
@@ -339,7 +340,7 @@ API(cuMemFreeHost, (void *memory))
     return leave(SUCCESS);
 }
 
-// Whether the process may write all of it, or with `reads` read it.
+// Whether the process may write all of the memory, or with `reads` read it.
 static bool may_touch(const void *memory, size_t bytes, bool reads)
 {
     uintptr_t at = (uintptr_t)memory, end = at + bytes;

@@ -1,15 +1,15 @@
-// The stand-in for libnvrtc.so: "compiles for the card" with gcc, so that kernels run on the CPU. A
-// program's source and headers are written into a private folder of their own; what comes out, the
-// "cubin", is a shared object that the stand-in for libcuda.so.1 loads (launch.c).
+// Stand-in for libnvrtc.so: compiles for the GPU with gcc, so that kernels run on the CPU. A
+// program's source and headers are written into a private folder. The result, the "cubin", is a
+// shared object that the stand-in for libcuda.so.1 loads (launch.c).
 //
-// Every result is bit for bit that of the CPU's arithmetic only if each operation is rounded by
-// itself. A card fuses products and sums unless told --fmad=false, and so does this. Where accesses
-// are checked, gcc's own instrumentation for its thread sanitizer finds them all: its calls are
-// renamed in the assembly, so that no runtime of that sanitizer is needed. The names of system
-// headers mean the system's, even where the caller brings stand-ins for them (-idirafter).
+// Results equal those of the CPU's arithmetic bit for bit only if each operation is rounded
+// separately. A GPU fuses products and sums unless it gets --fmad=false, and so does this stand-in.
+// If accesses are checked, gcc's instrumentation for its thread sanitizer finds them all. Its calls
+// are renamed in the assembly, so the sanitizer's runtime is not needed. The names of system
+// headers mean the system's, even if the caller brings stand-ins for them (-idirafter).
 //
-// Nothing is left in the temporary folder. One program is used by one thread at a time, as with
-// NVIDIA's; different programs by different threads.
+// No file is left in the temporary folder. One thread at a time uses a program, as with NVIDIA's
+// NVRTC; different threads may use different programs.
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -37,7 +37,7 @@ enum {
     MOST_WORDS = 96
 };
 
-// Bytes of a text or a file, ended by a 0 that `size` does not count.
+// Bytes of a text or a file, with a final 0 that `size` does not count.
 typedef struct bytes {
     char *data;
     size_t size;
@@ -62,7 +62,7 @@ static char *copy_text(const char *text)
     return need(strdup(text));
 }
 
-// A path or an option of two parts.
+// Concatenates the two parts of a path or an option.
 static char *join(const char *a, const char *b)
 {
     size_t size = strlen(a) + strlen(b) + 1;
@@ -97,7 +97,7 @@ static void remove_folder(const char *folder)
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-// Writes folder/name and the folders that it names.
+// Writes folder/name and creates the folders in `name`.
 static bool write_file(const char *folder, const char *name, const char *data, size_t size)
 {
     char *path = join(folder, name);
@@ -159,7 +159,7 @@ static void add_words(command *c, const char *words)
     }
 }
 
-// gcc always: clang leaves reads out that a write to the same place follows.
+// Uses gcc always: clang removes reads that a write to the same address follows.
 static void begin_command(command *c)
 {
     const char *compiler = getenv("CC");
@@ -168,7 +168,7 @@ static void begin_command(command *c)
     add_words(c, usable ? compiler : "gcc");
 }
 
-// Runs and frees the command; what it says goes behind what folder/log holds.
+// Runs and frees the command. Its output is appended to folder/log.
 static bool run_command(command *c, const char *folder)
 {
     char *log = join(folder, "/log");
@@ -197,10 +197,10 @@ static bool run_command(command *c, const char *folder)
 // --- Options -------------------------------------------------------------------------------------
 
 typedef struct settings {
-    bool fuse, real_card; // the architecture is sm_NUMBER, so that there is a cubin
+    bool fuse, real_card; // real_card: the architecture is sm_NUMBER, so there is a cubin
 } settings;
 
-// CUDA's options: macros are gcc's too, of the others the two that matter here are looked at.
+// Reads CUDA's options. Macros are passed to gcc; of the others only two matter here.
 static bool read_options(int count, const char *const *options, command *c, settings *out)
 {
     *out = (settings){.fuse = true};
@@ -219,7 +219,7 @@ static bool read_options(int count, const char *const *options, command *c, sett
             out->fuse = false;
         } else if (begins(option, "--gpu-architecture=") || begins(option, "-arch=")) {
             out->real_card = begins(strchr(option, '=') + 1, "sm_");
-        } else if (has_value) { // the other form, an option and its value
+        } else if (has_value) { // the two-word form: an option and its value
             if (strcmp(option, "--gpu-architecture") == 0 || strcmp(option, "-arch") == 0)
                 out->real_card = begins(options[i + 1], "sm_");
             i++;
@@ -236,12 +236,12 @@ static bool is_part_of_name(char c)
            (c >= 'A' && c <= 'Z');
 }
 
-// The assembly with gcc's hooks and the functions that touch memory renamed. Whole names only: the
-// hooks' own names end in those of the functions.
+// Copies the assembly with gcc's hooks and the memory functions renamed. Compares complete
+// names, as the hooks' names end in those of the functions.
 static bytes rename_hooks(const bytes *in)
 {
     static const char *const functions[] = {"memcpy", "memmove", "memset", "memcmp"};
-    // A name grows by 9 characters at most ("bel_hook_"), and is of 6 or more.
+    // A name has 6 characters or more, and grows by at most 9 ("bel_hook_").
     bytes out = {need(malloc(in->size * 3 + 1)), 0};
     for (size_t i = 0; i < in->size;) {
         size_t end = i;
@@ -256,7 +256,7 @@ static bytes rename_hooks(const bytes *in)
         for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++)
             if (length == strlen(functions[f]) && strncmp(name, functions[f], length) == 0)
                 prefix = "bel_hook_";
-        if (length == 0) length = 1; // what is no name
+        if (length == 0) length = 1; // not a name
         size_t prefix_length = strlen(prefix);
         memcpy(out.data + out.size, prefix, prefix_length);
         memcpy(out.data + out.size + prefix_length, name + skip, length - skip);
@@ -291,7 +291,7 @@ static void add_compile_options(command *c, const settings *s, bool checked, con
     add_word(c, join(folder, "/source.cu"));
 }
 
-// compiled.s becomes module.so.
+// Links compiled.s into module.so.
 static bool link_module(const char *folder, bool checked)
 {
     if (checked) {
@@ -319,15 +319,15 @@ static void forget_results(program *p)
     p->log = p->cubin = (bytes){NULL, 0};
 }
 
-// CUDA_DOUBLE_NVRTC, or NULL.
+// Value of CUDA_DOUBLE_NVRTC, or NULL.
 static const char *real_path(void)
 {
     const char *path = getenv("CUDA_DOUBLE_NVRTC");
     return path != NULL && path[0] != '\0' ? path : NULL;
 }
 
-// NVIDIA's NVRTC takes the source as well, where there is one: real_nvrtc.c. Its messages go to the
-// log.
+// Whether NVIDIA's NVRTC, if there is one, compiles the source too (real_nvrtc.c). Its messages
+// are appended to the log.
 static bool passes_real(const program *p, const char *folder, int option_count,
                         const char *const *options)
 {
@@ -373,15 +373,15 @@ static int compile_in(program *p, const char *folder, int option_count, const ch
     ok = ok && passes_real(p, folder, option_count, options);
     read_file(folder, "/log", &p->log);
     if (!ok) return COMPILATION;
-    // NVRTC has no cubin for an architecture that is none of a card's (compute_NUMBER, or nothing).
+    // NVRTC makes no cubin for a virtual architecture (compute_NUMBER) or without one.
     if (s.real_card && !read_file(folder, "/module.so", &p->cubin)) return INTERNAL_ERROR;
     return 0;
 }
 
 // --- The API -------------------------------------------------------------------------------------
 
-// Compiled kernels are kept by the version that made them: with checks and without are two, and
-// with NVIDIA's NVRTC beside it two more.
+// Belfry keeps compiled kernels by NVRTC's version, so each mode has one: with checks and
+// without, each also with NVIDIA's NVRTC.
 API(nvrtcVersion, (int *out_major, int *out_minor))
 {
     *out_major = 12;

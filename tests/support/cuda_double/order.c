@@ -1,18 +1,18 @@
-// Operations, the order that they are bound to, and when they run.
+// Operations, their order, and when they run.
 //
-// An operation is bound to follow others: the one before it in its stream, those that an event
-// stands for, those of a graph. Nothing else orders two of them. None runs before somebody waits,
-// and then whatever may run does, drawn by lot from a seed, until what is waited for is done: each
-// order that a card might choose has its chance, and a host that reads or writes too early is seen.
+// An operation follows others: its predecessor in its stream, those that an event stands for, and
+// those of a graph. Nothing else orders two operations. No operation runs before a thread waits.
+// Then the operations that are ready run, in random order from a seed, until the awaited one is
+// done. So every order that a GPU might choose can happen, and a host that reads or writes too
+// early is found.
 //
-// Beside that every operation has a vector clock, that says of every lane how many of its
-// operations are ordered before it; the checks of accesses ask it whether two operations are
-// ordered. The host is one clock: what any of its threads has waited for is before all that any of
-// them queues afterwards. Threads of the host tell each other things that are not seen here, so
-// more would be false alarms; orders that only the host's luck gives are missed where a wait
-// happened to be between.
+// Every operation also has a vector clock: for each lane, the number of operations ordered before
+// it. The checks of accesses ask it whether two operations are ordered. The host is one clock: if
+// any thread has waited for an operation, it is before all that any thread queues afterwards. The
+// stand-in does not see how host threads synchronize with each other, so a stricter rule would
+// raise false alarms. It misses an order that exists only because a wait happened to come between.
 //
-// Vector clocks of lanes that ended are kept; a process makes hundreds of them, not millions.
+// Vector clocks of ended lanes are kept; a process makes hundreds of them, not millions.
 #include "double.h"
 
 #include <stdio.h>
@@ -25,17 +25,17 @@ enum { MOST_PENDING = 10000, MOST_OPERATIONS = (1 << 28) - 1 };
 
 struct task {
     work what;
-    unsigned references, waits; // how many must be done first
+    unsigned references, waits; // waits: predecessors that are not done
     bool done;
     int64_t done_ns;
     uint32_t operation; // 0: a join, which touches nothing
     vector clock;
     task **successors;
     uint32_t successor_count;
-    task *next, *before; // all that are not done
+    task *next, *before; // list of all that are not done
 };
 
-// What is kept of every operation for as long as the process lives.
+// Record of an operation, kept as long as the process lives.
 typedef struct operation {
     uint32_t component, sequence;
     unsigned stream;
@@ -43,10 +43,10 @@ typedef struct operation {
     const function *kernel;
 } operation;
 
-static operation *operations; // [0] is none
+static operation *operations; // [0] is unused
 static uint32_t operation_count = 1, operation_capacity;
 static uint32_t component_count;
-static vector host; // what any thread of the host has waited for
+static vector host; // operations that any host thread has waited for
 static task *pending;
 static size_t pending_count;
 static task **ready;
@@ -185,8 +185,8 @@ static void complete(task *t)
     task_drop(t);
 }
 
-// Each side is touched as by an operation of its own device; one that is lost takes the other with
-// it.
+// Touches each side as an operation of that side's device. If one device is lost, the running
+// one is lost too.
 static void copy_between(const work *w)
 {
     device *from = memory_device(w->from), *to = memory_device(w->to);
@@ -233,8 +233,8 @@ static void perform(const work *w)
     }
 }
 
-// A device that is lost does nothing more, and nobody waits for it in vain. One that hangs begins
-// an operation that does not end.
+// Executes a task. A lost device skips the work but completes the task, so that no thread
+// waits in vain. A hanging device begins an operation that does not end.
 static void execute(task *t)
 {
     device *d = t->what.on;
@@ -255,7 +255,7 @@ static void execute(task *t)
     complete(t);
 }
 
-// xorshift64*: whose turn it is.
+// xorshift64*: chooses the next task.
 static size_t draw(size_t count)
 {
     static uint64_t state;
@@ -285,7 +285,7 @@ bool task_try(task *t)
     return done;
 }
 
-// The host of one that hangs stands still, and other threads do not.
+// Blocks the calling host thread if the device hangs; other threads continue.
 void task_finish(task *t)
 {
     if (task_try(t)) return;
@@ -302,7 +302,7 @@ int64_t task_done_ns(const task *t)
 bool any_pending(work_test *test, const void *context)
 {
     for (const task *t = pending; t != NULL; t = t->next) {
-        bool touches = t->what.what != JOIN && !t->what.on->lost; // what is lost does nothing more
+        bool touches = t->what.what != JOIN && !t->what.on->lost; // a lost device touches nothing
         if (touches && test(&t->what, context)) return true;
     }
     return false;
@@ -336,7 +336,7 @@ static uint32_t count_operation(lane *l, const work *w)
     return operation_count++;
 }
 
-// A task behind the lane's last one, and its new last. It takes what the work owns.
+// Appends a task to the lane, which then becomes its last one. Takes what the work owns.
 static task *append(lane *l, const work *w)
 {
     task *t = grow(NULL, sizeof *t);
@@ -372,6 +372,6 @@ void lane_append(lane *l, work *w)
     vector_join(&l->clock, &host);
     task *t = append(l, w);
     linked(t);
-    while (pending_count > MOST_PENDING && ready_count > 0) // as a card's queue would not take more
+    while (pending_count > MOST_PENDING && ready_count > 0) // a GPU's queue is limited, too
         run_one();
 }

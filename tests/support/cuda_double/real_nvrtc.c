@@ -1,11 +1,10 @@
-// A program that compiles a kernel source by NVIDIA's own NVRTC, for nobody to run: real_nvrtc
-// LIBRARY FOLDER OPTION…, where FOLDER has source.cu, headers/ and in `names` what is to be
-// included from there, a name in each line. Prints NVRTC's messages; exit code 1: it does not
-// compile it.
+// Program that compiles a kernel source with NVIDIA's NVRTC, only to check it: real_nvrtc LIBRARY
+// FOLDER OPTION…. FOLDER has source.cu, headers/, and a file `names` with the headers to include
+// from there, one per line. The program prints NVRTC's messages. Exit code 1: it does not compile.
 //
-// The stand-in (nvrtc.c) calls it where CUDA_DOUBLE_NVRTC names the library: gcc takes kernels as
-// C, and this finds what is no CUDA C++, or too much for a card, also on a machine without one. It
-// is a process of its own, as that library does not bear everybody's company.
+// The stand-in (nvrtc.c) runs it if CUDA_DOUBLE_NVRTC names the library. gcc accepts kernels as C.
+// This program finds errors in CUDA C++, or kernels too large for a GPU, also on a machine without
+// one. It is a separate process, as that library does not tolerate every other library.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +30,7 @@ static void find(void *library, const char *name, void *out_function)
     memcpy(out_function, &address, sizeof address);
 }
 
-// Never given back: the process ends soon.
+// Never freed, as the process ends soon.
 static char *read_text(const char *folder, const char *inner, const char *name)
 {
     char path[4096];

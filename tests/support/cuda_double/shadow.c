@@ -1,18 +1,20 @@
-// Who touched which cell: the checks of every access of a kernel, and of copies and fills.
+// Race checker: checks every access of a kernel, and of copies and fills, against earlier ones.
 //
-// For 4 bytes of memory (a cell) the last writer and two readers are kept, each as operation,
-// block, thread, and how many barriers the block had passed, with a mask of the bytes. Two accesses
-// of one operation collide if they are of different blocks, or of one block with no barrier
-// between; two of different operations if the earlier one is not in the later one's vector clock. A
-// reader takes the place of one that is ordered before it. Two are enough within one launch:
-// whoever writes collides with one of them at least. Of three launches that read one cell and are
-// not ordered among themselves the third is forgotten, and of writers of different bytes of a cell
-// all but the last.
+// A cell is 4 bytes of memory. It keeps the last writer and two readers. Each is an operation, a
+// block, a thread and the number of barriers that the block had passed, with a mask of the bytes.
+// Two accesses of one operation collide if they are of different blocks, or of one block with no
+// barrier between them. Two accesses of different operations collide if the earlier operation is
+// not in the later one's vector clock.
 //
-// Atomic accesses of different threads do not collide with each other, nor do plain ones of threads
-// that hold a lock: from atomicCAS(lock, 0, 1) that succeeds to whatever writes to the lock.
+// A new reader replaces a reader that is ordered before it. Two readers are enough within one
+// launch: a writer collides with at least one of them. If three unordered launches read one cell,
+// the third is forgotten. If several writers write different bytes of a cell, only the last is
+// kept.
 //
-// Shared memory has cells of its own, that count only for the block that runs.
+// Atomic accesses of different threads do not collide. Nor do plain accesses of threads that hold a
+// lock. A thread holds a lock from a successful atomicCAS(lock, 0, 1) to the lock's next write.
+//
+// Shared memory has separate cells, which count only for the block that runs.
 // This file is compiled without sanitizers: it runs on the stacks of kernels.
 #include "double.h"
 
@@ -30,7 +32,7 @@ enum {
 };
 
 typedef struct record {
-    uint32_t operation_mask; // operation * 16 + bytes; 0: nobody
+    uint32_t operation_mask; // operation * 16 + bytes; 0: unset
     uint32_t block, place;   // place: interval, flags, thread
 } record;
 
@@ -91,7 +93,7 @@ _Noreturn static void die_outside(uintptr_t address, size_t bytes, bool writes)
     if (of == NULL) die("%s %s host memory 0x%llx", who, verb(writes), at);
     if (of != running.on)
         die("%s %s memory of device %d: 0x%llx", who, verb(writes), of->index, at);
-    // Of an access that begins inside, the first byte that is not.
+    // If the access begins inside, name the first byte outside.
     const allocation *a = memory_find(of, address, 1);
     if (a != NULL && bytes > 1) address = a->address + a->bytes;
     memory_describe(of, address, where, sizeof where);
@@ -282,11 +284,11 @@ int shadow_atomic(int *at, int what, int a, int b)
     case BEL_HOOK_MAX: *at = b > old ? b : old; break;
     case BEL_HOOK_EXCHANGE: *at = b; break;
     case BEL_HOOK_ADD: *at = (int)((unsigned)old + (unsigned)b); break;
-    default: die("an atomic operation that is none");
+    default: die("an unknown atomic operation");
     }
     if (running.lock == (uintptr_t)at) running.lock = 0;
     if (taken) running.lock = (uintptr_t)at;
-    if (failures == MOST_FAILURES) { // nobody else runs meanwhile
+    if (failures == MOST_FAILURES) { // no other thread runs meanwhile
         char who[256];
         describe_runner(who, sizeof who);
         die("%s waits for ever: %d times atomicCAS found %d", who, failures, old);

@@ -1,14 +1,14 @@
-// Streams, events, copies and fills: the API of what is queued, but for kernels and graphs.
+// Streams, events, copies and fills: the API of queued operations, except kernels and graphs.
 //
-// What a copy does to memory of the host is the driver's to choose a time for, if the memory is
-// registered: it happens when the copy runs. From other memory its bytes are taken at once, and
-// into other memory they have come when the call returns, as with CUDA.
+// If host memory is registered, the driver chooses when a copy accesses it: when the copy runs.
+// From other host memory the bytes are taken at once. Copies to other host memory are complete when
+// the call returns, as with CUDA.
 #include "double.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static stream **streams; // all that live
+static stream **streams; // all live streams
 static size_t stream_count;
 
 int stream_append(stream *s, work *w)
@@ -18,7 +18,7 @@ int stream_append(stream *s, work *w)
     return SUCCESS;
 }
 
-// All that is in the stream is done, and the host knows.
+// Finishes all operations in the stream; the host then knows that they are done.
 static void finish(stream *s)
 {
     if (s->queue.last != NULL) task_finish(s->queue.last);
@@ -103,7 +103,7 @@ API(cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t bytes, void *handl
     return leave(stream_append(s, &w));
 }
 
-// The driver takes any way between two devices, also where they have no peer access.
+// The driver copies between any two devices, also without peer access.
 API(cuMemcpyPeerAsync,
     (uint64_t to, void *to_context, uint64_t from, void *from_context, size_t bytes, void *handle))
 {
@@ -170,7 +170,7 @@ void streams_end(device *d)
     }
 }
 
-// What is in the stream is done first; but the host does not know that it was.
+// Finishes the stream's operations first, but the host does not know that they are done.
 API(cuStreamDestroy_v2, (void *handle))
 {
     device *d;
@@ -180,7 +180,7 @@ API(cuStreamDestroy_v2, (void *handle))
     return leave(state_of(d));
 }
 
-// What the libraries' stand-ins ask to see that a stream is there.
+// The libraries' stand-ins call it to see that a stream exists.
 API(cuStreamGetId, (void *handle, unsigned long long *out_id))
 {
     device *d;
@@ -205,7 +205,7 @@ API(cuStreamSynchronize, (void *handle))
     return leave(state_of(d));
 }
 
-// The event may be of another device.
+// The event may belong to another device.
 API(cuStreamWaitEvent, (void *handle, void *event_handle, unsigned flags))
 {
     device *d;
@@ -291,8 +291,8 @@ API(cuEventSynchronize, (void *handle))
     return leave(state_of(d));
 }
 
-// Who asks for the first time is mostly too early on a card; here as well, until all is done that
-// runs before.
+// The first query is mostly too early on a GPU. Here it always is, unless all earlier
+// operations are done.
 API(cuEventQuery, (void *handle))
 {
     device *d;
@@ -310,7 +310,7 @@ API(cuEventQuery, (void *handle))
     return leave(state_of(d));
 }
 
-// When the stream came to it.
+// When the stream reached the event.
 static int64_t passed_ns(const event *e)
 {
     int64_t done = task_done_ns(e->at);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the certificates of test_endpoint.c: an authority, a host of it, and a stranger of another.
+# Makes the certificates of test_endpoint.c: an authority, its host, and a stranger of another authority.
 set -euo pipefail
 cd "$(dirname "$0")"
 authority() { # NAME

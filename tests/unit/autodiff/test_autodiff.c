@@ -1,5 +1,5 @@
-// Gradients as a rewriting of the graph: several paths, no path, losses and operations that have
-// none. Values of gradients are checked op by op in tests/op.
+// Symbolic gradients: several paths, no path, and losses and operations without a gradient.
+// tests/op checks the values of gradients op by op.
 #include <math.h>
 
 #include "autodiff/autodiff.h"
@@ -8,7 +8,7 @@
 #include "runtime/program.h"
 #include "support/bel_test.h"
 
-// Value of a scalar f32 output when input "x" is the one number `x`.
+// Value of a scalar f32 output at input "x" = `x`.
 static double evaluate(bel_graph *graph, bel_value *value, float x)
 {
     bel_shape shape = bel_shape_scalar();
@@ -39,7 +39,7 @@ static bel_value *scalar_input(bel_graph *graph)
     return bel_input_value(graph, "x", BEL_DTYPE_F32, &shape);
 }
 
-// x is used three times, twice by one operation: d(x·x + exp(x))/dx = 2x + exp(x).
+// x is used three times, two of them by one operation: d(x·x + exp(x))/dx = 2x + exp(x).
 static void test_several_paths(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void test_several_paths(void **state)
     bel_graph_destroy(graph);
 }
 
-// The gradient of a gradient: d²(x³)/dx² = 6x.
+// Second derivative: d²(x³)/dx² = 6x.
 static void test_twice(void **state)
 {
     (void)state;
@@ -71,7 +71,8 @@ static void test_twice(void **state)
     bel_graph_destroy(graph);
 }
 
-// The slope of f's slope has one node of that operation that reads a constant and another value.
+// Checks that the second derivative of f has exactly one `op` node that reads a constant and
+// another value.
 static void check_numbers(bel_value *f(bel_graph *graph, bel_value *x), bel_op op)
 {
     bel_graph *graph = bel_graph_create();
@@ -93,7 +94,7 @@ static void check_numbers(bel_value *f(bel_graph *graph, bel_value *x), bel_op o
     bel_graph_destroy(graph);
 }
 
-// Nodes have the same numbers whichever compiler this was compiled by.
+// Node numbers do not depend on the compiler that built the program.
 static void test_numbers_of_nodes(void **state)
 {
     (void)state;
@@ -101,9 +102,8 @@ static void test_numbers_of_nodes(void **state)
     check_numbers(bel_silu, BEL_OP_ADD);
 }
 
-// A penalty on the size of a gradient, as of Gulrajani et al. 2017, trains a network: for the net
-// v tanh(w x), whose gradient by x is g = v w (1 - t²), the gradient of g² by w is
-// 2 g v (1 - t²) (1 - 2 w x t).
+// A gradient penalty (Gulrajani et al. 2017) trains a network. For the net v tanh(w x) the gradient
+// by x is g = v w (1 - t²). The gradient of g² by w is then 2 g v (1 - t²) (1 - 2 w x t).
 static void test_penalty(void **state)
 {
     (void)state;
@@ -121,9 +121,9 @@ static void test_penalty(void **state)
     bel_graph_destroy(graph);
 }
 
-// Of logits c x with c constant, the cross-entropy's slope by x is the mean of c under the softmax
-// less that of the label, and its curvature the variance of c; the third derivative the third
-// central moment.
+// Derivatives of the cross-entropy of logits c x by x, with c constant. The first is the mean of c
+// under the softmax minus the label's c, the second the variance of c, the third its third central
+// moment.
 static void test_cross_entropy_twice(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_cross_entropy_twice(void **state)
     bel_graph_destroy(graph);
 }
 
-// No gradient passes through, on this way alone: d(x · stop(x²))/dx = x².
+// bel_stop_gradient blocks only the path through it: d(x · stop(x²))/dx = x².
 static void test_stop(void **state)
 {
     (void)state;
@@ -205,11 +205,11 @@ static void check_loss(int what, bel_code code, const char *part)
     bel_value *other = bel_reduce_sum(graph, x, NULL, 0, false);
     if (what == 1) loss = bel_cast(graph, other, BEL_DTYPE_I64);
     if (what == 2) loss = NULL;
-    if (what == 3) { // a comparison in the way
+    if (what == 3) { // a comparison on the path
         bel_value *above = bel_cast(graph, bel_greater(graph, x, other), BEL_DTYPE_F32);
         loss = bel_reduce_sum(graph, above, NULL, 0, false);
     }
-    if (what == 4) { // the same, but no wanted value lies behind it
+    if (what == 4) { // the same, but no wanted value comes before it
         loss = bel_reduce_sum(graph, bel_cast(graph, bel_less(graph, x, x), BEL_DTYPE_F32), NULL, 0,
                               false);
         x = bel_scalar(graph, BEL_DTYPE_F32, 1);
@@ -233,7 +233,7 @@ static void test_losses(void **state)
     check_loss(4, BEL_OK, "");
 }
 
-// Greater cuts the gradient: the cast of a BOOL passes nothing back.
+// bel_greater cuts the gradient: a cast from BOOL passes no gradient back.
 static void test_no_gradient(void **state)
 {
     (void)state;
@@ -249,8 +249,8 @@ static void test_no_gradient(void **state)
     bel_graph_destroy(graph);
 }
 
-// The gradient of (x + 1/512)² reads x + 1/512 as rounded to 8 bits; the loss does not. An alias of
-// an activation shares its halves.
+// The gradient of (x + 1/512)² reads x + 1/512 rounded to 8 bits; the loss reads it exactly. An
+// alias of an activation shares its bf16 copy.
 static void test_halves(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void test_halves(void **state)
     bel_graph_destroy(graph);
 }
 
-// Statistics of normalisation and what losses keep for themselves are not rounded.
+// Normalisation statistics and values that losses save for their gradients are not rounded.
 static void test_exact(void **state)
 {
     (void)state;
@@ -302,7 +302,8 @@ static const bel_node *find_node(const bel_graph *graph, bel_op op)
     return NULL;
 }
 
-// The logarithms of attention belong to the queries and keys that made them.
+// The gradient of attention reads the unrounded queries and keys: the saved logarithms were
+// computed from them.
 static void test_exact_inputs(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes real_oracle.txt: functions of real.h at many points, to 400 binary digits and rounded.
 
-The tests read only the stored numbers; making them again needs python3-mpmath:
+The tests read only the stored numbers. To compute them again, install python3-mpmath and run:
 
     python3 tests/unit/base/real_oracle.py
 
@@ -24,7 +24,7 @@ def single(x):
 
 
 def spread(low, high):
-    """A number of either sign whose logarithm is spread evenly."""
+    """A number of either sign whose logarithm is uniformly distributed."""
     sign = random.choice([-1, 1])
     return sign * math.exp(random.uniform(math.log(low), math.log(high)))
 

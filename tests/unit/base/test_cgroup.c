@@ -1,4 +1,4 @@
-// Limits of control groups, read from folders that stand for /proc and /sys.
+// Limits of control groups, read from folders that replace /proc and /sys.
 #include "base/cgroup.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,8 @@ static void test_none(void **state)
     bel_free(root);
 }
 
-// The least on the way up counts; what a container does not see is passed over.
+// The smallest limit of a group and its parents counts. Groups that a container cannot see are
+// skipped.
 static void test_version_2(void **state)
 {
     (void)state;
@@ -74,7 +75,7 @@ static void assert_cores(const char *root, uint64_t expected)
     assert_true(bel_cgroup_core_limit(root) == expected);
 }
 
-// A quota of a group above counts; a part of a core is one.
+// The quota of a parent group counts. A fraction of a core counts as one core.
 static void test_cores_of_version_2(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void test_cores_of_version_2(void **state)
     bel_free(root);
 }
 
-// The controller is "cpu", not one that begins like it.
+// The controller's name is exactly "cpu", not a name that begins with it.
 static void test_cores_of_version_1(void **state)
 {
     (void)state;

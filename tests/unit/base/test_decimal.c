@@ -1,6 +1,7 @@
-// The fast number parser gives the bits of strtod, on both of its ways.
+// Fast number parser: both of its paths give the same bits as strtod.
 #include "base/decimal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -68,7 +69,7 @@ static void test_chosen_numbers(void **state)
         assert_like_strtod(texts[i]);
 }
 
-// Numbers as programs print them.
+// Prints a number in one of the forms that programs use.
 static void print_number(char *text, size_t size, uint32_t way, double value)
 {
     switch (way % 7) {
@@ -82,7 +83,7 @@ static void print_number(char *text, size_t size, uint32_t way, double value)
     }
 }
 
-// Few digits and all digits, very large and very small.
+// Few digits and all digits, very large and very small numbers.
 static void test_many_numbers(void **state)
 {
     (void)state;
@@ -109,7 +110,7 @@ static void test_stops_behind_the_number(void **state)
     (void)state;
     static const struct {
         const char *text;
-        int length; // -1: no number
+        int length; // -1: not a number
     } cases[] = {
         {"1,2", 1},  {"1.5\n", 3}, {"1e", 1},    {"1e+", 1},   {"1ex", 1}, {"1.2.3", 3},
         {"12 ", 2},  {"1-2", 1},   {"", -1},     {"-", -1},    {".", -1},  {"e5", -1},
@@ -127,7 +128,7 @@ static void test_stops_behind_the_number(void **state)
     }
 }
 
-// The text ends where it is said to end, not at a zero byte.
+// The parser stops at the given end, not at a zero byte.
 static void test_reads_no_further_than_the_end(void **state)
 {
     (void)state;
@@ -140,9 +141,9 @@ static void test_reads_no_further_than_the_end(void **state)
     assert_true(value == 1e5);
 }
 
-// The short way, on every text of up to eight bytes of an alphabet that is dense in turns, and
-// whatever follows: where it gives a number it ends where the long way ends and has the same bits,
-// but for exponents, which it leaves to its caller; and it does give one for plain numbers.
+// bel_decimal_parse_short on random texts of BEL_DECIMAL_ROOM bytes, dense in digits, points and
+// minus signs. If it returns a number, the bits and the end are those of bel_decimal_parse.
+// Exponents are the exception: it leaves them to the caller. It must always parse plain numbers.
 static void test_short_numbers(void **state)
 {
     (void)state;
@@ -179,10 +180,69 @@ static void test_short_numbers(void **state)
 #endif
 }
 
+// bel_decimal_read_short on texts of all lengths, with random bytes after them.
+static void test_short_texts(void **state)
+{
+    (void)state;
+    static const char alphabet[] =
+        "01234567890123456789012345678901234567890123456789....--, +e\xff";
+    bel_rng_key key = bel_rng_key_make(8, "texts", 0);
+    int given = 0;
+    for (uint64_t i = 0; i < 400000; i++) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, i, words);
+        char text[BEL_DECIMAL_ROOM];
+        for (int c = 0; c < BEL_DECIMAL_ROOM; c++)
+            text[c] = alphabet[(words[c / 3] >> (10 * (c % 3)) & 1023) % (sizeof alphabet - 1)];
+        const size_t length = words[3] % (BEL_DECIMAL_ROOM + 1);
+        double got = 1, expected = 2;
+        if (!bel_decimal_read_short(text, length, sizeof text, &got)) continue;
+        given++;
+        bool whole = bel_decimal_parse(text, text + length, &expected) == text + length;
+        if (!whole || memcmp(&got, &expected, sizeof got) != 0)
+            fail_msg("\"%.*s\": got %a, expected %a", (int)length, text, got, expected);
+    }
+    double value;
+    assert_false(bel_decimal_read_short("123456789", 9, 9, &value));
+    assert_false(bel_decimal_read_short("1", 1, 1, &value)); // no room
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    assert_true(given > 100000);
+    assert_true(bel_decimal_read_short("-12345.67", 9, 9, &value) && value == -12345.67);
+    assert_true(bel_decimal_read_short("-0,,,,,,,", 2, 9, &value) && signbit(value));
+#endif
+}
+
+// Numbers of 15 to 20 digits, among them those halfway between two doubles, or next to it.
+static void test_long_numbers(void **state)
+{
+    (void)state;
+    bel_rng_key key = bel_rng_key_make(9, "long", 0);
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint32_t words[4];
+        char text[80];
+        bel_rng_block(key, 0, i, words);
+        uint64_t digits = (uint64_t)words[0] << 32 | words[1];
+        if (i % 3 == 0) { // halfway
+            digits = (digits >> 10 | (uint64_t)1 << 53) * 2 + 1;
+            digits += words[3] % 3 - 1;
+        }
+        int exponent = i % 3 == 0 ? 0 : (int)(words[2] % 60) - 30;
+        if (i % 2 == 0) {
+            snprintf(text, sizeof text, "%s0.000%llue%d", words[3] % 2 == 0 ? "" : "-",
+                     (unsigned long long)digits, exponent);
+        } else {
+            snprintf(text, sizeof text, "%llue%d", (unsigned long long)digits, exponent);
+        }
+        assert_like_strtod(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_numbers),
+        cmocka_unit_test(test_short_texts),
+        cmocka_unit_test(test_long_numbers),
         cmocka_unit_test(test_chosen_numbers),
         cmocka_unit_test(test_many_numbers),
         cmocka_unit_test(test_stops_behind_the_number),

@@ -1,4 +1,4 @@
-// When BELFRY_FAULT counts, and what is refused.
+// Conditions under which BELFRY_FAULT takes effect, and the settings that are refused.
 #include "base/fault.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void test_forgotten(void **state)
     BEL_ASSERT_OK(bel_fault_check());
     assert_int_equal(setenv("BELFRY_FAULT", "divide,crash:tower_step", 1), 0);
     BEL_ASSERT_FAILS(bel_fault_check(), BEL_FAILED_PRECONDITION, "--enable_faults");
-    assert_false(bel_fault_is(BEL_FAULT_DIVIDE)); // whoever does not check is left alone as well
+    assert_false(bel_fault_is(BEL_FAULT_DIVIDE)); // no fault without bel_fault_check either
     bel_fault_point("tower_step");
     assert_int_equal(setenv("BELFRY_ENABLE_FAULTS", "yes", 1), 0);
     BEL_ASSERT_FAILS(bel_fault_check(), BEL_FAILED_PRECONDITION, "BELFRY_ENABLE_FAULTS=1");
@@ -26,7 +26,7 @@ static void test_forgotten(void **state)
 static void check_words(const char *settings, bel_code code, const char *part)
 {
     assert_int_equal(setenv("BELFRY_FAULT", settings, 1), 0);
-    bel_fault_enable(); // reads it again
+    bel_fault_enable(); // reads the variable again
     if (code == BEL_OK) {
         BEL_ASSERT_OK(bel_fault_check());
     } else {
@@ -46,7 +46,7 @@ static void test_words(void **state)
     check_words("divide,flip#2", BEL_OK, NULL);
     assert_true(!bel_fault_flips() && bel_fault_flips() && !bel_fault_flips());
     check_words("flip@worker-1", BEL_OK, NULL);
-    assert_false(bel_fault_flips()); // this is another process
+    assert_false(bel_fault_flips()); // the setting names another process
     check_words("flips", BEL_INVALID_ARGUMENT, "\"flips\" is no fault");
     check_words("divde", BEL_INVALID_ARGUMENT, "\"divde\" is no fault");
     check_words("lane:delay+lose", BEL_INVALID_ARGUMENT, "\"lose\"");
@@ -71,7 +71,7 @@ static void test_slow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forgotten), // first: before faults are enabled
+        cmocka_unit_test(test_forgotten), // must run first, before faults are enabled
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_slow),
     };

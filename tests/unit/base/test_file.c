@@ -1,4 +1,5 @@
-// Files: whole reads, gzip and its damage, writers whose errors stick, atomic replacement, folders.
+// Files: complete reads, gzip and its damage, writers with sticky errors, atomic replacement,
+// folders.
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,7 +17,7 @@ static void check_content(const char *path, const char *expected)
     size_t size;
     BEL_ASSERT_OK(bel_file_read(path, &data, &size));
     assert_int_equal(size, strlen(expected));
-    assert_string_equal(data, expected); // there is a zero byte behind it
+    assert_string_equal(data, expected); // a zero byte follows the content
     bel_free(data);
 }
 
@@ -31,7 +32,7 @@ static void test_read_errors(void **state)
     bel_test_remove_folder(folder);
 }
 
-// Reads the first `size` bytes of a gzip file as a file of their own.
+// Reads a file that holds only the first `size` bytes of a gzip file.
 static bel_status *read_cut(const char *folder, const char *packed, size_t size)
 {
     char *path = bel_test_file(folder, "cut.gz", packed, size), *data = NULL;
@@ -55,7 +56,7 @@ static void test_gzip(void **state)
     gzclose(file);
     check_content(path, text);
 
-    FILE *raw = fopen(path, "rb"); // bel_file_read would unpack
+    FILE *raw = fopen(path, "rb"); // bel_file_read would unpack it
     char packed[8192];
     size_t size = fread(packed, 1, sizeof packed, raw);
     fclose(raw);
@@ -67,7 +68,7 @@ static void test_gzip(void **state)
     bel_file_writer *writer;
     BEL_ASSERT_OK(bel_file_writer_open(path, &writer));
     bel_file_writer_abandon(writer);
-    check_content(path, ""); // an empty file is no damaged stream, whatever its name
+    check_content(path, ""); // an empty file is not a damaged stream, whatever its name
     bel_free(path);
     bel_test_remove_folder(folder);
 }
@@ -90,7 +91,7 @@ static void test_writer(void **state)
     bel_fault_set("write:2");
     BEL_ASSERT_OK(bel_file_writer_open(path, &writer));
     for (int i = 0; i < 4; i++)
-        bel_file_writer_write(writer, "abc", 3); // the second fails, later ones do nothing
+        bel_file_writer_write(writer, "abc", 3); // the second write fails, later ones do nothing
     size = 77;
     BEL_ASSERT_FAILS(bel_file_writer_finish(writer, &size, NULL), BEL_RESOURCE_EXHAUSTED, path);
     assert_int_equal(size, 77);
@@ -107,7 +108,7 @@ static void test_atomic(void **state)
     bel_fault_set("write:1");
     BEL_ASSERT_FAILS(bel_file_write_atomic(path, "new", 3), BEL_RESOURCE_EXHAUSTED, "settings");
     bel_fault_set("");
-    check_content(path, "old"); // and nothing is left behind
+    check_content(path, "old"); // and no temporary file remains
     char **names;
     size_t count;
     BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
@@ -129,7 +130,8 @@ static void expect_content(const char *path, const char *expected)
     bel_free(data);
 }
 
-// Several write the same file at once: each one's is whole, and nothing is left beside it.
+// Several processes write the same file at once. The file is always complete, and no other file
+// remains.
 static void test_writers_of_one_file(void **state)
 {
     (void)state;
@@ -161,7 +163,7 @@ static void test_folders(void **state)
     char *folder = bel_test_folder(), *deep = bel_path_join(folder, "a/b/c"), **names;
     size_t count;
     BEL_ASSERT_OK(bel_dir_create(deep));
-    BEL_ASSERT_OK(bel_dir_create(deep)); // existing is fine
+    BEL_ASSERT_OK(bel_dir_create(deep)); // an existing folder is no error
     BEL_ASSERT_OK(bel_dir_sync(deep));
     bel_free(bel_test_file(deep, "2", "", 0));
     bel_free(bel_test_file(deep, "10", "", 0));
@@ -173,10 +175,10 @@ static void test_folders(void **state)
         bel_free(names[i]);
     bel_free(names);
     char *file = bel_path_join(deep, "2"), *below = bel_path_join(file, "x");
-    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_INVALID_ARGUMENT, "a file stands in the way");
+    BEL_ASSERT_FAILS(bel_dir_create(below), BEL_INVALID_ARGUMENT, "a file is in the way");
     BEL_ASSERT_OK(bel_dir_remove(folder));
     assert_false(bel_file_exists(folder));
-    BEL_ASSERT_OK(bel_dir_remove(folder)); // missing is fine
+    BEL_ASSERT_OK(bel_dir_remove(folder)); // a missing folder is no error
     BEL_ASSERT_FAILS(bel_dir_list(folder, &names, &count), BEL_NOT_FOUND, folder);
     bel_free(file);
     bel_free(below);
@@ -207,7 +209,7 @@ static void test_lock(void **state)
     assert_int_equal(lock_elsewhere(path, 0.02), BEL_FAILED_PRECONDITION);
     bel_linux_unlock(lock);
     assert_int_equal(lock_elsewhere(path, 0), BEL_OK);
-    BEL_ASSERT_OK(bel_linux_lock(path, 0, &lock)); // its holder has ended
+    BEL_ASSERT_OK(bel_linux_lock(path, 0, &lock)); // the process that held it exited
     bel_linux_unlock(lock);
     BEL_ASSERT_OK(bel_dir_remove(folder));
     BEL_ASSERT_FAILS(bel_linux_lock(path, 0, &lock), BEL_NOT_FOUND, path);

@@ -1,4 +1,4 @@
-// Hashes against published values, and streams against whole buffers.
+// Hashes against published values, and streams against complete buffers.
 #include "base/hash.h"
 #include "support/bel_test.h"
 
@@ -14,7 +14,7 @@ static void test_crc32c(void **state)
     assert_int_equal(bel_crc32c(0, ones, 32), 0x62a8ab43);
     assert_int_equal(bel_crc32c(0, rising, 32), 0x46dd794e);
     assert_int_equal(bel_crc32c(0, "", 0), 0);
-    for (size_t cut = 0; cut <= 9; cut++) { // continued at any place
+    for (size_t cut = 0; cut <= 9; cut++) { // split at any place
         uint32_t crc = bel_crc32c(0, "123456789", cut);
         assert_int_equal(bel_crc32c(crc, &"123456789"[cut], 9 - cut), 0xe3069283);
     }
@@ -23,7 +23,7 @@ static void test_crc32c(void **state)
 static void test_xxh3(void **state)
 {
     (void)state;
-    assert_true(bel_hash64("", 0) == 0x2d06800538d394c2); // xxhash's own sanity test
+    assert_true(bel_hash64("", 0) == 0x2d06800538d394c2); // from xxhash's sanity test
     char data[1000], whole[33], pieces[33];
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (char)(i * 31);

@@ -1,4 +1,4 @@
-// The index: every number under the hash that it was put under and no other, whatever collides.
+// Index: each number is found under its hash and under no other, whatever collides.
 #include "base/index.h"
 #include "base/rng.h"
 #include "support/bel_test.h"
@@ -25,7 +25,7 @@ static void test_empty(void **state)
     bel_index_deinit(&index);
 }
 
-// Hashes of few values and of few low bits: long runs of places, and ends that go round.
+// Hashes with few values or few low bits: long probe runs that wrap around the end.
 static void test_collisions(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// What processors lack for a level, from what they say of themselves: real ones, and a virtual
-// machine that hides a part.
+// Features that a processor lacks for an ISA level, from its CPUID registers: real processors, and
+// a virtual machine that hides some features.
 #include "base/isa.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "support/bel_test.h"
 
 #if BEL_ISA_X86
-// Registers of an Intel Core 2 (Penryn), of Nehalem, of Haswell and of Skylake-SP.
+// Registers of Intel Core 2 (Penryn), Nehalem, Haswell and Skylake-SP.
 static const bel_isa_registers penryn = {0x0408e3fd & ~(1u << 27), 0, 0x1, 0};
 static const bel_isa_registers nehalem = {0x0098e3fd, 0, 0x1, 0};
 static const bel_isa_registers haswell = {0x7ffafbff, 0x000027ab, 0x21, 0x7};
@@ -36,7 +36,7 @@ static void test_hidden(void **state)
 {
     (void)state;
     bel_isa_registers r = skylake;
-    r.states = 0x7; // an old kernel below
+    r.states = 0x7; // an old kernel
     check(&r, BEL_ISA_v3, "");
     check(&r, BEL_ISA_v4, "a system that saves zmm");
     r.extended_c = 0x1;
@@ -46,7 +46,7 @@ static void test_hidden(void **state)
 
 #endif
 
-// BELFRY_ISA takes the names of this architecture's levels.
+// BELFRY_ISA accepts the names of this architecture's levels.
 static void test_wanted(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_wanted(void **state)
     unsetenv("BELFRY_ISA");
 }
 
-// This machine runs the tests, and the choice is what it has.
+// The chosen level lacks nothing on the machine that runs this test.
 static void test_own(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Who a rank is: the variables of each launcher, and where ranks of several hosts meet.
-// label: native
+// Identity of a rank: the variables of each launcher, and the address at which ranks of several
+// hosts meet. label: native
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct place {
     int rank, size, local_rank, local_size;
 } place;
 
-// Sets variables, "NAME=value NAME=value", in a child in place of those of bel_start_rank.
+// Sets variables, "NAME=value NAME=value", in a child instead of those of bel_start_rank.
 static void become(const char *words)
 {
     char text[512], *rest = NULL;
@@ -89,8 +89,7 @@ static void launchers_are_told_apart(void **state)
        (place){3, 4, 1, 2}, "b", 1);
 }
 
-// Hydra says who is on a host, and names no job; Slurm's plugin for PMI2 does neither, and Slurm
-// both.
+// Hydra names the ranks of a host but no job. Slurm's PMI2 plugin names neither, Slurm names both.
 static void pmi_is_read(void **state)
 {
     (void)state;
@@ -169,7 +168,7 @@ static void devices_are_by_local_rank_or_wish(void **state)
     bel_run_ranks(choose_device, 1, 1);
 }
 
-// Ranks that start as torchrun's do.
+// Starts ranks as torchrun does.
 static int be_torchruns(int rank, int size)
 {
     char text[160];

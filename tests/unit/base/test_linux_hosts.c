@@ -1,5 +1,5 @@
-// Hosts by name. Only names and addresses about which every machine says the same, with or without
-// a network. label: threads
+// Hosts by name. The test uses only names and addresses with the same answer on every machine, with
+// or without a network. label: threads
 #include "base/linux_host.h"
 #include "base/linux_hosts.h"
 
@@ -25,17 +25,17 @@ static void test_many(void **state)
         assert_string_equal(hosts[i].problem, "");
     }
     assert_string_equal(hosts[1].address, "127.9.8.7");
-    assert_string_equal(hosts[3].address, "198.51.100.1"); // for documents, nobody's
+    assert_string_equal(hosts[3].address, "198.51.100.1"); // for documents, no host's
     assert_false(hosts[3].is_here);
     assert_false(hosts[3].is_loopback);
     assert_string_equal(hosts[4].address, "");
     assert_true(strlen(hosts[4].problem) > 0);
     assert_false(hosts[4].is_here);
-    assert_true(hosts[5].is_here); // whatever the name service says
+    assert_true(hosts[5].is_here); // even if the name service disagrees
     bel_linux_hosts_find(NULL, 0, LONG_MS);
 }
 
-// More than there are threads, each with its own answer.
+// More hosts than threads; each host has its answer.
 static void test_very_many(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void test_very_many(void **state)
         assert_string_equal(hosts[i].address, names[i]);
 }
 
-// Threads that are not waited for do no harm, whenever they end.
+// Threads that still run after a timeout do no harm, whenever they end.
 static void test_no_time(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Processes: how they end, what they get, telling one from another, ending with the parent.
-// label: native
+// Processes: how they end, what they inherit, how two are told apart, and how one ends with its
+// parent. label: native
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -48,7 +48,7 @@ static void test_ends(void **state)
     assert_int_equal(end.code, 137);
     assert_int_equal(end.signal, 9);
 
-    process = start("read nothing; cat", -1); // stdin is empty, so both end at once
+    process = start("read nothing; cat", -1); // stdin is empty, so both commands end at once
     assert_int_equal(wait_for(&process).code, 0);
 
     char missing[] = "missing", *arguments[] = {missing, NULL};
@@ -81,7 +81,7 @@ static void test_stands_still(void **state)
     assert_false(bel_linux_process_stands_still(&process, 0, &since));
 }
 
-// Reads until the other end is closed.
+// Reads until the other end closes.
 static char *read_all(int descriptor)
 {
     bel_str text = {0};
@@ -97,9 +97,8 @@ static char *read_all(int descriptor)
     }
 }
 
-// A child has no descriptors that are close-on-exec, and every signal at its default although some
-// are ignored or blocked here.
-// Children that nobody waits for are reaped, and the others left to their waits.
+// bel_linux_reap_others reaps children that no caller waits for, and leaves the others to their
+// waits.
 static void test_reaping_others(void **state)
 {
     (void)state;
@@ -108,13 +107,15 @@ static void test_reaping_others(void **state)
                              {.fd = own.descriptor, .events = POLLIN}};
     assert_int_equal(poll(&ended[0], 1, 60000), 1);
     bel_linux_reap_others(&own.pid, 1);
-    assert_int_equal(kill((pid_t)orphan.pid, 0), -1); // it is no zombie any more
+    assert_int_equal(kill((pid_t)orphan.pid, 0), -1); // no longer a zombie
     assert_int_equal(poll(&ended[1], 1, 60000), 1);
     bel_linux_reap_others(&own.pid, 1);
     assert_int_equal(wait_for(&own).code, 7);
     close(orphan.descriptor);
 }
 
+// A child has no close-on-exec descriptors. All its signals have the default action, although this
+// process ignores or blocks some.
 static void test_what_a_child_gets(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void test_what_a_child_gets(void **state)
     sigaddset(&blocked, SIGUSR1);
     sigprocmask(SIG_BLOCK, &blocked, &before);
     signal(SIGTERM, SIG_IGN);
-    // Signals 32 and up belong to the C library: the last 31 bits count.
+    // Signals 32 and up belong to the C library, so only the last 31 bits count.
     char *script = bel_strf("[ -e /proc/$$/fd/%d ] && echo open; [ -e /proc/$$/fd/%d ] && echo "
                             "open; grep -E 'Sig(Blk|Ign)' /proc/$$/status | grep -vE "
                             "'[08]0{7}$'; echo done",
@@ -148,7 +149,7 @@ static void test_signals_to_groups(void **state)
     (void)state;
     int ends[2];
     BEL_ASSERT_OK(bel_linux_pipe(ends));
-    // The grandchild holds the pipe: it is closed only when that one ends as well.
+    // The grandchild holds the pipe, which closes only when the grandchild ends too.
     bel_linux_process process = start("(echo ready; exec sleep 100) & wait", ends[1]);
     close(ends[1]);
     struct pollfd waiting = {.fd = ends[0], .events = POLLIN};
@@ -159,7 +160,7 @@ static void test_signals_to_groups(void **state)
     assert_int_equal(wait_for(&process).signal, 9);
     char *text = read_all(ends[0]);
     assert_string_equal(text, "ready\n");
-    bel_linux_process_signal(&process, SIGKILL, true); // has ended: nobody is hit
+    bel_linux_process_signal(&process, SIGKILL, true); // already exited: no process receives it
     bel_free(text);
     close(ends[0]);
 }
@@ -179,7 +180,7 @@ static void test_identity(void **state)
     assert_true(bel_linux_signal_exactly(pid, ticks, SIGTERM));
     struct pollfd waiting = {.fd = process.descriptor, .events = POLLIN};
     assert_int_equal(poll(&waiting, 1, 60000), 1);
-    assert_int_equal(bel_linux_start_ticks(pid), 0); // ended, although not reaped yet
+    assert_int_equal(bel_linux_start_ticks(pid), 0); // exited, although not reaped yet
     assert_int_equal(wait_for(&process).signal, SIGTERM);
     assert_false(bel_linux_signal_exactly(pid, ticks, SIGTERM));
 
@@ -195,7 +196,8 @@ static void test_identity(void **state)
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-// A pipe made while 0 is closed takes another number, so that a child's stdin stays empty.
+// A pipe created while descriptor 0 is closed takes another number, so that a child's stdin stays
+// empty.
 static void test_pipe_numbers(void **state)
 {
     (void)state;
@@ -206,7 +208,7 @@ static void test_pipe_numbers(void **state)
     dup2(before, 0);
     close(before);
     char byte;
-    assert_int_equal(read(ends[0], &byte, 1), -1); // does not wait
+    assert_int_equal(read(ends[0], &byte, 1), -1); // returns without waiting
     close(ends[0]);
     close(ends[1]);
 }
@@ -225,7 +227,7 @@ static int listen_at(int port, bool reuse)
     return -1;
 }
 
-// Only a server that asks for it gets it, again and again, and only one at a time.
+// Only a server that sets SO_REUSEADDR gets the port: repeatedly, but one server at a time.
 static void test_kept_port(void **state)
 {
     (void)state;
@@ -241,7 +243,7 @@ static void test_kept_port(void **state)
     close(keeper);
 }
 
-// A process that ends with its parent: the orphan writes its pid, the parent is killed.
+// A process that ends with its parent: the orphan writes its pid, then the test kills the parent.
 static void test_signal_at_parents_end(void **state)
 {
     (void)state;

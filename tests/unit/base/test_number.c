@@ -1,4 +1,4 @@
-// Texts of floats: those of printf, for every kind of number and a million others.
+// Texts of floats equal printf's, for every kind of number and a million others.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void test_many(void **state)
         bits = bits * 1664525U + 1013904223U;
         memcpy(&value, &bits, sizeof value);
         check(value);
-        check((float)(bits >> 8) / 16777216); // as probabilities are
+        check((float)(bits >> 8) / 16777216); // like probabilities
     }
 }
 

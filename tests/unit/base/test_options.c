@@ -1,4 +1,5 @@
-// Options: every type from every source, precedence, origins, and errors that name what to change.
+// Options: every type from every source, precedence, origins, and errors that name the setting to
+// change.
 #include "support/bel_test.h"
 
 #include "base/alloc.h"
@@ -41,7 +42,7 @@ static bel_options *make(void)
     return bel_options_create(table, sizeof table / sizeof table[0], RING);
 }
 
-// Arguments separated by spaces; none of the tests' values holds one.
+// Parses arguments separated by spaces. No value in these tests contains a space.
 static bel_status *parse(bel_options *options, const char *line)
 {
     char text[512];
@@ -109,7 +110,7 @@ static void test_command_line(void **state)
     bel_options_destroy(options);
 }
 
-// Two rows of one name: each command has its own, with its default and its range.
+// Two rows with one name: each command uses its row's default and range.
 static void test_same_name(void **state)
 {
     (void)state;
@@ -134,21 +135,20 @@ static void test_command_line_refusals(void **state)
         {"-rate 1", "unknown flag -rate; did you mean --rate?"},
         {"--zzzzzzzzzzzz", "unknown flag --zzzzzzzzzzzz; --help lists all flags"},
         {"--weight 3", "flag --weight belongs to another command"},
-        {"--batch_size 0", "--batch_size: expected a whole number in [1, 1024], got \"0\""},
+        {"--batch_size 0", "--batch_size: expected an integer in [1, 1024], got \"0\""},
         {"--batch_size 1025", "got \"1025\""},
         {"--batch_size 1.5", "got \"1.5\""},
         {"--batch_size=", "got \"\""},
         {"--batch_size 99999999999999999999", "got \"99999999999999999999\""},
-        {"--batch_size", "--batch_size: expected a whole number in [1, 1024], got nothing"},
-        {"--batch_size --rate 1",
-         "--batch_size: expected a whole number in [1, 1024], got nothing"},
+        {"--batch_size", "--batch_size: expected an integer in [1, 1024], got nothing"},
+        {"--batch_size --rate 1", "--batch_size: expected an integer in [1, 1024], got nothing"},
         {"--rate 0", "--rate: expected a number in (0, 1], got \"0\""},
         {"--rate nan", "got \"nan\""},
         {"--rate 1x", "got \"1x\""},
         {"--optimizer adm", "--optimizer: expected one of sgd, adam, got \"adm\""},
         {"--optimizer ad", "got \"ad\""},
         {"--optimizer=", "--optimizer: expected one of sgd, adam, got \"\""},
-        {"--sizes 5,x", "--sizes: expected whole numbers in [1, 4096], got \"x\""},
+        {"--sizes 5,x", "--sizes: expected integers in [1, 4096], got \"x\""},
         {"--sizes 5,,5", "got \"\""},
         {"--train_files a,,b", "--train_files: expected a text, got \"\""},
         {"--param hidden", "--param: expected NAME=VALUE, got \"hidden\""},
@@ -223,10 +223,9 @@ static void test_yaml_refusals(void **state)
         {"seed: 1\nbatchsize: 4\n",
          "c.yaml:2:1: unknown key \"batchsize\"; did you mean batch_size?"},
         {"seed: 1\nbatch_size: many\n",
-         "c.yaml:2:13: batch_size: expected a whole number in [1, 1024], got \"many\""},
-        {"seed: [1, 2]\n", "c.yaml:1:7: seed: expected a whole number, got a list"},
-        {"sizes: {a: 1}\n",
-         "c.yaml:1:8: sizes: expected whole numbers in [1, 4096], got a mapping"},
+         "c.yaml:2:13: batch_size: expected an integer in [1, 1024], got \"many\""},
+        {"seed: [1, 2]\n", "c.yaml:1:7: seed: expected an integer, got a list"},
+        {"sizes: {a: 1}\n", "c.yaml:1:8: sizes: expected integers in [1, 4096], got a mapping"},
         {"sizes: [1, [2]]\n", "c.yaml:1:12: sizes: expected"},
         {"batch_size: 1\nbatch-size: 2\n", "c.yaml:2:1: batch_size is given twice"},
         {"config_file: x\n", "c.yaml:1:1: config_file belongs on the command line"},
@@ -257,7 +256,7 @@ static void test_help(void **state)
     bel_options *options = make();
     bel_str text = {0};
     size_t count = bel_options_help(options, &(bel_options_choice){0}, &text);
-    assert_int_equal(count, sizeof table / sizeof table[0] - 2); // two of the other command
+    assert_int_equal(count, sizeof table / sizeof table[0] - 2); // two belong to the other command
     assert_non_null(strstr(text.text, "\nData\n  --train_files FILE,..  "));
     assert_non_null(strstr(text.text, "\n  --files FILE ..  "));
     assert_non_null(strstr(text.text, "\n  -h  "));
@@ -269,8 +268,8 @@ static void test_help(void **state)
     bel_options_destroy(options);
 }
 
-// Help about some flags: the common ones, or those that have all words in their row or are meant by
-// another word of the field.
+// Help about some flags: the common ones, or those whose row contains all words. A word may also
+// match through a synonym of the field.
 static void test_help_of_some(void **state)
 {
     (void)state;
@@ -280,7 +279,7 @@ static void test_help_of_some(void **state)
         bool common;
         const char *words[2];
         size_t count;
-        const char *flags; // those that are shown, in order
+        const char *flags; // the flags shown, in order
     } cases[] = {
         {true, {0}, 0, "train_files rate "},
         {false, {"READ"}, 1, "train_files "},
@@ -312,7 +311,7 @@ static void test_help_of_some(void **state)
     }
 }
 
-// A shell makes several words of *.csv: a flag of files takes those up to the next flag.
+// A shell expands *.csv to several words: a flag of files takes every word up to the next flag.
 static void test_files_of_a_shell(void **state)
 {
     (void)state;
@@ -336,7 +335,7 @@ static void test_files_of_a_shell(void **state)
     bel_options_destroy(options);
 }
 
-// A flag without effect is refused, whatever its value, in any order and from any source.
+// A flag without effect is refused, whatever its value, order and source.
 static void test_who_reads(void **state)
 {
     (void)state;
@@ -344,7 +343,7 @@ static void test_who_reads(void **state)
     static const bel_option_meaning unknown[] = {{"optimizer", NULL}, {NULL, NULL}};
     static const bel_option_meaning adam[] = {{"optimizer", "adam"}, {NULL, NULL}};
     static const struct {
-        const char *line, *error; // NULL: it is read
+        const char *line, *error; // NULL: accepted
     } rows[] = {
         {"", NULL},
         {"--nesterov", NULL},

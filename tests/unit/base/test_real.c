@@ -1,6 +1,6 @@
-// Functions of real numbers: stored numbers (real_oracle.txt, computed to 400 binary digits by
-// real_oracle.py), the bits of a sweep, which are the same on every processor, special values, and
-// the C library's functions at many points.
+// Functions of real numbers. The tests compare stored numbers (real_oracle.txt, computed to 400
+// binary digits by real_oracle.py), special values, and the C library's results at many points. A
+// hash of a sweep checks that every processor gives the same bits.
 #include "base/real.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@ typedef double unary(double x);
 static const struct {
     const char *name;
     unary *own, *library;
-    double low, high; // where the sweep goes
-    double units;     // in the last place: how far from the true value a result may be
+    double low, high; // limits of the sweep
+    double units;     // largest error, in units in the last place
 } functions[] = {
     {"exp", bel_real_exp, exp, -740, 705, 1},   {"expm1", bel_real_expm1, expm1, -40, 300, 1},
     {"log", bel_real_log, log, 1e-5, 40, 1},    {"log1p", bel_real_log1p, log1p, -1, 40, 1},
@@ -29,7 +29,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
-// How many units in the last place of `want` the two lie apart.
+// Distance between the two, in units in the last place of `want`.
 static double units_between(double got, double want)
 {
     if (memcmp(&got, &want, sizeof got) == 0 || (isnan(got) && isnan(want))) return 0;
@@ -90,7 +90,7 @@ static double point(int f, int i)
     return functions[f].low + (functions[f].high - functions[f].low) * unit;
 }
 
-// If other bits are meant, BEL_ARITHMETIC rises with them (CONTRIBUTING.md).
+// If you change the bits on purpose, raise BEL_ARITHMETIC too (CONTRIBUTING.md).
 static void test_bits(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void test_special(void **state)
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         check("an odd function", odd[i].x, 0, odd[i].own(odd[i].x), odd[i].y, 0);
         check("an odd function", -odd[i].x, 0, odd[i].own(-odd[i].x), -odd[i].y, 0);
-        assert_true(signbit(odd[i].own(-odd[i].x))); // that of -0, too
+        assert_true(signbit(odd[i].own(-odd[i].x))); // -0 gives -0, too
     }
     const struct {
         unary *own;

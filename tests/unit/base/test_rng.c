@@ -1,8 +1,8 @@
-// Philox4x32-10 against the known answers of Random123, and keys that do not collide.
+// Philox4x32-10 against Random123's known answers, and keys that do not collide.
 #include "base/rng.h"
 #include "support/bel_test.h"
 
-// kat_vectors of Random123 1.14: counter, key, answer.
+// From kat_vectors of Random123 1.14: counter, key, answer.
 static void test_known_answers(void **state)
 {
     (void)state;

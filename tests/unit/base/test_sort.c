@@ -1,4 +1,4 @@
-// The sort of numbered keys: in order, stable, for keys of any range.
+// Sort of numbered keys: in order, stable, for keys of any range.
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -38,7 +38,7 @@ static void test_edges(void **state)
     check(same, 3);
 }
 
-// Keys of `bits` bits: one pass, two, six; low bits alike; negative ones too.
+// Keys of `bits` bits that need one, two or six passes, with equal low bits and with negative keys.
 static void test_ranges(void **state)
 {
     (void)state;

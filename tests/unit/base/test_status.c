@@ -1,4 +1,4 @@
-// Statuses: codes, messages that grow in front, traces, exit codes.
+// Statuses: codes, messages that grow at the front, traces, exit codes.
 #include "base/str.h"
 #include "support/bel_test.h"
 
@@ -15,7 +15,7 @@ static bel_status *middle(void)
 
 static bel_status *outermost(void)
 {
-    BEL_TRY(middle()); // passes it on without adding anything
+    BEL_TRY(middle()); // returns it unchanged
     return NULL;
 }
 
@@ -39,13 +39,13 @@ static void test_context(void **state)
     const char *first = strstr(bel_status_trace(status), "test_status.c:");
     assert_non_null(first);
     const char *second = strstr(first, " < ");
-    assert_non_null(second); // innermost first, then where context was added
+    assert_non_null(second); // innermost first, then the place that added context
     assert_non_null(strstr(second, "test_status.c:"));
     assert_null(strstr(second + 3, " < "));
     bel_status_destroy(status);
 }
 
-// Values may be of any length; what is not in the middle of a long one stands as it is.
+// Values may have any length. Only the middle of a long value is left out.
 static void test_long_values(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void test_long_values(void **state)
     memset(value, 'x', LONG);
     value[0] = 'a';
     value[LONG - 1] = 'z';
-    memset(same, 'y', 255); // and the semicolon
+    memset(same, 'y', 255); // with the semicolon, 256 bytes
     bel_status *status =
         BEL_ERR(BEL_NOT_FOUND, "--a: cannot open %s; hint: %s, %s", same, value, value);
     status = bel_status_wrap(status, __FILE__, __LINE__, "%s", value);
@@ -66,7 +66,7 @@ static void test_long_values(void **state)
     assert_non_null(strstr(text, "xx…xx"));
     assert_non_null(strstr(text, "xz, axx"));
     bel_status_destroy(status);
-    for (int i = 0; i < 4; i++) { // no character is cut
+    for (int i = 0; i < 4; i++) { // a cut never splits a character
         bel_str letters = {0};
         bel_str_printf(&letters, "%.*s", i, "abc");
         for (int k = 0; k < 200; k++)

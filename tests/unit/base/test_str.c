@@ -1,4 +1,4 @@
-// Strings: growing, numbers at the limits of their range, nearest names, sizes for people.
+// Strings: growth, numbers at the limits of their range, nearest names, readable sizes.
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -53,7 +53,7 @@ static void test_parse_i64(void **state)
         assert_true(value == (rows[i].good ? rows[i].value : 77));
     }
     int64_t value;
-    assert_true(bel_parse_i64("123456", 3, &value)); // the length counts, not a zero byte
+    assert_true(bel_parse_i64("123456", 3, &value)); // the length ends the text, not a zero byte
     assert_int_equal(value, 123);
 }
 
@@ -75,7 +75,7 @@ static void test_nearest_name(void **state)
     (void)state;
     static const char *const names[] = {"batch_size", "learning_rate", "optimizer", "seed"};
     assert_int_equal(bel_nearest_name("batchsize", names, 4), 0);
-    assert_int_equal(bel_nearest_name("Y", (const char *const[]){"x", "y"}, 2), 1); // but for case
+    assert_int_equal(bel_nearest_name("Y", (const char *const[]){"x", "y"}, 2), 1); // case differs
     assert_int_equal(bel_nearest_name("lerning_rate", names, 4), 1);
     assert_int_equal(bel_nearest_name("optimiser", names, 4), 2);
     assert_int_equal(bel_nearest_name("seed", names, 4), 3);
@@ -93,7 +93,7 @@ static void test_list_find(void **state)
     assert_int_equal(bel_list_find("sgd|adam|ftrl", "|", "sgd"), 0);
     assert_int_equal(bel_list_find("sgd|adam|ftrl", "|", "ftrl"), 2);
     assert_int_equal(bel_list_find("cpu,cpuacct", ",", "cpuacct"), 1);
-    assert_int_equal(bel_list_find("cpuset", ",", "cpu"), -1); // whole words
+    assert_int_equal(bel_list_find("cpuset", ",", "cpu"), -1); // only complete words match
     assert_int_equal(bel_list_find("cpu", ",", "cpuset"), -1);
     assert_int_equal(bel_list_find("a||b", "|", ""), 1);
 }
@@ -135,7 +135,7 @@ static void test_utf8(void **state)
         assert_int_equal(bel_utf8_bytes(cases[i].text), cases[i].bytes);
 }
 
-// A line of JSON is valid whatever bytes a message has.
+// A JSON line is valid whatever bytes the message contains.
 static void test_json_strings(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The team: every tile of every job runs exactly once, however short the jobs.
+// Thread team: every tile of every job runs exactly once, however short the jobs are.
 // label: threads
 #include <stdatomic.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { MAX_TILES = 1000 };
 
 typedef struct stats {
     atomic_int runs[MAX_TILES];
-    int plain[MAX_TILES]; // written by whoever has the tile, read after the job
+    int plain[MAX_TILES]; // the tile's thread writes it, the test reads it after the job
 } stats;
 
 static void count_tile(void *argument, int64_t tile)
@@ -50,7 +50,7 @@ static void test_every_tile_once(void **state)
     }
 }
 
-// Jobs follow each other so closely that a helper may wake for one that is already over.
+// Jobs follow each other so closely that a helper may wake for a job that already finished.
 static void test_many_short_jobs(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_many_short_jobs(void **state)
 static void test_create_and_destroy(void **state)
 {
     (void)state;
-    for (int i = 0; i < 50; i++) { // also while helpers are still starting
+    for (int i = 0; i < 50; i++) { // helpers may still be starting
         bel_team *team;
         BEL_ASSERT_OK(bel_team_create(3, &team));
         if (i % 2 == 0) check_once(team, 5);
@@ -92,14 +92,14 @@ static void test_deadline(void **state)
     bel_cond_init(&cond);
     pthread_mutex_lock(&mutex);
     int64_t deadline = bel_clock_ns() + 2000000;
-    while (bel_cond_wait_until(&cond, &mutex, deadline)) { // nobody signals
+    while (bel_cond_wait_until(&cond, &mutex, deadline)) { // no thread signals
     }
     assert_true(bel_clock_ns() >= deadline);
     pthread_mutex_unlock(&mutex);
     pthread_cond_destroy(&cond);
 }
 
-// In a process of its own that may start none. The limit does not count for root.
+// Runs in a child process that may start no threads. The limit does not apply to root.
 static void test_no_room(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Rings of a trace: what stays, what is dropped, what a process that was killed leaves, and the
-// flows that the merge finds. label: threads
+// Trace rings: the events that are kept and dropped, the events a killed process leaves, and the
+// flows found by the merge. label: threads
 #include "base/trace.h"
 
 #include <signal.h>
@@ -39,7 +39,7 @@ static void free_merged(merged *m)
     bel_free(m->text);
 }
 
-// Events of a phase; with `name`, only those.
+// Number of events of a phase; with `name`, only events of that name.
 static int count(const merged *m, const char *phase, const char *name)
 {
     int found = 0;
@@ -68,7 +68,7 @@ static void test_off(void **state)
     (void)state;
     assert_false(bel_trace_is_on());
     assert_int_equal(bel_trace_begin(), 0);
-    record(BEL_TRACE_WORKER, BEL_TRACE_WAIT, 1, 10, 20); // goes nowhere
+    record(BEL_TRACE_WORKER, BEL_TRACE_WAIT, 1, 10, 20); // starts no flow
     bel_trace_end((bel_trace_event){.step = 1}, 0);
 }
 
@@ -78,7 +78,7 @@ static void test_newest_stay(void **state)
     enum { MORE = 100 };
     char *folder = bel_test_folder();
     BEL_ASSERT_OK(bel_trace_start(folder, "one"));
-    BEL_ASSERT_OK(bel_trace_start(folder, "two")); // records already
+    BEL_ASSERT_OK(bel_trace_start(folder, "two")); // it already records
     for (int64_t i = 0; i < BEL_TRACE_RING + MORE; i++)
         record(BEL_TRACE_SHARD, BEL_TRACE_PUBLISH, i, i * 10 + 1, i * 10 + 5);
     bel_trace_stop();
@@ -105,7 +105,7 @@ static void test_threads(void **state)
     enum { THREADS = 4, ROUNDS = 3 };
     char *folder = bel_test_folder();
     BEL_ASSERT_OK(bel_trace_start(folder, "one"));
-    for (int round = 0; round < ROUNDS; round++) { // threads that end leave their rings to others
+    for (int round = 0; round < ROUNDS; round++) { // threads reuse the rings of ended ones
         pthread_t threads[THREADS];
         for (int i = 0; i < THREADS; i++)
             BEL_ASSERT_OK(bel_thread_start(&threads[i], record_some, NULL));
@@ -117,7 +117,7 @@ static void test_threads(void **state)
     assert_int_equal(count(&m, "X", "compute"), THREADS * ROUNDS * 1000);
     assert_in_range(count(&m, "M", "thread_name"), 1, THREADS);
     free_merged(&m);
-    m = merge(folder); // the parts are gone
+    m = merge(folder); // the merge removed the parts
     assert_int_equal(bel_json_length(m.events), 0);
     free_merged(&m);
     bel_test_remove_folder(folder);
@@ -144,8 +144,8 @@ static void test_killed_process(void **state)
     bel_test_remove_folder(folder);
 }
 
-// What a device does has a track beside its worker's, with two rows for each tower, whichever
-// thread has recorded it; the thread's own spans say on which device they were.
+// A device has a track beside its worker's, with two rows for each tower, whichever thread recorded
+// the spans. The thread's spans name their device.
 static void test_devices(void **state)
 {
     (void)state;
@@ -171,8 +171,8 @@ static void test_devices(void **state)
     bel_test_remove_folder(folder);
 }
 
-// Two steps of one worker at one shard: the report of a step goes to its pass, and from there to
-// the wait for the next version.
+// Two steps of one worker at one shard. A flow leads from a step's report to its pass, and from
+// there to the wait for the next version.
 static void test_flows(void **state)
 {
     (void)state;
@@ -183,11 +183,11 @@ static void test_flows(void **state)
         record(BEL_TRACE_SHARD, BEL_TRACE_PASS, s, 100 * s + 30, 100 * s + 40);
         if (s == 0) record(BEL_TRACE_WORKER, BEL_TRACE_WAIT, s + 1, 100 * s + 25, 100 * s + 60);
     }
-    record(BEL_TRACE_SHARD, BEL_TRACE_PASS, 2, 230, 240); // whose report is not there
+    record(BEL_TRACE_SHARD, BEL_TRACE_PASS, 2, 230, 240); // its report is missing
     bel_trace_stop();
     merged m = merge(folder);
     assert_int_equal(count(&m, "s", NULL), 2);
-    assert_int_equal(count(&m, "t", NULL), 1); // the last version was not waited for
+    assert_int_equal(count(&m, "t", NULL), 1); // no worker waited for the last version
     assert_int_equal(count(&m, "f", NULL), 2);
     assert_int_equal(count(&m, "M", "process_name"), 2);
     free_merged(&m);
@@ -199,7 +199,7 @@ static void test_errors(void **state)
     (void)state;
     char *folder = bel_test_folder();
     char *file = bel_test_file(folder, "file", "", 0);
-    BEL_ASSERT_FAILS(bel_trace_start(file, "one"), BEL_INVALID_ARGUMENT, "stands in the way");
+    BEL_ASSERT_FAILS(bel_trace_start(file, "one"), BEL_INVALID_ARGUMENT, "is in the way");
     assert_false(bel_trace_is_on());
     BEL_ASSERT_FAILS(bel_trace_merge(folder, "/nowhere/trace.json"), BEL_NOT_FOUND, "/nowhere");
     bel_free(file);

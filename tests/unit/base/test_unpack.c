@@ -1,5 +1,5 @@
-// Unpacking: gzip of one member and of several, zlib, sizes around what is guessed, and every way
-// of being damaged.
+// Unpacking: gzip of one and of several members, zlib, sizes around the guessed size, and every
+// kind of damage.
 #include <zlib.h>
 
 #include "base/alloc.h"
@@ -28,7 +28,7 @@ static char *pack(const char *data, size_t size, int window, size_t *out_size)
     return packed;
 }
 
-// Content that packs `ratio` to one or so: runs of that length.
+// Content that packs at about `run` to 1: runs of equal bytes of that length.
 static char *make_content(size_t size, size_t run)
 {
     char *data = bel_xmalloc(size + 1);
@@ -43,7 +43,7 @@ static char *make_content(size_t size, size_t run)
 typedef struct taken {
     char *data;
     size_t size;
-    bool full; // of no use: the next piece is refused
+    bool full; // no room: refuses the next piece
 } taken;
 
 static bel_status *take(void *user, const void *data, size_t size)
@@ -56,7 +56,7 @@ static bel_status *take(void *user, const void *data, size_t size)
     return NULL;
 }
 
-// As a whole and in pieces.
+// Unpacks in one call and in pieces.
 static void assert_unpacks(const char *packed, size_t size, const char *expected, size_t length)
 {
     char *data;
@@ -104,7 +104,7 @@ static void test_sizes_and_ratios(void **state)
     }
 }
 
-// A small member in front of a large one: what stands at the end of all is no hint for the first.
+// A small member before a large one: the size at the end of the file says nothing about the first.
 static void test_members_behind_each_other(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_members_behind_each_other(void **state)
         bel_free(content);
     }
     assert_unpacks(joined, joined_size, expected, expected_size);
-    memset(joined + joined_size, 0, 512); // a tape's padding
+    memset(joined + joined_size, 0, 512); // padding as on a tape
     assert_unpacks(joined, joined_size + 512, expected, expected_size);
 }
 
@@ -147,7 +147,7 @@ static void test_damage(void **state)
     bel_free(content);
 }
 
-// A size that deflate cannot reach is not believed: 4 GiB are not asked for.
+// A size that deflate cannot reach is not believed: bel_unpack does not allocate 4 GiB.
 static void test_a_size_that_lies(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_a_size_that_lies(void **state)
     bel_free(packed);
 }
 
-// Around each limit: all of it, or nothing and no error.
+// Around each limit: all of the content, or NULL and no error.
 static void test_at_most(void **state)
 {
     (void)state;

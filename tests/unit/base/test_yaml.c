@@ -1,4 +1,4 @@
-// YAML: what a tree holds, and where each refusal points.
+// YAML: the content of a tree, and the position that each error names.
 #include "support/bel_test.h"
 
 #include "base/alloc.h"
@@ -99,7 +99,7 @@ static void test_refusals_name_their_place(void **state)
         {"a: 1\n\tb: 2\n", "t.yaml:2:1: ", "not valid YAML"},
         {"a: 'open\n", "t.yaml:2:1: ", "not valid YAML"},
         {"a: 1\nb: \xff\n", "t.yaml:2:4: ", "not valid YAML"},
-        {"a: 1\nb: 2\na: 3\n", "t.yaml:3:1: ", "already there in line 1"},
+        {"a: 1\nb: 2\na: 3\n", "t.yaml:3:1: ", "already exists in line 1"},
         {"a: &x 1\nb: *x\n", "t.yaml:1:4: ", "anchors"},
         {"a: 1\nb: *x\n", "t.yaml:2:4: ", "aliases"},
         {"a: !!int 1\n", "t.yaml:1:4: ", "tags"},

@@ -1,5 +1,5 @@
-// The best checkpoint of a folder: what is stated of it comes back, retention obeys it, and whoever
-// opens it gets it or is told why not.
+// Best checkpoint of a folder: its statement is read back, retention keeps it, and opening it
+// succeeds or names the reason.
 #include "checkpoint/best.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ static void test_it_comes_back(void **state)
     BEL_ASSERT_OK(bel_ckpt_best_read(bel_test_own_folder(), &best, &found));
     assert_true(best.step == 50 && isnan(best.value));
     BEL_ASSERT_OK(bel_ckpt_best_forget(bel_test_own_folder()));
-    BEL_ASSERT_OK(bel_ckpt_best_forget(bel_test_own_folder())); // nothing is there
+    BEL_ASSERT_OK(bel_ckpt_best_forget(bel_test_own_folder())); // no file remains
     BEL_ASSERT_OK(bel_ckpt_best_read(bel_test_own_folder(), &best, &found));
     assert_false(found);
 }
@@ -92,7 +92,7 @@ static void test_damage(void **state)
         write_best(texts[i]);
         BEL_ASSERT_FAILS(bel_ckpt_best_read(bel_test_own_folder(), &best, &found), BEL_DATA_LOSS,
                          BEL_BEST_FILE);
-        bel_ckpt_retain(bel_test_own_folder(), 1, 0, -1); // nobody knows which may go
+        bel_ckpt_retain(bel_test_own_folder(), 1, 0, -1); // unknown which ones may go
         expect_steps("1 2 3");
     }
 }
@@ -105,9 +105,9 @@ static void test_retention(void **state)
     bel_ckpt_retain(bel_test_own_folder(), 2, 0, -1);
     expect_steps("2 5 6");
     save(7, 7);
-    bel_ckpt_retain(bel_test_own_folder(), 2, 0, 5); // which is evaluated
+    bel_ckpt_retain(bel_test_own_folder(), 2, 0, 5); // step 5 is being evaluated
     expect_steps("2 5 6 7");
-    state_best(6, 0.6F); // among the newest anyway
+    state_best(6, 0.6F); // one of the newest anyway
     bel_ckpt_retain(bel_test_own_folder(), 2, 0, -1);
     expect_steps("6 7");
     save(8, 9);

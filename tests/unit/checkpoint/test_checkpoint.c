@@ -1,5 +1,5 @@
-// Checkpoints: what is saved comes back, under any number of shards, with one digest. The reader is
-// also shared by threads here (label: threads).
+// Checkpoints: the content saved is read back, under any number of shards, with one digest. Several
+// threads also share a reader here (label: threads).
 #include <pthread.h>
 
 #include "base/hash.h"
@@ -179,7 +179,7 @@ static void test_digest_covers_name_dtype_and_shape(void **state)
     assert_false(same_digest(digest, digest_of_one("x", BEL_DTYPE_F32, BEL_SHAPE(6))));
 }
 
-// The definition of docs/formats/checkpoint.md, written out for two tensors.
+// Writes out the digest of docs/formats/checkpoint.md for two tensors.
 static void test_digest_is_the_documented_one(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_digest_is_the_documented_one(void **state)
     uint64_t first = bel_hash64(bytes, BEL_GRAIN), second = bel_hash64(bytes + BEL_GRAIN, 2);
     uint64_t third = bel_hash64(&scalar, 4);
     bel_hasher *hasher = bel_hasher_create();
-    bel_hasher_update(hasher, head_a, sizeof head_a); // its last zero byte belongs to the dimension
+    bel_hasher_update(hasher, head_a, sizeof head_a); // the last zero byte belongs to the dimension
     bel_hasher_update(hasher, &first, 8);
     bel_hasher_update(hasher, &second, 8);
     bel_hasher_update(hasher, head_b, sizeof head_b); // and here to the rank
@@ -281,7 +281,7 @@ static void test_the_worked_example(void **state)
     bel_test_remove_folder(model_dir);
 }
 
-// --- What is refused ----------------------------------------------------------------------------
+// --- Refusals -----------------------------------------------------------------------------------
 
 static void test_write_shard_refuses_bad_pieces(void **state)
 {
@@ -300,7 +300,7 @@ static void test_write_shard_refuses_bad_pieces(void **state)
         {"x", BEL_DTYPE_STRING, 0, 8000, "text cannot be saved"},
         {"x", BEL_DTYPE_F32, 1, 7999, "begins beside a grain border"},
         {"x", BEL_DTYPE_F32, -4096, 4096, "begins beside a grain border"},
-        {"x", BEL_DTYPE_F32, 8192, 1, "begins behind the tensor's end"},
+        {"x", BEL_DTYPE_F32, 8192, 1, "begins after the tensor's end"},
         {"x", BEL_DTYPE_F32, 4096, 4096, "ends too late"},
         {"x", BEL_DTYPE_F32, 0, INT64_MAX, "ends too late"},
         {"x", BEL_DTYPE_F32, 0, 0, "it is empty"},
@@ -321,7 +321,7 @@ static void test_write_shard_refuses_bad_pieces(void **state)
     char **names;
     size_t count;
     BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
-    assert_int_equal(count, 0); // nothing is left behind
+    assert_int_equal(count, 0); // no folder remains
     bel_free(names);
     bel_test_remove_folder(folder);
 }
@@ -369,7 +369,7 @@ static void test_commit_refuses_what_is_not_whole(void **state)
     BEL_ASSERT_OK(bel_dir_list(folder, &names, &count));
     assert_int_equal(count, 0); // the temporary folders are gone too
     bel_free(names);
-    BEL_ASSERT_OK(commit_two(folder, &right, 1, 1)); // so the refusals were for these reasons
+    BEL_ASSERT_OK(commit_two(folder, &right, 1, 1)); // so these were the reasons for the refusals
     bel_test_remove_folder(folder);
 }
 
@@ -413,7 +413,7 @@ static void test_commit_refuses_settings_that_cannot_be_read_back(void **state)
     bel_test_remove_folder(model_dir);
 }
 
-// What could not be read back is not written.
+// A manifest too large to read back is not written.
 static void test_too_large_a_manifest(void **state)
 {
     (void)state;

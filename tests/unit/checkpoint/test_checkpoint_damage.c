@@ -1,5 +1,5 @@
-// Damage: a cut, flipped or missing byte anywhere in a checkpoint is found when it is opened, and
-// the error names the file.
+// Damage: opening a checkpoint finds a cut, flipped or missing byte in any file, and the error
+// names the file.
 #include "base/hash.h"
 #include "unit/checkpoint/test_fixture.h"
 
@@ -119,7 +119,7 @@ static void test_any_missing_file_is_found(void **state)
         char *path = bel_path_join(used->folder, file_names[i]);
         BEL_ASSERT_OK(bel_dir_remove(path));
         BEL_ASSERT_FAILS(bel_ckpt_open(used->folder, &reader), BEL_NOT_FOUND, file_names[i]);
-        BEL_ASSERT_OK(bel_dir_create(path)); // a folder in its place is not waited for, nor read
+        BEL_ASSERT_OK(bel_dir_create(path)); // is neither waited for nor read
         BEL_ASSERT_FAILS(bel_ckpt_open(used->folder, &reader), BEL_DATA_LOSS,
                          "expected a regular file");
         BEL_ASSERT_OK(bel_dir_remove(path));
@@ -159,7 +159,7 @@ static void test_a_garbage_manifest_is_refused(void **state)
     }
 }
 
-// The checksums are right and the digest is not: only verification tells.
+// The checksums are right and the digest is wrong: only verification finds it.
 static void test_verify_finds_a_wrong_digest(void **state)
 {
     fixture *used = *state;
@@ -169,7 +169,8 @@ static void test_verify_finds_a_wrong_digest(void **state)
     get(used->folder, "manifest.json", &text, &size);
     const char *digest = strstr(text, "\"digest\": \"") + strlen("\"digest\": \"");
     const char *seal =
-        strstr(text, "\n  \"crc32c\"") + 1; // those of files are not at a line's start
+        // The files' "crc32c" members are not at the start of a line.
+        strstr(text, "\n  \"crc32c\"") + 1;
     bel_str changed = {0};
     bel_str_append(&changed, text, (size_t)(seal - text));
     char *digit = changed.text + (digest - text);

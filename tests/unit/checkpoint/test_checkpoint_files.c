@@ -1,4 +1,4 @@
-// The files of a checkpoint as such: which a shard needs, which are here, and reading a part.
+// Files of a checkpoint: those that a shard needs, those present, and reading a part.
 #include "checkpoint/files.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void test_needed(void **state)
     assert_int_equal(count, 1);
     assert_int_equal(count_whole(folder, 1, 3, false, &count), 3);
     assert_int_equal(count, 3);
-    assert_int_equal(count_whole(folder, 1, 2, true, &count), 3); // it was cut otherwise
+    assert_int_equal(count_whole(folder, 1, 2, true, &count), 3); // saved with 3 shards, not 2
     assert_int_equal(count, 3);
 
     char *first = file_of(folder, 0, 3), *last = file_of(folder, 2, 3), *bytes;
@@ -58,7 +58,8 @@ static void test_needed(void **state)
     model_deinit(&saved);
 }
 
-// What lies in the file that is here is read, the rest is refused, and no other reader is content.
+// bel_ckpt_open_part reads pieces of the file that is present and refuses the others. Other readers
+// refuse the checkpoint.
 static void test_part(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void test_make_folder(void **state)
     int64_t *left;
     size_t count;
     BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
-    assert_int_equal(count, 2); // of a later run none, of this one the newest
+    assert_int_equal(count, 2); // removed: the later steps and all but the newest earlier one
     assert_int_equal(left[0], 5);
     assert_int_equal(left[1], 6);
     bel_free(left);

@@ -1,11 +1,12 @@
-// Hostile manifests: the checksum is right and the content is not. Nothing may crash, overflow,
-// leave the folder or take memory that the file's size does not bear out.
+// Hostile manifests: the checksum is right and the content is wrong. No manifest may cause a crash
+// or an overflow, name a file outside the folder, or make the reader take more memory than the
+// file's size justifies.
 #include "base/arena.h"
 #include "base/hash.h"
 #include "checkpoint/manifest.h"
 #include "unit/checkpoint/test_fixture.h"
 
-// A good manifest of two files and three tensors, without its last member.
+// Valid manifest of two files and three tensors, without its last member.
 static const char good[] =
     "{\n"
     "  \"format\": \"belfry-checkpoint\",\n"
@@ -44,17 +45,17 @@ static void test_the_good_one_is_good(void **state)
     bel_arena_destroy(arena);
 }
 
-// Each row changes the good manifest in one place; `part` is what the error says.
+// Each row changes the valid manifest in one place; `part` is a part of the error.
 static const struct {
     const char *from, *to, *part;
 } rows[] = {
     {"belfry-checkpoint", "other", "\"format\": expected belfry-checkpoint"},
     {"\"format_version\": 1", "\"format_version\": 0", "expected at least 1, got 0"},
     {"\"step\": 3", "\"step\": -3", "\"step\": expected at least 0, got -3"},
-    {"\"step\": 3", "\"step\": 3.5", "\"step\": expected a whole number"},
+    {"\"step\": 3", "\"step\": 3.5", "\"step\": expected an integer"},
     {"\"step\": 3", "\"step\": 99999999999999999999", "not valid JSON"},
     {"\"step\": 3", "\"step\": 3, \"step\": 4", "duplicate"},
-    {"\"step\": 3", "\"stop\": 3", "\"step\": expected a whole number"},
+    {"\"step\": 3", "\"stop\": 3", "\"step\": expected an integer"},
     {"\"generation\": 0", "\"generation\": null", "\"generation\""},
     {"18446744073709551615", "18446744073709551616", "\"seed\": expected"},
     {"18446744073709551615", "", "\"seed\": expected"},
@@ -85,14 +86,14 @@ static const struct {
     {"\"i64\"", "\"string\"", "\"dtype\": expected"},
     {"\"i64\"", "\"\"", "\"dtype\": expected"},
     {"\"shape\": []", "\"shape\": [1,1,1,1,1,1,1,1,1]", "at most 8 dimensions"},
-    {"\"shape\": []", "\"shape\": [-1]", "whole numbers from 0 up"},
+    {"\"shape\": []", "\"shape\": [-1]", "integers from 0 up"},
     {"\"shape\": []", "\"shape\": [1099511627776, 1099511627776]", "less than 2^63 bytes"},
     {"\"shape\": []", "\"shape\": [9223372036854775807, 0]", "less than 2^63 bytes"},
     {"\"shape\": []", "\"shape\": [1000000000000000]", "with all 1000000000000000 elements"},
     {"\"shape\": []", "\"shope\": []", "\"shape\""},
     {"[[1, 0, 1]]", "[]", "expected pieces with all 1 elements, got 0"},
     {"[[1, 0, 1]]", "7", "expected pieces with all 1 elements, got 0"},
-    {"[[1, 0, 1]]", "[[1, 0]]", "three whole numbers each"},
+    {"[[1, 0, 1]]", "[[1, 0]]", "three integers each"},
     {"[[1, 0, 1]]", "[[2, 0, 1]]", "the number of a file that is listed"},
     {"[[1, 0, 1]]", "[[-1, 0, 1]]", "the number of a file that is listed"},
     {"[[1, 0, 1]]", "[[4294967296, 0, 1]]", "the number of a file that is listed"},
@@ -125,8 +126,7 @@ static void test_every_wrong_value_is_named(void **state)
     }
 }
 
-// Any text at all gives a manifest or an error. Run under the address sanitizer this is a small
-// fuzzer.
+// Any text gives a manifest or an error. Under the address sanitizer this is a small fuzzer.
 static void test_random_changes_never_crash(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The checkpoints of a model folder: failed and killed saves, replacement, retention, which is
-// latest.
+// Checkpoints of a model folder: failed and killed saves, replacement, retention, and the choice of
+// the latest.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -48,7 +48,7 @@ static void assert_latest(const fixture *used, const model *expected, int64_t st
     bel_ckpt_close(reader);
 }
 
-// What is in the folder, joined by spaces; free with bel_free.
+// Names in the folder, joined by spaces; free with bel_free.
 static char *listing(const char *folder)
 {
     char **names;
@@ -96,7 +96,7 @@ static void test_every_failed_write_is_reported_and_harms_nothing(void **state)
         BEL_ASSERT_FAILS(status, BEL_RESOURCE_EXHAUSTED, used->folder);
         assert_latest(used, &used->old, 10);
     }
-    assert_true(failed > 10); // lengths, headers, tensors, manifest: the loop did meet writes
+    assert_true(failed > 10); // writes of lengths, headers, tensors and the manifest failed
     assert_latest(used, &used->new, 20);
     assert_listing(used->folder, "ckpt-00000010 ckpt-00000020");
 }
@@ -109,7 +109,7 @@ static void save_and_die(fixture *used, const model *saved, int64_t step, const 
     if (child == 0) {
         char *fault = bel_strf("crash:%s", point);
         bel_fault_set(fault);
-        bel_status_ignore(model_save(saved, used->folder, step, 2, &used->digest)); // dies inside
+        bel_status_ignore(model_save(saved, used->folder, step, 2, &used->digest)); // killed inside
         _exit(0);
     }
     int result;
@@ -142,7 +142,7 @@ static void test_a_killed_replacement_leaves_the_replaced_one(void **state)
     assert_int_equal(count, 1);
     assert_int_equal(steps[0], 10);
     bel_free(steps);
-    save_and_die(used, &used->new, 10, "checkpoint_before_rename"); // the next try too
+    save_and_die(used, &used->new, 10, "checkpoint_before_rename"); // the second save too
     assert_latest(used, &used->old, 10);
     save_and_die(used, &used->new, 10, "checkpoint_after_rename");
     assert_latest(used, &used->new, 10);
@@ -164,14 +164,14 @@ static void test_begin_removes_what_ended_runs_left(void **state)
 {
     fixture *used = *state;
     static const char *const names[] = {
-        "ckpt-00000001.tmp-g1-i1", // an older master's
-        "ckpt-00000002.tmp-g2-i3", // this one's, from a failed save
-        "ckpt-00000003.tmp-g3-i0", // a younger master's: stays
-        "ckpt-00000004.tmp-g0-i4", // of an older generation: goes
+        "ckpt-00000001.tmp-g1-i1", // from an older master
+        "ckpt-00000002.tmp-g2-i3", // from a failed save of this master
+        "ckpt-00000003.tmp-g3-i0", // from a younger master: stays
+        "ckpt-00000004.tmp-g0-i4", // from an older generation: goes
         "ckpt-00000005.removed",
         "ckpt-00000006.replaced", // the only one of step 6: stays
-        "ckpt-00000007.tmp-g1",   // not ours: stays
-        "ckpt-8.tmp-g1-i1",       // not ours: stays
+        "ckpt-00000007.tmp-g1",   // not a name of ours: stays
+        "ckpt-8.tmp-g1-i1",       // not a name of ours: stays
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *path = bel_path_join(used->folder, names[i]);
@@ -187,7 +187,7 @@ static void test_begin_removes_what_ended_runs_left(void **state)
     bel_free(bel_test_file(folder, "part", "x", 1));
     bel_free(folder);
     BEL_ASSERT_OK(bel_ckpt_begin(used->folder, 9, 2, 3, &folder));
-    assert_listing(folder, ""); // made empty
+    assert_listing(folder, ""); // the folder exists and is empty
     bel_free(folder);
     BEL_ASSERT_FAILS(bel_ckpt_begin(used->folder, -1, 0, 0, &folder), BEL_INVALID_ARGUMENT, "-1");
 }
@@ -222,7 +222,7 @@ static void test_list_knows_checkpoints_from_other_names(void **state)
 static void test_latest_of_nothing_is_nothing(void **state)
 {
     fixture *used = *state;
-    bel_ckpt_reader *reader = (bel_ckpt_reader *)used; // not NULL
+    bel_ckpt_reader *reader = (bel_ckpt_reader *)used; // not NULL, so that the call must set it
     BEL_ASSERT_OK(bel_ckpt_open_latest(used->folder, &reader));
     assert_null(reader);
     char *missing = bel_path_join(used->folder, "missing");
@@ -247,7 +247,7 @@ static void test_latest_passes_over_bad_ones(void **state)
     assert_latest(used, &used->old, 10);
     damage_manifest(used->folder, "ckpt-00000010");
     BEL_ASSERT_FAILS(bel_ckpt_open_latest(used->folder, &reader), BEL_DATA_LOSS,
-                     "none of the 3 checkpoints");
+                     "no good checkpoint among the 3");
     BEL_ASSERT_FAILS(bel_ckpt_open_latest(used->folder, &reader), BEL_DATA_LOSS,
                      "/ckpt-00000030/manifest.json: expected a checksum");
 }
@@ -269,7 +269,7 @@ static void test_latest_does_not_go_back_for_a_later_format(void **state)
     bel_free(path);
 }
 
-// A copy under a later step's name would be the newest for ever.
+// A copy under a later step's name would be the newest forever.
 static void test_a_copy_under_another_step_is_refused(void **state)
 {
     fixture *used = *state;
@@ -282,7 +282,7 @@ static void test_a_copy_under_another_step_is_refused(void **state)
     BEL_ASSERT_OK(bel_ckpt_share_folder(from, to));
     BEL_ASSERT_FAILS(bel_ckpt_open_latest(used->folder, &reader), BEL_FAILED_PRECONDITION,
                      "ckpt-00009999: expected the checkpoint of step 9999, got that of step 10");
-    BEL_ASSERT_OK(bel_file_rename(to, other)); // another name says nothing of a step
+    BEL_ASSERT_OK(bel_file_rename(to, other)); // a name without a step
     assert_latest(used, &used->new, 20);
     BEL_ASSERT_OK(bel_ckpt_open(other, &reader));
     bel_ckpt_close(reader);
@@ -309,7 +309,7 @@ static void test_retention_keeps_the_newest(void **state)
     assert_latest(used, &used->old, 5);
 }
 
-// Saves `count` checkpoints, one every 30 minutes by the times of their manifests.
+// Saves `count` checkpoints, every 30 minutes according to their manifests.
 static void save_every_half_hour(fixture *used, int64_t count)
 {
     for (int64_t step = 1; step <= count; step++) {
@@ -329,7 +329,7 @@ static void test_retention_keeps_one_in_n_hours(void **state)
     bel_ckpt_retain(used->folder, 2, 1.0, -1);
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
-    bel_ckpt_retain(used->folder, 1, 1.0, -1); // a second look keeps the same ones
+    bel_ckpt_retain(used->folder, 1, 1.0, -1); // a second call keeps the same ones
     assert_listing(used->folder,
                    "ckpt-00000001 ckpt-00000003 ckpt-00000005 ckpt-00000007 ckpt-00000008");
     bel_ckpt_retain(used->folder, 1, 2.0, -1);
@@ -349,7 +349,7 @@ static void test_a_reader_outlives_the_removal(void **state)
     bel_ckpt_close(reader);
 }
 
-// A reader that follows the folder while another process saves and removes, as an evaluator does.
+// A reader follows the folder while another process saves and removes, like an evaluator.
 static void test_readers_of_a_busy_folder_always_find_one(void **state)
 {
     enum { SAVES = 150 };
@@ -373,8 +373,8 @@ static void test_readers_of_a_busy_folder_always_find_one(void **state)
     assert_latest(used, &used->old, SAVES);
 }
 
-// An old checkpoint that cannot be removed: its folder may not be written to. root may do
-// everything, so that this process is another user meanwhile.
+// An old checkpoint that cannot be removed because its folder is not writable. root may write
+// everywhere, so this process becomes another user for the removal.
 static void test_what_cannot_be_removed_stays(void **state)
 {
     enum { NOBODY = 65534 };
@@ -404,7 +404,8 @@ static void test_what_cannot_be_removed_stays(void **state)
     bel_free(path);
 }
 
-// A step that is saved again steps aside to where an earlier one could not be removed.
+// A step saved again is moved aside, although the name for it is taken by a folder that cannot be
+// removed.
 static void test_a_replaced_one_that_stays_is_no_obstacle(void **state)
 {
     enum { NOBODY = 65534 };
@@ -425,7 +426,7 @@ static void test_a_replaced_one_that_stays_is_no_obstacle(void **state)
     BEL_ASSERT_OK(status);
     assert_latest(used, &used->new, 1);
     char *names = listing(used->folder), *moved = strstr(names, ".replaced.removed");
-    if (moved != NULL) { // it is removed once it can be
+    if (moved != NULL) { // removed as soon as that is possible
         char *stays = bel_strf("%s.removed1", replaced);
         assert_int_equal(chmod(stays, 0755), 0);
         bel_free(stays);

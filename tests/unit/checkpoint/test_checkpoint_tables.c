@@ -1,5 +1,5 @@
-// Tables in checkpoints: whatever number of shards wrote them, the same rows and the same digest;
-// and files that are wrong. The worked example of docs/formats/checkpoint.md.
+// Tables in checkpoints: the rows and the digest do not depend on the number of shards that wrote
+// them. Includes damaged files and the worked example of docs/formats/checkpoint.md.
 #include "base/hash.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/manifest.h"
@@ -11,10 +11,10 @@ enum { ROWS = 10000, WIDTH = 3, COLUMNS = 2 };
 static const char *const columns[COLUMNS] = {"values", "adagrad/accumulator"};
 static const bel_ckpt_table info = {"deep", WIDTH, COLUMNS, columns};
 
-// The rows i of the table with i % shards == shard; key i * 7 - 9000.
+// Rows i of the table with i % shards == shard; the key of row i is i * 7 - 9000.
 typedef struct part {
     int64_t shards, shard;
-    int64_t wrong_at, wrong_key; // row of the part that says another key; -1: none
+    int64_t wrong_at, wrong_key; // this row of the part has wrong_key; -1: no row
 } part;
 
 static int64_t key_of(int64_t row)
@@ -50,7 +50,7 @@ static bel_ckpt_rows rows_of(const part *p)
     return (bel_ckpt_rows){info, part_count(p), read_part, (void *)(uintptr_t)p};
 }
 
-// Writes a checkpoint of step 1 of the parts, with a tensor on shard 0.
+// Writes a checkpoint of step 1 from the parts, with a tensor on shard 0.
 static bel_status *save(const char *model_dir, const part *parts, int shards,
                         bel_hash128 *out_digest)
 {
@@ -80,7 +80,7 @@ static void make_parts(part *parts, int shards)
         parts[s] = (part){.shards = shards, .shard = s, .wrong_at = -1};
 }
 
-// --- Good ones -----------------------------------------------------------------------------------
+// --- Valid tables --------------------------------------------------------------------------------
 
 typedef struct taken {
     int64_t count, modulus, rest; // wants the keys with key mod modulus == rest
@@ -125,7 +125,7 @@ static void check_reader(const bel_ckpt_reader *reader)
     taken all = {.modulus = 1};
     BEL_ASSERT_OK(bel_ckpt_read_table(reader, &info, &(bel_ckpt_row_sink){NULL, take, &all}));
     assert_int_equal(all.count, ROWS);
-    assert_int_equal(bel_ckpt_tensor_count(reader), 1); // a table is no tensor
+    assert_int_equal(bel_ckpt_tensor_count(reader), 1); // a table does not count as a tensor
 }
 
 static void test_any_number_of_shards(void **state)
@@ -149,7 +149,7 @@ static void test_any_number_of_shards(void **state)
     }
 }
 
-// One bit of one row, a key, or the name of a column: another digest.
+// One bit of a row, a key, or a column's name changes the digest.
 static void test_digest_sees_changes(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_digest_sees_changes(void **state)
     other = (bel_hash128){0};
     bel_ckpt_hash_rows(moved, values, 1, 2, &other);
     assert_false(same_digest(sum, other));
-    other = (bel_hash128){0}; // in parts and in any order: the same
+    other = (bel_hash128){0}; // the same from parts in any order
     bel_ckpt_hash_rows(keys + 1, values + 1, 1, 1, &other);
     bel_ckpt_hash_rows(keys, values, 1, 1, &other);
     assert_true(same_digest(sum, other));
@@ -200,7 +200,7 @@ static void test_empty_table(void **state)
     bel_test_remove_folder(dir);
 }
 
-// --- Refused -------------------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static void test_what_cannot_be_saved(void **state)
 {
@@ -238,7 +238,7 @@ static void test_what_cannot_be_saved(void **state)
     bel_test_remove_folder(folder);
 }
 
-// Shard 1 has no part of the table, or one of another width.
+// Shard 1 has no part of the table, or a part with another width.
 static void test_shards_that_disagree(void **state)
 {
     (void)state;
@@ -297,8 +297,8 @@ static void test_other_columns(void **state)
 
 // --- Damaged -------------------------------------------------------------------------------------
 
-// Changes `size` bytes of a file of checkpoint 1 from the last place where `from` stands, and the
-// manifest's checksums so that only the content is wrong.
+// Changes `size` bytes of a file of checkpoint 1, at the last occurrence of `from`. The manifest's
+// checksums follow, so that only the content is wrong.
 static void forge(const char *dir, const char *name, const void *from, const void *to, size_t size)
 {
     char *path = bel_strf("%s/ckpt-00000001/%s", dir, name);
@@ -331,7 +331,7 @@ static void forge(const char *dir, const char *name, const void *from, const voi
     bel_free(manifest);
 }
 
-// Saves with two shards, forges key `from` of shard 1 to `to`, and opens.
+// Saves with two shards, changes key `from` of shard 1 to `to`, and opens.
 static bel_ckpt_reader *open_forged(const char *dir, int64_t from, int64_t to)
 {
     part parts[2];
@@ -353,7 +353,7 @@ static bel_status *take_any(void *context, int64_t n, const int64_t *keys, const
 static void test_unsorted_keys(void **state)
 {
     (void)state;
-    static const int64_t rows[] = {1, 4095, 4096, 4999}; // of the file: also where a block begins
+    static const int64_t rows[] = {1, 4095, 4096, 4999}; // rows in and at block starts
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *dir = bel_test_folder(), part_of_error[100];
         int64_t key = key_of(rows[i] * 2 + 1), before = key_of(rows[i] * 2 - 1);
@@ -396,7 +396,7 @@ static void test_changed_row(void **state)
     bel_test_remove_folder(dir);
 }
 
-// A column has another name in the file than in the manifest: the piece is missing.
+// A column's name in the file differs from the manifest's: the piece is missing.
 static void test_missing_piece(void **state)
 {
     (void)state;
@@ -437,7 +437,7 @@ static const struct {
     const char *from, *to, *part;
 } changes[] = {
     {"", "", NULL},
-    {"\"format_version\": 2", "\"format_version\": 1", NULL}, // then nobody looks at tables
+    {"\"format_version\": 2", "\"format_version\": 1", NULL}, // version 1 ignores "tables"
     {"\"tables\"", "\"tobles\"", "\"tables\": expected a list"},
     {"\"name\": \"wide\"", "\"name\": \"deep\"", "names in ascending order, none twice"},
     {"\"name\": \"wide\"", "\"name\": \"t\"", "a name without \"#\" that no tensor has"},
@@ -445,16 +445,16 @@ static const struct {
     {"\"name\": \"wide\"", "\"name\": \"\"", "a name without \"#\""},
     {"\"width\": 16", "\"width\": 0", "\"width\": expected at least 1, got 0"},
     {"\"width\": 16", "\"width\": 1048577", "\"width\": expected at most 1048576"},
-    {"\"width\": 16", "\"width\": \"16\"", "\"width\": expected a whole number"},
+    {"\"width\": 16", "\"width\": \"16\"", "\"width\": expected an integer"},
     {"[\"values\", \"adam/m\"]", "[]", "\"columns\": expected a list of 1 to 16 names"},
     {"[\"values\", \"adam/m\"]", "7", "\"columns\": expected a list"},
-    {"[\"values\", \"adam/m\"]", "[\"values\", \"values\"]", "none twice"},
-    {"[\"values\", \"adam/m\"]", "[\"keys\"]", "none of them \"keys\""},
+    {"[\"values\", \"adam/m\"]", "[\"values\", \"values\"]", "no duplicates"},
+    {"[\"values\", \"adam/m\"]", "[\"keys\"]", "no \"keys\""},
     {"[\"values\", \"adam/m\"]", "[\"a#b\"]", "names without \"#\""},
     {"[\"values\", \"adam/m\"]", "[7]", "names without \"#\""},
     {"[5, 0]", "[5]", "\"rows\": expected a number for each file"},
     {"[5, 0]", "[5, 0, 0]", "\"rows\": expected a number for each file"},
-    {"[5, 0]", "[-5, 0]", "\"rows\": expected whole numbers from 0 up"},
+    {"[5, 0]", "[-5, 0]", "\"rows\": expected integers from 0 up"},
     {"[5, 0]", "[9223372036854775807, 0]", "of less than 2^63 bytes together"},
     {"[5, 0]", "[36028797018963967, 36028797018963967]", "of less than 2^63 bytes together"},
 };
@@ -486,7 +486,7 @@ static void test_hostile_manifests(void **state)
 
 // --- Worked example ------------------------------------------------------------------------------
 
-// Two shards; rows -1 and 5 on the first one, 3 on the second.
+// Two shards: rows -1 and 5 on the first, row 3 on the second.
 typedef struct example {
     int64_t keys[2];
     float values[2][2];

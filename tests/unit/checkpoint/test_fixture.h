@@ -1,5 +1,5 @@
-// A small model for the tests of checkpoints: tensors of several dtypes, one that is empty, one
-// that is a scalar, and some that are long enough to be cut.
+// Small model for the tests of checkpoints: tensors of several dtypes, including an empty one, a
+// scalar, and some long enough to be cut.
 #ifndef BELFRY_TESTS_UNIT_CHECKPOINT_TEST_FIXTURE_H
 #define BELFRY_TESTS_UNIT_CHECKPOINT_TEST_FIXTURE_H
 
@@ -16,7 +16,7 @@ typedef struct model {
     const char *name[TENSOR_COUNT]; // in byte order
 } model;
 
-// The same bytes for the same `salt`.
+// Fills the model; the bytes depend only on `salt`.
 static inline void model_init(model *made, unsigned salt)
 {
     static const struct {
@@ -28,7 +28,7 @@ static inline void model_init(model *made, unsigned salt)
         {"a/kernel/adam/m", BEL_DTYPE_F32, {2, {3, 5000}}},
         {"b/bias", BEL_DTYPE_F64, {1, {7}}},
         {"c/count", BEL_DTYPE_I64, {0, {0}}},
-        {"d/mask", BEL_DTYPE_BOOL, {1, {4097}}}, // 2 grains, the last one of a single element
+        {"d/mask", BEL_DTYPE_BOOL, {1, {4097}}}, // 2 grains, the last one of one element
         {"e/empty", BEL_DTYPE_F32, {2, {0, 4}}},
     };
     uint32_t state = 12345u + salt;
@@ -52,7 +52,7 @@ static inline void model_deinit(model *made)
         bel_free(made->tensor[i].data);
 }
 
-// The pieces of one of `shard_count` shards: grains are assigned in turn, neighbours make one
+// Pieces of one of `shard_count` shards. Grains are assigned round-robin; adjacent grains make one
 // piece.
 static inline int model_cut(const model *cut, int shard, int shard_count, bel_ckpt_piece *pieces)
 {
@@ -60,7 +60,7 @@ static inline int model_cut(const model *cut, int shard, int shard_count, bel_ck
     for (int i = 0; i < TENSOR_COUNT; i++) {
         const bel_tensor *tensor = &cut->tensor[i];
         int64_t elements = bel_shape_elements(&tensor->shape), grain = 0;
-        bool open = false; // the piece before ends where the next grain begins
+        bool open = false; // the last piece ends at the start of the next grain
         for (int64_t first = 0; first == 0 || first < elements; first += BEL_GRAIN, grain++) {
             int64_t size = elements - first < BEL_GRAIN ? elements - first : BEL_GRAIN;
             bool mine = (grain + i) % shard_count == shard;
@@ -84,7 +84,7 @@ static inline int model_cut(const model *cut, int shard, int shard_count, bel_ck
 }
 
 static const bel_input_segment fixture_segments[] = {
-    {.replica_count = 4}, // as a version wrote it that knew no batch size
+    {.replica_count = 4}, // as in versions before the batch size
     {.first_step = 10, .first_block = 40, .replica_count = 2, .batch_size = 8, .origin = 3}};
 static const char *const fixture_names[] = {"data", "model"};
 static const char *const fixture_values[] = {"0123 \"quoted\"\n", "größe"};
@@ -94,7 +94,7 @@ static inline bel_ckpt_info fixture_info(int64_t step)
     return (bel_ckpt_info){
         .step = step,
         .generation = 2,
-        .seed = UINT64_MAX - 1, // does not fit a JSON number
+        .seed = UINT64_MAX - 1, // too large for a JSON number
         .segments = fixture_segments,
         .segment_count = 2,
         .setting_names = fixture_names,
@@ -103,7 +103,7 @@ static inline bel_ckpt_info fixture_info(int64_t step)
     };
 }
 
-// Writes all shards and commits; like a run, it stops at the first error.
+// Writes all shards and commits. Like a run, it stops at the first error.
 static inline bel_status *model_save(const model *saved, const char *model_dir, int64_t step,
                                      int shard_count, bel_hash128 *out_digest)
 {
@@ -125,7 +125,7 @@ static inline bel_status *model_save(const model *saved, const char *model_dir, 
     return status;
 }
 
-// The digest over the memory alone.
+// Digest computed only from memory.
 static inline bel_hash128 model_digest(const model *hashed, int shard_count)
 {
     bel_ckpt_shard *shards[MAX_SHARDS] = {NULL};
@@ -145,7 +145,7 @@ static inline bool same_digest(bel_hash128 a, bel_hash128 b)
     return a.low == b.low && a.high == b.high;
 }
 
-// The checkpoint holds the model, bit for bit, and says what fixture_info said.
+// Checks that the checkpoint holds the model, bit for bit, and the values of fixture_info.
 static inline void assert_holds(const bel_ckpt_reader *reader, const model *expected, int64_t step)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);

@@ -1,4 +1,4 @@
-// The safetensors container: its bytes, its alignment, and files that lie about themselves.
+// Safetensors container: its bytes, its alignment, and files with false headers.
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/file.h"
@@ -63,7 +63,7 @@ static void test_tensors_are_aligned(void **state)
     uint32_t crc, reversed_crc;
     BEL_ASSERT_OK(bel_safetensors_write(path, NULL, 0, reversed, COUNT, NULL, &reversed_crc));
     BEL_ASSERT_OK(bel_safetensors_write(path, NULL, 0, tensors, COUNT, NULL, &crc));
-    assert_int_equal(crc, reversed_crc); // the order of the caller does not matter
+    assert_int_equal(crc, reversed_crc); // the caller's order does not matter
     BEL_ASSERT_OK(bel_disk_file_open(path, &file));
     BEL_ASSERT_OK(bel_safetensors_read_header(&file, arena, &list));
     assert_int_equal(list.count, COUNT);
@@ -103,11 +103,11 @@ static void test_a_failed_write_leaves_no_file(void **state)
 
 // --- Reading ------------------------------------------------------------------------------------
 
-// Reads the header of a file with these bytes. The name in front of errors is the file's path.
+// Reads the header of a file with these bytes. Errors begin with the file's path.
 static bel_status *read_bytes(const char *bytes, size_t size, int *out_count)
 {
     char *path = bel_path_join(bel_test_own_folder(), "hostile.safetensors");
-    FILE *stream = fopen(path, "wb"); // without a sync: there are many of these
+    FILE *stream = fopen(path, "wb"); // without a sync: the test writes many files
     assert_non_null(stream);
     assert_int_equal(fwrite(bytes, 1, size, stream), size);
     assert_int_equal(fclose(stream), 0);
@@ -117,7 +117,7 @@ static bel_status *read_bytes(const char *bytes, size_t size, int *out_count)
     BEL_ASSERT_OK(bel_disk_file_open(path, &file));
     bel_status *status = bel_safetensors_read_header(&file, arena, &list);
     *out_count = list.count;
-    for (int i = 0; i < list.count && status == NULL; i++) { // what it promises can be read
+    for (int i = 0; i < list.count && status == NULL; i++) { // every accepted entry can be read
         const bel_safetensors_entry *entry = &list.entries[i];
         char *data = bel_xmalloc((size_t)entry->size_bytes);
         BEL_ASSERT_OK(bel_disk_file_read(&file, entry->offset, data, (size_t)entry->size_bytes));
@@ -129,7 +129,7 @@ static bel_status *read_bytes(const char *bytes, size_t size, int *out_count)
     return status;
 }
 
-// A header in front of `data_bytes` zero bytes.
+// Reads a header followed by `data_bytes` zero bytes.
 static bel_status *read_header_text(const char *header, size_t data_bytes, int *out_count)
 {
     size_t length = strlen(header);
@@ -223,7 +223,7 @@ static void test_header_length_is_bounded_by_the_file(void **state)
                      "at most 2 bytes");
 }
 
-// Any bytes give a list or an error. Run under the address sanitizer this is a small fuzzer.
+// Any bytes give a list or an error. Under the address sanitizer this is a small fuzzer.
 static void test_random_changes_never_crash(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// A shard's report as bytes: a checkpoint committed from unpacked reports has the same digest;
-// bytes that are no report are refused.
+// A shard's report as bytes: a checkpoint committed from unpacked reports has the same digest.
+// Bytes that are not a report are refused.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "checkpoint/table.h"
@@ -74,7 +74,7 @@ static void test_damaged(void **state)
         uint8_t *byte = &bytes[words[0] % count], was = *byte;
         *byte ^= (uint8_t)(1 + words[1] % 255);
         bel_status *status = bel_ckpt_shard_unpack(bytes, count, &copy);
-        if (status == NULL) { // what is taken says exactly what the bytes say
+        if (status == NULL) { // accepted bytes pack to the same bytes again
             size_t again;
             uint8_t *second = bel_ckpt_shard_pack(copy, &again);
             assert_int_equal(again, count);
@@ -88,7 +88,7 @@ static void test_damaged(void **state)
         bel_status_destroy(status);
         *byte = was;
     }
-    assert_true(taken > FLIPS / 10 && taken < FLIPS); // names and hashes may be any, the rest not
+    assert_true(taken > FLIPS / 10 && taken < FLIPS); // any names and hashes are accepted
     bel_free(bytes);
     bel_ckpt_shard_destroy(shard);
     bel_test_remove_folder(folder);

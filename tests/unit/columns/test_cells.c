@@ -1,4 +1,4 @@
-// Cells as dates and numbers, however they are written.
+// Cells as dates and numbers, in every notation.
 #include <math.h>
 
 #include "columns/cell_number.h"
@@ -77,7 +77,7 @@ static void reads_dates(void **state)
     assert_int_equal(date.weekday, 0); // a Monday
     assert_int_equal(date.month, 6);
     assert_true(bel_date_parse("2024-07-01T23:00-05:00", 22, false, &date));
-    assert_true(date.weekday == 0 && date.hour == 23); // by its own clock
+    assert_true(date.weekday == 0 && date.hour == 23); // in its UTC offset
 }
 
 // --- Numbers -------------------------------------------------------------------------------------

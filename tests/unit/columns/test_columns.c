@@ -1,5 +1,5 @@
-// Descriptions of columns: text and back, dates, statistics whose bits do not depend on threads,
-// what is inferred, and the elements that rows become.
+// Descriptions of columns: the text format, dates, statistics whose bits do not depend on threads,
+// inference from a table, and the elements that rows become.
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void moments_are_right_far_from_zero(void **state)
     assert_true(fabs(bel_moments_deviation(&total.values_of_numbers) / deviation - 1) < 1e-12);
 }
 
-// --- Text and back -------------------------------------------------------------------------------
+// --- Text format ---------------------------------------------------------------------------------
 
 static const char everything[] =
     "delimiter: \";\"\n"
@@ -71,7 +71,7 @@ static void text_comes_back(void **state)
     bel_columns_destroy(second);
 }
 
-// What YAML takes for a line break, for a mark or for nothing.
+// Characters that YAML treats as line breaks, as marks or as nothing.
 static void odd_characters_come_back(void **state)
 {
     (void)state;
@@ -134,12 +134,13 @@ static void wrong_texts_are_refused(void **state)
         {"{name: y, kind: label}", "expected a column to learn from"},
         {"{name: a, kind: list, separator: ab}", "expected one character"},
         {"{name: a, kind: date, parts: [eon]}", "expected time, season"},
-        {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected a whole number from 1 to 8"},
+        {"{name: a, kind: text, grams: 9}", "c.yaml:1:40: expected an integer from 1 to 8"},
         {"{name: a, kind: number, missing: median}", "c.yaml:1:44: expected a \"fill\""},
         {"{name: a, kind: number, missing: constant}", "expected a \"fill\""},
         {"{name: a, kind: number, scale: log, mean: 1e3, deviation: 1}",
          "expected a fill that is a number"},
-        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip of 0 or more"},
+        {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip from 0 to"},
+        {"{name: a, kind: number, mean: 0, deviation: 1, clip: 1e39}", "expected a clip from 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
@@ -161,22 +162,22 @@ typedef struct row {
 
 static void put(const bel_columns *columns, row *r, const char *const *cells)
 {
-    const bel_columns_row to = {.x = r->x,
-                                .ids = r->ids,
-                                .lists = r->lists,
-                                .class_number = &r->label,
-                                .weight = &r->weight,
-                                .crossed = r->crossed};
-    char expected[BEL_COLUMN_EXPECTED];
+    const bel_columns_block to = {.x = r->x,
+                                  .ids = r->ids,
+                                  .lists = r->lists,
+                                  .class_number = &r->label,
+                                  .weight = &r->weight,
+                                  .crossed = r->crossed};
     int cell = 0;
-    bel_columns_row_begin(columns, &to);
+    bel_columns_begin(columns, &to, 1);
     for (int i = 0; i < columns->count; i++) {
         const bel_column *column = &columns->items[i];
         if (column->kind == BEL_COLUMN_CROSS) continue;
-        const char *text = cells[cell++];
-        assert_true(bel_columns_row_put(columns, column, text, strlen(text), &to, expected));
+        const bel_cell one = {cells[cell], strlen(cells[cell])};
+        assert_int_equal(bel_columns_put(columns, column, &one, 1, &to), 0);
+        cell++;
     }
-    bel_columns_row_end(columns, &to);
+    bel_columns_end(columns, &to, 1);
 }
 
 static void rows_become_elements(void **state)
@@ -198,14 +199,14 @@ static void rows_become_elements(void **state)
     assert_true(a.lists[4] == a.lists[5] && a.lists[6] != a.lists[4]); // big, big, "big big"
 
     put(columns, &b, (const char *const[]){"?", "0", "", "8", "", "", "", "k", "0", "no"});
-    assert_true(b.x[0] == -1 && b.x[1] == 1); // the constant, and that it is one
+    assert_true(b.x[0] == -1 && b.x[1] == 1); // the constant, and the indicator
     assert_true(b.x[2] == 1 && b.x[6] == 0 && b.x[7] == 0 && b.x[8] == 1);
     assert_true(b.ids[0] != a.ids[0] && b.ids[1] != a.ids[1]);
     assert_int_equal(b.lists[0], BEL_NO_ID);
     bel_columns_destroy(columns);
 }
 
-// Whole numbers are the same with ".0" behind them, but where training had both.
+// Integers are equal with and without a final ".0", unless the training data had both.
 static void whole_numbers_are_equal_in_categories(void **state)
 {
     (void)state;
@@ -225,14 +226,14 @@ static void whole_numbers_are_equal_in_categories(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(bel_column_value(&columns->items[0], cases[i].text, strlen(cases[i].text)),
                          cases[i].value);
-    assert_int_equal(bel_column_value(&columns->items[0], "01", 2), -1); // a name
+    assert_int_equal(bel_column_value(&columns->items[0], "01", 2), -1); // a name, not a number
     put(columns, &one, (const char *const[]){"x", "1"});
     put(columns, &other, (const char *const[]){"x", "1.0"});
     assert_true(one.ids[0] == other.ids[0]);
     bel_columns_destroy(columns);
 }
 
-// What a missing number counts as follows from the mean, where nothing else is said.
+// Unless `missing` is given, a missing number counts as the mean.
 static void missing_numbers_count_as_the_mean(void **state)
 {
     (void)state;
@@ -249,7 +250,7 @@ static void missing_numbers_count_as_the_mean(void **state)
     put(columns, &r, (const char *const[]){"", "", "", "2020-01-01"});
     assert_true(r.x[0] == 0 && fabsf(r.x[1]) < 1e-6F && r.x[2] == 7);
     assert_true(columns->items[1].fill < -6.38 && columns->items[1].fill > -6.39); // 1 - e^2
-    assert_true(r.x[3] == 10);                                                     // at most
+    assert_true(r.x[3] == 10);                                                     // clipped
     bel_columns_destroy(columns);
 }
 
@@ -259,12 +260,12 @@ static void wrong_cells_say_what_was_expected(void **state)
     bel_columns *columns;
     row r;
     char expected[BEL_COLUMN_EXPECTED];
-    const bel_columns_row to = {.x = r.x,
-                                .ids = r.ids,
-                                .lists = r.lists,
-                                .class_number = &r.label,
-                                .weight = &r.weight,
-                                .crossed = r.crossed};
+    const bel_columns_block to = {.x = r.x,
+                                  .ids = r.ids,
+                                  .lists = r.lists,
+                                  .class_number = &r.label,
+                                  .weight = &r.weight,
+                                  .crossed = r.crossed};
     BEL_ASSERT_OK(bel_columns_parse(everything, "c.yaml", &columns));
     static const struct {
         const char *name, *cell, *says;
@@ -277,8 +278,9 @@ static void wrong_cells_say_what_was_expected(void **state)
                  {"y", "maybe", "a class, one of \"no\" \"yes\""}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const bel_column *column = &columns->items[bel_columns_find(columns, cases[i].name)];
-        assert_false(bel_columns_row_put(columns, column, cases[i].cell, strlen(cases[i].cell), &to,
-                                         expected));
+        const bel_cell cell = {cases[i].cell, strlen(cases[i].cell)};
+        assert_int_equal(bel_columns_put(columns, column, &cell, 1, &to), 1);
+        bel_columns_expected(columns, column, cell, expected);
         assert_non_null(strstr(expected, cases[i].says));
     }
     bel_columns_destroy(columns);
@@ -304,7 +306,7 @@ static bel_column_kind kind_of(const bel_columns *columns, const char *name)
     return columns->items[found].kind;
 }
 
-// Rows of a table with a column of each kind.
+// Makes rows of a table with a column of each kind.
 static char *make_table(int rows)
 {
     static const char *const cities[] = {"Oslo", "Rome", "Bonn"};
@@ -327,14 +329,14 @@ static void kinds_follow_from_all_cells(void **state)
     char *text = make_table(5000);
     bel_columns *columns = infer(text, &(bel_columns_options){.thread_count = 1});
     assert_int_equal(columns->delimiter, ';');
-    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_IGNORE); // with gaps: rows without a label
+    assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_IGNORE); // gaps: rows without a label
     assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_NUMBER);
     assert_int_equal(kind_of(columns, "city"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "day"), BEL_COLUMN_DATE);
     assert_int_equal(kind_of(columns, "name"), BEL_COLUMN_IGNORE);
     assert_int_equal(kind_of(columns, "note"), BEL_COLUMN_TEXT);
     assert_int_equal(kind_of(columns, "flat"), BEL_COLUMN_IGNORE);
-    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_NUMBER); // "x" stands for a missing one
+    assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_NUMBER); // "x" marks a missing number
     const bel_column *size = &columns->items[bel_columns_find(columns, "size")];
     const bel_column *late = &columns->items[bel_columns_find(columns, "late")];
     assert_true(bel_column_is_missing(columns, size, "unknown", 7));
@@ -410,7 +412,7 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
     }
 }
 
-// A text among the numbers of one column is a value in another.
+// A text that marks missing numbers in one column is a value in another.
 static void missing_texts_are_those_of_their_column(void **state)
 {
     (void)state;
@@ -427,7 +429,7 @@ static void missing_texts_are_those_of_their_column(void **state)
     BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
     row r = {0};
     put(again, &r, (const char *const[]){"unknown", "unknown", "1"});
-    assert_true(r.x[1] == 1); // it is missing
+    assert_true(r.x[1] == 1); // the missing indicator
     assert_int_equal(again->items[1].value_count, 2);
     assert_true(r.x[2] + r.x[3] == 1);
     bel_columns_destroy(again);
@@ -435,7 +437,7 @@ static void missing_texts_are_those_of_their_column(void **state)
     bel_str_deinit(&text);
 }
 
-// Two different markers in a small column, too.
+// A small column may have two different markers, too.
 static void markers_are_missing_texts(void **state)
 {
     (void)state;
@@ -446,7 +448,8 @@ static void markers_are_missing_texts(void **state)
     bel_columns_destroy(columns);
 }
 
-// Dates have markers as numbers do, numbers among them; four different ones are none.
+// Date columns may have markers too, also numbers. A column with four different markers is not a
+// date.
 static void markers_among_dates_are_missing(void **state)
 {
     (void)state;
@@ -469,25 +472,25 @@ static void markers_among_dates_are_missing(void **state)
         assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
         row r = {0};
         put(again, &r, (const char *const[]){"unknown", "1", "0"});
-        assert_true(count == 4 || r.x[again->items[0].x_width - 1] == 1); // it is missing
+        assert_true(count == 4 || r.x[again->items[0].x_width - 1] == 1); // the missing indicator
         bel_columns_destroy(again);
         bel_columns_destroy(columns);
         bel_str_deinit(&text);
     }
 }
 
-// Where no comma is a delimiter, and cells say so.
+// Decimal commas are found if the delimiter is another character and the cells leave no doubt.
 static void decimal_commas_are_found(void **state)
 {
     (void)state;
     static const struct {
         const char *text;
         char asked, decimal;
-        double low, high; // of column "a"
+        double low, high; // range of column "a"
     } cases[] = {
         {"a;b;y\n1,5;2.500;3,5\n2;7;4,5\n;10;1\n1.250,5;20;9,25\n", 0, ',', 1.5, 1250.5},
         {"a;b;y\n1,5;2.5;1\n2;7;0\n1,25;10;1\n", 0, '.', 0, 0},  // "b" has points
-        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", 0, '.', 0, 0}, // between thousands, perhaps
+        {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", 0, '.', 0, 0}, // perhaps thousands separators
         {"a;b;y\n1,500;2;1\n2;7;0\n1,250;10;1\n", ',', ',', 1.25, 2},
         {"a;b;y\n1,5;2;1\n2;7;0\n1,25;10;1\n", '.', '.', 0, 0},
         {"a;b;y\n1,5;2;1\nx;7;0\n1,25;10;1\n", 0, '.', 0, 0},
@@ -506,13 +509,14 @@ static void decimal_commas_are_found(void **state)
         assert_true(number == (cases[i].decimal == ','));
         assert_true(!number || (a->low == cases[i].low && a->high == cases[i].high));
         const char *said = strstr(bel_columns_text(again), "these look like numbers with");
-        assert_true(number || said != NULL || i == 5); // "x" is none
+        assert_true(number || said != NULL || i == 5); // "x" is not a number
         bel_columns_destroy(columns);
         bel_columns_destroy(again);
     }
 }
 
-// Zeros in front make names of numbers, and columns that tools add number the rows.
+// Leading zeros make numbers into names. Columns with names that tools give to row numbers count
+// the rows.
 static void numbers_may_be_names(void **state)
 {
     (void)state;
@@ -530,14 +534,15 @@ static void numbers_may_be_names(void **state)
     assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "share"), BEL_COLUMN_NUMBER);
-    assert_int_equal(kind_of(columns, "index"), BEL_COLUMN_NUMBER);      // each comes twice
-    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_IGNORE); // with gaps
+    assert_int_equal(kind_of(columns, "index"), BEL_COLUMN_NUMBER);      // each value comes twice
+    assert_int_equal(kind_of(columns, "Unnamed: 0"), BEL_COLUMN_IGNORE); // rises with gaps
     bel_columns_destroy(columns);
     bel_str_deinit(&text);
 }
 
-// Rows that are left out, a split of the file, and steps are gaps: what rises or falls in whole
-// numbers counts the rows, and so do dates. An id of another number in each row is none to learn.
+// Left-out rows, a split of the file and a step cause gaps. An integer column that rises or falls
+// still counts the rows, and so does a date column. An id with a different number in each row
+// teaches the model nothing.
 static void gaps_do_not_hide_a_counter(void **state)
 {
     (void)state;
@@ -553,8 +558,8 @@ static void gaps_do_not_hide_a_counter(void **state)
     static const char *const left_out[] = {"nr", "down", "PassengerId", "minute"};
     for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
         assert_int_equal(kind_of(columns, left_out[i]), BEL_COLUMN_IGNORE);
-    assert_int_equal(kind_of(columns, "shop_id"), BEL_COLUMN_NUMBER); // each comes again
-    assert_int_equal(kind_of(columns, "grid"), BEL_COLUMN_NUMBER);    // ends with "id", and is none
+    assert_int_equal(kind_of(columns, "shop_id"), BEL_COLUMN_NUMBER); // values repeat
+    assert_int_equal(kind_of(columns, "grid"), BEL_COLUMN_NUMBER);    // "id" at the end, yet no id
     const bel_column *day = &columns->items[bel_columns_find(columns, "day")];
     assert_int_equal(day->kind, BEL_COLUMN_DATE);
     assert_int_equal(day->parts & (BEL_DATE_TIME | BEL_DATE_SEASON), BEL_DATE_SEASON);
@@ -566,8 +571,8 @@ static void gaps_do_not_hide_a_counter(void **state)
     bel_str_deinit(&text);
 }
 
-// Equal numbers are one value, one class and one mark of missing values, and a number is never cut
-// short before it is known that it is one.
+// Equal numbers are one value, one class and one mark of missing values, however they are written.
+// No number is shortened before its whole column is known to hold numbers.
 static void numbers_are_told_apart_by_their_value(void **state)
 {
     (void)state;
@@ -593,7 +598,7 @@ static void numbers_are_told_apart_by_their_value(void **state)
     assert_int_equal(user->value_count, 6);
     assert_int_equal(code->value_count, 3);
     assert_string_equal(code->values[0], "9");
-    assert_true(columns->items[2].low == 9 && columns->items[2].high == 9); // no mark is one
+    assert_true(columns->items[2].low == 9 && columns->items[2].high == 9); // without the marks
     assert_int_equal(bel_columns_class_count(columns), 2);
     assert_true(bel_columns_class_rows(columns, 0) == 400);
     bel_columns_destroy(columns);
@@ -603,8 +608,8 @@ static void numbers_are_told_apart_by_their_value(void **state)
     bel_str_deinit(&text);
 }
 
-// Units and commas between thousands are read where all cells have the same, and nothing else can
-// be meant; rows are read as the description says.
+// Units and thousands commas are read if all cells have the same ones and no other meaning is
+// possible. Rows are then read with the inferred description.
 static void dressed_numbers_are_read(void **state)
 {
     (void)state;
@@ -617,7 +622,7 @@ static void dressed_numbers_are_read(void **state)
                  {"43.2 kg", "7 kg", "", 0, true, 7, 43.2},
                  {"43.2 kg", "7 lb", "5 kg", 0, false, 0, 0},
                  {"43.2 kg", "7", "5 kg", 0, false, 0, 0},
-                 {"1,250", "7", "2,500", 0, false, 0, 0}, // a comma in front of decimals, perhaps
+                 {"1,250", "7", "2,500", 0, false, 0, 0}, // perhaps a decimal comma
                  {"1,250", "7", "2,500", '.', true, 7, 2500},
                  {"1,250", "7.5", "2,500", 0, true, 7.5, 2500},
                  {"7 %", "50 %", "5 %", 0, true, 5, 50}};
@@ -651,7 +656,7 @@ static void dressed_numbers_are_read(void **state)
     }
 }
 
-// What is likely a mistake is said, by name.
+// Likely mistakes are warned of, by column name.
 static void mistakes_are_suspected(void **state)
 {
     (void)state;
@@ -664,8 +669,8 @@ static void mistakes_are_suspected(void **state)
                        i % 29, y);
     }
     bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
-    static const char *const says[] = {"it alone predicts nearly all of \"y\"",
-                                       "it alone predicts nearly all of \"y\"",
+    static const char *const says[] = {"it predicts nearly all of \"y\" without",
+                                       "it predicts nearly all of \"y\" without",
                                        "-999 is in 34 % of the rows",
                                        "t.csv:19:",
                                        NULL,
@@ -683,7 +688,7 @@ static void mistakes_are_suspected(void **state)
     bel_str_deinit(&text);
 }
 
-// A column "a" of `count` numbers and, behind them, the other texts.
+// Column "a" of `count` numbers followed by the other texts.
 static char *make_numbers(int count, const char *const *others, int other_count)
 {
     bel_str text = {0};
@@ -696,8 +701,8 @@ static char *make_numbers(int count, const char *const *others, int other_count)
     return text.text;
 }
 
-// More different texts than stand for missing values are wrong where nearly all cells are numbers;
-// a letter behind a number makes a name of it.
+// Other texts among numbers are wrong if they differ too much to be markers and nearly all cells
+// are numbers. A number followed by a letter is a name.
 static void few_other_texts_among_numbers_are_wrong(void **state)
 {
     (void)state;
@@ -708,7 +713,7 @@ static void few_other_texts_among_numbers_are_wrong(void **state)
     const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
     bel_columns *columns;
     BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
-                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are none");
+                     "\"a\" holds numbers in nearly all rows, but 4 of its cells are not numbers");
     BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
                      "t.csv:405:1: \"<0.5\"; hint: --missing");
     columns = infer(
@@ -717,7 +722,7 @@ static void few_other_texts_among_numbers_are_wrong(void **state)
     bel_columns_destroy(columns);
     bel_free(text);
     bel_free(path);
-    text = make_numbers(30, wrong, 4); // of 34 not nine tenths
+    text = make_numbers(30, wrong, 4); // 30 of 34 are less than nine tenths
     columns = infer(text, &(bel_columns_options){0});
     assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
     bel_columns_destroy(columns);
@@ -729,7 +734,7 @@ static void few_other_texts_among_numbers_are_wrong(void **state)
     bel_free(text);
 }
 
-// Cells that begin as numbers do are read on the way, and may be missing all the same.
+// Cells that begin like numbers are parsed first, and may still be missing values.
 static void numbers_may_be_missing(void **state)
 {
     (void)state;
@@ -742,7 +747,7 @@ static void numbers_may_be_missing(void **state)
     bel_columns_destroy(columns);
 }
 
-// Which reading it is shows in one cell, and holds for all of them.
+// One cell decides between day-first and month-first, and the decision holds for all cells.
 static void moments_of_dates_are_of_their_reading(void **state)
 {
     (void)state;
@@ -751,14 +756,14 @@ static void moments_of_dates_are_of_their_reading(void **state)
     const bel_column *day = &columns->items[0];
     assert_int_equal(day->kind, BEL_COLUMN_DATE);
     assert_true(day->day_first);
-    const double first = 18293 * 86400.0; // of February
+    const double first = 18293 * 86400.0; // February 1
     assert_true(fabs(day->mean - (first + 4 * 86400)) < 1e-3);
     assert_true(fabs(day->deviation / 86400 - sqrt(22.5)) < 1e-9);
     assert_true(day->clip == 10);
     bel_columns_destroy(columns);
 }
 
-// Which of so many values come again does not depend on their order, nor on the threads.
+// Which values count as repeated depends neither on their order nor on the threads.
 static void many_values_are_a_hash_when_they_come_again(void **state)
 {
     (void)state;
@@ -773,7 +778,7 @@ static void many_values_are_a_hash_when_they_come_again(void **state)
     bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
     assert_int_equal(kind_of(columns, "user"), BEL_COLUMN_HASH);
     assert_int_equal(kind_of(columns, "visit"), BEL_COLUMN_IGNORE);
-    assert_int_equal(kind_of(columns, "amount"), BEL_COLUMN_NUMBER); // but for one
+    assert_int_equal(kind_of(columns, "amount"), BEL_COLUMN_NUMBER); // except one cell
     assert_int_equal(kind_of(columns, "rare"), BEL_COLUMN_IGNORE);
     assert_true(bel_column_is_missing(columns, &columns->items[2], "none", 4));
     bel_columns *again = infer(text.text, &(bel_columns_options){.thread_count = 3});
@@ -783,7 +788,7 @@ static void many_values_are_a_hash_when_they_come_again(void **state)
     bel_str_deinit(&text);
 }
 
-// Of 2000 rows no town comes five times: there is nothing to learn of it.
+// Every town comes only twice in 2000 rows, too rarely to learn from.
 static void categories_without_values_are_ignored(void **state)
 {
     (void)state;
@@ -793,7 +798,7 @@ static void categories_without_values_are_ignored(void **state)
         bel_str_printf(&text, "t%d,%d,%d\n", i / 2, i * 7 % 50, i % 2);
     bel_columns *columns = infer(text.text, &(bel_columns_options){0});
     assert_int_equal(kind_of(columns, "town"), BEL_COLUMN_IGNORE);
-    assert_string_equal(columns->items[0].note, "none of its 1000 values comes 5 times");
+    assert_string_equal(columns->items[0].note, "each of its 1000 values comes fewer than 5 times");
     bel_columns_destroy(columns);
     bel_str_deinit(&text);
 }

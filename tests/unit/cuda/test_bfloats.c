@@ -1,5 +1,5 @@
-// Values that lie as bfloat16 on a card: which ones are chosen, and that a training step of
-// convolutions and a product with them makes what the processor makes, rounded. label: native
+// Values stored as bf16 on a GPU: which ones are chosen. Also checks that a training step with
+// convolutions and a product gives the processor's results, rounded. label: native
 #include "runtime/halves.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ static int halves_of(const bel_program *program, const char *op)
     return count;
 }
 
-// Numbers have 8 bits between the layers, and the gradient of the first one goes through ten and a
-// pool, whose windows have equal numbers now and then.
+// Numbers have 8 bits between the layers. The first layer's gradient passes through ten layers and
+// a pool, whose windows sometimes hold equal numbers.
 static void test_a_step(void **state)
 {
     (void)state;
@@ -75,24 +75,24 @@ static void test_a_step(void **state)
     cnn_destroy(whole);
 }
 
-// --- Whole numbers -------------------------------------------------------------------------------
+// --- Integers ------------------------------------------------------------------------------------
 
-// Up to 256 they are bfloat16 numbers, and their sums are exact in any order: so a card has to make
-// the processor's bits, of every element.
+// Integers up to 256 are bf16 numbers, and their sums are exact in any order. So a GPU must give
+// the processor's bits for every element.
 enum { WHOLE_MOST = 24 };
 
 typedef struct whole {
     bel_graph *graph;
     bel_program_output outputs[WHOLE_MOST];
     float *variables[WHOLE_MOST], *results[WHOLE_MOST];
-    bel_shape shape; // of the input
+    bel_shape shape; // shape of the input
     float *x;
     int output_count;
 } whole;
 typedef bel_value *whole_layers(bel_graph *g, bel_value *x);
 
-// Two convolutions with a residual connection, a pool whose windows overlap, a padded convolution
-// of step 2, a product with a bias.
+// Two convolutions with a residual connection, a pool with overlapping windows, a padded
+// convolution of step 2, and a product with a bias.
 static bel_value *convolutions(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2}, three[] = {3, 3};
@@ -104,7 +104,7 @@ static bel_value *convolutions(bel_graph *g, bel_value *x)
     return bel_dense(g, bel_flatten(g, h, 1), 3, "top");
 }
 
-// Products that are worth copies of their factors.
+// Products large enough to be worth bf16 copies of their factors.
 static bel_value *products(bel_graph *g, bel_value *x)
 {
     enum { UNITS = 1296 };
@@ -153,8 +153,8 @@ static int64_t elements_of(const whole *w, int output)
     return bel_shape_elements(&shape);
 }
 
-// Results of the program with these options, in `w->results`; gives how many values were rounded,
-// and what they take.
+// Writes the results of the program with these options to `w->results`. Returns the number of
+// rounded values, and their memory in `*out_live`.
 static int whole_run(whole *w, const bel_program_options *options, size_t *out_live)
 {
     bel_program *program;
@@ -172,7 +172,7 @@ static int whole_run(whole *w, const bel_program_options *options, size_t *out_l
         bel_instance_bind_variable(instance, (int)v, w->variables[v]);
     for (int o = 0; o < w->output_count; o++)
         bel_instance_bind_output(instance, o, w->results[o]);
-    for (int turn = 0; turn < 2; turn++) { // one by one, and as a graph
+    for (int turn = 0; turn < 2; turn++) { // launched one by one, then as a graph
         for (int o = 0; o < w->output_count; o++)
             memset(w->results[o], 0xff, (size_t)elements_of(w, o) * sizeof(float));
         BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
@@ -186,8 +186,8 @@ static int whole_run(whole *w, const bel_program_options *options, size_t *out_l
     return halves;
 }
 
-// The least memory with which there is a program, in twentieths of `bytes`: what a library's
-// convolutions need to work in differs.
+// The least memory with which the program compiles, in steps of `bytes` / 20. It differs between
+// libraries, whose convolutions need different workspaces.
 static size_t least_memory(const whole *w, bel_program_options options, size_t bytes)
 {
     for (size_t part = 1; part < 20; part++) {
@@ -214,14 +214,14 @@ static void whole_destroy(whole *w)
     bel_graph_destroy(w->graph);
 }
 
-// `least` values are rounded; `again`: some can be computed twice.
+// Expects at least `least` rounded values; `again`: some values can be computed twice.
 static void check_whole(whole_layers *layers, bel_shape shape, int least, bool again)
 {
     whole expected, got;
     bel_program_options ways[] = {
         {.gpu_math = BEL_GPU_MATH_BF16},
         {.gpu_math = BEL_GPU_MATH_BF16, .fixed_variables = true},
-        {.gpu_math = BEL_GPU_MATH_BF16, .memory_bytes = 1}, // part of what the first one takes
+        {.gpu_math = BEL_GPU_MATH_BF16, .memory_bytes = 1}, // replaced by a part of the first's
         {.gpu_math = BEL_GPU_MATH_BF16, .passes_off = BEL_PASSES_ALL},
         {.gpu_math = BEL_GPU_MATH_TF32},
     };
@@ -261,7 +261,7 @@ static void test_whole_numbers(void **state)
     check_whole(convolutions, BEL_SHAPE(3, 2, 9, 7), 9, true);
 }
 
-// A stand-in would multiply for hours.
+// Needs a real GPU: the stand-in would multiply for hours.
 static void test_large_products(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void test_large_products(void **state)
     check_whole(products, BEL_SHAPE(1296, 1296), 5, false);
 }
 
-// Values of two layers that would be rounded, of `rows` examples of `inputs` numbers.
+// Number of rounded values of two layers, for `rows` examples of `inputs` numbers.
 static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
 {
     bel_graph *g = bel_graph_create();
@@ -286,7 +286,8 @@ static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
     return halves;
 }
 
-// Of many multiplications, or of many results; but not where its factors are most of it.
+// Copies pay off for many multiplications or many results, but not if the factors are most of the
+// data.
 static void test_what_is_worth_copies(void **state)
 {
     (void)state;
@@ -297,8 +298,8 @@ static void test_what_is_worth_copies(void **state)
     assert_int_equal(halves_of_layers(2100000, 1000, 1), 0);
 }
 
-// What is chosen where products multiply, other operations take what they are given, and one that
-// is named `refuses` takes nothing.
+// Chooses values for a graph in which products multiply and other operations accept the dtype they
+// are given. The operation that makes `refuses` accepts no bf16.
 static void choose(const bel_graph *g, const bel_value *output, const bel_value *refuses,
                    bool *out_half)
 {
@@ -326,21 +327,21 @@ static void test_choice(void **state)
     bel_shape shape = BEL_SHAPE(4, 4);
     bool half[64];
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
-    bel_value *before = bel_tanh(g, bel_exp(g, x)); // read by a product
+    bel_value *before = bel_tanh(g, bel_exp(g, x)); // a product reads it
     bel_value *a = bel_matmul(g, before, x), *b = bel_relu(g, a), *c = bel_tanh(g, b);
     bel_value *flat = bel_reshape(g, c, &BEL_SHAPE(16));
     bel_value *last = bel_exp(g, flat), *y = bel_relu(g, last);
     choose(g, y, NULL, half);
     assert_false(half[x->id]);
-    assert_false(half[before->node->inputs[0]->id]); // of what was never rounded
+    assert_false(half[before->node->inputs[0]->id]); // made from values that were never rounded
     assert_true(half[before->id]);
     assert_true(half[a->id] && half[b->id] && half[c->id]);
-    assert_true(half[flat->id] && half[last->id]); // an alias, and what follows it
+    assert_true(half[flat->id] && half[last->id]); // an alias, and the value after it
     assert_false(half[y->id]);                     // an output
-    choose(g, y, last, half);                      // which does not read an alias of c so
+    choose(g, y, last, half);                      // it does not read an alias of c as bf16
     assert_true(half[a->id] && half[b->id]);
     assert_false(half[c->id] || half[flat->id] || half[last->id] || half[y->id]);
-    choose(g, flat, NULL, half); // an output by another name
+    choose(g, flat, NULL, half); // an output under another name
     assert_false(half[c->id] || half[flat->id]);
     bel_graph_destroy(g);
 }

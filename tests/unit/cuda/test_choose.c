@@ -1,4 +1,4 @@
-// Which cards towers get (cuda/choose.h), with libraries for fast arithmetic that are too old.
+// Choice of GPUs for towers (cuda/choose.h), with libraries that are too old for fast arithmetic.
 // label: native
 #include "cuda/choose.h"
 
@@ -13,7 +13,7 @@
 
 enum { TOWERS = 3 };
 
-// Expects this code, and of each tower the number of its card; -1: the processor.
+// Expects this code, and each tower's GPU number; -1: the processor.
 static void choose(bel_card_choice choice, bel_code code, const int *cards)
 {
     bel_device *devices[TOWERS];
@@ -32,7 +32,7 @@ static void test_places(void **state)
     choose((bel_card_choice){.list = "3,1,0"}, BEL_OK, (const int[]){3, 1, 0});
     choose((bel_card_choice){.list = "2", .shared = true}, BEL_OK, (const int[]){2, 2, 2});
     choose((bel_card_choice){.before = 2}, BEL_OUT_OF_RANGE, NULL);
-    // Trainings side by side: behind one another, and around.
+    // Trainings side by side take consecutive GPUs and wrap around.
     choose((bel_card_choice){.place = 1, .places = 2}, BEL_OK, (const int[]){2, 3, 0});
     choose((bel_card_choice){.before = 1, .place = 2, .places = 3}, BEL_OK, (const int[]){3, 0, 1});
     choose((bel_card_choice){.list = "3,1,0", .place = 1, .places = 3}, BEL_OK,
@@ -51,7 +51,8 @@ static void test_places(void **state)
     unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-// A training asks for what it was told; an evaluation of a job's master takes the processor.
+// A training insists on the requested arithmetic. An evaluation in a job's master falls back to the
+// processor.
 static void test_that_cannot_be_used(void **state)
 {
     (void)state;
@@ -64,14 +65,14 @@ static void test_that_cannot_be_used(void **state)
     choose(choice, BEL_OK, (const int[]){-1, -1, -1});
 }
 
-// The last test: a process that has lost a card uses none any more.
+// Must run last: a process that lost a GPU uses no GPU any more.
 static void test_behind_a_lost_one(void **state)
 {
     (void)state;
     bel_device *devices[1];
     const bel_card_choice choice = {.wanted = true};
     bel_cuda_note_lost(NULL, "a context is of no use");
-    bel_cuda_note_lost("cuda:1", "it hangs"); // says more
+    bel_cuda_note_lost("cuda:1", "it hangs"); // more specific
     bel_cuda_note_lost("cuda:2", "so does this");
     bel_status *status = bel_cards_choose(&choice, 1, devices);
     assert_int_equal(bel_status_code(status), BEL_INTERNAL);

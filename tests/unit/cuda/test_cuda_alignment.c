@@ -1,6 +1,5 @@
-// The stand-in for the driver (tests/support/cuda_double): a kernel takes four numbers at a time
-// from multiples of 16 bytes alone, as on a card. Cases run in forked children, as in
-// test_cuda_double.c.
+// Stand-in for the driver (tests/support/cuda_double): a kernel reads four numbers at a time only
+// from multiples of 16 bytes, as on a GPU. Cases run in forked children, as in test_cuda_double.c.
 // label: native
 #include "support/cuda_double/cases.h"
 

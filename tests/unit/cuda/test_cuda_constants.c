@@ -1,6 +1,6 @@
-// What src/cuda/api.def and api.h say of NVIDIA's interfaces, against NVIDIA's own headers:
-// numbers, structs, and what functions take. Built only where those headers are found
-// (tests/CMakeLists.txt); most of it the compiler checks.
+// Checks src/cuda/api.def and api.h against NVIDIA's headers: numbers, structs, and parameters of
+// functions. It is built only if those headers are found (tests/CMakeLists.txt); the compiler
+// checks most of it.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cudnn.h>
@@ -61,7 +61,7 @@ SAME(BEL_CUDNN_HOST_ALLOCATION, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAIL
 SAME(BEL_CUDNN_DEVICE_ALLOCATION, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
 SAME(BEL_CUBLAS_MOST_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
 
-// What the stand-in knows beside them (tests/support/cuda_double/cublas.c)
+// Further constants of the stand-in (tests/support/cuda_double/cublas.c)
 SAME(14, CUDA_R_16BF);
 SAME(1, CUBLAS_STATUS_NOT_INITIALIZED);
 SAME(7, CUBLAS_STATUS_INVALID_VALUE);
@@ -86,7 +86,7 @@ _Static_assert((int)CUDNN_CONVOLUTION_FWD_ALGO_COUNT <= BEL_CUDNN_MOST_CHOICES &
                    (int)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT <= BEL_CUDNN_MOST_CHOICES,
                "all algorithms find room");
 
-// What the stand-in knows beside them (tests/support/cuda_double/cudnn.c)
+// Further constants of the stand-in (tests/support/cuda_double/cudnn.c)
 SAME(0, CUDNN_TENSOR_NCHW);
 SAME(0, CUDNN_NON_DETERMINISTIC);
 SAME(1001, CUDNN_STATUS_NOT_INITIALIZED);
@@ -120,10 +120,10 @@ SAME_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t);
 SAME_CHOICE(cudnnConvolutionBwdFilterAlgoPerf_t);
 
 // --- Functions
-// gcc warns of a cast from one type of functions to another (-Wcast-function-type, an error here)
-// unless they have as many arguments, each as wide as the other's, or both pointers; clang takes
-// all casts that are not evaluated. The lines of api.def are made into CHECK(name, symbol) by
-// CMake; nothing is called, so nothing is linked.
+// gcc rejects some casts between function types (-Wcast-function-type, an error here). It accepts
+// types with equally many parameters that have equal widths or are both pointers. clang accepts all
+// casts that are not evaluated. CMake turns the lines of api.def into CHECK(name, symbol). No
+// function is called, so none is linked.
 #define CHECK(name, symbol)                                                                        \
     _Static_assert(sizeof((__typeof__(((bel_cuda_api *)0)->name))symbol) == sizeof(void *), #name);
 #include "cuda_functions.def"

@@ -1,7 +1,6 @@
-// The stand-in for cuDNN (tests/support/cuda_double): convolutions and their gradients are those of
-// plain loops, bit for bit, and what a program may not do with the library ends the process or is
-// refused, as by NVIDIA's. Cases run in forked children, as in test_cuda_double.c.
-// label: native
+// Stand-in for cuDNN (tests/support/cuda_double): convolutions and their gradients equal plain
+// loops, bit for bit. Misuse of the library ends the process or is refused, as by NVIDIA's library.
+// Cases run in forked children, as in test_cuda_double.c. label: native
 #include "support/cuda_double/library_cases.h"
 
 enum { F32 = BEL_CUDNN_F32 };
@@ -15,10 +14,10 @@ static const int made_by[DIRECTIONS] = {Y, X, W};
 typedef struct conv {
     int n, groups, in, out; // channels of a group
     int size[2], kernel[2], pad[2], stride[2], dilation[2];
-    bool bf16, last, gaps; // gaps: every element of x and y lies two apart
-    int math, algorithm;   // 0: number 1, which takes workspace
+    bool bf16, last, gaps; // gaps: x and y have a gap of one element after each
+    int math, algorithm;   // 0: number 1, which needs workspace
     float alpha, beta;
-    // Made of that
+    // Made from the members above
     int dims[3][4];
     long long steps[3][4];
     void *handle, *by, *tensors[3];
@@ -138,7 +137,7 @@ static void make_conv(conv *c)
     c->workspace = allocate(c->workspace_bytes + 256);
 }
 
-// As a caller does it that takes the first algorithm which always gives the same.
+// Chooses like a caller that takes the first deterministic algorithm.
 static void take_choice(conv *c, int direction, int algorithm)
 {
     bel_cudnn_choice choices[BEL_CUDNN_MOST_CHOICES];
@@ -166,7 +165,7 @@ static void destroy_conv(conv *c)
     OK(release(c->workspace));
 }
 
-// Adds what x[xi], w[wi] and y[yi], which belong together, give to what is made.
+// Adds the products of the related x[xi], w[wi] and y[yi] to the result.
 static void add_products(const conv *c, int direction, int xi, int wi, int yi, float *out)
 {
     int bits = c->math == BEL_CUDNN_MATH_FMA ? BITS_F32 : BITS_TF32;
@@ -177,7 +176,7 @@ static void add_products(const conv *c, int direction, int xi, int wi, int yi, f
     if (direction == BACKWARD_WEIGHTS) out[wi] += x * y;
 }
 
-// The order of the loops gives each sum the order that it has in cudnn.cu.
+// Adds each sum in the order that cudnn.cu uses.
 static void add_all(const conv *c, int direction, float *out)
 {
     for (int n = 0; n < c->n; n++)
@@ -197,7 +196,7 @@ static void add_all(const conv *c, int direction, float *out)
                 }
 }
 
-// Whether all of what was made is right; where there are gaps they are as they were.
+// Checks all of the result; elements in gaps must be unchanged.
 static void need_conv(const conv *c, int direction)
 {
     static float sums[MOST], made[MOST];
@@ -297,13 +296,13 @@ static void test_convolutions(void **state)
     expect_fine_with(convolve_all, (const char *[]){"CUDA_DOUBLE_LEAKS=1", NULL});
 }
 
-// What most cases begin with.
+// The convolution with which most cases begin.
 static conv *usual_conv(void)
 {
     static conv c;
     begin();
     c = convs[0];
-    c.math = BEL_CUDNN_MATH_TENSOR; // what the algorithm needs
+    c.math = BEL_CUDNN_MATH_TENSOR; // required by the algorithm
     begin_conv(&c);
     return &c;
 }
@@ -373,11 +372,11 @@ static void answer_statuses_of_cudnn(void)
         NEED(choose_conv(c, direction, 4, &count, choices) == BAD_PARAM);
         OK(cudnn_conv_groups(c->by, 1));
         c->bf16 = true;
-        NEED(set_tensor(c, W) == 0); // another type than the others
+        NEED(set_tensor(c, W) == 0); // another type than the other tensors
         NEED(choose_conv(c, direction, 4, &count, choices) == BAD_PARAM);
         c->bf16 = false;
         c->last = true;
-        NEED(set_tensor(c, W) == 0); // channels last, and the others first
+        NEED(set_tensor(c, W) == 0); // channels last, the other tensors first
         NEED(choose_conv(c, direction, 4, &count, choices) == NOT_SUPPORTED);
         NEED(run_conv(c, direction) == NOT_SUPPORTED);
         c->last = false;
@@ -625,7 +624,7 @@ static void write_onto_itself(void)
     finish();
 }
 
-// Two streams that nothing orders have one workspace.
+// Two unordered streams share a workspace.
 static void share_conv_workspace(void)
 {
     conv *c = usual_conv();
@@ -649,7 +648,7 @@ static void *convolve_for_ever(void *argument)
     return NULL;
 }
 
-// Meets somewhen: every call lets other threads go first.
+// The threads meet at some point: every call yields to other threads.
 static void use_handle_twice(void)
 {
     conv *c = usual_conv();
@@ -674,7 +673,7 @@ static void test_misuse_of_convolutions(void **state)
         {convolve_in_none, "the workspace is NULL", ""},
         {convolve_crooked, "tensor 2 begins at no multiple of 16 bytes", ""},
         {convolve_nothing, "tensor 1 is NULL", ""},
-        {convolve_onto_itself, "what is read is written, too", ""},
+        {convolve_onto_itself, "the result overwrites an input", ""},
         {forget_stream, "the stream of handle 2 was never set", ""},
         {convolve_on_others_stream, "belongs to device 1, the current context to device 0", ""},
         {convolve_elsewhere, "the handle is of context", "the current context"},

@@ -1,14 +1,13 @@
-// The stand-ins for NVIDIA's libraries (tests/support/cuda_double): they do what CUDA does, and end
-// the process for everything that would be wrong on a card and is not noticed there.
+// Stand-ins for NVIDIA's libraries (tests/support/cuda_double). They do what CUDA does, and end the
+// process for every error that a real GPU would not report.
 //
-// Every case runs in a forked child (cases.h), since a process has one driver, with the environment
-// that the case asks for; what the child says on stderr is compared. The kernels are in cases.cu.
-// label: native
+// A process has one driver, so each case runs in a forked child (cases.h) with the case's
+// environment. The test compares the child's stderr. cases.cu holds the kernels. label: native
 #include <pthread.h>
 
 #include "support/cuda_double/cases.h"
 
-// --- Kernels that are right ----------------------------------------------------------------------
+// --- Correct kernels -----------------------------------------------------------------------------
 
 static void add_vectors(void)
 {
@@ -50,7 +49,7 @@ static void sum_blocks(void)
     launch("block_sum", 4, 64, of_x, 0, of_y, (params){0});
     const float *y = out_numbers(of_y, 4);
     for (int block = 0; block < 4; block++) {
-        float expected = 0; // of whole numbers: exact
+        float expected = 0; // a sum of integers: exact
         for (int i = 0; i < 64; i++)
             expected += x[block * 64 + i];
         NEED(y[block] == expected);
@@ -108,7 +107,7 @@ static void test_no_false_alarms(void **state)
     expect_fine(share_a_word);
 }
 
-// --- Kernels that are wrong ----------------------------------------------------------------------
+// --- Wrong kernels -------------------------------------------------------------------------------
 
 static void race_in_block(void)
 {
@@ -216,7 +215,7 @@ static void test_places(void **state)
     expect_end(read_host, "kernel add, block (0,0,0), thread (0,0,0), reads host memory 0x", "");
     expect_end(write_host, "kernel add, block (0,0,0), thread (0,0,0), writes host memory 0x", "");
     expect_end(write_behind, "kernel add, block (0,0,0), thread (100,0,0), writes outside of",
-               "0 bytes behind the end of the allocation of 400 bytes");
+               "0 bytes after the end of the allocation of 400 bytes");
     expect_end(write_before, "kernel all_to_one, block (0,0,0), thread (0,0,0), writes outside of",
                "4 bytes before the allocation of 400 bytes");
     expect_end(copy_too_much, "cuMemcpyDtoHAsync", "401 bytes");
@@ -287,7 +286,7 @@ static void use_two_streams(bool with_event, bool with_finish)
     begin();
     uint64_t of_x = filled(BYTES), of_y = filled(BYTES);
     void *event = new_event(2);
-    OK(stream_wait(streams[1], event, 0)); // never recorded: nothing
+    OK(stream_wait(streams[1], event, 0)); // never recorded: no effect
     launch("count_up", 1, 32, 0, 0, of_x, (params){.count = N, .factor = 1, .offset = 3});
     OK(event_record(event, streams[0]));
     if (with_event) OK(stream_wait(streams[1], event, 0));
@@ -313,7 +312,7 @@ static void finish_between(void)
     use_two_streams(false, true);
 }
 
-// A wait is for the record that was the last one when it was called.
+// A wait applies to the last record before the call.
 static void record_again(void)
 {
     begin();
@@ -361,7 +360,7 @@ static void test_order(void **state)
                "fill (operation 3, stream 2)");
 }
 
-// Without checks the seed decides which of two streams comes first: the exit says which.
+// Without checks the seed decides which of two streams runs first; the exit status names it.
 static void race_streams(void)
 {
     begin();
@@ -406,7 +405,7 @@ static void change_early(void)
     OK(copy_in(of_pinned, pinned, BYTES, streams[0]));
     OK(copy_in(of_plain, plain, BYTES, streams[0]));
     for (int i = 0; i < N; i++)
-        pinned[i] = plain[i] = 7; // the first copy has not run; the second took its bytes
+        pinned[i] = plain[i] = 7; // the first copy has not run; the second one took its bytes
     OK(copy_out(back, of_pinned, BYTES, streams[0]));
     NEED(back[0] == 0); // not yet
     finish();
@@ -555,7 +554,7 @@ static void run_out(void)
     OK(release(address));
     OK(memory_info(&rest, &total));
     NEED(rest == 3 << 18);
-    for (int i = 0; i < 4500; i++) { // addresses are used again in the end
+    for (int i = 0; i < 4500; i++) { // addresses are reused in the end
         OK(allocate(&address, 1 << 18));
         OK(release(address));
     }
@@ -570,7 +569,7 @@ static void test_out_of_memory(void **state)
 static void lose(void)
 {
     begin();
-    uint64_t of_x = filled(BYTES), address; // one operation
+    uint64_t of_x = filled(BYTES), address; // filled() is one operation
     void *stream;
     OK(fill(of_x, 1, BYTES, streams[0]));
     finish();
@@ -580,7 +579,7 @@ static void lose(void)
     NEED(cuda.fill(of_x, 2, BYTES, streams[0]) == 719);
     NEED(cuda.allocate(&address, 4) == 719);
     NEED(cuda.release(of_x) == 719);
-    use_other_device(); // which lives
+    use_other_device(); // which still works
     OK(stream_create(&stream, 0));
     for (int i = 0; i < 5; i++) {
         OK(allocate(&address, 64));
@@ -601,12 +600,12 @@ static void release_what_the_lost_would_touch(void)
 {
     static float pinned[N];
     begin();
-    uint64_t of_x = filled(BYTES); // one operation
+    uint64_t of_x = filled(BYTES); // filled() is one operation
     OK(host_register(pinned, BYTES, 1));
     for (int i = 0; i < 20; i++)
         OK(copy_out(pinned, of_x, BYTES, streams[0]));
     OK(fill(allocate(4), 1, 4, streams[1]));
-    NEED(cuda.stream_finish(streams[1]) == 719); // before all of the copies had their turn
+    NEED(cuda.stream_finish(streams[1]) == 719); // fails before all copies ran
     NEED(cuda.host_unregister(pinned) == 719);
     use_other_device();
     OK(host_unregister(pinned));
@@ -688,7 +687,7 @@ static void test_leaks(void **state)
 
 // --- Graphs --------------------------------------------------------------------------------------
 
-// x is made by the first stream, doubled by the second, added up by the first.
+// The first stream makes x, the second doubles it, the first adds it up.
 static void *capture(uint64_t of_x, uint64_t of_y, bool with_fork, bool with_join)
 {
     void *fork_event = new_event(2), *join_event = new_event(2), *graph, *exec;
@@ -732,8 +731,8 @@ static void replay(void)
     NEED(out_numbers(of_x, N)[N - 1] == 7);
 }
 
-// Launches of one graph follow each other, in whatever streams: the second stream's node, behind
-// nothing of its own graph, writes what the first stream's node of the launch before wrote.
+// Launches of one graph follow each other in any streams. The second stream's node waits for no
+// node of its graph, but writes memory that the previous launch's first node wrote.
 static void replay_in_two_streams(void)
 {
     begin();
@@ -754,7 +753,7 @@ static void replay_in_two_streams(void)
     NEED(out_numbers(of_y, N)[N - 1] == 1);
 }
 
-// Two nodes that only luck orders, in one graph.
+// Two unordered nodes in one graph.
 static void replay_a_race(void)
 {
     begin();
@@ -797,7 +796,7 @@ static void break_captures(void)
     OK(fill(of_x, 0, 4, streams[0]));
     finish();
     NEED(cuda.capture_end(streams[0], &graph) == 401);
-    OK(capture_begin(streams[0], 1)); // of this thread's calls alone, so of this one too
+    OK(capture_begin(streams[0], 1)); // covers only this thread's calls, including the next one
     NEED(cuda.allocate(&address, 4) == 900);
     NEED(cuda.capture_end(streams[0], &graph) == 901);
     OK(capture_begin(streams[0], 2));
@@ -826,7 +825,7 @@ typedef struct user {
     bool fine;
 } user;
 
-// Like add_vectors with everything of its own: asserts nothing, being on a thread.
+// Like add_vectors, with separate streams and memory. Runs on a thread, so it asserts nothing.
 static void *use_device(void *argument)
 {
     user *u = argument;
@@ -899,7 +898,7 @@ static void test_events(void **state)
 
 // --- NVRTC ---------------------------------------------------------------------------------------
 
-// a * b + c of numbers for which rounding twice and once differ.
+// Computes a * b + c for numbers where rounding once and rounding twice differ.
 static void multiply_and_add(const char *const *with, int count, float expected)
 {
     static char blob[MOST_BLOB];
@@ -943,7 +942,7 @@ static void test_compiling(void **state)
     snprintf(command, sizeof command, "[ -z \"$(ls -A '%s')\" ]", folder);
     FILE *shell = popen(command, "r");
     assert_non_null(shell);
-    assert_int_equal(pclose(shell), 0); // no file is left
+    assert_int_equal(pclose(shell), 0); // no file remains
     unsetenv("TMPDIR");
     bel_test_remove_folder(folder);
     int major, minor;

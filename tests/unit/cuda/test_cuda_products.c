@@ -1,7 +1,6 @@
-// The stand-in for cuBLASLt (tests/support/cuda_double): products are those of plain loops, bit for
-// bit, and what a program may not do with the library ends the process or is refused, as by
-// NVIDIA's. Cases run in forked children, as in test_cuda_double.c.
-// label: native
+// Stand-in for cuBLASLt (tests/support/cuda_double): products equal plain loops, bit for bit.
+// Misuse of the library ends the process or is refused, as by NVIDIA's library. Cases run in forked
+// children, as in test_cuda_double.c. label: native
 #include "support/cuda_double/library_cases.h"
 
 enum { F32 = 0, BF16 = 14 };
@@ -14,8 +13,8 @@ typedef struct product {
     int compute;       // 0: BEL_CUBLAS_COMPUTE_F32
     unsigned epilogue; // 0: BEL_CUBLAS_THEN_NOTHING
     float alpha, beta;
-    int gap; // behind every column
-    // Made of that
+    int gap; // after every column
+    // Made from the members above
     void *handle, *by, *preference, *layouts[4];
     uint64_t at[4], bias, workspace;
     float numbers[4][MOST], bias_numbers[64];
@@ -252,10 +251,10 @@ static void multiply_all(void)
     for (int i = 0; i < 2; i++)
         OK(stream_destroy(streams[i]));
     OK(module_unload(module));
-    OK(context_release(0)); // the handles' kernels go with it, and are no leaks
+    OK(context_release(0)); // unloads the handles' kernels too, which are not leaks
 }
 
-// A tie, and what is just above it: 11 bits of mantissa, and 8.
+// A tie, and a number just above it, for mantissas of 11 and 8 bits.
 static void round_ties(void)
 {
     static const struct {
@@ -290,7 +289,7 @@ static void test_products(void **state)
     expect_fine(round_ties);
 }
 
-// The product that most cases begin with; it takes workspace and reads no c.
+// The product with which most cases begin; it needs workspace and reads no c.
 static product *usual(void)
 {
     static product p;
@@ -324,7 +323,7 @@ static void replay_product(void)
     }
     void *other;
     OK(capture_begin(streams[0], 1));
-    NEED(cuda.cublas_create(&other) == 1); // its kernels cannot be loaded meanwhile
+    NEED(cuda.cublas_create(&other) == 1); // a capture forbids loading its kernels
     NEED(cuda.capture_end(streams[0], &graph) == 901);
 }
 
@@ -350,7 +349,7 @@ static void answer_statuses(void)
     word = 0;
     NEED(cuda.cublas_layout_set(p->layouts[A], BEL_CUBLAS_LAYOUT_COUNT, &word, 4) == 7);
     static const int wrong[][3] = {{A, 8, 63}, {B, 63, 8}, {B, 64, 7}, {C, 8, 7}, {D, 7, 8}};
-    for (int i = 0; i < 6; i++) { // sizes, and at last batches that do not fit
+    for (int i = 0; i < 6; i++) { // wrong sizes, at last wrong batches
         int of = i < 5 ? wrong[i][0] : B;
         void *right = p->layouts[of];
         OK(cublas_layout_create(&p->layouts[of], F32, (uint64_t)(i < 5 ? wrong[i][1] : 64),
@@ -379,7 +378,7 @@ static void refuse_types(void)
     make_product(&p);
     OK(cublas_product_destroy(p.by));
     OK(cublas_product_create(&p.by, BEL_CUBLAS_COMPUTE_TF32, F32));
-    NEED(choose(&p) == 15); // the fast types take f32
+    NEED(choose(&p) == 15); // the fast types require f32
     OK(cublas_product_destroy(p.by));
     OK(cublas_product_create(&p.by, BEL_CUBLAS_COMPUTE_F32, F32));
     NEED(choose(&p) == 0);
@@ -408,7 +407,7 @@ static void lose_product(void)
 
 static void *multiply_often(void *argument)
 {
-    product *p = argument; // asserts nothing, being on a thread
+    product *p = argument; // runs on a thread, asserts nothing
     void *stream = NULL;
     bool fine = cuda.context_set(contexts[0]) == 0 && cuda.stream_create(&stream, 1) == 0;
     for (int i = 0; i < 50 && fine; i++)
@@ -416,7 +415,7 @@ static void *multiply_often(void *argument)
     return fine && cuda.stream_finish(stream) == 0 ? p : NULL;
 }
 
-// One handle, as NVIDIA allows.
+// NVIDIA allows threads to share a handle.
 static void multiply_in_two_threads(void)
 {
     static product both[2];
@@ -614,13 +613,13 @@ static void multiply_crooked(void)
     (void)multiply(p);
 }
 
-// But not if the choice was made for that, up to what was said.
+// Misalignment is allowed if the choice was made for it, up to the stated alignment.
 static void multiply_crooked_as_chosen(void)
 {
     product *p = usual();
     uint32_t alignment = 64;
     p->beta = 1;
-    OK(cublas_preference_set(p->preference, 7, &alignment, sizeof alignment)); // of c
+    OK(cublas_preference_set(p->preference, 7, &alignment, sizeof alignment)); // alignment of c
     NEED(choose(p) == 0);
     uint64_t shifted = filled(bytes_of(count_of(p, C), false) + 96);
     p->at[C] = shifted + 64;
@@ -673,7 +672,7 @@ static void add_in_place_otherwise(void)
     (void)multiply(&p);
 }
 
-// What the stand-in of the driver finds
+// Errors that the driver's stand-in finds
 static void write_behind_d(void)
 {
     product *p = usual();
@@ -752,7 +751,7 @@ static void test_misuse_of_products(void **state)
         {choose_elsewhere, "AlgoGetHeuristic: the handle is of context", "current context"},
         {multiply_on_others_stream, "belongs to device 1, the current context to device 0", ""},
         {multiply_on_no_stream, "the default stream is not supported", ""},
-        {multiply_by_no_choice, "the algorithm is none that was chosen", ""},
+        {multiply_by_no_choice, "the algorithm was never chosen", ""},
         {multiply_by_others_choice, "the algorithm was chosen for other layouts", ""},
         {multiply_other_steps, "the algorithm was chosen for other layouts", ""},
         {give_too_little, "the algorithm takes 128 bytes of workspace, it gets 127", ""},
@@ -766,7 +765,7 @@ static void test_misuse_of_products(void **state)
         {forget_c, "matrix c is NULL", ""},
         {add_in_place_otherwise, "matrix d is c, and lies otherwise", ""},
         {write_behind_d, "kernel cublasLtMatmul, block (0,0,0), thread (127,0,0), writes outside",
-         "0 bytes behind the end"},
+         "0 bytes after the end"},
         {read_unwritten_a, "kernel cublasLtMatmul, block (0,0,0), thread (0,0,0), reads what was",
          "never written"},
         {batches_onto_each_other, "thread (64,0,0), writes", "nothing orders the two"},

@@ -1,5 +1,5 @@
-// Every kernel source by NVIDIA's own compiler, where a CUDA toolkit is installed: the stand-in,
-// which runs them, takes them as C. Skipped elsewhere. label: native
+// Compiles every kernel source with NVIDIA's compiler, if a CUDA toolkit is installed: the
+// stand-in, which runs the kernels, compiles them as C. Skipped without a toolkit. label: native
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ static void test_sources(void **state)
     assert_true(count > 10);
 }
 
-// What sources that are written for a program are made of.
+// The parts of sources that are generated for a program.
 static void test_elements(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void test_elements(void **state)
                              "}\n");
 }
 
-// What is C, but no C++, is found: else the others could not fail.
+// C that is not C++ is refused; otherwise the other tests could not fail.
 static void test_refuses(void **state)
 {
     (void)state;
@@ -60,7 +60,7 @@ static void test_refuses(void **state)
                          "{\n"
                          "    *(pair *)at.out[0] = (pair){1, (int)p.count};\n"
                          "}\n";
-    bel_status *status = bel_cuda_compile(api, "C alone", source, 90, &image, &bytes);
+    bel_status *status = bel_cuda_compile(api, "C only", source, 90, &image, &bytes);
     assert_non_null(status);
     bel_status_destroy(status);
 }
@@ -72,7 +72,7 @@ int main(void)
     bel_use_cards();
     setenv("CUDA_DOUBLE_NVRTC", nvrtc, 0);
     bel_status *status = bel_cuda_open_api(&api);
-    if (status != NULL) { // built without
+    if (status != NULL) { // built without CUDA
         bel_status_destroy(status);
         return 77;
     }

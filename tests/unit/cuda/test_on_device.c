@@ -1,6 +1,6 @@
-// Programs whose variables and outputs are bound in the memory of a card
-// (bel_program_options.on_device): nothing of them is copied to the process, what no kernel writes
-// where it is bound is copied there, and graphs follow when other memory is bound. label: native
+// Programs whose variables and outputs are bound in a GPU's memory (bel_program_options.on_device).
+// No variable or output is copied to the process. A copy fills each output that no kernel writes at
+// its bound address. Graphs follow when other memory is bound. label: native
 #include <unistd.h>
 
 #include "base/linux_shared.h"
@@ -20,7 +20,7 @@ static void count_published(void *counts, int output, int64_t first, int64_t cou
 
 enum { BOUND = 65, BOUND_OUTPUTS = 5 };
 
-// Copies between the process and the card, and waits for it.
+// Copies between the process and the GPU, and waits for the copy.
 static void copy_floats(float *here, uint64_t there, bool in)
 {
     bel_cuda_device *device = (bel_cuda_device *)card;
@@ -63,8 +63,8 @@ static void release_bound(bound_memory *m)
         card->ops->release(card, &m->outputs[o]);
 }
 
-// A product of the variable and the input, twice; the variable, the input and a constant
-// themselves; each comes once, at the end of a run.
+// The outputs: a product of the variable and the input, twice, then the variable, the input and a
+// constant. Each is published once, at the end of a run.
 static void check_bound(bel_instance *instance, const bound_memory *m, const float *x, float factor)
 {
     bel_run_context context = {.seed = 7};
@@ -116,7 +116,7 @@ static void test_on_device(void **state)
     bel_instance_bind_input(instance, 0, x);
     bound_memory first = allocate_bound(2), second = allocate_bound(-1);
     check_bound(instance, &first, x, 2);
-    check_bound(instance, &second, x, -1); // graphs are made anew
+    check_bound(instance, &second, x, -1); // graphs are captured again
     release_bound(&first);
     check_bound(instance, &second, x, -1);
     bel_instance_destroy(instance);
@@ -126,8 +126,8 @@ static void test_on_device(void **state)
     bel_graph_destroy(graph);
 }
 
-// Inputs that were announced are there when their run begins: what the process's memory holds by
-// then does not matter. Others are copied by their own run.
+// Announced inputs are on the GPU before their run begins, so later changes of the process's memory
+// have no effect. A run copies inputs that were not announced.
 static void test_inputs_ahead(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void test_inputs_ahead(void **state)
     for (int r = 0; r < RUNS; r++) {
         const float *next = r + 1 < RUNS ? x[r + 1] : NULL;
         bel_instance_bind_input(instance, 0, x[r]);
-        // Of run 2 nothing is known, and what is said of run 3 is wrong.
+        // The input of run 2 is not announced, and the announcement for run 3 is wrong.
         bel_instance_announce_input(instance, 0, r == 1 ? NULL : r == 2 ? x[0] : next);
         BEL_ASSERT_OK(bel_instance_run(instance, NULL, &context, NULL, NULL));
         const float *y = bel_instance_output(instance, 0).data;
@@ -166,22 +166,23 @@ static void test_inputs_ahead(void **state)
     bel_graph_destroy(graph);
 }
 
-// What may only be read can be pinned, as other processes' parameters; and again behind that.
+// Memory that may only be read can be pinned, like other processes' parameters, and pinned again
+// after it is unpinned.
 static void test_pinned(void **state)
 {
     (void)state;
     const bel_cuda_api *api = ((bel_cuda_device *)card)->api;
     enum { BYTES = 1 << 16 };
     int descriptor;
-    void *memory[2]; // of the process that writes it, and of one that reads
+    void *memory[2]; // for the process that writes, and for one that reads
     BEL_ASSERT_OK(bel_linux_shared_create("test", BYTES, &descriptor, &memory[0]));
     memory[1] = bel_linux_shared_map(descriptor, BYTES);
     for (int i = 0; i < 2; i++) {
         bel_device_pin(card, memory[i], BYTES, true);
-        assert_int_equal(api->host_unregister(memory[i]), 0); // it was
+        assert_int_equal(api->host_unregister(memory[i]), 0); // it was pinned
         bel_device_pin(card, memory[i], BYTES, true);
         bel_device_pin(card, memory[i], BYTES, false);
-        assert_int_not_equal(api->host_unregister(memory[i]), 0); // it is not any more
+        assert_int_not_equal(api->host_unregister(memory[i]), 0); // no longer pinned
         bel_linux_shared_unmap(memory[i], BYTES);
     }
     close(descriptor);

@@ -1,6 +1,6 @@
-// Parameters on cards (cuda/updater.c): every step has the bits of the same step on the host, which
-// is made here of whole arrays and of optim/rule.h, on every card, whatever cards and towers are.
-// All rules are listed in nearly every row, so kernels differ by the number of replicas alone.
+// Parameters on GPUs (cuda/updater.c): every step has the bits of the same step on the host, for
+// any GPUs and towers. The test computes the host's step from complete arrays with optim/rule.h.
+// Nearly every row lists all rules, so that kernels differ only by the number of replicas.
 // label: native
 #include <math.h>
 
@@ -55,11 +55,11 @@ static const bel_optimizer optimizers[] = {
 };
 
 typedef struct row {
-    which first, second; // of variables of group 0 and of group 1
+    which first, second; // optimizers of groups 0 and 1
     int replicas, towers, cards;
     bool uneven, clips, averages, norms;
-    bool alone;    // no other rules are listed
-    int variables; // the first ones; 0: all
+    bool alone;    // lists no other rules
+    int variables; // how many of the first ones; 0: all
 } row;
 
 static const struct {
@@ -74,9 +74,9 @@ static const struct {
                  {10000, BEL_VARIABLE_TRAINABLE, 0}};
 enum { VARIABLES = sizeof variables / sizeof variables[0] };
 
-// --- What a row is made of -----------------------------------------------------------------------
+// --- Parts of a row ------------------------------------------------------------------------------
 
-// Values, averages, slots; each as large as the space.
+// Values, averages and slots, each as large as the space.
 typedef union arrays {
     float *all[ARRAYS];
     struct {
@@ -94,7 +94,7 @@ typedef struct trial {
     int piece_count, slot_count;
     bool norms, trusts;
     bel_assignment *assignment;
-    bel_weight weights[BEL_UPDATER_REPLICAS]; // of a step
+    bel_weight weights[BEL_UPDATER_REPLICAS]; // weights in a step
     float joins[2 * BEL_UPDATER_REPLICAS];
     bel_update_step step;
     arrays expected, host;
@@ -116,7 +116,7 @@ static float *floats(int64_t count)
     return bel_xcalloc((size_t)count, sizeof(float));
 }
 
-// Numbers of very different sizes, so that any other order of adding shows in the bits.
+// Numbers of very different sizes, so that any other order of addition changes the bits.
 static void fill(float *out, int64_t count, uint32_t seed, bool positive)
 {
     uint32_t words[4];
@@ -271,9 +271,9 @@ static bel_status *plan_updates(trial *t)
     return t->updater->ops->plan(t->updater, &plan);
 }
 
-// --- The same on the host ------------------------------------------------------------------------
+// --- The same step on the host -------------------------------------------------------------------
 
-// The sums over all replicas that count; NULL: none does.
+// The sums over all replicas that count; NULL: no replica counts.
 static const float *sum_of(const trial *t, bool once)
 {
     const float *inputs[BEL_UPDATER_REPLICAS];
@@ -320,7 +320,7 @@ static void take_squares(const trial *t, const bel_layout_variable *variable)
     }
 }
 
-// States, directions and squares.
+// Computes states, directions and squares.
 static void expect_directions(trial *t)
 {
     if (t->step.counts == 0) return;
@@ -338,7 +338,7 @@ static void expect_directions(trial *t)
                              slots, n);
         take_squares(t, variable);
     }
-    for (int v = 0; v < t->layout->variable_count; v++) { // they use the same scratch
+    for (int v = 0; v < t->layout->variable_count; v++) { // states use the same scratch
         const bel_layout_variable *variable = &t->layout->variables[v];
         if (variable->kind != BEL_VARIABLE_TRAINABLE && variable->kind != BEL_VARIABLE_FROZEN)
             expect_state(t, variable);
@@ -384,7 +384,8 @@ static void send_gradients(const trial *t, uint32_t seed)
     }
 }
 
-// Who counts: all; not every third, 1 among them; nobody; not every third, 0 among them.
+// Replicas that count in steps 0 to 3: all; all but every third, including replica 1; no replica;
+// all but every third, including replica 0.
 static bool counts(int number, int replicas, int r)
 {
     if (number == 0 || (number == 3 && replicas == 1)) return true;
@@ -422,7 +423,7 @@ static double total(const trial *t, int v, int64_t behind)
     return sum;
 }
 
-// Trust where a rule has some; else any others than 1.
+// Sets the trust factors of rules that have them, and some others than 1 for the rest.
 static void make_factors(trial *t)
 {
     for (int v = 0; v < t->layout->variable_count; v++) {
@@ -462,7 +463,7 @@ static void run_step(trial *t)
     expect_update(t);
 }
 
-// --- Comparing -----------------------------------------------------------------------------------
+// --- Comparison ----------------------------------------------------------------------------------
 
 static void check_same(const float *got, const float *expected, int64_t count, const char *what,
                        int which_one)
@@ -473,7 +474,7 @@ static void check_same(const float *got, const float *expected, int64_t count, c
                      (double)got[i], (double)expected[i]);
 }
 
-// Values as programs of each tower read them.
+// Checks the values as each tower's programs read them.
 static void check_values(const trial *t)
 {
     float *got = floats(t->size);
@@ -489,7 +490,7 @@ static void check_values(const trial *t)
     bel_free(got);
 }
 
-// What is in pieces is forgotten before, so that it has to come from the cards.
+// Overwrites the host's pieces first, so that the saved values must come from the GPUs.
 static void check_saved(const trial *t)
 {
     for (int i = 0; i < array_count(t); i++)
@@ -502,7 +503,7 @@ static void check_saved(const trial *t)
             check_same(t->host.all[i], t->expected.all[i], t->size, "saved array", i);
 }
 
-// Slots are no less than 0, as some rules take their roots.
+// Slots are not negative, as some rules take their roots.
 static void load_anew(trial *t, uint32_t seed)
 {
     for (int i = 0; i < array_count(t); i++) {
@@ -513,7 +514,7 @@ static void load_anew(trial *t, uint32_t seed)
     BEL_ASSERT_OK(t->updater->ops->load(t->updater));
 }
 
-// Gradients before the first program.
+// Checks the gradients before the first program.
 static void check_zeros(const trial *t)
 {
     float *got = floats(t->size), *zeros = floats(t->size);
@@ -542,8 +543,8 @@ static void make_streams(trial *t, bool makes)
     }
 }
 
-// Three steps, of which nobody counts in the last one; a checkpoint; another one, and a step. In
-// between the updater is planned once more.
+// Runs three steps, the last one without a replica that counts, and a checkpoint. Then it plans
+// again, restores other values, runs a step and saves again.
 static void run_row(const row *of)
 {
     trial *t = make_trial(of);
@@ -572,7 +573,7 @@ static void run_row(const row *of)
 static void run_rows(const row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        printf("row %d: optimizers %d and %d, %d replicas, %d towers on %d cards\n", (int)i,
+        printf("row %d: optimizers %d and %d, %d replicas, %d towers on %d GPUs\n", (int)i,
                rows[i].first, rows[i].second, rows[i].replicas, rows[i].towers, rows[i].cards);
         run_row(&rows[i]);
     }
@@ -581,7 +582,7 @@ static void run_rows(const row *rows, size_t count)
 
 // --- Tests ---------------------------------------------------------------------------------------
 
-// Every rule in one pass, on each number of cards.
+// Every rule in one pass, on each number of GPUs.
 static void test_rules(void **state)
 {
     (void)state;
@@ -600,7 +601,7 @@ static void test_rules(void **state)
     RUN_ROWS(rows);
 }
 
-// With norms, and trust where a rule has some.
+// With norms, and with trust factors for rules that have them.
 static void test_two_passes(void **state)
 {
     (void)state;
@@ -614,7 +615,7 @@ static void test_two_passes(void **state)
     RUN_ROWS(rows);
 }
 
-// The tree over replicas, wherever they are.
+// The tree over replicas, on any towers.
 static void test_replicas(void **state)
 {
     (void)state;
@@ -636,7 +637,7 @@ static void test_replicas(void **state)
     RUN_ROWS(rows);
 }
 
-// Cards for which nothing is left to update, and plans without slots.
+// GPUs without variables to update, and plans without slots.
 static void test_few_variables(void **state)
 {
     (void)state;
@@ -648,14 +649,15 @@ static void test_few_variables(void **state)
     RUN_ROWS(rows);
 }
 
-// One element after another, of every card: whichever differs is told, and nothing but that.
+// Changes one element after another on every GPU: the error names the GPU that differs and no
+// other.
 static void test_compare(void **state)
 {
     (void)state;
     static const row three = {SGD, ADAM, 3, 3, 3, .alone = true};
     int cards = 0;
     BEL_ASSERT_OK(bel_cuda_count(&cards));
-    if (cards < three.cards) skip(); // real ones, which several towers share then
+    if (cards < three.cards) skip(); // real GPUs, which several towers would share
     trial *t = make_trial(&three);
     BEL_ASSERT_OK(create_updater(t));
     make_streams(t, true);
@@ -696,9 +698,9 @@ static void test_too_many_replicas(void **state)
     assert_null(updater);
 }
 
-// --- In processes of their own -------------------------------------------------------------------
+// --- In separate processes -----------------------------------------------------------------------
 
-// Kernels stay until the process ends, so here they are ended by hand.
+// Kernels stay loaded until the process ends, so this unloads them explicitly.
 static void unload_kernels(void)
 {
     for (int i = 0; i < MOST_CARDS; i++) {
@@ -722,7 +724,7 @@ static void live(void)
     unload_kernels();
 }
 
-// Where memory ends; 0: there is enough.
+// The call that runs out of memory; 0: memory suffices.
 enum { CREATES = 1, PLANS };
 static int fails_at(trial *t)
 {
@@ -738,7 +740,7 @@ static int fails_at(trial *t)
     return failed;
 }
 
-// Every limit, from nothing to more than enough, of one card after the other.
+// Tries every limit on each GPU in turn, from no memory to more than enough.
 static void run_out_by_limit(void)
 {
     int seen[3] = {0};
@@ -773,11 +775,11 @@ static void fail_to_plan(void)
     unload_kernels();
 }
 
-// Before all other tests, as children have CUDA to open themselves.
+// Must run before all other tests, as the children open CUDA themselves.
 static void test_memory(void **state)
 {
     (void)state;
-    if (getenv("BELFRY_TEST_CARD") != NULL) skip(); // of the stand-in
+    if (getenv("BELFRY_TEST_CARD") != NULL) skip(); // needs the stand-in
     expect_fine_with(live, (const char *[]){"CUDA_DOUBLE_LEAKS=1", NULL});
     expect_fine_with(run_out_by_limit, (const char *[]){"CUDA_DOUBLE_LEAKS=1", NULL});
     expect_fine_with(fail_to_create,

@@ -1,6 +1,5 @@
-// The DDL calls among processes: sums, types, sizes that fill a slot, cut it or fit into little;
-// what differs between ranks; ranks that die, come twice or not at all.
-// label: native
+// DDL calls among processes. Sums, types, and sizes that fill a slot, cut it, or leave room; calls
+// that differ between ranks; ranks that die, begin twice or never begin. label: native
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -34,7 +33,7 @@ static void tensors_of_mixed_sizes_and_types_go_together(void **state)
         bel_run_ranks(bel_sum_mixed, rank_counts[i], rank_counts[i]);
 }
 
-// Along the tree over ranks: (0 + 1) + (2 + 3), then 4.
+// Sums along the tree over ranks: (0 + 1) + (2 + 3), then 4.
 static int sum_by_tree(int rank, int size)
 {
     static const float values[5] = {1e8F, 3.25F, -1e8F, 1.5F, 0.5F};
@@ -61,10 +60,10 @@ static void sums_follow_the_tree(void **state)
     bel_run_ranks(sum_by_tree, 5, 5);
 }
 
-// --- Memory that all see -------------------------------------------------------------------------
+// --- Shared memory -------------------------------------------------------------------------------
 
-// Tensors in two memories and outside, in one call, again and again: nobody reads what another
-// writes already.
+// Reduces tensors in two shared memories and outside them in one call, repeatedly. No rank reads a
+// tensor that another already writes.
 static int sum_in_place(int rank, int size)
 {
     enum { N = 150000 };
@@ -239,8 +238,8 @@ static void a_rank_may_give_up(void **state)
     bel_run_ranks(give_up, 4, 2);
 }
 
-// Calls of all kinds and sizes in one order, thousands of them: nobody runs over what another still
-// reads.
+// Thousands of calls of all kinds and sizes in one order. No rank overwrites data that another
+// still reads.
 static int call_at_random(int rank, int size)
 {
     enum { MOST = 150000 };
@@ -274,7 +273,7 @@ static void calls_follow_each_other(void **state)
     bel_run_ranks(call_at_random, 3, 3);
 }
 
-// --- What differs --------------------------------------------------------------------------------
+// --- Calls that differ ---------------------------------------------------------------------------
 
 static int call_another(int rank, int size)
 {
@@ -287,7 +286,7 @@ static int call_another(int rank, int size)
                "call 2 differs: rank 0 calls all_reduce_n (sum) of 1 tensors, the first f32 [6], "
                "rank 1 all_reduce_n (sum) of 1 tensors, the first f32 [2, 3]");
     NEED_FAILS(bel_ddl_barrier(ddl), BEL_FAILED_PRECONDITION,
-               "call 2 differs"); // as all later ones
+               "call 2 differs"); // like all later calls
     NEED_FAILS(bel_ddl_finalize(ddl), BEL_FAILED_PRECONDITION, "call 2 differs");
     return 0;
 }
@@ -346,7 +345,7 @@ static void calls_that_differ_fail_everywhere(void **state)
 static void what_is_no_tensor_is_refused(void **state)
 {
     (void)state;
-    bel_ddl *ddl = bel_begin_rank(); // alone
+    bel_ddl *ddl = bel_begin_rank(); // the only rank
     float one = 3;
     bel_tensor t = {BEL_DTYPE_F32, BEL_SHAPE(BEL_DIM_BATCH), &one};
     BEL_ASSERT_FAILS(bel_ddl_bcast(ddl, &t, 1), BEL_INVALID_ARGUMENT, "open dimensions");
@@ -365,7 +364,7 @@ static void what_is_no_tensor_is_refused(void **state)
     BEL_ASSERT_OK(bel_ddl_finalize(NULL));
 }
 
-// --- Who does not come ---------------------------------------------------------------------------
+// --- Absent ranks --------------------------------------------------------------------------------
 
 static int die_in_a_call(int rank, int size)
 {
@@ -376,8 +375,8 @@ static int die_in_a_call(int rank, int size)
         NEED_OK(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1));
     if (rank == size - 1) raise(SIGKILL);
     NEED_FAILS(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1), BEL_ABORTED,
-               " has ended; it was waited for");
-    NEED_FAILS(bel_ddl_finalize(ddl), BEL_ABORTED, " has ended");
+               " has exited; it was waited for");
+    NEED_FAILS(bel_ddl_finalize(ddl), BEL_ABORTED, " has exited");
     return 0;
 }
 
@@ -394,13 +393,13 @@ static void a_rank_that_dies_is_named(void **state)
     }
 }
 
-// Rank 0 computes for long; the others need not wait for it to learn that one is gone.
+// Rank 0 computes for a long time. The other ranks learn without it that a rank exited.
 static int die_while_one_computes(int rank, int size)
 {
     bel_ddl *ddl = bel_begin_rank();
-    if (rank == 0) pause(); // until it is killed
+    if (rank == 0) pause(); // until killed
     if (rank == size - 1) raise(SIGKILL);
-    NEED_FAILS(bel_ddl_barrier(ddl), BEL_ABORTED, "rank 2 of 3 has ended");
+    NEED_FAILS(bel_ddl_barrier(ddl), BEL_ABORTED, "rank 2 of 3 has exited");
     bel_status_ignore(bel_ddl_finalize(ddl));
     return 0;
 }
@@ -423,7 +422,7 @@ static int stay_away(int rank, int size)
     (void)size;
     bel_ddl *ddl;
     NEED_OK(bel_ddl_init(&(bel_ddl_options){.timeout_secs = 0.3}, &ddl));
-    if (rank == 1) pause(); // until it is killed
+    if (rank == 1) pause(); // until killed
     NEED_FAILS(bel_ddl_barrier(ddl), BEL_DEADLINE_EXCEEDED,
                "rank 1 of 3 has not come to barrier within 0.3 s");
     bel_status_ignore(bel_ddl_finalize(ddl));
@@ -466,7 +465,7 @@ static int come_to_a_taken_place(int rank, int size)
     (void)rank, (void)size;
     bel_ddl *ddl;
     bel_status *status =
-        bel_ddl_init(&(bel_ddl_options){.timeout_secs = 1}, &ddl); // or it was the first of the two
+        bel_ddl_init(&(bel_ddl_options){.timeout_secs = 1}, &ddl); // may be the first of the two
     if (status == NULL) return 3;
     if (bel_status_code(status) == BEL_ALREADY_EXISTS)
         NEED_FAILS(status, BEL_ALREADY_EXISTS, "rank 1 of 3 is there already");
@@ -524,8 +523,8 @@ static void name_of(const char *job, char out[128])
                  (unsigned long long)bel_hash64(text, strlen(text)));
 }
 
-// Rank 0 is killed while it waits: its name is left, and another job of that name begins all the
-// same. Afterwards nothing is left.
+// Rank 0 is killed while it waits, and its name remains. Another job of that name still begins, and
+// afterwards no name remains.
 static void names_of_dead_jobs_are_no_obstacle(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Ranks of several hosts, played by groups on this one: the same sums in every mode and deal, also
-// to the bit where order is fixed; what ranks say of each other when they differ or die.
+// Ranks of several hosts, simulated by groups on one host. The sums are the same in every mode and
+// deal, bit for bit where the order is fixed. Ranks name each other when they differ or die.
 // label: native
 #include <math.h>
 #include <signal.h>
@@ -36,11 +36,11 @@ static void sums_are_right_in_every_mode(void **state)
         {2, 1, ""},
         {4, 2, ""},
         {3, 1, ""},
-        {6, 3, ""}, // order fixed: no whole nodes of the tree on a host
+        {6, 3, ""}, // order fixed: the hosts hold no complete subtrees
         {6, 3, "order=fast"},
         {6, 2, "mode=s:2x3"},
         {8, 2, "mode=s:2x2x2"},
-        {4, 4, "mode=s:1x4"}, // connections alone, on one host
+        {4, 4, "mode=s:1x4"}, // only connections, on one host
         {4, 4, "mode=o"},
         {4, 2, "mode=o"},
         {5, 5, "mode=s:1x5"},
@@ -68,7 +68,7 @@ static float noise(int rank, int i)
     return (float)(int64_t)bits * 0x1p-63F * (float)(1 << bits % 12);
 }
 
-// Sums whose bits depend on the order; rank 0 writes their hash where the test reads it.
+// Computes sums whose bits depend on the order. Rank 0 writes their hash to the test's pipe.
 static int write_bits(int rank, int size)
 {
     enum { N = 700000 };
@@ -85,11 +85,11 @@ static int write_bits(int rank, int size)
     }
     NEED_OK(bel_ddl_finalize(ddl));
     int file = (int)strtol(getenv("TEST_PIPE"), NULL, 10);
-    NEED(write(file, &digest, sizeof digest) == sizeof digest); // of every rank
+    NEED(write(file, &digest, sizeof digest) == sizeof digest); // the digest of every rank
     return 0;
 }
 
-// The one digest of all ranks.
+// The digest that all ranks share.
 static uint64_t bits_of(int size, int local_size, const char *options)
 {
     int ends[2];
@@ -124,7 +124,7 @@ static void bits_depend_on_the_number_of_ranks_alone(void **state)
     assert_true(bits_of(8, 2, "mode=s:2x2x2") == eight);
     assert_true(bits_of(8, 1, "mode=o") == eight);
     assert_true(bits_of(8, 8, "mode=s:4x2") == eight);
-    // Other orders give others, or this test could not fail.
+    // Other orders give other bits; otherwise this test could not fail.
     assert_false(bits_of(8, 2, "mode=r order=fast") == eight);
     setenv("BELFRY_ENABLE_FAULTS", "1", 1);
     setenv("BELFRY_FAULT", "sum_sequential", 1);
@@ -133,7 +133,7 @@ static void bits_depend_on_the_number_of_ranks_alone(void **state)
     unsetenv("BELFRY_ENABLE_FAULTS");
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static const char *expected_part;
 static bel_code expected_code;
@@ -157,7 +157,7 @@ static void refuse(int size, int local_size, const char *options, bel_code code,
 static void modes_that_cannot_be_are_refused(void **state)
 {
     (void)state;
-    refuse(2, 2, "mode=x", BEL_INVALID_ARGUMENT, "mode \"x\": expected s, o, r or p, alone or");
+    refuse(2, 2, "mode=x", BEL_INVALID_ARGUMENT, "mode \"x\": expected s, o, r or p, with at");
     refuse(2, 2, "mode=s:2x1x1x1", BEL_INVALID_ARGUMENT, "mode \"s:2x1x1x1\": expected");
     refuse(2, 2, "mode=s:0x2", BEL_INVALID_ARGUMENT, "mode \"s:0x2\": expected");
     refuse(2, 2, "mode=m:2", BEL_INVALID_ARGUMENT, "mode \"m:2\": expected");
@@ -167,7 +167,7 @@ static void modes_that_cannot_be_are_refused(void **state)
     refuse(6, 3, "mode=s:3x2", BEL_FAILED_PRECONDITION,
            "mode s:3x2x1 does not add along the tree over ranks");
     refuse(2, 1, "mode=r", BEL_FAILED_PRECONDITION,
-           "mode r:1x2x1 adds in an order of its own: expected order fast");
+           "mode r:1x2x1 adds in a different order: expected order fast");
     refuse(2, 2, "mode=m order=fast", BEL_FAILED_PRECONDITION,
            "mode m: expected ranks that mpirun");
     refuse(2, 2, "order=slow", BEL_INVALID_ARGUMENT,
@@ -179,7 +179,7 @@ static void modes_that_cannot_be_are_refused(void **state)
     set_options("");
 }
 
-// --- Who is missing, differs, or dies ------------------------------------------------------------
+// --- Ranks that are missing, differ, or die ------------------------------------------------------
 
 static int begin_with_options(int rank, int size)
 {
@@ -201,7 +201,7 @@ static int begin_with_secrets(int rank, int size)
     return 0;
 }
 
-// The word of another job, at the same address and with the same secret.
+// Rank 1 belongs to another job, at the same address and with the same secret.
 static int begin_with_jobs(int rank, int size)
 {
     bel_ddl *ddl;
@@ -264,7 +264,7 @@ static int call_otherwise(int rank, int size)
     return size == 0;
 }
 
-// Rank 2 stays away; whoever waits for one that waits for it learns who it is all the same.
+// Rank 2 stays away. Ranks that wait for it only through other ranks also learn its name.
 static int stay_away(int rank, int size)
 {
     static float data[1000];
@@ -274,7 +274,7 @@ static int stay_away(int rank, int size)
     options.timeout_secs = 2;
     (void)size;
     NEED_OK(bel_ddl_init(&options, &ddl));
-    if (rank == 2) pause(); // until it is killed
+    if (rank == 2) pause(); // until killed
     NEED_FAILS(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1), BEL_DEADLINE_EXCEEDED,
                "rank 2 of 4 has not come to all_reduce_n (sum) within 2 s");
     bel_status_ignore(bel_ddl_finalize(ddl));
@@ -304,8 +304,8 @@ static void calls_that_differ_are_told_to_all(void **state)
     set_options("");
 }
 
-// Rank 2 is stopped in the middle of its calls: all others end before long, also the one of its own
-// group, which may be waiting for it in another place.
+// Rank 2 stops in the middle of its calls, and all others fail soon. So does the other rank of its
+// group, which may wait for it in another place.
 static int be_left_alone(int rank, int size)
 {
     enum { N = 300000 };
@@ -342,14 +342,15 @@ static void a_rank_that_stays_away_is_named(void **state)
     set_options("");
 }
 
-// Rank 1 dies when all have met, before its group shares memory: its own group waits for it there.
+// Rank 1 dies after the ranks have met and before its group shares memory, where the group waits
+// for it.
 static int lose_rank_1_early(int rank, int size)
 {
     bel_ddl *ddl;
     (void)size;
     if (rank == 1) setenv("BELFRY_FAULT", "crash:ddl_met", 1);
     if (rank == 1) setenv("BELFRY_ENABLE_FAULTS", "1", 1);
-    NEED_FAILS(bel_ddl_init(NULL, &ddl), BEL_ABORTED, "rank 1 of 4 has ended");
+    NEED_FAILS(bel_ddl_init(NULL, &ddl), BEL_ABORTED, "rank 1 of 4 has exited");
     return 0;
 }
 
@@ -361,7 +362,7 @@ static int lose_rank_3(int rank, int size)
     bel_ddl *ddl = bel_begin_rank();
     bel_tensor t = bel_vector(BEL_DTYPE_F32, N, data);
     char part[64];
-    bel_snprintf(part, sizeof part, "rank 3 of %d has ended", size);
+    bel_snprintf(part, sizeof part, "rank 3 of %d has exited", size);
     for (int i = 0;; i++) {
         if (rank == 3 && i == 20) raise(SIGKILL);
         bel_status *status = bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, &t, 1);
@@ -404,7 +405,7 @@ static void a_rank_that_dies_is_named_on_all_hosts(void **state)
 
 // --- Strangers -----------------------------------------------------------------------------------
 
-// Connections that say nothing, or nonsense, while the ranks find each other.
+// Connections that send nothing, or nonsense, while the ranks find each other.
 static void strangers_hold_nobody_up(void **state)
 {
     (void)state;
@@ -443,7 +444,7 @@ static int check_sums(int rank, int size)
     return 0;
 }
 
-// What an f32 cannot say: half of its smallest number, and more than its largest.
+// Values outside the range of f32: half of the smallest number, and more than the largest.
 static int check_ends_of_the_range(int rank, int size)
 {
     bel_ddl *ddl = bel_begin_rank();
@@ -458,7 +459,7 @@ static int check_ends_of_the_range(int rank, int size)
     return 0;
 }
 
-// A tolerance below what an f32 can hold.
+// A tolerance too small for f32.
 static int check_too_closely(int rank, int size)
 {
     static float data[20000], zeros[10];
@@ -491,7 +492,7 @@ static void sums_are_checked(void **state)
 
 int main(void)
 {
-    char *cache = bel_test_folder(); // of mode p
+    char *cache = bel_test_folder(); // used by mode p
     setenv("XDG_CACHE_HOME", cache, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_right_in_every_mode),

@@ -1,5 +1,5 @@
-// Notices that the machine is to go: a file, a command, what cannot be run, what does not end.
-// label: native
+// Notices that the machine is about to stop: a file, a command, a command that cannot run, and one
+// that does not end. label: native
 #include "driver/notice.h"
 
 #include <poll.h>
@@ -64,7 +64,7 @@ static void test_file(void **state)
     assert_true(comes());
     bel_notice_end(notice);
 
-    notices = 0; // a process that begins on such a machine
+    notices = 0; // a process that starts on such a machine
     BEL_ASSERT_OK(bel_notice_begin(on_notice, &notice));
     assert_null(notice);
     assert_int_equal(notices, 1);
@@ -88,7 +88,7 @@ static void test_command(void **state)
     bel_free(path);
 }
 
-// Neither is a notice, and neither keeps the process from ending.
+// Neither command gives a notice, and neither keeps the process from ending.
 static void test_bad_commands(void **state)
 {
     (void)state;

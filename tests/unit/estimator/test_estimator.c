@@ -1,4 +1,4 @@
-// Estimators: settings out of range, and what a model function is told of its input.
+// Estimators: settings out of range, and the features that a model function sees.
 #include "belfry/estimator.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 
 enum { RECORDS = 8, FIELDS = 2 };
 
-// One feature, whose rows of a table are inputs of the graph, too; it stays the only one.
+// Model with one feature, whose table rows are graph inputs too. bel_context_only_feature still
+// returns the feature.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);

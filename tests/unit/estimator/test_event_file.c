@@ -1,4 +1,4 @@
-// Event files: golden bytes, and a small reader that checks every checksum and every message.
+// Event files: golden bytes, and a small reader that checks every checksum and message.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -193,7 +193,7 @@ static void test_events_read_back(void **state)
 static void test_many_events_are_all_there(void **state)
 {
     (void)state;
-    enum { COUNT = 5000 }; // more than one buffer
+    enum { COUNT = 5000 }; // larger than one buffer
     bel_event_file *file;
     BEL_ASSERT_OK(bel_event_file_open(bel_test_own_folder(), &file));
     char *path = bel_xstrdup(bel_event_file_path(file));
@@ -208,7 +208,7 @@ static void test_many_events_are_all_there(void **state)
     bel_free(path);
 }
 
-// Also within a second, more than ten times, and when the clock goes back.
+// Names sort in order within one second, beyond ten names, and when the clock goes back.
 static void test_names_sort_by_order(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_names_sort_by_order(void **state)
                                    1,
                                    1234567895};
     enum { COUNT = sizeof times / sizeof *times };
-    char *dir = bel_path_join(bel_test_own_folder(), "eval/deep"); // made with its parents
+    char *dir = bel_path_join(bel_test_own_folder(), "eval/deep"); // its parents do not exist
     char *before = bel_xstrdup("");
     for (int i = 0; i < COUNT; i++) {
         bel_event_file *file;
@@ -249,7 +249,7 @@ static void test_names_sort_by_order(void **state)
     bel_free(dir);
 }
 
-// Files that an older version has made have no count.
+// Files of older versions have no count in their names.
 static void test_names_sort_behind_older_ones(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_names_sort_behind_older_ones(void **state)
     }
 }
 
-// A disk that is full for a moment costs nothing; a file that stays unwritten is reported.
+// A write that fails once loses nothing; a file that stays unwritable is reported.
 static void test_errors_are_made_up_for(void **state)
 {
     (void)state;

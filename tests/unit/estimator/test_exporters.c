@@ -1,5 +1,5 @@
-// Exporters: the export that was made last stays, whatever its step; what cannot be exported, or
-// removed, ends no training.
+// Exporters: the newest export stays, whatever its step. A failed export or removal does not end
+// the training.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ static bool is_there(const char *folder, const char *name)
     return there;
 }
 
-// A training that goes back to an older checkpoint exports smaller steps later.
+// A training that returns to an older checkpoint exports smaller steps later.
 static void test_the_last_export_stays(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void test_exports_end_no_training(void **state)
 {
     (void)state;
     char *folder = bel_test_folder();
-    bel_free(bel_test_file(folder, "export", "a file", 6)); // where the folder would be
+    bel_free(bel_test_file(folder, "export", "a file", 6)); // has the folder's name
     BEL_ASSERT_OK(train(folder, 20));
     assert_true(is_there(folder, "ckpt-00000020"));
     bel_test_remove_folder(folder);

@@ -1,4 +1,4 @@
-// Which value of a metric is better: by names, as asked for, and for values that are no numbers.
+// The better of two metric values: by name, as requested, and for NaN.
 #include "estimator/goal.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static void test_resolving(void **state)
     bel_goal goal = BEL_GOAL_AUTO;
     BEL_ASSERT_OK(bel_goal_resolve(BEL_GOAL_AUTO, "auc", "a test", &goal));
     assert_int_equal(goal, BEL_GOAL_MAX);
-    BEL_ASSERT_OK(bel_goal_resolve(BEL_GOAL_MIN, "auc", "a test", &goal)); // who asks is right
+    BEL_ASSERT_OK(bel_goal_resolve(BEL_GOAL_MIN, "auc", "a test", &goal)); // the caller decides
     assert_int_equal(goal, BEL_GOAL_MIN);
     BEL_ASSERT_OK(bel_goal_resolve(BEL_GOAL_MAX, "clicks", "a test", &goal));
     assert_int_equal(goal, BEL_GOAL_MAX);

@@ -1,5 +1,5 @@
-// Curves out of event files: several sessions, what a START voids, an older checkpoint evaluated
-// later, files that are damaged or still being written.
+// Curves read from event files: several sessions, points that a START voids, an older checkpoint
+// evaluated later, and files that are damaged or still being written.
 #include "estimator/history.h"
 
 #include <math.h>
@@ -12,7 +12,8 @@
 #include "estimator/event_file.h"
 #include "support/bel_test.h"
 
-// A session that begins behind `first` (-1: without a START), with the loss `scale` · step.
+// Writes a session that begins after step `first` (-1: without a START), with the loss `scale` ·
+// step.
 static void write_session(const char *name, double time, int64_t first, const int64_t *steps,
                           int count, double scale)
 {
@@ -50,7 +51,7 @@ static void test_sessions(void **state)
     write_session("eval", 1000, 0, (const int64_t[]){20, 40}, 2, 1);
     write_session("eval", 1002, -1, (const int64_t[]){20}, 1, 3); // an old checkpoint, later
     write_session("eval", 1003, -1, (const int64_t[]){30}, 1, 3);
-    write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1);              // nobody's
+    write_session("evaluation", 1000, 0, (const int64_t[]){1}, 1, 1);              // not a name
     bel_free(bel_test_file(bel_test_own_folder(), "eval_results.txt", "good", 4)); // a plain file
     BEL_ASSERT_OK(bel_history_read(bel_test_own_folder(), &history));
     expect(history, "", "10:10 20:20 30:60 40:80");
@@ -71,7 +72,7 @@ static void test_best_is_finite_and_first(void **state)
     assert_int_equal(bel_history_best(&series), 2);
 }
 
-// Whatever byte is wrong, and wherever the file ends: the points before it, and no others.
+// Whichever byte is wrong and wherever the file ends, exactly the points before it are read.
 static void test_damage(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void write_details(double time, int64_t starts, const bel_details *detail
     bel_free(dir);
 }
 
-// The page, of which `part` is; NULL: it shows no evaluation.
+// Expects `part` in the page; NULL: the page shows no evaluation.
 static void expect_page(const char *part)
 {
     bel_history *history;
@@ -145,7 +146,7 @@ static void expect_page(const char *part)
     bel_history_destroy(history);
 }
 
-// Of the newest step, whoever wrote them; a START voids them.
+// The page shows the details of the newest step, from any session. A START voids them.
 static void test_details(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static void test_details(void **state)
     details = some_details(30, 333, counts); // an old checkpoint, later
     write_details(1002, -1, &details);
     expect_page("<span>222</span>");
-    details = some_details(40, 444, counts); // the later word about a step
+    details = some_details(40, 444, counts); // a later record of the same step
     write_details(1003, -1, &details);
     expect_page("<span>444</span>");
     write_details(1004, 41, NULL);
@@ -169,7 +170,7 @@ static void test_details(void **state)
     expect_page(NULL);
 }
 
-// A file may hold anything: what cannot be drawn is passed over.
+// A file may contain anything: a table that cannot be drawn is skipped.
 static void test_foreign_tables(void **state)
 {
     (void)state;

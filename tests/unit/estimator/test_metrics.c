@@ -1,5 +1,5 @@
-// Metrics over an evaluation in several batches and towers, against plain loops over all examples;
-// with helpers, whatever they do, the same to the last bit.
+// Metrics over an evaluation in several batches and towers, against plain loops over all examples.
+// Helpers never change a bit, whatever they do.
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { EXAMPLES = 2003, CLASSES = 5, BATCH = 64 };
 static float scores[EXAMPLES][CLASSES], probabilities[EXAMPLES], weights[EXAMPLES];
 static int64_t labels[EXAMPLES];
 
-// Between 0 and 1, in no order.
+// Scattered numbers between 0 and 1.
 static double spread(int64_t i)
 {
     uint64_t bits = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
@@ -30,7 +30,7 @@ static void fill(void)
         weights[i] = (float)(i % 4) / 2.0f;
         for (int c = 0; c < CLASSES; c++)
             scores[i][c] = (float)((int)(8 * spread(i * CLASSES + c)) + (c == labels[i])); // ties
-        // Rare and hard to tell, but not at random.
+        // Rare and hard to predict, but not random.
         probabilities[i] = (float)(exp(4 * spread(i) - 9) * (labels[i] > 2 ? 2 : 1));
     }
 }
@@ -81,7 +81,7 @@ static double expected_top(int k, bool weighted)
     return hits / all;
 }
 
-// Of equal scores the first is what is predicted.
+// The first of equal scores is the prediction.
 static double expected_accuracy(bool weighted)
 {
     double right = 0, all = 0;
@@ -95,7 +95,7 @@ static double expected_accuracy(bool weighted)
     return right / all;
 }
 
-// All pairs, none put into classes.
+// All pairs, without binning.
 static double expected_auc(bool weighted)
 {
     double right = 0, all = 0;
@@ -138,7 +138,7 @@ static void check(const bel_result *result, bool weighted)
                  expected[m]);
     }
     assert_true(fabs(result->metrics[COUNT].value - expected_auc(weighted)) < 1e-9);
-    assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // not all or nothing
+    assert_true(expected_auc(weighted) > 0.6 && expected_auc(weighted) < 0.9); // neither 0 nor 1
 }
 
 static bel_input *open_epochs(int64_t batch_size, int64_t epochs)
@@ -198,7 +198,7 @@ static void run(const bel_input *input, const char *weighted, int towers, bel_re
     bel_built_destroy(built);
 }
 
-// A weighted mean, of which batches have different shares.
+// A weighted mean; the batches have different weights.
 static bel_status *weigh(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *graph = bel_context_graph(context);
@@ -243,7 +243,7 @@ static void test_values(void **state)
     bel_input_destroy(input);
 }
 
-// What does not count may be anything.
+// Examples without weight may contain anything.
 static void test_examples_without_weight(void **state)
 {
     (void)state;
@@ -267,11 +267,11 @@ static void test_examples_without_weight(void **state)
 // --- Helpers -------------------------------------------------------------------------------------
 
 typedef enum helper_habit {
-    BACKWARDS, // answers come in the opposite order
-    SILENT,    // takes everything, and never answers
-    TWICE,     // answers everything twice, and what nobody has asked for
-    WRONG,     // before each answer comes one that cannot be
-    MOODY,     // has nothing to do now and then
+    BACKWARDS, // answers in the opposite order
+    SILENT,    // accepts everything and never answers
+    TWICE,     // answers everything twice, unrequested batches too
+    WRONG,     // sends invalid answers before each valid one
+    MOODY,     // sometimes has no work
     HABITS
 } helper_habit;
 
@@ -284,7 +284,7 @@ typedef struct fake_answer {
 typedef struct fake_helper {
     helper_habit habit;
     bel_blocks *blocks;
-    int64_t given; // batches
+    int64_t given; // number of batches answered
     fake_answer answers[256];
     int count, asked;
     fake_answer last;
@@ -318,7 +318,8 @@ static void put(fake_helper *h, const bel_batch_sums *sums)
     a->sums.values = a->values;
 }
 
-// One output less, one element more in the last but one, another number, no such batch.
+// Sends invalid answers: an output missing, one element too many or too few, an unknown batch, a
+// negative count.
 static void put_wrong(fake_helper *h, const bel_batch_sums *sums)
 {
     for (int i = 0; i < 5; i++) {
@@ -391,7 +392,7 @@ static void check_helped(const bel_built *built, int64_t batch, int towers, help
     bel_input_destroy(input);
 }
 
-// More batches than are kept at once, and fewer than towers.
+// More batches than are kept at once, and fewer batches than towers.
 static void test_helpers(void **state)
 {
     (void)state;
@@ -411,10 +412,10 @@ static void test_helpers(void **state)
     }
 }
 
-// --- Scores that are close, or many, or none -----------------------------------------------------
+// --- Scores: close, many, or none ----------------------------------------------------------------
 
-// The area of `count` scores, one more likely to be a yes than the one before: x is a yes with
-// probability x, so that the area is 2 / 3 + 1 / 6 whatever their spread.
+// Computes the area of `count` scores. A score at place x is a yes with probability x, so the area
+// is 2 / 3 + 1 / 6, however far apart the scores are.
 static const bel_metric auc = {.name = "auc", .kind = BEL_METRIC_AUC};
 
 static double area_of(int64_t count, double spread_of_scores)
@@ -452,7 +453,7 @@ static void test_close_scores(void **state)
     assert_true(fabs(area_of(1 << 20, 1) - 5.0 / 6) < 1e-3); // more than are kept
 }
 
-// By hand: from the top yes, no, yes and no of the same score, no.
+// Computed by hand. From the top: yes, no, a yes and a no with equal scores, no.
 static void test_curve(void **state)
 {
     (void)state;
@@ -481,7 +482,7 @@ static void test_curve(void **state)
     assert_true(roc.count > BEL_ROC_POINTS / 2 && roc.count <= BEL_ROC_POINTS);
     assert_true(roc.no[roc.count - 1] == 1 && roc.yes[roc.count - 1] == 1);
     assert_true(roc.precision[0] == 1);
-    assert_true(fabs(roc.precision[roc.count - 1] - 666.0 / MANY) < 1e-12); // all are said to be
+    assert_true(fabs(roc.precision[roc.count - 1] - 666.0 / MANY) < 1e-12); // all predicted yes
     bel_metric_sums_deinit(&sums);
     bel_free(many);
 }
@@ -497,7 +498,7 @@ static void test_undefined_score(void **state)
     bel_metric_sums_deinit(&sums);
 }
 
-// Nothing is neither the best nor the worst that can be: it is no number, whichever way is better.
+// The mean over no examples is neither the best nor the worst value: it is NaN, for either goal.
 static void test_means_over_nothing(void **state)
 {
     (void)state;
@@ -518,7 +519,7 @@ static void test_means_over_nothing(void **state)
     }
 }
 
-// --- Shapes of what a model function answers -----------------------------------------------------
+// --- Shapes of a model function's results --------------------------------------------------------
 
 enum wrong {
     RIGHT,
@@ -531,10 +532,10 @@ enum wrong {
     SCALAR_COUNT,
     ADDED_INPUT,
     NO_NAME,
-    SUMMARY // and those behind it: a summary of `by_hand`
+    SUMMARY // this and later values: a summary of `by_hand`
 };
 
-enum { SUM, SCORE, LABEL, PICTURE, TWO_CHANNELS }; // values of summaries
+enum { SUM, SCORE, LABEL, PICTURE, TWO_CHANNELS }; // values for summaries
 
 static const struct {
     const char *name;
@@ -583,7 +584,7 @@ static bel_status *answer(bel_model_context *context, bel_estimator_spec *spec)
         spec->metrics[0] = (bel_metric){.name = "auc", .kind = BEL_METRIC_AUC, .sum = all};
     if (wrong == AUC_BY_HAND) spec->metric_count = 1;
     if (wrong == METRIC_COUNT) spec->metric_count = BEL_MAX_METRICS + 1;
-    if (wrong == SCALAR_COUNT) spec->summary_count = BEL_MAX_SUMMARIES; // zero: they are scalars
+    if (wrong == SCALAR_COUNT) spec->summary_count = BEL_MAX_SUMMARIES; // zeros: scalars
     for (int i = 0; i < BY_HAND; i++) {
         if (wrong != SUMMARY + i) continue;
         spec->summaries[spec->summary_count++] =
@@ -650,7 +651,7 @@ static bel_status *mix_shapes(bel_model_context *context, bel_estimator_spec *sp
     return NULL;
 }
 
-// None is broadcast.
+// Metrics do not broadcast.
 static void test_shapes_of_metrics(void **state)
 {
     (void)state;
@@ -675,7 +676,7 @@ static bel_status *count_row(void *user, int64_t example, const bel_row *rows, i
     return NULL;
 }
 
-// What comes out of the program is looked at, too.
+// The shapes that the program returns are checked, too.
 static void test_rows_that_are_not_there(void **state)
 {
     (void)state;
@@ -698,7 +699,7 @@ static void test_rows_that_are_not_there(void **state)
     bel_input_destroy(input);
 }
 
-// As training refuses it, before a batch is read; so many batches have an end.
+// Refused before a batch is read, as in training. A number of steps makes it finite.
 static void test_endless_input(void **state)
 {
     (void)state;

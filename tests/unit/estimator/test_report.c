@@ -1,4 +1,4 @@
-// report.html: complete, well-formed, escaped, free of links, and whole for any numbers.
+// report.html: complete, well-formed, escaped, free of links, and valid for any numbers.
 #include <float.h>
 #include <math.h>
 
@@ -38,7 +38,8 @@ static size_t count_of(const char *text, const char *part)
 
 #define ASSERT_HAS(text, part) assert_non_null(strstr((text), (part)))
 
-// Every tag that opens closes, in order; elements without an end are those of HTML or end in "/>".
+// Checks that every opened tag closes, in order. Elements without an end tag are those of HTML or
+// end in "/>".
 static void assert_well_formed(const char *text)
 {
     char open[64][16];
@@ -60,7 +61,7 @@ static void assert_well_formed(const char *text)
         assert_true(depth < 64);
         memcpy(open[depth], name, length);
         open[depth++][length] = '\0';
-        if (strncmp(name, "script", 6) == 0) at = strstr(at, "</script>") - 1; // holds "<"
+        if (strncmp(name, "script", 6) == 0) at = strstr(at, "</script>") - 1; // may contain "<"
     }
     assert_int_equal(depth, 0);
 }
@@ -73,7 +74,7 @@ static void assert_self_contained(const char *text)
         assert_null(strstr(text, outward[i]));
 }
 
-// No coordinate and no number in a drawing is NaN or infinite.
+// Checks that no coordinate or number in a drawing is NaN or infinite.
 static void assert_finite_drawings(const char *text)
 {
     for (const char *svg = strstr(text, "<svg"); svg != NULL; svg = strstr(svg + 1, "<svg")) {
@@ -180,7 +181,7 @@ static void test_an_empty_report_is_a_page(void **state)
 static void test_evaluations(void **state)
 {
     (void)state;
-    double counts[] = {1200, 300, 0, 0}; // nothing has the second label
+    double counts[] = {1200, 300, 0, 0}; // no example has the second label
     bel_details details = {.step = 40, .classes = 2, .confusion = counts, .roc_count = 1};
     const bel_details none = {.step = 40};
     details.rocs[0] = (bel_roc){.name = "auc <1>",
@@ -221,7 +222,7 @@ static void test_evaluations(void **state)
     bel_free(text);
 }
 
-// A point that no line leads to is seen, and so is each of a few.
+// A single point between gaps has a mark, and so has each point of a short curve.
 static void test_marks(void **state)
 {
     (void)state;
@@ -274,7 +275,7 @@ static void test_ticks_are_round_and_the_last_value_is_said(void **state)
         ASSERT_HAS(text, ticks[i]);
     ASSERT_HAS(text, ">0.5000</text>");
     ASSERT_HAS(text, ">0.9000</text>");
-    // From the left to the right edge of the plot: 2.5 is at its top, 0.5 at a fifth.
+    // The line spans the plot from left to right: 2.5 is at the top, 0.5 at a fifth of the height.
     ASSERT_HAS(text, "d=\"M62.0 12.0L205.3 138.0L348.7 188.4L492.0 213.6\"");
     bel_free(text);
 }
@@ -377,7 +378,7 @@ static void test_extreme_numbers_are_drawn_or_gaps(void **state)
             char *text = render_series(&series[j], 1);
             assert_well_formed(text);
             assert_finite_drawings(text);
-            assert_true(strlen(text) < 20000); // a handful of ticks
+            assert_true(strlen(text) < 20000); // only a few ticks
             bel_free(text);
         }
     }

@@ -1,4 +1,4 @@
-// What runs and evaluations leave in a model folder, and what comes back: event files and
+// Files that runs and evaluations leave in a model folder, and their reuse: event files and
 // report.html over a resume, a repeated command and evaluations beside training.
 #include <signal.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ static bel_estimator *estimator_with(const char *rate)
     return estimator;
 }
 
-// Two evaluations; the second one only looks at a batch.
+// Trains with two evaluations; the second one reads only one batch.
 static void train(const char *rate, int64_t steps, bel_result *out_result, bel_result *out_second)
 {
     bel_estimator *estimator = estimator_with(rate);
@@ -53,7 +53,7 @@ static void train(const char *rate, int64_t steps, bel_result *out_result, bel_r
     bel_estimator_destroy(estimator);
 }
 
-// Known before anything is trained.
+// The error comes before any training.
 static void test_too_many_evaluations(void **state)
 {
     (void)state;
@@ -110,7 +110,8 @@ static void test_all_results_come_back(void **state)
     assert_string_equal(second.metrics[0].name, "accuracy");
 }
 
-// The second part learns so fast that it gets worse: the best evaluation is one of the first part.
+// The second part's learning rate is so high that the loss rises: the best evaluation is in the
+// first part.
 static void test_report_remembers(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void test_report_remembers(void **state)
     char *page = report(), *best = bel_strf("%.4g at step 60", first.loss);
     assert_non_null(strstr(page, best));
     bel_free(page);
-    assert_int_equal(points(""), 13); // step 1, and every fifth
+    assert_int_equal(points(""), 13); // step 1, and every fifth step
     assert_int_equal(points("eval"), 3);
     train("3", 80, &first, &second);
     assert_true(first.loss > 1);
@@ -127,7 +128,7 @@ static void test_report_remembers(void **state)
     assert_non_null(strstr(page, best));
     bel_free(page);
     assert_int_equal(points(""), 13 + 5); // step 61 too
-    train("3", 80, &first, &second);      // again
+    train("3", 80, &first, &second);      // nothing left to train
     page = report();
     assert_non_null(strstr(page, best));
     assert_non_null(strstr(page, ">train<"));
@@ -137,7 +138,7 @@ static void test_report_remembers(void **state)
     assert_int_equal(points("eval"), 4);
 }
 
-// A run that is killed before its end has left a page of how far it came.
+// A run killed before its end leaves a report of its progress.
 static void test_report_while_running(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void test_report_while_running(void **state)
     bel_free(page);
 }
 
-// Curves of both evaluations at steps 20, 40 and 60.
+// Reads both evaluations' losses at steps 20, 40 and 60.
 static void read_losses(double out_losses[2][3])
 {
     static const char *const names[] = {"eval", "eval_one"};
@@ -176,7 +177,7 @@ static void read_losses(double out_losses[2][3])
     bel_history_destroy(history);
 }
 
-// Killed between a checkpoint and its evaluation: that is made up for.
+// A run killed between a checkpoint and its evaluation evaluates it after the restart.
 static void test_missed_evaluation(void **state)
 {
     (void)state;
@@ -188,7 +189,7 @@ static void test_missed_evaluation(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        bel_fault_set("crash:checkpoint_after_rename#3"); // of steps 0, 20, 40
+        bel_fault_set("crash:checkpoint_after_rename#3"); // checkpoints of steps 0, 20, 40
         train("0.001", 60, &first, &second);
         _exit(0);
     }
@@ -212,7 +213,7 @@ static void evaluate(int64_t step, int64_t batches, bel_result *out_result)
     bel_estimator_destroy(estimator);
 }
 
-// What evaluations there were cannot be seen: that costs a warning, and no training.
+// If the earlier evaluations cannot be read, the run warns and trains.
 static void test_unreadable_history(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void test_unreadable_history(void **state)
     assert_int_equal(result.examples, 359);
 }
 
-// By hand any checkpoint may be evaluated, on any data: the run's curves stay as they are.
+// bel_evaluate may evaluate any checkpoint on any data, so it does not change the run's curves.
 static void test_by_hand(void **state)
 {
     (void)state;
@@ -252,7 +253,7 @@ static void test_by_hand(void **state)
     bel_free(folder);
 }
 
-// root may do everything, so that this process is another user meanwhile.
+// root may write everywhere, so this process becomes another user for the test.
 static void test_read_only_folder(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void test_read_only_folder(void **state)
     assert_int_equal(event_files(), files);
 }
 
-// Steps that are faster than the master lose no point.
+// No point is lost if steps are faster than the master.
 static void test_points_wait_for_the_master(void **state)
 {
     (void)state;

@@ -1,16 +1,16 @@
-// Flags of a run that a program takes out of its own arguments: they are those of the command.
+// Flags of a run that a program removes from its arguments: they equal the command's flags.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/number.h"
 #include "belfry/belfry.h"
 #include "estimator/run_flags.h"
-#include "flags.h" // of the command
+#include "flags.h" // the command's
 #include "support/bel_test.h"
 
 enum { MOST = 24 };
 
-// Words with blanks between them, as the arguments of a main: they lie in `text` then.
+// Splits words at single blanks, like the arguments of main. The words are stored in `text`.
 static int split(const char *words, char *text, size_t room, char **out_list)
 {
     int count = 0;
@@ -25,7 +25,7 @@ static int split(const char *words, char *text, size_t room, char **out_list)
 
 static bel_status *take(const char *words, bel_run_config *config, char *left, size_t room)
 {
-    static char text[512]; // texts of the configuration lie there
+    static char text[512]; // the configuration points into it
     char *list[MOST + 1] = {NULL};
     int count = split(words, text, sizeof text, list);
     bel_run_config_init(config);
@@ -60,11 +60,11 @@ static void flags_are_taken_and_others_stay(void **state)
     assert_int_equal(config.memory_limit, 5 << 20);
     assert_string_equal(config.model_dir, "here");
     assert_null(config.trace_file);
-    BEL_ASSERT_OK(take("--mode async", &config, left, sizeof left)); // the program's name is none
+    BEL_ASSERT_OK(take("--mode async", &config, left, sizeof left)); // not the program's name
     assert_string_equal(left, "--mode async ");
     BEL_ASSERT_OK(
         take("program --report=false --report --trace= --num_gpus 0", &config, left, sizeof left));
-    assert_true(config.report); // the last one holds
+    assert_true(config.report); // the last one counts
     assert_null(config.trace_file);
     assert_int_equal(config.tower_count, 1);
 }
@@ -77,10 +77,10 @@ static void malformed_flags_are_named(void **state)
     } cases[] = {
         {"p --mode", "--mode: its value is missing"},
         {"p --mode fast", "--mode: expected sync|async|bounded, got \"fast\""},
-        {"p --num_workers two", "--num_workers: expected a whole number, got \"two\""},
-        {"p --num_workers 99999999999", "--num_workers: expected a whole number"},
-        {"p --num_workers=", "--num_workers: expected a whole number, got \"\""},
-        {"p --activation_memory 9999999999999999", "--activation_memory: expected a whole"},
+        {"p --num_workers two", "--num_workers: expected an integer, got \"two\""},
+        {"p --num_workers 99999999999", "--num_workers: expected an integer"},
+        {"p --num_workers=", "--num_workers: expected an integer, got \"\""},
+        {"p --activation_memory 9999999999999999", "--activation_memory: expected an integer"},
         {"p --stall_timeout nan", "--stall_timeout: expected a number, got \"nan\""},
         {"p --report=maybe", "--report: expected false|true, got \"maybe\""},
     };
@@ -99,7 +99,7 @@ static void left_flags_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *words, *said; // NULL: nothing
+        const char *words, *said; // NULL: no error
     } cases[] = {
         {"p data.csv 100", NULL},
         {"p -x -", NULL},
@@ -124,7 +124,7 @@ static void left_flags_are_refused(void **state)
 
 // --- The command's flags -------------------------------------------------------------------------
 
-// The words of a choice out of the error that names them all, joined by '|'; else "".
+// Reads the words of a choice from the error that names them all, joined by '|'; else "".
 static void read_words(const bel_status *error, const char *before, const char *between, char *out)
 {
     const char *at = strstr(bel_status_message(error), before);
@@ -145,7 +145,7 @@ static void compare_words(const char *name, unsigned verb)
     bel_status *error = bel_run_config_set(&config, name, "?");
     bel_options *options = bel_flags_create(verb);
     bel_status *other = bel_options_parse(options, 1, &argument);
-    assert_int_equal(error == NULL, other == NULL); // a text may be anything
+    assert_int_equal(error == NULL, other == NULL); // both accept any text, or neither
     if (error != NULL) {
         char own[256], others[256];
         read_words(error, "expected ", "|", own);
@@ -159,16 +159,16 @@ static void compare_words(const char *name, unsigned verb)
     bel_free(argument);
 }
 
-// What a flag of the command is without being given is what a program has without it.
+// The default of the command's flag equals the default of a program.
 static void compare_default(const char *name, unsigned verb)
 {
     bel_run_config before, after;
-    memset(&before, 0, sizeof before); // also between the fields
+    memset(&before, 0, sizeof before); // padding between the fields too
     bel_run_config_init(&before);
     memcpy(&after, &before, sizeof after);
     bel_options *options = bel_flags_create(verb);
     BEL_ASSERT_OK(bel_run_config_set(&after, name, bel_options_text(options, name)));
-    if (strcmp(name, "metrics_address") == 0) { // the command says what NULL means
+    if (strcmp(name, "metrics_address") == 0) { // the command resolves NULL
         assert_null(before.metrics_address);
         assert_string_equal(after.metrics_address, "127.0.0.1");
         after.metrics_address = NULL;
@@ -191,7 +191,7 @@ static void flags_are_those_of_the_command(void **state)
     }
 }
 
-// Every name is found by itself, and none twice.
+// Every name appears once.
 static void names_are_distinct(void **state)
 {
     (void)state;

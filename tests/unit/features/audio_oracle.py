@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes audio_oracle.inc: features and resampled sounds as numpy computes them in double, by the
-definitions of include/belfry/features.h and nothing of Belfry's. Run it after a change of those:
+"""Writes audio_oracle.inc: features and resampled sounds that numpy computes in double. It follows the
+definitions of include/belfry/features.h and uses no code of Belfry's. Run it after you change them:
     tests/unit/features/audio_oracle.py > tests/unit/features/audio_oracle.inc
-Needs python3-numpy; the test needs the header alone."""
+Needs python3-numpy; the test needs only the .inc file."""
 import numpy as np
 
 
 def signal(count):
-    """Noise of a congruential generator over a ramp with a step: the test makes the same."""
+    """Noise of a congruential generator over a ramp with a step. The test computes the same signal."""
     state, out = 1, []
     for i in range(count):
         state = (state * 1103515245 + 12345) & 0x7FFFFFFF
@@ -63,7 +63,7 @@ def slopes(x):
 
 
 def resample(x, old, new):
-    """Each output from the formula, weight by weight."""
+    """Computes each output from the formula, weight by weight."""
     g = np.gcd(old, new)
     up, down = new // g, old // g
     scale = min(1, up / down)

@@ -1,4 +1,4 @@
-// Files that tests of features make.
+// Files for tests of features.
 #ifndef BELFRY_TESTS_UNIT_FEATURES_FEATURE_FILES_H
 #define BELFRY_TESTS_UNIT_FEATURES_FEATURE_FILES_H
 
@@ -17,12 +17,12 @@ static inline void put_u32(bel_str *out, uint32_t value)
     put_u16(out, value >> 16);
 }
 
-// How a WAV file lies about itself, or is unusual.
+// Unusual properties and false statements of a WAV file.
 typedef struct wav_case {
     unsigned code, bits, channels, rate; // code 1 PCM, 3 float
     bool extensible;
     bool odd_chunk;     // a chunk of 3 bytes, with its padding byte, before the samples
-    uint32_t data_size; // 0: as it is
+    uint32_t data_size; // 0: the true size
 } wav_case;
 
 static inline void put_wav(bel_str *out, const wav_case *it, const void *data, uint32_t size)

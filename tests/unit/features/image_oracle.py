@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes image_oracle.inc: small files of every kind that is read, what is in them, and pictures that
-numpy scaled and rotated in double by the definitions of include/belfry/features.h. Pillow writes JPEG
-and most PNG files and reads the JPEG files again. Run it after a change of those definitions:
+"""Writes image_oracle.inc: small files of every supported kind, their pixels, and pictures that numpy
+scaled and rotated in double by the definitions of include/belfry/features.h. Pillow writes JPEG and
+most PNG files and reads the JPEG files again. Run it after you change those definitions:
     tests/unit/features/image_oracle.py > tests/unit/features/image_oracle.inc
-Needs python3-numpy and python3-pil; the test needs the header alone."""
+Needs python3-numpy and python3-pil; the test needs only the .inc file."""
 import io
 import struct
 import zlib
@@ -104,7 +104,7 @@ for name, source, options in (("baseline", image, {}), ("progressive", image, {"
 inks = Image.merge("CMYK", [Image.fromarray(c) for c in (255 - rgb[..., 0], 255 - rgb[..., 1], 255 - rgb[..., 2], grey // 4)])
 data = save(inks, "JPEG", quality=95)
 show("jpeg_inks", data)
-kept = 255 - np.array(Image.open(io.BytesIO(data))).astype(int)  # Pillow turns Adobe's inks round
+kept = 255 - np.array(Image.open(io.BytesIO(data))).astype(int)  # Pillow inverts Adobe's inks
 show("jpeg_inks_pixels", ((kept[..., :3] * kept[..., 3:] + 127) // 255).astype(np.uint8))
 
 y, x = np.mgrid[0:97, 0:150]

@@ -1,5 +1,5 @@
-// Features and resampling against numbers of an independent computation (audio_oracle.py), what
-// resampling promises about frequencies, options that make no sense, and bits that stay.
+// Audio features and resampling against an independent computation (audio_oracle.py), the
+// resampler's frequency response, invalid options, and bits that never change.
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The oracle's signal.
+// Makes the oracle's signal.
 static void make_signal(float *out, int64_t count)
 {
     uint32_t state = 1;
@@ -31,7 +31,7 @@ static void assert_close(double got, double expected, double most)
     if (!(fabs(got - expected) <= most)) fail_msg("expected %.9g, got %.9g", expected, got);
 }
 
-// Each number is within `absolute` + `relative` · its size of the expected one.
+// Checks that each number is within `absolute` + `relative` · |expected| of the expected one.
 static void assert_near(const float *got, const float *expected, int64_t count, double absolute,
                         double relative)
 {
@@ -81,8 +81,8 @@ static void test_features_against_the_oracle(void **state)
     assert_features(options, 30, power_short, COUNT(power_short), 1e-5, 1e-5);
 }
 
-// A frame's numbers depend on its own samples alone: not on the frames beside it, which share a
-// group, nor on where the sound ends.
+// The values of a frame depend only on its samples: not on the other frames of its group, nor on
+// the end of the sound.
 static void test_frames_stand_alone(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_frames_stand_alone(void **state)
     bel_audio_destroy(audio);
 }
 
-// Every power of two against sums of products, in double.
+// Compares every power of two with sums of products in double.
 static void test_all_sizes_of_transforms(void **state)
 {
     (void)state;
@@ -152,8 +152,8 @@ static void test_resampling_against_the_oracle(void **state)
     assert_resampled(8000, 16000, 60, up_8000_16000, COUNT(up_8000_16000));
 }
 
-// The height of a tone of `hz` after resampling, from its mean square under a Hann window, which
-// keeps the ends of the sound, and how many periods there are, out of it.
+// Amplitude of a tone of `hz` after resampling, from its mean square under a Hann window. The
+// window leaves out the ends of the sound and makes the number of periods irrelevant.
 static double resampled_level(int64_t from, int64_t to, double hz)
 {
     enum { SAMPLES = 16000 };
@@ -173,8 +173,8 @@ static double resampled_level(int64_t from, int64_t to, double hz)
     return sqrt(2 * squares / weights);
 }
 
-// features.h: gain 1 to within 0.01 dB (0.115 %) up to 84 % of the lower Nyquist frequency; 80 dB
-// down (10^-4) where a tone would alias.
+// features.h promises gain 1 to within 0.01 dB (0.115 %) up to 84 % of the lower Nyquist frequency.
+// A tone that would alias is 80 dB down (10^-4).
 static void test_what_resampling_keeps_and_drops(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void test_options_that_make_no_sense(void **state)
     }
 }
 
-// Stored here: any processor, compiler and level must make these bits.
+// The hash is stored here: any processor, compiler and ISA level must give these bits.
 static void test_bits(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// Damaged files of every kind: cut off at every length, with bits flipped and bytes replaced by a
-// generator. Nothing crashes, hangs or takes memory out of measure (the address sanitizer watches);
-// what is cut off is refused, and what is refused has DATA_LOSS and the file's name.
+// Damaged files of every kind: cut off at every length, or with bits flipped and bytes replaced by
+// a generator. Nothing crashes, hangs or takes too much memory (under the address sanitizer). Cut
+// files are refused; every refusal is DATA_LOSS and names the file.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "belfry/features.h"
@@ -10,7 +10,7 @@
 
 typedef enum verdict { READ, REFUSED } verdict;
 
-// Reads as the kind that the file is.
+// Reads the data as audio or as an image.
 static verdict try_file(const uint8_t *data, size_t size, bool wave)
 {
     bel_status *status;
@@ -33,7 +33,7 @@ static verdict try_file(const uint8_t *data, size_t size, bool wave)
     return REFUSED;
 }
 
-// A copy whose end is the end of its memory, so that the sanitizer sees a byte read too much.
+// Reads a copy that ends at the end of its memory, so that the sanitizer sees a read past it.
 static verdict try_copy(const uint8_t *data, size_t size, bool wave)
 {
     uint8_t *copy = bel_xmalloc(size);
@@ -43,7 +43,7 @@ static verdict try_copy(const uint8_t *data, size_t size, bool wave)
     return result;
 }
 
-// Cut off anywhere, it is refused; the last `spare` bytes carry nothing that is missed.
+// Checks that a file cut anywhere is refused; the last `spare` bytes are not needed.
 static void assert_cuts_refused(const uint8_t *data, size_t size, size_t spare, bool wave,
                                 const char *name)
 {
@@ -54,7 +54,7 @@ static void assert_cuts_refused(const uint8_t *data, size_t size, size_t spare, 
     }
 }
 
-// Flips bits and replaces bytes; returns how many of the files were refused.
+// Flips bits and replaces bytes; returns the number of refused files.
 static int damage(const uint8_t *data, size_t size, bool wave, int rounds)
 {
     int refused = 0;
@@ -67,7 +67,7 @@ static int damage(const uint8_t *data, size_t size, bool wave, int rounds)
         for (int i = 0; i < changes; i++) {
             bel_rng_block(key, (uint64_t)round, (uint64_t)i, words);
             size_t at = words[0] % size;
-            // Heads are where sizes are: every second change goes there.
+            // Headers contain the sizes, so every second change is made there.
             if (words[3] % 2 == 0) at = words[0] % (size < 64 ? size : 64);
             if (words[1] % 2 == 0) {
                 copy[at] ^= (uint8_t)(1U << words[2] % 8);
@@ -85,7 +85,7 @@ typedef struct sample {
     const char *name;
     const uint8_t *data;
     size_t size;
-    size_t spare;    // bytes at the end without which it is read
+    size_t spare;    // bytes at the end that reading does not need
     int least_share; // percent of damaged files that must be refused
 } sample;
 
@@ -94,7 +94,8 @@ typedef struct sample {
 #array, array, sizeof(array), spare, share                                                 \
     }
 
-// PNG has checksums; its last bytes are IEND's. In JPEG much of what is flipped is another picture.
+// PNG has checksums; its last bytes belong to IEND. In a JPEG many flipped bits only change the
+// picture.
 static const sample samples[] = {
     SAMPLE(jpeg_baseline, 0, 20), SAMPLE(jpeg_progressive, 0, 20), SAMPLE(jpeg_grey, 0, 20),
     SAMPLE(jpeg_inks, 0, 10),     SAMPLE(png_rgb, 0, 90),          SAMPLE(png_interlaced, 0, 90),
@@ -150,8 +151,8 @@ static void test_waves(void **state)
     }
 }
 
-// A file of few bytes that says it is large: refused by its header, before memory is taken. The
-// largest sizes that the formats can write down must not overflow anything either.
+// A small file with a large size in its header: refused before memory is allocated. The largest
+// sizes that the formats can express must not overflow either.
 static void test_bombs(void **state)
 {
     (void)state;

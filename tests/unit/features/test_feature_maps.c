@@ -1,7 +1,7 @@
 // label: threads
 // Maps over files that a CSV file names: from paths to batches, errors with the row and the file,
-// and augmentation that depends on seed, record and epoch alone: not on the order of reading, on
-// batches or on threads.
+// and augmentation. Augmentation depends only on seed, record and epoch, not on the order of
+// reading, on batches or on threads.
 #include <math.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@
 
 enum { H = ORACLE_HEIGHT, W = ORACLE_WIDTH };
 
-// A CSV file of paths in the test's folder, and what it names in a folder below.
+// Writes a CSV file of paths in the test's folder. Its files are in a folder below.
 static char *write_list(const char *text)
 {
     return bel_test_file(bel_test_own_folder(), "list.csv", text, strlen(text));
@@ -21,7 +21,7 @@ static char *write_list(const char *text)
 static void write_file(const char *name, const void *data, size_t size)
 {
     char *folder = bel_strf("%s/files", bel_test_own_folder());
-    mkdir(folder, 0700); // the second time it is there
+    mkdir(folder, 0700); // exists from the second call on
     bel_free(bel_test_file(folder, name, data, size));
     bel_free(folder);
 }
@@ -67,7 +67,7 @@ static void test_audio(void **state)
     char *path = write_list("path,number\nfiles/a.wav,0\nfiles/b.wav,1\nfiles/c.wav,2\n");
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(sounds(path, &small), &input));
-    assert_int_equal(bel_input_field_count(input), 3); // number, x, length: the path is gone
+    assert_int_equal(bel_input_field_count(input), 3); // number, x, length: the path is not kept
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
     const bel_tensor *x = batch_field(input, batch, "x");
@@ -77,7 +77,7 @@ static void test_audio(void **state)
     static const int64_t expected[] = {3, 11, 3};
     assert_memory_equal(lengths, expected, sizeof expected);
 
-    // The same by hand, of the file that is resampled.
+    // Computes the same by hand for the file that is resampled.
     char *file = bel_strf("%s/files/c.wav", bel_test_own_folder());
     bel_wave wave, at_rate;
     bel_audio *audio;
@@ -107,7 +107,7 @@ static void test_folder_of_paths(void **state)
     options.file.folder = folder;
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(sounds(path, &options), &input));
-    memset(folder, '?', strlen(folder)); // texts of options were copied
+    memset(folder, '?', strlen(folder)); // the map copied the texts of its options
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
     const float *x = batch_field(input, batch, "x")->data;
@@ -186,7 +186,7 @@ static bel_dataset *images(const char *path, const bel_image_options *options)
     return data;
 }
 
-// Pictures of one run, by epoch and number: each [3, OUT, OUT].
+// Pictures of one run, by epoch and number, each of shape [3, OUT, OUT].
 typedef struct run {
     float pictures[EPOCHS][RECORDS][3 * OUT * OUT];
 } run;
@@ -196,7 +196,7 @@ static int64_t forwards(void *context, int64_t index)
     return index < *(const int64_t *)context ? index : BEL_BLOCK_END;
 }
 
-// Reads all blocks, from behind, or ahead on three threads.
+// Reads all blocks: last to first, or ahead on three threads.
 static void make_run(const char *path, const bel_image_options *options, bool threads, run *out)
 {
     bel_dataset *data = images(path, options);
@@ -252,16 +252,16 @@ static void test_augmentation(void **state)
         make_run(path, all[i], false, &first);
         make_run(path, all[i], true, &second);
         assert_memory_equal(&first, &second, sizeof first);
-        // All records are one picture, so what differs is chance: between records of an epoch, and
-        // of a record between epochs.
+        // All records are one picture, so differences are random: between the records of an epoch,
+        // and between the epochs of a record.
         int between_records = 0, between_epochs = 0;
         for (int a = 1; a < EPOCHS * RECORDS; a++) {
             const float *picture = first.pictures[a / RECORDS][a % RECORDS];
             between_records += a % RECORDS > 0 && same(picture, first.pictures[a / RECORDS][0]);
             between_epochs += a >= RECORDS && same(picture, first.pictures[0][a % RECORDS]);
         }
-        assert_in_range(between_records, 0, 3); // of 15
-        assert_in_range(between_epochs, 0, 3);  // of 12
+        assert_in_range(between_records, 0, 3); // out of 15
+        assert_in_range(between_epochs, 0, 3);  // out of 12
         bel_image_options other = *all[i];
         other.seed = 8;
         make_run(path, &other, false, &second);
@@ -270,7 +270,7 @@ static void test_augmentation(void **state)
     bel_free(path);
 }
 
-// Half of the pictures are mirrored, and nothing else is; with the seed's other choices untouched.
+// About half of the pictures are mirrored and no others change.
 static void test_flip(void **state)
 {
     (void)state;
@@ -290,14 +290,14 @@ static void test_flip(void **state)
             assert_memory_equal(&after[i], &before[i / OUT * OUT + OUT - 1 - i % OUT],
                                 sizeof *after);
     }
-    assert_in_range(mirrored, 4, 14); // of 18
+    assert_in_range(mirrored, 4, 14); // out of 18
     options.random_flip = 1;
     make_run(path, &options, false, &flipped);
     assert_false(same(plain.pictures[0][0], flipped.pictures[0][0]));
     bel_free(path);
 }
 
-// Without chance: resize, crop in the middle and normalise are what the functions do.
+// Without random options the pictures equal those of resize, crop in the middle and normalise.
 static void test_same_as_by_hand(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void test_same_as_by_hand(void **state)
     bel_free(path);
 }
 
-// As in the file: sizes from it, grey, channels last.
+// Sizes as in the file, grey, channels last.
 static void test_as_in_the_file(void **state)
 {
     (void)state;
@@ -384,8 +384,8 @@ static uint64_t fingerprint(bel_dataset *data)
     return found;
 }
 
-// Training that goes on from a checkpoint must find the same options; where files lie does not
-// count.
+// A training that continues from a checkpoint must have the same options; the files may be in
+// another place.
 static void test_options_enter_the_fingerprint(void **state)
 {
     (void)state;
@@ -423,7 +423,8 @@ static void test_options_enter_the_fingerprint(void **state)
     bel_free(path);
 }
 
-// Every number of [0, 1) in its turn: ten equal parts get a tenth each, and indices differ.
+// Checks that random numbers are uniform in [0, 1): each tenth gets a tenth of them. Numbers of two
+// indices are uncorrelated.
 static bel_status *draw(void *user, bel_record *record, bool *out_skip)
 {
     (void)user, (void)out_skip;
@@ -455,7 +456,7 @@ static void test_chance(void **state)
     }
     for (int i = 0; i < 10; i++)
         assert_in_range(parts[i], COUNT / 10 - 250, COUNT / 10 + 250); // six deviations
-    assert_true(fabs(product / COUNT) < 0.004);                        // without correlation
+    assert_true(fabs(product / COUNT) < 0.004);                        // uncorrelated
     bel_batch_destroy(batch);
     bel_input_destroy(input);
 }

@@ -1,6 +1,6 @@
-// Pixels do not depend on the processor: a child process in which libjpeg-turbo uses no vector code
-// decodes to the same bits, at every scale and of every kind; so does one limited to SSE2. The hash
-// is stored, too, so that other machines are held to the bits of this one.
+// Pixels do not depend on the processor. Child processes decode with libjpeg-turbo's vector code
+// disabled, and limited to SSE2: the bits are the same at every scale and for every kind. The
+// stored hash compares this machine with others.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static uint64_t hash_of(const uint8_t *data, size_t size, int64_t enough, int64_
     bel_image_read_options options = {
         .channels = channels, .enough_height = enough, .enough_width = enough};
     bel_status *status = bel_image_parse(data, size, "a.jpg", &options, &image);
-    if (status != NULL) abort(); // in a child there is no test to fail
+    if (status != NULL) abort(); // a child process has no test to fail
     size_t bytes = (size_t)(image.height * image.width * image.channels);
     uint64_t hash = bel_hash64_more(before, image.pixels, bytes);
     bel_image_deinit(&image);
@@ -42,7 +42,7 @@ static uint64_t hash_all(void)
     return hash;
 }
 
-// In a child, since the library looks at the environment once. NULL: as it is.
+// Runs in a child, since the library reads the environment once. NULL: the environment unchanged.
 static uint64_t hash_in_child(const char *variable)
 {
     int ends[2];
@@ -73,7 +73,7 @@ static void test_vector_code_makes_the_same_bits(void **state)
     assert_int_equal(hash, 0x26613bb95d262022);
 }
 
-// What is done with pixels afterwards, on this machine against the stored hash.
+// Compares this machine's later processing of pixels with the stored hash.
 static void test_pixels_make_the_same_bits(void **state)
 {
     (void)state;

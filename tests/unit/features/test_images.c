@@ -1,5 +1,5 @@
-// Images: every kind that is read against stored pixels, and what is done with pixels against
-// numbers of an independent computation (image_oracle.py).
+// Images: every supported kind against stored pixels, and operations on pixels against an
+// independent computation (image_oracle.py).
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 enum { H = ORACLE_HEIGHT, W = ORACLE_WIDTH };
 
-// The picture, which is freed with bel_image_deinit.
+// The test picture; free with bel_image_deinit.
 static bel_image picture(int64_t channels)
 {
     bel_image image = bel_image_make(H, W, channels);
@@ -47,7 +47,7 @@ static void assert_reads(const uint8_t *data, size_t size, int64_t channels,
     assert_null(image.pixels);
 }
 
-// One channel of what has three.
+// One of three channels.
 static const uint8_t *grey_of(const uint8_t *pixels)
 {
     static uint8_t grey[H * W];
@@ -77,7 +77,7 @@ static void test_jpeg(void **state)
     READS(jpeg_inks, 3, jpeg_inks_pixels);
     READS(jpeg_inks, 1, grey_of(jpeg_inks_pixels));
     READS(jpeg_grey, 1, grey_of(jpeg_grey_pixels));
-    bel_image image; // grey is what the file has as brightness
+    bel_image image; // grey is the brightness stored in the file
     BEL_ASSERT_OK(bel_image_parse(jpeg_full, sizeof jpeg_full, "a",
                                   &(bel_image_read_options){.channels = 1}, &image));
     assert_pixels(&image, H, W, 1, grey_of(jpeg_full_pixels), 12);
@@ -167,8 +167,8 @@ static void test_what_is_refused(void **state)
                      BEL_INVALID_ARGUMENT, "max_pixels");
 }
 
-// Half, quarter and eighth of a JPEG where they suffice: never smaller than what is enough, the
-// same picture, and none of it for a PNG.
+// A JPEG is decoded at half, quarter or eighth size if that suffices. The result is never smaller
+// than required, and a PNG always has full size.
 static void test_enough(void **state)
 {
     (void)state;
@@ -233,7 +233,8 @@ static void test_nearest(void **state)
     bel_image_deinit(&image);
 }
 
-// A part of a scaled image is that part, to the bit; an area of one colour keeps it at any size.
+// Scaling only a part gives the same bits as cropping the scaled image. One colour stays that
+// colour at any size.
 static void test_parts_and_constants(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void test_crop(void **state)
         }
     }
     bel_image_deinit(&out);
-    BEL_ASSERT_OK(bel_image_crop(&image, 100, -100, 2, 3, &out)); // nothing of the image
+    BEL_ASSERT_OK(bel_image_crop(&image, 100, -100, 2, 3, &out)); // outside the image
     for (int i = 0; i < 18; i++)
         assert_int_equal(out.pixels[i], 0);
     bel_image_deinit(&out);
@@ -291,7 +292,7 @@ static void test_turn_and_flip(void **state)
 {
     (void)state;
     bel_image image = picture(3), out, again;
-    BEL_ASSERT_OK(bel_image_turn(&image, 1, &out)); // what was right is now at the top
+    BEL_ASSERT_OK(bel_image_turn(&image, 1, &out)); // right becomes top
     assert_int_equal(out.height, W);
     assert_memory_equal(out.pixels, picture_rgb + (W - 1) * 3, 3);
     assert_memory_equal(out.pixels + 3, picture_rgb + (2 * W - 1) * 3, 3);

@@ -1,4 +1,4 @@
-// WAV files of every kind that is read, and what is said of those that are not.
+// WAV files: every supported kind, and the errors for others.
 #include <math.h>
 #include <sys/stat.h>
 
@@ -81,7 +81,7 @@ static void test_unusual_chunks(void **state)
     assert_wave(&it, two, sizeof two, expected, 2);
     static const uint32_t of_streams[] = {UINT32_MAX, 0x7ffff000, 0x7fffefd8, 0x80000000};
     for (size_t i = 0; i < sizeof of_streams / sizeof of_streams[0]; i++) {
-        it.data_size = of_streams[i]; // written into a pipe
+        it.data_size = of_streams[i]; // as written into a pipe
         assert_wave(&it, two, sizeof two, expected, 2);
         assert_wave(&it, two, 3, expected, 1); // half a sample at the end of such a file
     }
@@ -89,7 +89,7 @@ static void test_unusual_chunks(void **state)
     bel_str file = {0};
     it.data_size = 0;
     put_wav(&file, &it, two, sizeof two);
-    bel_str_append(&file, "LIST\xFF\xFF", 6); // behind the samples nothing matters
+    bel_str_append(&file, "LIST\xFF\xFF", 6); // bytes after the samples do not matter
     bel_wave wave;
     BEL_ASSERT_OK(bel_wave_parse(file.text, file.length, "a.wav", &wave));
     assert_int_equal(wave.sample_count, 2);
@@ -97,7 +97,7 @@ static void test_unusual_chunks(void **state)
     bel_str_deinit(&file);
 }
 
-// A length of 0 is that of a stream, unless the header knows how long the file is.
+// A length of 0 means a stream, unless the header states the file's length.
 static void test_no_length(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Words and their ids: what a word is, n-grams in order, and ids that are those of CSV columns.
+// Words and their ids: word boundaries, n-grams in order, and ids equal to those of CSV columns.
 #include "base/hash.h"
 #include "belfry/features.h"
 #include "unit/input/test_fixture.h"
@@ -9,7 +9,7 @@ static int64_t id_of_word(const char *word, const char *name)
     return (int64_t)bel_hash128_of(word, strlen(word), seed).low;
 }
 
-// The ids of `text` are those of `words`, which end with NULL.
+// Checks that the ids of `text` are those of `words`, which end with NULL.
 static void assert_ids(const char *text, const bel_words_options *options, const char *const *words)
 {
     int64_t ids[64], count = 0;
@@ -45,12 +45,12 @@ static void test_ngrams(void **state)
     assert_ids("one", &three, WORDS("one"));
     assert_ids("one two three", &cut, WORDS("one", "two", "three", "one two"));
     int64_t ids[2] = {7, 7};
-    assert_int_equal(bel_word_ids("a b c", 5, NULL, ids, 1), 3); // more than there was room for
+    assert_int_equal(bel_word_ids("a b c", 5, NULL, ids, 1), 3); // more than fit
     assert_int_equal(ids[0], id_of_word("a", "ids"));
     assert_int_equal(ids[1], 7);
 }
 
-// The same word has the same id as a value of a CSV column of that name.
+// A word has the same id as the same value in a CSV column of that name.
 static void test_ids_are_those_of_columns(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void test_ids_are_those_of_columns(void **state)
     bel_free(path);
 }
 
-// CSV -> map -> padded batches.
+// Opens CSV -> map -> padded batches.
 static bel_dataset *texts(const char *path, const bel_words_options *options)
 {
     static const bel_csv_column columns[] = {{"text", BEL_DTYPE_STRING}};
@@ -111,7 +111,7 @@ static void test_map(void **state)
     BEL_ASSERT_FAILS(open_failing(texts(path, &options)), BEL_INVALID_ARGUMENT, "max_count");
     options = (bel_words_options){.text_field = "body"};
     BEL_ASSERT_FAILS(open_failing(texts(path, &options)), BEL_INVALID_ARGUMENT,
-                     "a.csv:2: expected a text field \"body\", got none of this name");
+                     "a.csv:2: expected a text field \"body\", got no such field");
     bel_free(path);
 }
 

@@ -1,5 +1,5 @@
-// Files of checkpoints between two ends: sizes around a piece, connections that break, pieces that
-// are not what was asked for, and what an end does not show.
+// Fetch of checkpoint files between two ends: sizes around a piece, broken connections, unexpected
+// pieces, and files that an end does not show.
 #include "fetch/fetch.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { STEP = 7, PIECE = 4 << 20 };
 static const char name[] = "shard-00000-of-00001.safetensors";
 
 typedef struct ends {
-    char *from, *to, *source, *target; // folders, and the file in each
+    char *from, *to, *source, *target; // the folders, and the file in each
     char *bytes;
     size_t size;
 } ends;
@@ -50,7 +50,8 @@ static void free_ends(ends *e)
     bel_free(e->bytes);
 }
 
-// Requests are answered in order, until the file is whole or `most` of them were; how many.
+// Answers requests in order until the file is complete or `most` requests are answered. Returns the
+// number answered.
 static int carry(ends *e, bel_fetch *fetch, int most)
 {
     Bel__Fetch requests[16];
@@ -91,7 +92,8 @@ static void test_sizes(void **state)
     }
 }
 
-// Requests of before may be answered all the same, beside those that were asked again.
+// After a new connection, answers to old requests may still arrive beside those to repeated
+// requests.
 static void test_again(void **state)
 {
     (void)state;
@@ -105,13 +107,13 @@ static void test_again(void **state)
     late.step = STEP;
     late.file = bel_xstrdup(name);
     late.offset = 2 * (int64_t)PIECE;
-    for (int i = 0; i < 2; i++) { // the second time it is passed over
+    for (int i = 0; i < 2; i++) { // the second answer is ignored
         bel_fetch_answer(e.from, &late, &piece);
         BEL_ASSERT_OK(bel_fetch_take(fetch, &piece));
         bel_fetch_free_answer(&piece);
     }
     bel_fetch_again(fetch);
-    assert_int_equal(carry(&e, fetch, -1), 4); // what has come is not asked for again
+    assert_int_equal(carry(&e, fetch, -1), 4); // received pieces are not requested again
     BEL_ASSERT_OK(bel_fetch_end(fetch, (int64_t)e.size, bel_crc32c(0, e.bytes, e.size)));
     bel_fetch_destroy(fetch);
     bel_free(late.file);
@@ -164,7 +166,7 @@ static void test_malformed(void **state)
     free_ends(&e);
 }
 
-// Files of checkpoints, and nothing else of the host.
+// An end shows files of checkpoints and no other file of its host.
 static void test_not_shown(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Lookups in tables as the graph sees them: shapes, shared tables, gradients, and what is refused.
+// Table lookups in graphs: shapes, shared tables, gradients, and refusals.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 #include "support/bel_test.h"

@@ -32,7 +32,7 @@ static void test_sticky_errors(void **state)
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "[5, 3]");
     size_t nodes = graph->node_count;
     assert_null(bel_relu(graph, y)); // NULL is accepted
-    assert_null(bel_exp(graph, a));  // and good values too, to no effect
+    assert_null(bel_exp(graph, a));  // so are valid values, without effect
     assert_null(bel_dense(graph, y, 0, "later"));
     assert_null(input(graph, "c", BEL_SHAPE(1)));
     assert_null(variable(graph, "w", BEL_SHAPE(1)));
@@ -43,7 +43,7 @@ static void test_sticky_errors(void **state)
     bel_gradients(graph, y, &a, 1, &gradient);
     assert_null(gradient);
     assert_int_equal(graph->node_count, nodes);
-    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "MatMul"); // the first one
+    BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "MatMul"); // the first error
     bel_graph_destroy(graph);
 }
 
@@ -107,9 +107,9 @@ static void test_scopes(void **state)
     bel_value *y = bel_neg(graph, x);
     assert_string_equal(y->node->name, "a/Neg_1");
     bel_graph_pop_scope(graph);
-    bel_graph_pop_scope(graph); // one too many does nothing
+    bel_graph_pop_scope(graph); // one pop too many does nothing
     assert_string_equal(bel_neg(graph, x)->node->name, "Neg_2");
-    bel_graph_push_scope(graph, "block/0"); // one scope, whatever is in its name
+    bel_graph_push_scope(graph, "block/0"); // one scope, whatever its name contains
     bel_graph_pop_scope(graph);
     assert_string_equal(bel_neg(graph, x)->node->name, "Neg_3");
     for (int i = 0; i < 300; i++)
@@ -118,7 +118,7 @@ static void test_scopes(void **state)
     bel_graph_destroy(graph);
 }
 
-// What is cut would be another variable.
+// A name is never cut, since the cut name could be another variable's.
 static void test_long_names(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_shared_variables(void **state)
     assert_int_equal(graph->variable_count, 2);
     assert_null(variable(graph, "w", BEL_SHAPE(3, 2)));
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT,
-                     "variable \"w\" has shape [2, 3] and is asked for again with shape [3, 2]");
+                     "variable \"w\" has shape [2, 3] and is requested again with shape [3, 2]");
     bel_graph_destroy(graph);
 }
 
@@ -174,7 +174,7 @@ static void test_state(void **state)
     check_assignment(BEL_VARIABLE_FROZEN, BEL_SHAPE(3), "no state variable");
 }
 
-// The batch stays open through a model, and closes when shapes are given.
+// The batch dimension stays open through a model and closes when shapes are given.
 static void test_open_batch(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_open_batch(void **state)
     bel_graph_destroy(graph);
 }
 
-// Breaks one thing of a good graph and asks bel_graph_verify.
+// Breaks one thing in a valid graph and calls bel_graph_verify.
 static void check_broken(int what, const char *part)
 {
     bel_graph *graph = bel_graph_create();
@@ -230,7 +230,7 @@ static void check_broken(int what, const char *part)
     bel_graph_destroy(other);
 }
 
-// Element counts stay far from where products of sizes overflow.
+// Element counts stay far below the point where size products overflow.
 static void test_too_many_elements(void **state)
 {
     (void)state;
@@ -253,12 +253,12 @@ static void test_too_many_elements(void **state)
     input(graph, "x", BEL_SHAPE(BEL_DIM_BATCH));
     BEL_ASSERT_FAILS(bel_graph_infer(graph, &many, specs), BEL_INVALID_ARGUMENT, "input \"x\"");
     bel_tensor nothing = {BEL_DTYPE_F32, BEL_SHAPE(0, INT64_MAX), NULL};
-    assert_null(bel_constant(graph, &nothing)); // a product without the 0 would overflow
+    assert_null(bel_constant(graph, &nothing)); // without the 0 the product would overflow
     BEL_ASSERT_FAILS(bel_graph_check(graph), BEL_INVALID_ARGUMENT, "too many elements");
     bel_graph_destroy(graph);
 }
 
-// So many that a name cannot be compared with all others.
+// Too many names to compare each with all others.
 static void test_many_names(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Fetching records before they are read: which, in which steps and how early; and that blocks hold
-// what they hold without it, whatever their size, their order and the kind of file.
+// Prefetching of records: which ones, in which steps and how early. Blocks have the same content
+// with and without it, for any size, order and kind of file.
 #include <unistd.h>
 
 #include "base/file.h"
@@ -9,7 +9,7 @@
 
 // --- Steps ---------------------------------------------------------------------------------------
 
-// Notes how many steps each record has been through.
+// Counts the finished steps of each record.
 typedef struct noting_source {
     bel_source base;
     int steps[256];
@@ -19,7 +19,7 @@ static void note_step(const bel_source *base, int64_t number, int step)
 {
     noting_source *source = (noting_source *)(uintptr_t)base;
     assert_in_range(number, 0, 255);
-    assert_int_equal(source->steps[number], step); // each in its turn, and once
+    assert_int_equal(source->steps[number], step); // each in order, and once
     source->steps[number]++;
 }
 
@@ -60,7 +60,7 @@ static void test_records_in_order_are_left_to_the_processor(void **state)
     ahead = bel_ahead_begin(&source.base, positions, 4);
     bel_ahead_reach(&ahead, 0);
     assert_int_equal(source.steps[3], BEL_AHEAD_STEPS);
-    // And a source that cannot fetch is not asked.
+    // No step runs for a source that cannot prefetch.
     source.base.kind = &silent_kind;
     ahead = bel_ahead_begin(&source.base, positions, 4);
     bel_ahead_reach(&ahead, 0);
@@ -170,7 +170,7 @@ static bel_dataset *dataset_of(const files *f, file_kind kind)
     return NULL;
 }
 
-// The number that a record has in its files.
+// The record's number in its files.
 static int64_t number_of(const bel_input *input, file_kind kind, const bel_batch *batch,
                          int64_t row)
 {
@@ -185,7 +185,7 @@ static bel_status *keep_all(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Opens two epochs, or one in order with `seed` 0.
+// Opens two shuffled epochs, or one epoch in order if `seed` is 0.
 static bel_input *open_kind(const files *f, file_kind kind, uint64_t seed, int64_t batch, bool maps)
 {
     bel_dataset *data = dataset_of(f, kind);
@@ -198,7 +198,7 @@ static bel_input *open_kind(const files *f, file_kind kind, uint64_t seed, int64
     return input;
 }
 
-// The records of both epochs, each looked up alone.
+// The records of both epochs, each looked up separately.
 static int64_t naive(const files *f, file_kind kind, uint64_t seed, int64_t *out_numbers)
 {
     bel_input *input = open_kind(f, kind, 0, 1, false);
@@ -228,8 +228,8 @@ static void assert_block(const bel_input *input, file_kind kind, bel_batch *batc
         assert_int_equal(number_of(input, kind, batch, row), expected[first + row]);
 }
 
-// Blocks within an epoch, over two of them and the short last one; of fewer records than are
-// fetched ahead, and of more than there are.
+// Blocks within an epoch, across two epochs and the short last one. Some have fewer records than
+// the prefetch distance, some more than the dataset.
 static void test_blocks_hold_the_same_records(void **state)
 {
     (void)state;
@@ -243,11 +243,11 @@ static void test_blocks_hold_the_same_records(void **state)
             bel_batch *batch = bel_batch_create(input);
             int64_t blocks = bel_input_block_count(input, true);
             assert_int_equal(blocks, (count + sizes[s / 2] - 1) / sizes[s / 2]);
-            for (int64_t worker = 0; worker < 2; worker++) // which take turns
+            for (int64_t worker = 0; worker < 2; worker++) // workers take turns
                 for (int64_t block = worker; block < blocks; block += 2)
                     assert_block(input, (file_kind)kind, batch, block, expected, count);
             bel_batch_destroy(batch);
-            // A run that is resumed begins anywhere.
+            // A resumed run begins at any block.
             batch = bel_batch_create(input);
             assert_block(input, (file_kind)kind, batch, blocks / 3, expected, count);
             bel_batch_destroy(batch);
@@ -257,8 +257,8 @@ static void test_blocks_hold_the_same_records(void **state)
     remove_files(&f);
 }
 
-// Of two records that are wrong, the first in the order of the block is the error, though the other
-// was fetched before it was read.
+// With two invalid records the error names the first in the block's order, though the other one was
+// prefetched before that one was read.
 static void test_the_first_wrong_record_is_the_error(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The audit: what is noted by workers is found to be once each, also with steps that were repeated
-// or did not come about; whatever is missing, read twice or changed is named.
+// Audit: it finds each block that the workers noted exactly once, even after steps that were
+// repeated or never completed. It names whatever is missing, read twice or changed.
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,7 +35,7 @@ static void run_deinit(run *it)
     bel_free(it->folder);
 }
 
-// A worker notes that it reads block `block` for a replica of a step.
+// Notes that a worker reads block `block` for a replica of a step.
 static void note(run *it, bel_audit *audit, int64_t step, int64_t replica, int64_t block)
 {
     BEL_ASSERT_OK(bel_input_read(it->input, block, it->batch));
@@ -50,7 +50,7 @@ static bel_audit *begin(run *it, int worker)
     return audit;
 }
 
-// A worker's steps first … end - 1 for one replica.
+// Notes a worker's steps first … end - 1 for one replica.
 static void work(run *it, int replica, int64_t first, int64_t end)
 {
     bel_audit *audit = begin(it, replica);
@@ -98,7 +98,7 @@ static void test_each_once(void **state)
     work(&it, 0, 0, 5);
     work(&it, 1, 0, 5);
     assert_whole(&it, 0);
-    // A checkpoint in between: the second epoch has begun.
+    // At a checkpoint in the middle the second epoch has begun.
     bel_audit_result result;
     BEL_ASSERT_OK(check_at(&it, 3, &result));
     assert_int_equal(result.epoch_count, 2);
@@ -114,26 +114,27 @@ static void test_each_once(void **state)
     run_deinit(&it);
 }
 
-// Killed and started again, gone back, and steps for another number of replicas that never counted.
+// A restart after a kill, a return to a checkpoint, and uncounted steps with another number of
+// replicas.
 static void test_steps_that_were_repeated(void **state)
 {
     (void)state;
     run it;
     run_init(&it);
     work(&it, 0, 0, 3);
-    work(&it, 0, 2, 5); // the step was lost
+    work(&it, 0, 2, 5); // step 2 was lost
     work(&it, 1, 0, 5);
-    work(&it, 1, 1, 4); // went back to a checkpoint
+    work(&it, 1, 1, 4); // after a return to a checkpoint
     bel_audit *audit = begin(&it, 2);
-    note(&it, audit, 1, 2, 5); // of three replicas
+    note(&it, audit, 1, 2, 5); // as with three replicas
     note(&it, audit, 1, 0, 3);
-    note(&it, audit, 9, 0, 0); // behind the end
+    note(&it, audit, 9, 0, 0); // after the end
     bel_audit_close(audit);
     assert_whole(&it, 1 + 3 + 3);
     run_deinit(&it);
 }
 
-// From step 2 on one replica reads.
+// From step 2 on only one replica reads.
 static void test_segments(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void test_segments(void **state)
     run_init(&it);
     const bel_input_segment segments[] = {
         segment, {.first_step = 2, .first_block = 2 * REPLICAS, .replica_count = 1}};
-    work(&it, 0, 0, 4); // two steps too many, before it was told
+    work(&it, 0, 0, 4); // two steps too many, before it learned of the change
     work(&it, 1, 0, 2);
     bel_audit *audit = begin(&it, 0);
     for (int64_t step = 2; step < 8; step++)
@@ -167,13 +168,13 @@ static void test_what_was_not_read(void **state)
     work(&it, 0, 0, 5);
     work(&it, 1, 0, 3);
     work(&it, 1, 4, 5);
-    assert_fails(&it, "step 3, replica 1: nobody noted that block 7 was read");
+    assert_fails(&it, "step 3, replica 1: no worker noted that block 7 was read");
     work(&it, 1, 3, 4);
     assert_whole(&it, 0);
     run_deinit(&it);
 }
 
-// Positions that somebody has changed behind the reader's back.
+// Blocks that claim another number than the one that was read.
 static void test_what_was_read_twice(void **state)
 {
     (void)state;
@@ -184,7 +185,7 @@ static void test_what_was_read_twice(void **state)
         work(&it, 1, 0, way == 0 ? 4 : 5);
         bel_audit *audit = begin(&it, 1);
         BEL_ASSERT_OK(bel_input_read(it.input, 0, it.batch));
-        it.batch->block = 9; // claims to be another block, or to have read another one
+        it.batch->block = 9; // claims to be block 9
         BEL_ASSERT_OK(bel_audit_note(audit, 4, 1, it.batch));
         bel_audit_close(audit);
         assert_fails(&it, way == 0
@@ -198,7 +199,7 @@ static void test_what_was_read_twice(void **state)
     }
 }
 
-// A note that was cut off or damaged is none; the rest of its file is not believed either.
+// A note that was cut off or damaged does not count, and neither does the rest of its file.
 static void test_damaged_notes(void **state)
 {
     (void)state;
@@ -211,15 +212,15 @@ static void test_damaged_notes(void **state)
     BEL_ASSERT_OK(bel_file_read(path, &data, &size));
     for (size_t cut = 1; cut < size; cut += 37) {
         assert_int_equal(truncate(path, (off_t)(size - cut)), 0);
-        assert_fails(&it, "replica 1: nobody noted");
+        assert_fails(&it, "replica 1: no worker noted");
     }
     for (size_t at = size - 60; at < size; at++) { // in the last note
         data[at] ^= 1;
         bel_free(bel_test_file(it.folder, "worker-1.0", data, size));
         data[at] ^= 1;
-        assert_fails(&it, "step 4, replica 1: nobody noted");
+        assert_fails(&it, "step 4, replica 1: no worker noted");
     }
-    work(&it, 1, 0, 5); // as the worker that was started again
+    work(&it, 1, 0, 5); // the restarted worker
     assert_whole(&it, 4);
     bel_free(data);
     bel_free(path);

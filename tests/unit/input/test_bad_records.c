@@ -1,11 +1,11 @@
-// Records that cannot be read: left out up to a number, counted once, positions kept; with every
-// kind of source, map and batch.
+// Records that cannot be read are left out up to a limit and counted once; positions stay. Tested
+// with every kind of source, map and batch.
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "unit/input/test_fixture.h"
 
-// Rows 2 and 5 (lines 4 and 7) are bad: one is no number, one has a field too few.
+// Rows 2 and 5 (lines 4 and 7) are bad: one contains a text, one lacks a field.
 static const char text[] = "id,a\n0,0\n1,1\n2,x\n3,3\n4,4\n5\n6,6\n7,7\n";
 
 static bel_dataset *rows_of(const char *content, char **out_path)
@@ -31,7 +31,7 @@ static void test_rows_of_csv(void **state)
     char *path;
     ASSERT_IDS(batched(rows_of(text, &path), 3, 2), 0, 1, 3, 4, 6, 7);
     bel_free(path);
-    // Batches keep their borders: 0 1 | 3 4 | 6 7 of 3 positions each, the last of 2.
+    // Batches keep their boundaries, 3 positions each and 2 in the last: 0 1 | 3 4 | 6 7.
     bel_input *input;
     int64_t ids[3];
     BEL_ASSERT_OK(open_and_destroy(batched(rows_of(text, &path), 3, 10), &input));
@@ -44,7 +44,7 @@ static void test_rows_of_csv(void **state)
     bel_free(path);
 }
 
-// A record that comes in each epoch is one bad record.
+// A bad record in every epoch counts once.
 static void test_counted_once(void **state)
 {
     (void)state;
@@ -69,13 +69,13 @@ static void test_one_too_many(void **state)
     (void)state;
     assert_refused(text, 1, BEL_DATA_LOSS, "more than 1 bad records: ");
     assert_refused(text, 1, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields, got 1");
-    assert_refused(text, 0, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields"); // structure comes first
-    // Where nobody knows where the next row begins, there is no leaving out.
+    assert_refused(text, 0, BEL_DATA_LOSS, "a.csv:7:2: expected 2 fields"); // checked first
+    // If the start of the next row is unknown, no row can be left out.
     assert_refused("id,a\n0,0\n1,\"x\n2,2\n", 9, BEL_DATA_LOSS, "a.csv:");
-    assert_refused(text, -1, BEL_INVALID_ARGUMENT, "expected skip_bad_records behind batch");
+    assert_refused(text, -1, BEL_INVALID_ARGUMENT, "expected skip_bad_records after batch");
 }
 
-// Whether records may be bad does not change which they are.
+// The limit of bad records does not change the fingerprint.
 static void test_the_fingerprint_stays(void **state)
 {
     (void)state;
@@ -91,7 +91,7 @@ static void test_the_fingerprint_stays(void **state)
     assert_int_equal(fingerprints[0], fingerprints[1]);
 }
 
-// --- Maps and what is around them ----------------------------------------------------------------
+// --- Maps and stages around them -----------------------------------------------------------------
 
 static bel_status *fail_on_thirds(void *user, bel_record *record, bool *out_skip)
 {
@@ -119,7 +119,7 @@ static void test_maps(void **state)
     bel_dataset_padded_batch(dataset, 3, NULL, 0);
     bel_dataset_skip_bad_records(dataset, 3);
     ASSERT_IDS(dataset, 1, 2, 4, 5, 7);
-    code = BEL_RESOURCE_EXHAUSTED; // not about the record
+    code = BEL_RESOURCE_EXHAUSTED; // not an error of the record
     BEL_ASSERT_FAILS(open_failing(batched(failing(memory, &code), 3, 3)), BEL_RESOURCE_EXHAUSTED,
                      "record 0: no file for 0");
 }
@@ -152,7 +152,7 @@ static bel_status *add_part(void *user, bel_record *record, int64_t part, bool *
     return NULL;
 }
 
-// Stages that look at records when the dataset is opened leave bad ones where they are.
+// Stages that read records when the dataset is opened do not move bad ones.
 static void test_stages_that_look(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void test_stages_that_look(void **state)
         ASSERT_IDS(batched(dataset, 4, 3), 1, 2, 4, 5, 7, 1, 2, 4, 5, 7);
         bel_free(cache);
     }
-    dataset = failing(memory, &code); // a window with a bad record is one
+    dataset = failing(memory, &code); // a window with a bad record is bad
     bel_dataset_window(dataset, 2, 0, 1, true);
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(batched(dataset, 4, 3), &input));
@@ -190,7 +190,7 @@ static void test_stages_that_look(void **state)
     bel_input_destroy(input);
 }
 
-// As many elements as the number says.
+// Adds id % 5 + 1 elements.
 static bel_status *grow(void *user, bel_record *record, bool *out_skip)
 {
     (void)user;
@@ -200,7 +200,7 @@ static bel_status *grow(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// What does not fit a batch is bad, and does not make the batch wider.
+// A record that does not fit a batch is bad and does not widen the batch.
 static void test_shapes_that_do_not_fit(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_shapes_that_do_not_fit(void **state)
     ASSERT_IDS(dataset, 0, 1, 2, 3, 5, 6, 7, 8);
     dataset = numbered(memory, 10);
     bel_dataset_map(dataset, grow, NULL, NULL);
-    ASSERT_IDS(batched(dataset, 4, 8), 0, 5); // all others have another shape than the first
+    ASSERT_IDS(batched(dataset, 4, 8), 0, 5); // all others differ in shape from the first
 }
 
 // --- TFRecord ------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ static bel_status *use_record(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Three records of one byte, the data of the second damaged.
+// Three records of one byte; the data of the second is damaged.
 static void test_checksums(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // label: threads
-// cache: what is kept is what was made, in memory and in a file, for any number of readers; limits,
-// stale and damaged files.
+// Cache: it returns the records that the dataset made, from memory and from a file, to any number
+// of readers. Limits, stale and damaged files.
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 enum { COUNT = 40, BATCH = 7 };
 
-// Squares its id, counts calls, leaves out every fifth record, and has fields of every kind.
+// Squares its id, counts calls, leaves out every fifth record, and adds fields of every kind.
 static bel_status *expensive(void *user, bel_record *record, bool *out_skip)
 {
     atomic_fetch_add((atomic_int *)user, 1);
@@ -57,7 +57,7 @@ static void assert_same_stream(const bel_input *a, const bel_input *b)
     bel_batch_destroy(of_b);
 }
 
-// The same dataset without a cache.
+// Opens the same dataset without a cache.
 static bel_input *open_plain(int64_t *memory, atomic_int *calls)
 {
     bel_dataset *dataset = numbered(memory, COUNT);
@@ -83,9 +83,9 @@ static void test_memory(void **state)
         BEL_ASSERT_OK(open_and_destroy(cached(memory, &calls, NULL, limits[l]), &input));
         assert_same_stream(plain, input);
         if (limits[l] == 0 || limits[l] == 1 << 20) {
-            assert_in_range(calls, COUNT, COUNT + 2); // and the two that were looked at at opening
+            assert_in_range(calls, COUNT, COUNT + 2); // and the two read at opening
         } else {
-            assert_true(calls > 2 * COUNT); // what has no room is made again
+            assert_true(calls > 2 * COUNT); // records without room are made again
         }
         bel_input_destroy(input);
     }
@@ -143,10 +143,10 @@ static void test_file(void **state)
     atomic_int plain_calls = 0, calls = 0;
     bel_input *plain = open_plain(memory, &plain_calls), *input;
     char *path = bel_path_join(bel_test_own_folder(), "records.cache");
-    for (int round = 0; round < 2; round++) { // written, then found
+    for (int round = 0; round < 2; round++) { // made, then reused
         BEL_ASSERT_OK(open_and_destroy(cached(memory, &calls, path, 0), &input));
         assert_int_equal(calls, COUNT + 1); // the first record once more, to learn the fields
-        if (round == 0) calls = COUNT;      // opening what is below learns them again
+        if (round == 0) calls = COUNT;      // opening the stages below learns them again
         assert_same_stream(plain, input);
         bel_input_destroy(input);
     }
@@ -154,7 +154,7 @@ static void test_file(void **state)
     bel_free(path);
 }
 
-// Other data makes it anew; the fingerprint does not know where records are kept.
+// Changed data remakes the file. The fingerprint does not depend on where records are kept.
 static void test_stale_file(void **state)
 {
     (void)state;
@@ -203,13 +203,13 @@ static void test_damaged_files(void **state)
     char *whole;
     size_t size;
     BEL_ASSERT_OK(bel_file_read(path, &whole, &size));
-    // A byte of a record: found when it is read. Of the offsets: the file is made anew.
+    // A changed byte of a record is found when it is read. A changed offset remakes the file.
     for (size_t at = 0; at < size - 8; at++) {
         whole[at] ^= 1;
         bel_free(bel_test_file(bel_test_own_folder(), "records.cache", whole, size));
         whole[at] ^= 1;
         bel_status *status = open_and_destroy(small(memory, path), &input);
-        if (status != NULL) { // the first record, read to learn the fields
+        if (status != NULL) { // record 0, read to learn the fields
             BEL_ASSERT_FAILS(status, BEL_DATA_LOSS, "records.cache: record 0 does not fit");
             continue;
         }
@@ -227,8 +227,8 @@ static void test_damaged_files(void **state)
     bel_free(path);
 }
 
-// A process that was killed while it wrote leaves a part under a name of its own, which the next
-// one removes; other files are not its business.
+// A process killed while it writes leaves a part under a separate name, which the next process
+// removes. Other files stay.
 static void test_leftovers(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void test_leftovers(void **state)
     bel_free(path);
 }
 
-// What is read is mapped, so nobody needs the name.
+// The file is mapped, so a reader does not need its name.
 static void test_removed_while_it_is_read(void **state)
 {
     (void)state;
@@ -281,15 +281,15 @@ static bel_status *open_with_seven(const char *path, int64_t most_bad, bel_input
     return open_and_destroy(dataset, out_input);
 }
 
-// A record that was bad when the file was made is bad for whoever reads it: one who allows none
-// must not train without it.
+// A record that was bad when the file was made is bad for every reader. A reader that allows no bad
+// records must not train without it.
 static void test_bad_records_stay_bad(void **state)
 {
     (void)state;
     char *path = bel_path_join(bel_test_own_folder(), "records.cache");
     int64_t ids[10];
     bel_input *input;
-    for (int round = 0; round < 2; round++) { // made, then found
+    for (int round = 0; round < 2; round++) { // made, then reused
         BEL_ASSERT_OK(open_with_seven(path, 1, &input));
         bel_batch *batch = bel_batch_create(input);
         assert_int_equal(read_ids(input, batch, 0, ids), 9);
@@ -305,7 +305,7 @@ static void test_bad_records_stay_bad(void **state)
     bel_free(path);
 }
 
-// The bytes of a record: what the lock's file says meanwhile.
+// Returns the content of the lock's file as the bytes of a record.
 static bel_status *tell_lock(void *lock_path, int64_t number, bel_str *out)
 {
     (void)number;

@@ -1,4 +1,4 @@
-// CSV: what is read, and for every error its exact file:line:column.
+// CSV: the records read, and the exact file:line:column of every error.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "belfry/graph.h"
 #include "unit/input/test_fixture.h"
 
-// One file "a.csv" in a folder of its own, and the options to open it.
+// One file "a.csv" in a separate folder, and the options to open it.
 typedef struct csv_case {
     char *folder;
     char *path;
@@ -37,7 +37,7 @@ static bel_dataset *case_dataset(const csv_case *it)
     return dataset;
 }
 
-// Opens and reads the one block.
+// Opens the dataset and reads its only block.
 static bel_status *read_all(bel_dataset *dataset, bel_input **out_input, bel_batch **out_batch)
 {
     bel_status *status = open_and_destroy(dataset, out_input);
@@ -59,7 +59,7 @@ static void assert_floats(const bel_tensor *tensor, const float *expected, int64
     assert_memory_equal(tensor->data, expected, (size_t)(rows * columns) * sizeof *expected);
 }
 
-// `text` with a header "a,b,y" reads as `rows` records of x [2] and label.
+// Checks that `text` with a header "a,b,y" reads as `rows` records of x [2] and label.
 static void assert_reads(const char *text, const float *x, const int64_t *labels, int64_t rows)
 {
     csv_case it;
@@ -157,7 +157,7 @@ static void test_without_a_header(void **state)
 
 // --- Typed columns -------------------------------------------------------------------------------
 
-// Collects what a record's text field holds.
+// Collects the content of a record's text field.
 static bel_status *collect_text(void *user, bel_record *record, bool *out_skip)
 {
     (void)out_skip;
@@ -256,7 +256,7 @@ static void test_several_files_and_origins(void **state)
     bel_str_deinit(&origins);
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
-    // The first record of a.csv takes two lines.
+    // The first record of a.csv spans two lines.
     assert_string_equal(origins.text, "a.csv:2 a.csv:4 b.csv:2 b.csv:3 ");
     static const float expected[] = {1, 3, 5, 7};
     assert_memory_equal(batch->fields[0].data, expected, sizeof expected);
@@ -267,8 +267,8 @@ static void test_several_files_and_origins(void **state)
     case_deinit(&it);
 }
 
-// Rows are found by number and lines by row: with line breaks in the header, in rows one behind the
-// other and in the last one; what is wrong in a row is where it is.
+// Rows are found by number and lines by row, with line breaks in the header, in adjacent rows and
+// in the last one. Errors name the place inside the row.
 static void test_lines_of_rows(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void test_packed_file(void **state)
     case_deinit(&it);
 }
 
-// What is mapped would be a bus error where the file has become shorter.
+// Without the check, a mapped file that became shorter would cause a bus error.
 static void test_shortened_file(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void test_shortened_file(void **state)
     case_deinit(&it);
 }
 
-// A file that is written to in place shows through its mapping. A new time alone is no new data.
+// Writes to a file in place show through its mapping. A new time stamp does not make the data new.
 static void test_rewritten_file(void **state)
 {
     (void)state;
@@ -436,9 +436,9 @@ static void test_structure_and_labels_are_checked_when_opened(void **state)
         {"a,y\n1,\"2\n5,6\n", ":2:3: ", "closing quote"},
         {"a,\"y\n", ":1:3: ", "closing quote"},
         {"a,y\n1\"2,3\n", ":2:2: ", "quote"},
-        {"a,y\n\"1\"2,3\n", ":2:4: ", "behind the closing quote"},
+        {"a,y\n\"1\"2,3\n", ":2:4: ", "after the closing quote"},
         {"a,y\n\"1\n\",3\n4,10\n",
-         ":4:3: ", "label \"y\": expected a whole number in 0..9, got \"10\""},
+         ":4:3: ", "label \"y\": expected an integer in 0..9, got \"10\""},
         {"a,y\n1,-1\n", ":2:3: ", "got \"-1\""},
         {"a,y\n1,2.0\n", ":2:3: ", "got \"2.0\""},
         {"a,y\n1,\n", ":2:3: ", "got an empty field"},
@@ -468,7 +468,7 @@ static void test_numbers_are_checked_when_read(void **state)
         assert_error(&cases[i], false);
 }
 
-// Names that are given to other columns are other data.
+// Names given to other columns make the data different.
 static uint64_t fingerprint_with(const char *const *names)
 {
     csv_case it;
@@ -523,7 +523,7 @@ static void test_typed_numbers_are_checked(void **state)
     BEL_ASSERT_FAILS(read_typed("m,n\n0,1e39\n", BEL_DTYPE_F32), BEL_DATA_LOSS, "a.csv:2:3: ");
 }
 
-// Whole numbers come to the batch as they are written, whichever type they have.
+// Integers reach the batch exactly, whichever type they have.
 static void test_vectors_are_exact(void **state)
 {
     (void)state;
@@ -542,7 +542,7 @@ static void test_vectors_are_exact(void **state)
     bel_input_destroy(input);
     it.options.vector_dtype = BEL_DTYPE_I32;
     BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_DATA_LOSS,
-                     "a.csv:2:1: column \"a\": expected a whole number of 32 bits");
+                     "a.csv:2:1: column \"a\": expected a 32-bit integer");
     it.options.vector_dtype = BEL_DTYPE_I64;
     it.options.scale = 2;
     BEL_ASSERT_FAILS(read_all(case_dataset(&it), &input, &batch), BEL_INVALID_ARGUMENT,
@@ -550,7 +550,7 @@ static void test_vectors_are_exact(void **state)
     case_deinit(&it);
 }
 
-// What is no CSV at all is told as what it is.
+// Opens a file that is not CSV; the error names its kind.
 static bel_status *open_bytes(const char *bytes, size_t size)
 {
     csv_case it;
@@ -567,7 +567,7 @@ static void test_other_files(void **state)
     BEL_ASSERT_FAILS(open_bytes("\xFF\xFEx\0\n\0", 6), BEL_DATA_LOSS,
                      "a.csv: expected CSV in UTF-8");
     BEL_ASSERT_FAILS(open_bytes("x\0\n\0001\0\n", 7), BEL_DATA_LOSS, "a.csv:1:2: expected text");
-    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with CR alone");
+    BEL_ASSERT_FAILS(open_bytes("x,y\r1,2\r", 8), BEL_DATA_LOSS, "its lines end with only CR");
     BEL_ASSERT_FAILS(open_bytes("x,y\n1,2\0\n", 9), BEL_DATA_LOSS,
                      "a.csv:2:4: expected text, got a zero byte");
 }
@@ -586,7 +586,7 @@ static void test_wrong_options(void **state)
     it.options.class_count = -1;
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "class_count");
     it.options.class_count = 0;
-    it.options.delimiter = '.'; // would be taken for a part of the numbers
+    it.options.delimiter = '.'; // could be part of a number
     BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "delimiter");
     it.options.delimiter = ',';
     it.options.path_count = 0;
@@ -597,8 +597,8 @@ static void test_wrong_options(void **state)
     case_deinit(&it);
 }
 
-// Lines without quotes are passed in one loop; with a quote in front they are not. Both find the
-// same labels, wherever they stand, and the same places of what is wrong.
+// Lines without quotes are skipped in one loop; a quote before them prevents that. Both ways find
+// the same labels at any place, and name the same places of errors.
 static void test_plain_and_quoted_rows(void **state)
 {
     (void)state;
@@ -622,7 +622,7 @@ static void test_plain_and_quoted_rows(void **state)
                 it.options.no_header = true;
                 it.options.columns =
                     (const bel_csv_column[]){{label == 0 ? "1" : "0", BEL_DTYPE_I64}};
-                it.options.column_count = 1; // nothing else is of interest
+                it.options.column_count = 1; // no other column
                 it.options.label_column = name;
                 bel_input *input = NULL;
                 bel_batch *batch = NULL;
@@ -633,7 +633,7 @@ static void test_plain_and_quoted_rows(void **state)
                     assert_int_equal(labels[row], row * 7 + label);
                 bel_batch_destroy(batch);
                 bel_input_destroy(input);
-                it.options.class_count = 28 + label; // that of the last row is one too large
+                it.options.class_count = 28 + label; // the last row's label is one too large
                 char place[64];
                 int width = 0;
                 for (int c = 0; c < label; c++)
@@ -648,8 +648,8 @@ static void test_plain_and_quoted_rows(void **state)
     }
 }
 
-// Who reads all records at once finds a wrong value then, and not before; the structure is looked
-// at in any case.
+// A caller that reads all records at once meets a wrong value while it reads, not at opening.
+// Opening always checks the structure.
 static void test_reading_at_once(void **state)
 {
     (void)state;
@@ -667,7 +667,7 @@ static void test_reading_at_once(void **state)
     case_deinit(&it);
 }
 
-// Whatever the last column is called; a name that is given wins.
+// By default the last column is the label, whatever its name. A given name has precedence.
 static void test_last_column_as_label(void **state)
 {
     (void)state;
@@ -691,8 +691,8 @@ static void test_last_column_as_label(void **state)
     case_deinit(&it);
 }
 
-// Ids are equal where column and text are, however the text is written, and lie in the order of
-// id_columns; numbers are what is left.
+// Ids are equal if column and text are, however the text is written, and follow the order of
+// id_columns. The other columns are numbers.
 static void test_ids(void **state)
 {
     (void)state;
@@ -716,8 +716,8 @@ static void test_ids(void **state)
     assert_true(id[0][0] != id[1][0]);
     assert_true(id[0][0] != id[1][1]); // to and from ZRH
     assert_true(id[0][1] != id[1][1] && id[0][1] != id[2][1] && id[1][1] != id[2][1]);
-    // The same on all machines and in all versions: XXH3's 128 bits, low half, of the text, with
-    // the 64 bits of the column's name as seed (numbers of Python's xxhash).
+    // Ids are the same on all machines and in all versions: the low half of XXH3's 128 bits of the
+    // text. The seed is the 64-bit hash of the column's name (numbers from Python's xxhash).
     assert_true(id[0][1] == INT64_C(4914565814921413005) &&
                 id[2][1] == INT64_C(2512480872385303196));
     bel_batch_destroy(batch);
@@ -745,8 +745,8 @@ static const char list_rows[] = "tag,x,word,one\n"
                                 ",2,\"\",b\n"
                                 "\"a\"\"|b\",3,a:1e1,c\n";
 
-// Lists of ids: hashed as single ones are, filled up, in the order of id_list_columns, however the
-// value is quoted.
+// Lists of ids: hashed like single ids, padded, in the order of id_list_columns, however the value
+// is quoted.
 static void test_id_lists(void **state)
 {
     (void)state;
@@ -779,7 +779,7 @@ static void test_id_lists(void **state)
     case_deinit(&it);
 }
 
-// A weight stands behind the last ':'; without one it is 1, and 0 where no id is.
+// A weight follows the last ':'. The default is 1; places without an id have 0.
 static void test_weights_of_ids(void **state)
 {
     (void)state;
@@ -830,7 +830,7 @@ static void test_bad_id_lists(void **state)
                     "\"a|b|c\"");
     assert_bad_list("a|", false, "got \"a|\"");
     assert_bad_list("|", false, "got \"|\"");
-    assert_bad_list("a:x", true, "each alone or as id:weight, with '|' between them, got \"a:x\"");
+    assert_bad_list("a:x", true, "each as id or id:weight, with '|' between them, got \"a:x\"");
     assert_bad_list("a:1e99", true, "got \"a:1e99\"");
     assert_bad_list(":1", true, "got \":1\"");
     csv_case it;
@@ -847,7 +847,7 @@ static void test_bad_id_lists(void **state)
     case_deinit(&it);
 }
 
-// length_column is a field of its own, and no number of the vector.
+// length_column is a separate field and not a number of the vector.
 static void test_length(void **state)
 {
     (void)state;
@@ -874,7 +874,7 @@ static void test_length(void **state)
     case_deinit(&it);
 }
 
-// The example data of this repository.
+// Reads the example data of this repository.
 static void test_digits(void **state)
 {
     (void)state;

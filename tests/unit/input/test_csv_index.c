@@ -1,6 +1,6 @@
-// The index of a CSV file is that of a plain loop over its fields, whatever the parts that it is
-// made of and the number of threads, also where quotes hide line breaks at the borders of parts;
-// and so is the first error. The fast pass finds the same rows at each level.
+// Index of the rows of a CSV file. It must equal the index that a loop over fields makes, for any
+// size of parts and any number of threads, also if quotes hide line breaks at the borders of parts.
+// So must the first error. The vectorized scan must find the same rows at each level.
 #include "input/csv_index.h"
 
 #include "base/isa.h"
@@ -25,14 +25,18 @@ static void put_field(bel_str *to, uint64_t quotes)
     static const char *const inside[] = {"a",        ",",    "\n", "\r\n",           "\"\"",
                                          "x,1\n2,y", "\n\n", "\r", "1,2,3\n4,5,6\n", "é"};
     bool quoted = draw(100) < quotes;
+    if (!quoted && draw(3) == 0) {
+        bel_str_puts(to, "-1.5");
+        return;
+    }
     if (quoted) bel_str_puts(to, "\"");
     for (uint64_t i = draw(5); i > 0; i--)
         bel_str_puts(to, quoted ? inside[draw(sizeof inside / sizeof *inside)] : &"b\r1"[draw(3)]);
     if (quoted) bel_str_puts(to, "\"");
 }
 
-// Rows of a text, a text and a label in 0..4; `quotes` of 100 fields are quoted. A fault is put
-// into one row, but for 0.
+// Rows of two texts or numbers and a label in 0..4; `quotes` of 100 fields are quoted. `fault` > 0
+// puts that fault into one row.
 static bel_str make_text(int rows, uint64_t quotes, int fault, int faulty_row)
 {
     static const char *const faults[] = {
@@ -66,6 +70,7 @@ static void clear(bel_csv_file *file)
     bel_offset_list_deinit(&file->row_starts);
     bel_number_list_deinit(&file->tall_rows);
     bel_number_list_deinit(&file->tall_breaks);
+    bel_number_list_deinit(&file->numbers);
 }
 
 // --- The plain loop ------------------------------------------------------------------------------
@@ -94,9 +99,23 @@ static int64_t naive_line(const bel_csv_file *file, int64_t offset)
     return line;
 }
 
+// The scan of one plain row gives it, too.
+static bool is_numbers(const bel_csv_file *file, const char *row)
+{
+    const bel_csv_scan scan = {file->delimiter, -1};
+    bel_csv_scanned found;
+    return bel_csv_scan_rows(&scan, row, file->end, 1, &found) == 1 && found.numbers;
+}
+
+static bool noted_as_numbers(const bel_csv_file *file, size_t row)
+{
+    return file->numbers.count > row / 64 &&
+           ((uint64_t)file->numbers.items[row / 64] >> row % 64 & 1) != 0;
+}
+
 // --- Comparing -----------------------------------------------------------------------------------
 
-// The same rows, lines and error in parts of `part` bytes.
+// Compares rows, lines, plain numbers and the error in parts of `part` bytes.
 static void assert_index(const bel_str *text, const bel_csv_label *label, size_t part, int threads)
 {
     bel_csv_file file = file_of(text);
@@ -109,8 +128,10 @@ static void assert_index(const bel_str *text, const bel_csv_label *label, size_t
         assert_int_equal(bel_offset_list_at(&file.row_starts, i), rows.items[i]);
         assert_int_equal(bel_csv_file_line(&file, file.text + rows.items[i]),
                          naive_line(&file, rows.items[i]));
+        assert_true(noted_as_numbers(&file, i) ==
+                    (label != NULL && is_numbers(&file, file.text + rows.items[i])));
     }
-    if (status != NULL) { // it is the error of that row alone, when those before it are known
+    if (status != NULL) { // it equals the error of the row, made after indexing those before it
         bel_csv_look look = bel_csv_row_look(&file, end, label);
         bel_status *expected = bel_csv_row_error(&file, end, label, &look);
         assert_string_equal(bel_status_message(status), bel_status_message(expected));
@@ -153,7 +174,7 @@ static void test_any_parts_give_the_same_index(void **state)
     }
 }
 
-// In the first row, in the middle, after which parts have met faults of wrong guesses, and last.
+// The fault is in the first row, in the middle and near the end. Wrong guesses find other faults.
 static void test_the_first_fault_is_the_error(void **state)
 {
     (void)state;
@@ -168,7 +189,7 @@ static void test_the_first_fault_is_the_error(void **state)
     }
 }
 
-// A row that covers whole parts: the guesses in it are rows of nothing.
+// A row covers whole parts: the guesses in it are no rows.
 static void test_a_row_longer_than_parts(void **state)
 {
     (void)state;
@@ -189,7 +210,7 @@ static void test_a_row_longer_than_parts(void **state)
 // --- The fast pass -------------------------------------------------------------------------------
 
 static size_t naive_scan(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
-                         int64_t *out_ends)
+                         bel_csv_scanned *out_rows)
 {
     size_t count = 0;
     int64_t delimiters = 0;
@@ -200,7 +221,7 @@ static size_t naive_scan(const bel_csv_scan *scan, const char *row, const char *
         if (*at != '\n') continue;
         if (scan->delimiters >= 0 && delimiters != scan->delimiters) break;
         delimiters = 0;
-        out_ends[count++] = at - row;
+        out_rows[count++].end = at - row;
     }
     return count;
 }
@@ -215,7 +236,7 @@ static void test_each_level_passes_the_same_rows(void **state)
     noise = 3;
     for (int round = 0; round < 20000; round++) {
         size_t size = (size_t)draw(MOST_BYTES), rare = 1 + (size_t)draw(200);
-        // Memory of its own, so that a sanitizer sees what is read behind it.
+        // Separate memory, so that a sanitizer sees reads after the end.
         char *text = bel_xmalloc(size + 1);
         for (size_t i = 0; i < size; i++)
             text[i] = draw(rare) == 0 ? bytes[draw(sizeof bytes)] : bytes[draw(3)];
@@ -223,17 +244,18 @@ static void test_each_level_passes_the_same_rows(void **state)
             memcpy(text + i, "a,\n", 3);
         const bel_csv_scan scan = {',', round % 2 == 0 ? (int64_t)draw(3) : -1};
         size_t most = 1 + (size_t)draw(MOST_BYTES);
-        int64_t expected[MOST_BYTES], got[MOST_BYTES];
+        bel_csv_scanned expected[MOST_BYTES], got[MOST_BYTES];
         size_t count = naive_scan(&scan, text, text + size, most, expected);
         for (size_t level = 0; level <= (size_t)bel_isa_get(); level++) {
             assert_int_equal(levels[level]->rows(&scan, text, text + size, most, got), count);
-            assert_memory_equal(got, expected, count * sizeof *got);
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(got[i].end, expected[i].end);
         }
         bel_free(text);
     }
 }
 
-// Values are looked at on several threads: the first wrong one is the error, each time.
+// Several threads check the values. The first wrong value is the error in every run.
 static void test_the_first_wrong_value_is_the_error(void **state)
 {
     (void)state;

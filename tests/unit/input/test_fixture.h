@@ -1,4 +1,4 @@
-// What the tests of the input room share.
+// Shared helpers of the tests of src/input.
 #ifndef BELFRY_TESTS_UNIT_INPUT_TEST_FIXTURE_H
 #define BELFRY_TESTS_UNIT_INPUT_TEST_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include "input/input.h"
 #include "support/bel_test.h"
 
-// Opens a dataset, which is then no longer needed.
+// Opens a dataset and destroys it.
 static inline bel_status *open_and_destroy(bel_dataset *dataset, bel_input **out_input)
 {
     bel_status *status = bel_input_open(dataset, NULL, out_input);
@@ -15,7 +15,7 @@ static inline bel_status *open_and_destroy(bel_dataset *dataset, bel_input **out
     return status;
 }
 
-// Opening must fail.
+// Opens a dataset that must fail to open, and destroys it.
 static inline bel_status *open_failing(bel_dataset *dataset)
 {
     bel_input *input = NULL;
@@ -24,7 +24,7 @@ static inline bel_status *open_failing(bel_dataset *dataset)
     return status;
 }
 
-// The field of a batch by its name.
+// Returns the field of a batch by name.
 static inline const bel_tensor *batch_field(const bel_input *input, const bel_batch *batch,
                                             const char *name)
 {
@@ -35,8 +35,8 @@ static inline const bel_tensor *batch_field(const bel_input *input, const bel_ba
     return NULL;
 }
 
-// A dataset of `count` records whose one field "id" (I64) is the record's number. `ids` needs room
-// for them and must outlive the dataset.
+// Returns a dataset of `count` records. The only field "id" (I64) is the record's number. `ids`
+// needs room for them and must outlive the dataset.
 static inline bel_dataset *numbered(int64_t *ids, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -57,7 +57,7 @@ static inline int64_t read_ids(const bel_input *input, bel_batch *batch, int64_t
     return batch->example_count;
 }
 
-// The same with the numbers first, first + 1 …
+// Like `numbered`, with the numbers first, first + 1 …
 static inline bel_dataset *numbered_from(int64_t *ids, int64_t first, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
@@ -66,8 +66,8 @@ static inline bel_dataset *numbered_from(int64_t *ids, int64_t first, int64_t co
     return bel_dataset_from_memory(&field, 1);
 }
 
-// Opens a dataset and reads its "id" of all blocks in order, then each block alone, last one first,
-// with another batch: it must be the same. Returns how many there are.
+// Opens a dataset and reads "id" of all blocks in order. Then reads each block separately, last one
+// first, into another batch: the ids must be the same. Returns their number.
 static inline int64_t read_all_ids(bel_dataset *dataset, int64_t *out_ids, int64_t room)
 {
     bel_input *input;

@@ -1,6 +1,6 @@
 // label: threads
-// Records that functions make: by number and one behind the other, in any order of blocks, over
-// epochs and threads; and what is said when they end too early or fail.
+// Records made by functions, by number or in sequence: in any order of blocks, over epochs and
+// threads. Errors when they end too early or fail.
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -51,17 +51,17 @@ static void test_by_number(void **state)
     bel_input_destroy(input);
 }
 
-// --- One behind the other ------------------------------------------------------------------------
+// --- In sequence ---------------------------------------------------------------------------------
 
-// Sums of a counter: record i of an epoch is what the ones before it have added up to.
+// Sums of a counter: each record of an epoch depends on all earlier ones.
 typedef struct counter {
     int64_t epoch, place, sum;
 } counter;
 
 typedef struct counting {
-    int64_t length;         // of each epoch
-    int64_t short_epoch;    // which has one less; -1: none
-    int64_t failing_place;  // -1: none
+    int64_t length;         // records of each epoch
+    int64_t short_epoch;    // epoch with one record less; -1: none
+    int64_t failing_place;  // -1: no failure
     atomic_int begun, open; // generators
     atomic_int made;        // records
 } counting;
@@ -106,7 +106,7 @@ static int64_t expected_at(int64_t epoch, int64_t place)
     return (place + 1) * (place + 2) / 2 + (place + 1) * epoch;
 }
 
-// Blocks forwards and backwards, over two epochs, with the count given and counted.
+// Blocks forwards and backwards over two epochs, with the record count given or counted at opening.
 static void test_one_behind_the_other(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void test_one_behind_the_other(void **state)
     }
 }
 
-// Who reads in order goes through an epoch once.
+// A reader that reads in order passes through an epoch once.
 static void test_reading_on_costs_nothing(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void test_reading_on_costs_nothing(void **state)
     int64_t ids[6];
     for (int64_t block = 0; block < 10; block++)
         read_ids(input, batch, block, ids);
-    assert_in_range(c.made - opened, 60, 62); // what opening has looked at may be made again
+    assert_in_range(c.made - opened, 60, 62); // records read at opening may be made again
     assert_true(c.begun <= 3);
     bel_batch_destroy(batch);
     bel_input_destroy(input);
@@ -156,7 +156,7 @@ static void test_endless(void **state)
     assert_int_equal(c.open, 0);
 }
 
-// In random order many are begun, and only some are kept.
+// Reading in random order begins many generators and keeps only some.
 static void test_shuffled(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ typedef struct reading {
 
 enum { THREADS = 4 };
 
-// Every fourth block.
+// Reads every fourth block.
 static void *read_some(void *argument)
 {
     reading *mine = argument;
@@ -241,9 +241,9 @@ static void test_errors(void **state)
     BEL_ASSERT_OK(open_and_destroy(batched(dataset, 5), &input));
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
-                     "generator: epoch 1: expected 5 records, but it ended behind 4");
+                     "generator: epoch 1: expected 5 records, but it ended after 4");
     BEL_ASSERT_FAILS(bel_input_read(input, 99, batch), BEL_NOT_FOUND, "epoch 99: no such epoch");
-    assert_int_equal(read_ids(input, batch, 0, ids), 5); // and goes on
+    assert_int_equal(read_ids(input, batch, 0, ids), 5); // later reads succeed
     c.failing_place = 3;
     BEL_ASSERT_FAILS(bel_input_read(input, 2, batch), BEL_UNKNOWN,
                      "generator: record 3 of epoch 2: it broke");
@@ -270,7 +270,7 @@ static void test_errors(void **state)
 #undef FAILS
 }
 
-// The number of records and the first of them are all that a fingerprint knows.
+// The fingerprint depends only on the number of records and the first one.
 static void test_fingerprints(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 
 enum { ROWS = 1000, CLASSES = 4 };
 
-// Line i holds i and its label: blocks of classes, of which the last is rare.
+// Line i holds i and its label. The classes form blocks; the last class is rare.
 static int class_of(int row)
 {
     return row < 400 ? 0 : row < 700 ? 1 : row < 980 ? 2 : 3;
@@ -42,7 +42,7 @@ static bel_dataset *dataset_of(const table *t, const bel_holdout *holdout)
     return dataset;
 }
 
-// Counts each row that is read, and checks that its label is still beside it.
+// Counts each row read, and checks that its label still belongs to it.
 static int count_rows(const table *t, const bel_holdout *holdout, int *counts)
 {
     bel_input *input;
@@ -56,7 +56,7 @@ static int count_rows(const table *t, const bel_holdout *holdout, int *counts)
     for (int i = 0; i < rows; i++) {
         int row = (int)numbers[i];
         assert_int_equal(labels[i], class_of(row));
-        assert_true(i == 0 || numbers[i - 1] < numbers[i]); // as in the file
+        assert_true(i == 0 || numbers[i - 1] < numbers[i]); // in the file's order
         counts[row]++;
     }
     bel_batch_destroy(batch);
@@ -140,7 +140,7 @@ static void seeds_choose_others(void **state)
     table_deinit(&t);
 }
 
-// Rows to predict are those that an evaluation had, though nobody reads their labels.
+// The rows to predict are the rows of an evaluation, although their labels are not read.
 static void same_rows_without_labels(void **state)
 {
     (void)state;
@@ -189,11 +189,11 @@ static void refused(void **state)
                                  {.fold = 5, .fold_count = 5},
                                  {.fold_count = 1},
                                  {.fold = -1, .fold_count = 2},
-                                 {.share = 0.2}}; // of 3 rows none
+                                 {.share = 0.2}}; // leaves no rows of 3
     bel_input *input;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         BEL_ASSERT_FAILS(open_and_destroy(dataset_of(&t, &wrong[i]), &input), BEL_INVALID_ARGUMENT,
-                         i < 6 ? "expected a share" : "of 3 rows none");
+                         i < 6 ? "expected a share" : "takes all 3 rows or none");
     table_deinit(&t);
 }
 

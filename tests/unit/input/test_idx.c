@@ -1,9 +1,9 @@
-// IDX: bytes become scaled numbers; a header that does not fit its file is refused.
+// IDX: bytes become scaled numbers. A header that does not fit its file is refused.
 #include <zlib.h>
 
 #include "unit/input/test_fixture.h"
 
-// Three images of 2 × 2 and their labels, and room to damage them.
+// Three images of 2 × 2 and their labels, with room to damage them.
 typedef struct idx_pair {
     char *folder;
     unsigned char images[16 + 12];
@@ -44,7 +44,7 @@ static bel_dataset *pair_dataset(const idx_pair *pair, int64_t class_count)
     return dataset;
 }
 
-// Both blocks of an undamaged pair.
+// Checks both blocks of an undamaged pair.
 static void assert_content(const idx_pair *pair)
 {
     bel_input *input;
@@ -128,7 +128,7 @@ static void test_damaged_headers_are_refused(void **state)
     (void)state;
     static const struct {
         bool in_labels;
-        int at; // which byte becomes `value`; -1: none
+        int at; // index of the byte set to `value`; -1: none
         unsigned char value;
         size_t cut; // bytes missing at the end
         const char *part;
@@ -183,7 +183,7 @@ static void test_missing_files(void **state)
     pair_deinit(&pair);
 }
 
-// Without labels and of every rank.
+// Without labels and with every rank.
 static void test_ranks_one_to_four(void **state)
 {
     (void)state;

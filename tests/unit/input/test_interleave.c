@@ -1,4 +1,4 @@
-// The order of interleave against a naive reader that visits slots one record at a time, over many
+// Order of interleave against a naive reader that visits the slots one record at a time, for many
 // lengths, cycles and blocks.
 #include "input/interleave.h"
 #include "unit/input/test_fixture.h"
@@ -10,7 +10,7 @@ typedef struct order {
     int count;
 } order;
 
-// tf.data's rule, word by word: `left` counts down, -1 stands for an empty slot.
+// tf.data's rule, literally: `left` counts down, and -1 marks an empty slot.
 static void read_naively(const int64_t *lengths, int count, int cycle, int64_t block, order *out)
 {
     int slots[MOST_DATASETS], next = 0, open = 0, slot = 0;
@@ -74,8 +74,8 @@ static void test_every_cycle_and_block(void **state)
                 assert_order(cases[c], counts[c], cycle, block);
 }
 
-// Documented in tf.data: with cycle_length 2 and block_length 4 over 1, 2, 3, 4, 5, each repeated 6
-// times.
+// The example of tf.data's documentation: cycle_length 2 and block_length 4 over 1, 2, 3, 4, 5,
+// each repeated 6 times.
 static void test_known_example(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void test_known_example(void **state)
     bel_interleave_deinit(&got);
 }
 
-// As long as datasets are many, not records.
+// The table's size follows the number of datasets, not of records.
 static void test_size_of_the_table(void **state)
 {
     (void)state;

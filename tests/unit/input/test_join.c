@@ -1,6 +1,6 @@
-// Datasets made of datasets: which records come in which order, over epochs, with maps inside, and
-// what is said when datasets do not go together. Whatever is read, blocks are read in order and
-// then each alone, and must be the same.
+// Datasets made of datasets: the order of their records over epochs, maps inside, and errors for
+// datasets that do not fit together. Each test reads the blocks in order and then separately, with
+// the same result.
 #include "unit/input/test_fixture.h"
 
 enum { ROOM = 256 };
@@ -37,7 +37,7 @@ static void test_concatenate(void **state)
     make(&memory, (const int64_t[]){3, 1, 2}, 3, parts);
     ASSERT_IDS(batched(bel_dataset_concatenate(parts, 3), 4), 0, 1, 2, 100, 200, 201);
 
-    // Stages inside come first, those behind it see one dataset.
+    // Stages of the parts come first. Later stages see one dataset.
     make(&memory, (const int64_t[]){5, 4}, 2, parts);
     bel_dataset_skip(parts[0], 2);
     bel_dataset_take(parts[1], 2);
@@ -47,13 +47,13 @@ static void test_concatenate(void **state)
     bel_dataset_repeat(all, 2);
     ASSERT_IDS(batched(all, 5), 3, 4, 100, 101, 100, 101, 3, 4, 100, 101, 100, 101);
 
-    // A dataset that is named twice is there twice, and freed once.
+    // A dataset named twice appears twice, and is freed once.
     bel_dataset *one = numbered(memory.ids[0], 2);
     ASSERT_IDS(batched(bel_dataset_concatenate((bel_dataset *const[]){one, one}, 2), 3), 0, 1, 0,
                1);
 }
 
-// Each epoch shuffles anew what is shuffled inside, and nothing else.
+// Each epoch shuffles the shuffled parts again and leaves the others in order.
 static void test_epochs_reach_datasets_inside(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static bel_status *skip_odd(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// A record that a map inside leaves out keeps its position: its batch is one shorter.
+// A record that a map of a part leaves out keeps its position: its batch is shorter by one.
 static void test_skips_inside(void **state)
 {
     (void)state;
@@ -148,7 +148,8 @@ static void test_enumerate(void **state)
 {
     (void)state;
     static pool memory;
-    // Behind repeat all epochs count, before it each one anew; before shuffle the records.
+    // After repeat the numbers continue over epochs; before it each epoch starts again. Before
+    // shuffle they follow the records.
     for (int behind = 0; behind <= 1; behind++) {
         bel_dataset *dataset = numbered_from(memory.ids[0], 50, 3);
         if (behind) bel_dataset_repeat(dataset, 2);
@@ -176,8 +177,8 @@ static void test_enumerate(void **state)
     BEL_ASSERT_FAILS(open_failing(batched(dataset, 2)), BEL_INVALID_ARGUMENT, "enumerate: ");
 }
 
-// An epoch of sample with all records once: nothing twice, each dataset in its own order, and as
-// many of each among the first draws as the weights say.
+// sample with each record once per epoch: no record twice, each dataset in order. The first draws
+// follow the weights.
 static void test_sample_each_once(void **state)
 {
     (void)state;
@@ -207,8 +208,8 @@ static bel_dataset *sampled_with(pool *memory, int64_t record_count, uint64_t se
     return batched(sampled, 11);
 }
 
-// With a count a small dataset is gone through again and again, in another order each time, and
-// epochs draw anew.
+// With a count a small dataset is repeated, in another order each time, and every epoch draws
+// again.
 static void test_sample_a_count(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static uint64_t fingerprint_of(bel_dataset *dataset)
     return fingerprint;
 }
 
-// What changes the order changes the fingerprint; what does not, does not.
+// The fingerprint changes with everything that changes the order, and with nothing else.
 static void test_fingerprints(void **state)
 {
     (void)state;
@@ -274,7 +275,7 @@ static bel_dataset *floats(float *data, int64_t count, int64_t width)
     return bel_dataset_from_memory(&field, 1);
 }
 
-// Datasets of other widths go together where a padded batch takes them.
+// Datasets of different widths fit together if a padded batch follows.
 static void test_other_shapes(void **state)
 {
     (void)state;
@@ -338,7 +339,7 @@ static void test_errors(void **state)
     parts[0] = numbered(memory.ids[0], 2);
     parts[1] = floats(data, 2, 2);
     FAILS(bel_dataset_concatenate(parts, 2), "expected i64 of 0 dimensions in dataset 1");
-    // A filter looks once; what comes through a shuffle inside is another record in each epoch.
+    // A filter is evaluated once, but a shuffle inside gives other records in each epoch.
     make(&memory, (const int64_t[]){2, 2}, 2, parts);
     bel_dataset_shuffle(parts[0], 0, 1);
     bel_dataset *all = bel_dataset_concatenate(parts, 2);
@@ -347,7 +348,7 @@ static void test_errors(void **state)
 #undef FAILS
 }
 
-// Labels are of what is batched, wherever on the way they were named.
+// Batch fields stay labels, at whichever stage the labels were named.
 static void test_labels_stay(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@ static bel_status *square(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Replaces "id"; what was read before stays readable.
+// Replaces "id"; the field read before stays valid.
 static bel_status *add_hundred(void *user, bel_record *record, bool *out_skip)
 {
     (void)user;
@@ -47,7 +47,7 @@ static void test_maps_apply_in_order(void **state)
     assert_memory_equal(batch_field(input, batch, "id")->data, expected_ids, sizeof expected_ids);
     assert_memory_equal(batch_field(input, batch, "square")->data, expected_squares,
                         sizeof expected_squares);
-    assert_int_equal(ids[1], 1); // the user's own memory is not touched
+    assert_int_equal(ids[1], 1); // the user's memory is unchanged
     bel_batch_destroy(batch);
     bel_input_destroy(input);
 }
@@ -73,7 +73,7 @@ static bel_status *skip_below(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Blocks keep their borders: a skipped record leaves its block shorter.
+// Blocks keep their boundaries: a skipped record makes its block shorter.
 static void test_skipped_records_do_not_move_others(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void test_errors_name_the_record(void **state)
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_ABORTED,
                      "record 3: cannot hear anything");
-    assert_int_equal(read_ids(input, batch, 2, got), 2); // the batch can be used again
+    assert_int_equal(read_ids(input, batch, 2, got), 2); // the batch can be reused
     assert_int_equal(got[0], 4);
     bel_batch_destroy(batch);
     bel_input_destroy(input);
@@ -141,7 +141,7 @@ static void test_errors_name_the_record(void **state)
 
 typedef enum oddity { ODD_DTYPE, ODD_RANK, ODD_MORE, ODD_MISSING, ODD_SHAPE, ODD_NAME } oddity;
 
-// Record 2 is odd.
+// Makes record 2 odd.
 static bel_status *make_odd(void *user, bel_record *record, bool *out_skip)
 {
     (void)out_skip;

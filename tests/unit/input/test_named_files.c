@@ -1,11 +1,11 @@
-// Files that records name: what relative paths begin at, and that other sizes are other data, also
-// for a cache.
+// Files that records name: the base of relative paths. Other file sizes make the data different,
+// also for a cache.
 #include <unistd.h>
 
 #include "base/file.h"
 #include "unit/input/test_fixture.h"
 
-// A CSV file in the test's folder whose rows name a.bin and b.bin.
+// Writes a CSV file in the test's folder whose rows name a.bin and b.bin.
 static char *write_rows(void)
 {
     static const char rows[] = "path,y\na.bin,1\nb.bin,0\n";
@@ -28,7 +28,7 @@ static bel_dataset *rows_of(const char *path)
     });
 }
 
-// The size of the file, where it is there.
+// Adds the size of the file.
 static bel_status *measure(void *user, bel_record *record, bool *out_skip)
 {
     (void)out_skip;
@@ -83,7 +83,7 @@ static void test_sizes_are_compared(void **state)
     uint64_t untold = fingerprint_of(rows, NULL, false, NULL);
     assert_int_not_equal(before, untold);
     assert_int_equal(fingerprint_of(rows, bel_test_own_folder(), true, NULL), before);
-    write_file("b.bin", "321"); // of the same size
+    write_file("b.bin", "321"); // same size
     assert_int_equal(fingerprint_of(rows, NULL, true, NULL), before);
     write_file("b.bin", "3210");
     assert_int_not_equal(fingerprint_of(rows, NULL, true, NULL), before);

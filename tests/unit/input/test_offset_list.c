@@ -1,9 +1,9 @@
-// Offsets of records come back as they were put in, whether they fit groups or not.
+// The list returns the appended offsets, whether they fit groups or not.
 #include "input/offset_list.h"
 
 #include "unit/input/test_fixture.h"
 
-// Offsets with gaps of up to `most`, pseudo-random.
+// Pseudo-random offsets with gaps of at most `most`.
 static int64_t *make_offsets(size_t count, uint64_t most, int64_t first)
 {
     int64_t *offsets = bel_xcalloc(count + 1, sizeof *offsets), at = first;
@@ -56,7 +56,7 @@ static void test_offsets_come_back(void **state)
     }
 }
 
-// One long record in the middle of a group makes the list wide, with all before and behind it.
+// One long record in the middle of a group makes the list wide; it keeps the offsets around it.
 static void test_one_gap_is_enough(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Stages whose order is no formula: the buffer that slides, and buckets by length. Against naive
-// readers, over epochs, in any order of blocks; and what is said where they cannot stand.
+// Stages whose order has no formula: the sliding buffer, and buckets by length. Compared with naive
+// readers, over epochs, in any order of blocks. Errors for wrong places in the pipeline.
 #include "base/rng.h"
 #include "unit/input/test_fixture.h"
 
@@ -13,7 +13,7 @@ static bel_dataset *batched(bel_dataset *dataset, int64_t size)
 
 // --- shuffle_sliding -----------------------------------------------------------------------------
 
-// Each epoch has each record once, none earlier than the buffer allows.
+// Checks that each epoch has each record once, none earlier than the buffer allows.
 static void assert_slides(const int64_t *ids, int64_t count, int64_t buffer)
 {
     bool seen[ROOM] = {false};
@@ -46,7 +46,8 @@ static void test_slides(void **state)
     }
 }
 
-// A buffer that holds everything gives every order alike: each record is first about as often.
+// A buffer that holds all records makes all orders equally likely: each record is first about
+// equally often.
 static void test_a_large_buffer_is_fair(void **state)
 {
     (void)state;
@@ -83,7 +84,7 @@ static void test_two_slides_of_one_seed_differ(void **state)
     assert_memory_not_equal(applied_twice, twice, sizeof applied_twice);
 }
 
-// Stages before and behind it are where they are.
+// Stages before and after it keep their meaning.
 static void test_slides_among_others(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static int bucket_of(int64_t id)
     return bucket;
 }
 
-// Blocks of one epoch as a naive reader makes them: `order` into buckets of `size`.
+// Fills buckets of `size` from `order`, as a naive reader does; returns the blocks of one epoch.
 static int64_t fill_naively(const int64_t *order, int64_t count, int64_t size, int64_t *ids,
                             int64_t *counts)
 {
@@ -142,7 +143,7 @@ static int64_t fill_naively(const int64_t *order, int64_t count, int64_t size, i
     return blocks;
 }
 
-// Over two epochs, with and without a shuffle in front, by rows, through maps and padded.
+// Over two epochs, with and without a shuffle before, by rows, through maps and padded.
 static void test_buckets(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void test_where_they_cannot_stand(void **state)
     FAILS(dataset, "expected 1..65534 boundaries, got 0");
     dataset = numbered(memory, 9);
     bel_dataset_bucket_by_length(dataset, ask_length, NULL, (int64_t[]){3, 3}, 2);
-    FAILS(dataset, "boundaries that rise, got 3 behind 3");
+    FAILS(dataset, "boundaries that rise, got 3 after 3");
     FAILS(bucketed(bucketed(numbered(memory, 9))), "expected one bucket_by_length, got two");
     dataset = bucketed(numbered(memory, 9));
     bel_dataset_take(dataset, 3);

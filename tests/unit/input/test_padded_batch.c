@@ -1,9 +1,9 @@
-// Padded batches: zeros at the end of each dimension up to the longest record of the batch, or up
-// to what the user fixed.
+// Padded batches: zeros at the end of each dimension, up to the longest record of the batch or to
+// the user's fixed size.
 #include "unit/input/test_fixture.h"
 
-// Record i gets "x" of shape [i + 1, 2], filled with 10 i + element, and "mask" of shape [i + 1],
-// filled with ones.
+// Adds "x" of shape [i + 1, 2] to record i, filled with 10 i + element, and "mask" of shape [i +
+// 1], filled with ones.
 static bel_status *lengthen(void *user, bel_record *record, bool *out_skip)
 {
     (void)user;
@@ -28,7 +28,7 @@ static bel_dataset *lengthened(int64_t *ids, int64_t count, const bel_padded_sha
     return dataset;
 }
 
-// Row `id` of "x" padded to `length` × `width`.
+// Checks row `id` of "x", padded to `length` × `width`.
 static void assert_row(const float *row, int64_t id, int64_t length, int64_t width)
 {
     for (int64_t t = 0; t < length; t++) {
@@ -61,7 +61,7 @@ static void test_pads_to_the_longest_of_the_batch(void **state)
     assert_block(input, batch, 0, 3, 2);
     assert_block(input, batch, 2, 7, 2); // longer: the memory grows
     assert_int_equal(batch->example_count, 1);
-    assert_block(input, batch, 0, 3, 2); // shorter again: what it held before must not show
+    assert_block(input, batch, 0, 3, 2); // shorter again: its old content must not show
     assert_block(input, batch, 1, 6, 2);
     bel_batch_destroy(batch);
     bel_input_destroy(input);
@@ -109,7 +109,7 @@ static void test_open_dimensions_have_symbols(void **state)
         if (strcmp(name, "mask") == 0) mask_time = shape.dims[1];
     }
     assert_true(x_time <= BEL_DIM_TIME && mask_time <= BEL_DIM_TIME);
-    assert_true(x_time != mask_time); // nothing says that they are equal
+    assert_true(x_time != mask_time); // they may differ
     bel_input_destroy(input);
 }
 
@@ -127,7 +127,7 @@ static void test_records_larger_than_a_fixed_dimension(void **state)
     bel_input_destroy(input);
 }
 
-// What pads a field, of every type that can hold it; other fields stay with zeros.
+// The value that pads a field. Other fields are padded with zeros.
 static void test_pad_values(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_pad_values(void **state)
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
     bel_batch *batch = bel_batch_create(input);
-    for (int round = 0; round < 2; round++) { // and when the memory is used again
+    for (int round = 0; round < 2; round++) { // again in reused memory
         BEL_ASSERT_OK(bel_input_read(input, 0, batch));
         const bel_tensor *x = batch_field(input, batch, "x"),
                          *mask = batch_field(input, batch, "mask");
@@ -159,7 +159,7 @@ static void test_pad_values(void **state)
     bel_input_destroy(input);
 }
 
-// One record of one element, one of none: what stands behind it.
+// Batches a record with one element and one with no element, and checks the padding.
 static void assert_pads(bel_dtype dtype, double value, const void *expected)
 {
     uint64_t data = 0;
@@ -218,7 +218,7 @@ static void test_pad_values_that_fit_nothing(void **state)
     dataset = numbered(ids, 6);
     bel_dataset_batch(dataset, 2);
     bel_dataset_pad_value(dataset, "id", 1);
-    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value behind padded_batch");
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "pad_value after padded_batch");
 }
 
 static void test_padded_shapes_that_fit_nothing(void **state)

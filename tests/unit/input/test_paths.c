@@ -1,5 +1,5 @@
-// Patterns in paths: what they match and in which order, what is no pattern, and what is said when
-// nothing is found.
+// Patterns in paths: their matches and the order of those, paths without a pattern, and errors when
+// no file matches.
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -17,7 +17,7 @@ static void make_file(const char *name, const char *text)
     bel_free(bel_test_file(bel_test_own_folder(), name, text, strlen(text)));
 }
 
-// `patterns` stand for `expected`, all in the test's folder; NULL ends both.
+// Checks that `patterns` expand to `expected`, all in the test's folder; NULL ends both.
 static void assert_expands(const char *const *patterns, const char *const *expected)
 {
     enum { MOST = 8 };
@@ -54,7 +54,7 @@ static void test_matches_come_sorted_by_bytes(void **state)
                    NAMES("B.csv", "a.csv", "a10.csv", "a9.csv", "b.csv", "\xC3\xA4.csv"));
     assert_expands(NAMES("a?.csv"), NAMES("a9.csv"));
     assert_expands(NAMES("[bB].csv"), NAMES("B.csv", "b.csv"));
-    // Patterns keep their places among the others.
+    // The matches of a pattern keep its place among the other paths.
     assert_expands(NAMES("b.csv", "a*.csv", "b*"),
                    NAMES("b.csv", "a.csv", "a10.csv", "a9.csv", "b.csv"));
 }
@@ -65,7 +65,7 @@ static void test_the_name_of_a_file_is_no_pattern(void **state)
     make_file("a[1].csv", "x\n1\n");
     make_file("a1.csv", "x\n1\n");
     assert_expands(NAMES("a[1].csv"), NAMES("a[1].csv"));
-    assert_expands(NAMES("missing.csv"), NAMES("missing.csv")); // who opens it will say
+    assert_expands(NAMES("missing.csv"), NAMES("missing.csv")); // opening it gives the error
 }
 
 static void test_what_matches_nothing_is_named(void **state)
@@ -86,7 +86,7 @@ static void test_what_matches_nothing_is_named(void **state)
     bel_free(nowhere);
 }
 
-// The records of all files that match, numbered in the files' order.
+// A source reads the records of all matching files, numbered in the files' order.
 static void test_a_source_reads_what_matches(void **state)
 {
     (void)state;

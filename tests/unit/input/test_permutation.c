@@ -1,5 +1,5 @@
-// Permutations: a bijection for every size, another order for every epoch, window, seed and stage,
-// and no order more likely than another.
+// Permutations: a bijection for every size, a different order for every epoch, window, seed and
+// stage, and all orders equally likely.
 #include "input/permutation.h"
 
 #include "base/isa.h"
@@ -26,7 +26,7 @@ static void test_is_a_bijection(void **state)
     }
 }
 
-// Elements that two permutations of 1,000 send to the same place: about one by chance.
+// Number of elements that two permutations of 1,000 send to the same place: about one by chance.
 static int common_places(const bel_permutation *a, const bel_permutation *b)
 {
     int common = 0;
@@ -77,8 +77,9 @@ static double chi_square(const int *counts, int count, double expected)
     return sum;
 }
 
-// All orders of a few records come up equally often over epochs. The limits are the 99.99 % points
-// of chi-square with 1, 5, 23 and 119 degrees of freedom; keys are fixed, so the test is too.
+// Over epochs all orders of a few records occur equally often. The limits are the 99.99 % points
+// of chi-square with 1, 5, 23 and 119 degrees of freedom. Keys are fixed, so the test always gives
+// the same result.
 static void test_small_orders_are_equally_likely(void **state)
 {
     (void)state;
@@ -99,8 +100,8 @@ static void test_small_orders_are_equally_likely(void **state)
     }
 }
 
-// Within one order of many records: where element i lands is uniform, and so is the distance
-// between the places of neighbours. 16 bins, limit at 15 degrees of freedom.
+// In an order of many records the place of element i is uniform, and so is the distance between the
+// places of neighbours. 16 bins, with the limit for 15 degrees of freedom.
 static void test_large_orders_look_random(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void test_large_orders_look_random(void **state)
     }
 }
 
-// Elements that go together go where each goes alone, at each level that this processor has.
+// bel_permutation_apply gives bel_permutation_at's results, at each ISA level of this CPU.
 static void test_elements_together(void **state)
 {
     (void)state;

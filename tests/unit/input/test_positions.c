@@ -1,5 +1,5 @@
-// Positions: any block alone gives what reading everything gives, each epoch holds each record
-// once, and the whole stream is that of a naive reader that builds every stage's output as a list.
+// Positions: reading any block separately equals reading everything, and each epoch holds each
+// record once. The stream equals that of a naive reader that builds every stage's output as a list.
 #include "base/input_segment.h"
 #include "input/permutation.h"
 #include "unit/input/test_fixture.h"
@@ -40,9 +40,9 @@ static void append_shuffled(list *to, const list *from, int64_t window_size, uin
     }
 }
 
-// --- Comparing -----------------------------------------------------------------------------------
+// --- Comparison ----------------------------------------------------------------------------------
 
-// Reads all blocks in order, then each alone in another order with another batch.
+// Reads all blocks in order, then each separately in another order into another batch.
 static void assert_stream(const bel_input *input, const list *expected)
 {
     int64_t batch_size = bel_input_batch_size(input), count = (int64_t)expected->count;
@@ -72,7 +72,7 @@ static void assert_stream(const bel_input *input, const list *expected)
     bel_batch_destroy(batch);
 }
 
-// The same stream from its record `origin` on, which a batch size that was changed begins with.
+// Checks the stream that starts at record `origin`, as after a change of the batch size.
 static void assert_origin(bel_input *input, const list *expected, int64_t origin)
 {
     int64_t batch_size = bel_input_batch_size(input);
@@ -183,7 +183,7 @@ static void test_nested_repeats_count_epochs_on(void **state)
     assert_dataset(dataset, &expected);
 }
 
-// Epochs far away cost the same, and each holds each record once, in another order.
+// Distant epochs cost the same. Each holds each record once, in another order.
 static void test_each_epoch_is_exact_when_repeated_forever(void **state)
 {
     (void)state;
@@ -427,7 +427,7 @@ static void test_the_fingerprint_is_the_description(void **state)
 static void test_a_changed_batch_size_continues_at_its_record(void **state)
 {
     (void)state;
-    // 2 replicas from block 7 on, 10 records each, of which block 0 began with record 3.
+    // 2 replicas from block 7 on, 10 records each; block 0 began with record 3.
     const bel_input_segment ten = {
         .first_step = 20, .first_block = 7, .replica_count = 2, .batch_size = 10, .origin = 3};
     bel_input_segment next;

@@ -1,5 +1,5 @@
-// Prefetch: batches come in the order asked for, at every depth; errors come at their
-// place; stopping in the middle ends. Maps run on several threads at once (label: threads).
+// Prefetch: batches arrive in the requested order at every depth, errors arrive at their place, and
+// stopping halfway ends. Maps run on several threads at once (label: threads).
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,8 +8,8 @@
 
 enum { RECORDS = 64, BATCH = 4, BLOCKS = RECORDS / BATCH };
 
-// Goes over the blocks backwards, which shows that the order decides, and checks that it is asked
-// for one index after the other.
+// Requests the blocks backwards, which shows that the order decides. Checks that the indices are
+// requested one after the other.
 typedef struct backwards {
     int64_t blocks;
     atomic_int_fast64_t asked;
@@ -23,13 +23,13 @@ static int64_t next_backwards(void *context, int64_t index)
     return index < order->blocks ? order->blocks - 1 - index : -1;
 }
 
-// A gate that keeps every map waiting until it is opened, and a record at which the map fails.
+// Gate that blocks every map until it opens, and a record at which the map fails.
 typedef struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_open;
     int waiting;
-    int64_t bad; // -1: none
+    int64_t bad; // -1: no such record
 } gate;
 
 static void gate_init(gate *it, bool is_open, int64_t bad)
@@ -116,7 +116,7 @@ static void test_delivers_in_order(void **state)
                 assert_block(input, batch, BLOCKS - 1 - i);
                 assert_true(ahead == NULL || (ahead == batch && depth > 0));
             }
-            for (int i = 0; i < 2; i++) { // the end stays the end
+            for (int i = 0; i < 2; i++) { // the end repeats
                 assert_null(bel_prefetch_peek(prefetch));
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_null(batch);
@@ -130,14 +130,14 @@ static void test_delivers_in_order(void **state)
     }
 }
 
-// What is ready is seen before it is taken, and an error is not.
+// bel_prefetch_peek shows a ready batch before it is taken, but not an error.
 static void test_looks_ahead(void **state)
 {
     (void)state;
     enum { PATIENCE_MS = 60000 };
     int64_t ids[RECORDS];
     gate it;
-    gate_init(&it, true, BATCH * (BLOCKS - 2)); // in the second block, backwards
+    gate_init(&it, true, BATCH * (BLOCKS - 2)); // in the second block from the end
     bel_input *input = open_gated(ids, &it, 4, 1);
     backwards order = {.blocks = BLOCKS};
     bel_prefetch *prefetch;
@@ -150,7 +150,7 @@ static void test_looks_ahead(void **state)
     assert_block(input, ahead, BLOCKS - 1);
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
     assert_ptr_equal(batch, ahead);
-    gate_wait_for(&it, 3 * BATCH); // the bad block has been read, whether it is marked ready or not
+    gate_wait_for(&it, 3 * BATCH); // the bad block was read, marked ready or not
     assert_null(bel_prefetch_peek(prefetch));
     bel_prefetch_stop(prefetch);
     bel_input_destroy(input);
@@ -173,7 +173,7 @@ static void test_errors_come_at_their_place(void **state)
         assert_block(input, batch, BLOCKS - 1 - i);
     }
     BEL_ASSERT_FAILS(bel_prefetch_take(prefetch, &batch), BEL_UNKNOWN, "record 41: a bad record");
-    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch)); // and it goes on behind it
+    BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch)); // the order continues after it
     assert_block(input, batch, 9);
     bel_prefetch_stop(prefetch);
     bel_input_destroy(input);
@@ -191,7 +191,7 @@ static void test_maps_run_on_all_threads(void **state)
     bel_prefetch *prefetch;
     const bel_batch *batch;
     BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
-    gate_wait_for(&it, 1 + 4); // one passed when opening; four threads stand at the gate
+    gate_wait_for(&it, 1 + 4); // one passed at opening, four threads wait
     gate_open(&it);
     BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
     assert_block(input, batch, BLOCKS - 1);
@@ -227,7 +227,7 @@ static void test_stops_in_the_middle(void **state)
     bel_prefetch_stop(NULL);
 }
 
-// Both threads stand inside a map when they are asked to stop, and go on only beside that.
+// Both threads wait inside a map when bel_prefetch_stop is called. The gate opens only meanwhile.
 static void test_stops_inside_of_maps(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static int64_t same_block(void *context, int64_t index)
     return index % 3 == 2 ? 1000 : 5;
 }
 
-// A block outside the stream is an error at its place; a batch stays valid until the next take.
+// A block outside the stream is an error at its place. A batch stays valid until the next take.
 static void test_any_order_and_the_batch_in_hand(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void *open_when_deeper(void *argument)
     return NULL;
 }
 
-// Everything was ready, and then nothing was: twice as much is kept from then on.
+// First every batch was ready, then none: the depth doubles.
 static void test_automatic_depth(void **state)
 {
     (void)state;
@@ -335,8 +335,8 @@ static void test_automatic_depth(void **state)
     const bel_batch *batch;
     BEL_ASSERT_OK(bel_prefetch_start(input, next_backwards, &order, 1, NULL, 1, &prefetch));
     assert_int_equal(bel_prefetch_depth(prefetch), 4);
-    // One passed when opening; no batch is in hand yet, so five are read, of which four are ready
-    // for certain when the last record of the fifth is mapped.
+    // One record passed at opening. No batch is taken yet, so five are read. Four are certainly
+    // ready when the last record of the fifth is mapped.
     gate_wait_for(&it, 1 + 5 * BATCH);
     gate_close(&it);
     int64_t taken = 0;
@@ -361,7 +361,7 @@ static void test_automatic_depth(void **state)
     gate_deinit(&it);
 }
 
-// Memory that was noted and has not gone.
+// Memory that was noted and is not freed yet.
 typedef struct watched {
     pthread_mutex_t mutex;
     const char *memory[64];
@@ -432,15 +432,15 @@ static bel_status *pass(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// As many as the reader offers, unless maps would run on them, or a sliding shuffle be walked by
-// each, or it was said.
+// Uses all threads that the reader offers. It uses fewer if maps would run on them, if each would
+// repeat a sliding shuffle, or if the dataset sets a number.
 static void test_threads(void **state)
 {
     (void)state;
     enum { OFFERED = 3 };
     static const struct {
         bool maps, slides;
-        int depth, asked, made; // 0: nothing is said
+        int depth, asked, made; // 0: not set
     } rows[] = {{.made = OFFERED},
                 {.maps = true, .made = 1},
                 {.slides = true, .made = 1},

@@ -1,5 +1,5 @@
-// Reading blocks: straight into rows, through a record or ahead of time, the content is the same;
-// the memory of a batch is reused; and what cannot be read ahead is said.
+// Reading blocks: the content is the same straight into rows, through a record or ahead of time.
+// The memory of a batch is reused. Errors for input that cannot be read ahead.
 #include "unit/input/test_fixture.h"
 
 enum { RECORDS = 20, WIDTH = 3, BATCH = 6 };
@@ -77,7 +77,7 @@ static void test_every_way_gives_the_same_batches(void **state)
             BEL_ASSERT_OK(bel_input_read(inputs[how], block, batches[how]));
         assert_same_batch(batches[WAY_ROWS], batches[WAY_RECORDS]);
         assert_same_batch(batches[WAY_ROWS], batches[WAY_PADDED]);
-        // And x belongs to the record that the label belongs to.
+        // x and the label belong to the same record.
         const float *x = batch_field(inputs[WAY_ROWS], batches[WAY_ROWS], "x")->data;
         const int64_t *label = batch_field(inputs[WAY_ROWS], batches[WAY_ROWS], "label")->data;
         for (int64_t i = 0; i < batches[WAY_ROWS]->example_count; i++)
@@ -105,7 +105,7 @@ static void test_memory_of_a_batch_is_reused(void **state)
     bel_input_destroy(input);
 }
 
-// A batch size far beyond the data costs only what the data needs.
+// A batch size far beyond the data costs only the memory of the data.
 static void test_one_batch_of_everything(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static int64_t forwards(void *context, int64_t index)
     return index < 4 ? index : -1;
 }
 
-// Depth 0: nothing happens but in take.
+// Depth 0: blocks are read only in bel_prefetch_take.
 static void test_without_reading_ahead(void **state)
 {
     (void)state;
@@ -157,11 +157,11 @@ static void test_without_reading_ahead(void **state)
         BEL_ASSERT_OK(bel_input_read(input, block, expected));
         assert_same_batch(batch, expected);
     }
-    for (int i = 0; i < 2; i++) { // the end stays the end
+    for (int i = 0; i < 2; i++) { // the end repeats
         BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
         assert_null(batch);
     }
-    assert_int_equal(asked, 5); // and the order is not asked beyond it
+    assert_int_equal(asked, 5); // the order is not asked beyond the end
     assert_true(bel_prefetch_wait_ns(prefetch) > 0);
     bel_prefetch_stop(prefetch);
     bel_batch_destroy(expected);
@@ -184,10 +184,10 @@ static void test_impossible_prefetch(void **state)
     bel_dataset *dataset = sample_dataset(&data);
     bel_dataset_prefetch(dataset, 1, 1);
     bel_dataset_batch(dataset, BATCH);
-    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "prefetch behind batch");
+    BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "prefetch after batch");
 }
 
-// A dataset may be opened more than once, and an input outlives it.
+// A dataset may be opened more than once, and an input may outlive it.
 static void test_inputs_do_not_need_the_dataset(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-// What a map can ask of its record (number, epoch, file), and maps whose `user` a dataset owns.
+// Properties of a record that a map can ask for (number, epoch, file), and maps whose `user` a
+// dataset owns.
 #include "unit/input/test_fixture.h"
 
-// Adds "epoch", and "number" unless it is there.
+// Adds "epoch", and "number" unless it exists.
 static bel_status *add_place(void *user, bel_record *record, bool *out_skip)
 {
     (void)user, (void)out_skip;
@@ -12,7 +13,7 @@ static bel_status *add_place(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Every record of every epoch, in whatever order, with padding and without.
+// Every record of every epoch, in any order, with padding and without.
 static void test_number_and_epoch(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static bel_status *change_nothing(void *user, bel_record *record, bool *out_skip
     return NULL;
 }
 
-// What a dataset owns lives as long as whatever needs it, and ends once.
+// An owned `user` lives as long as the dataset or an input needs it, and is freed once.
 static void test_owned_user(void **state)
 {
     (void)state;
@@ -99,7 +100,7 @@ static void test_owned_user(void **state)
     bel_dataset *dataset = numbered(ids, 2);
     bel_dataset_map_owned(dataset, change_nothing, &ended, count_end, NULL, NULL);
     bel_dataset_batch(dataset, 2);
-    bel_dataset_map_owned(dataset, change_nothing, &refused, count_end, NULL, NULL); // behind batch
+    bel_dataset_map_owned(dataset, change_nothing, &refused, count_end, NULL, NULL); // after batch
     assert_int_equal(refused, 1);
     bel_dataset_destroy(dataset);
     assert_int_equal(ended, 1);

@@ -1,5 +1,5 @@
-// Segments: however often the number of replicas changes, and state goes back in between, the steps
-// that count read each record of each epoch once, in the order of the stream.
+// Segments: the counted steps read each record of each epoch once, in the order of the stream. This
+// holds for any changes of the number of replicas, and returns to checkpoints between them.
 #include "base/input_segment.h"
 #include "base/rng.h"
 #include "unit/input/test_fixture.h"
@@ -7,9 +7,9 @@
 enum { RECORDS = 60, BATCH = 4, EPOCHS = 5, BLOCKS = RECORDS * EPOCHS / BATCH, MOST_REPLICAS = 4 };
 enum { CHANGES = 6, RUNS = 20 };
 
-typedef struct history { // of the steps that count
+typedef struct history { // only counted steps
     int64_t blocks[BLOCKS];
-    int64_t first_of[BLOCKS + 1]; // by step: how many blocks were used before it
+    int64_t first_of[BLOCKS + 1]; // number of blocks used before each step
     int64_t steps;
 } history;
 
@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t run, int number, uint32_t below)
     return words[0] % below;
 }
 
-// Runs steps of a segment as long as all replicas have a block, but no more than `most`.
+// Runs steps of a segment while all replicas have a block, at most `most`.
 static void run_steps(history *h, const bel_input_segment *segment, int64_t most)
 {
     for (; most > 0; most--) {

@@ -1,5 +1,4 @@
-// Lines of text: what is a line, over several files, packed ones, in any order; and what is said
-// when there is none.
+// Lines of text: line ends, several files, packed files, any order, and errors for missing lines.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -8,13 +7,13 @@
 #include "input/file_view.h"
 #include "unit/input/test_fixture.h"
 
-// What a map saw: lines, each with a '|' behind it, and where the last came from.
+// Lines that a map saw, each followed by '|', and the origin of the last one.
 typedef struct seen {
     bel_str text;
     char origin[512];
 } seen;
 
-// Notes a line and leaves its length, as text cannot be in a batch.
+// Notes a line and adds its length, as text cannot be in a batch.
 static bel_status *note(void *user, bel_record *record, bool *out_skip)
 {
     (void)out_skip;
@@ -36,13 +35,13 @@ static bel_dataset *lines_of(const char *const *paths, int count, seen *to, int6
     return dataset;
 }
 
-// The lines that one block of everything holds.
+// Checks the lines of one block with everything.
 static void assert_lines(const char *const *paths, int count, const char *expected)
 {
     seen lines = {0};
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(lines_of(paths, count, &lines, 100), &input));
-    bel_str_deinit(&lines.text); // what was looked at to learn the fields
+    bel_str_deinit(&lines.text); // lines read to learn the fields
     lines.text = (bel_str){0};
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
@@ -66,7 +65,7 @@ static void test_what_a_line_is(void **state)
     assert_text("one\ntwo", 7, "one|two|");
     assert_text("one\r\ntwo\r\n", 10, "one|two|");
     assert_text("one\r\n\r\n\ntwo", 11, "one|||two|");
-    assert_text("a\rb\nc\r", 6, "a\rb|c\r|"); // carriage returns of the text's own
+    assert_text("a\rb\nc\r", 6, "a\rb|c\r|"); // carriage returns inside the text
     assert_text("\n", 1, "|");
     assert_text("\xEF\xBB\xBFone\n", 7, "one|");
 }
@@ -85,7 +84,7 @@ static void test_several_files(void **state)
         bel_free(paths[i]);
 }
 
-// Any line alone, and where it came from: file and line, as an editor counts.
+// Any line separately, and its origin: file and line number, as editors count.
 static void test_any_line_alone(void **state)
 {
     (void)state;
@@ -128,7 +127,7 @@ static void test_errors(void **state)
 
     path = bel_test_file(bel_test_own_folder(), "a.txt", "one\ntwo\n", 8);
     bel_dataset *dataset = bel_dataset_from_text((const char *const[]){path}, 1);
-    bel_dataset_batch(dataset, 1); // nobody has turned the text into numbers
+    bel_dataset_batch(dataset, 1); // no map turned the text into numbers
     BEL_ASSERT_FAILS(open_failing(dataset), BEL_INVALID_ARGUMENT, "field \"text\" is text");
 
     const char *const shrinking[] = {path};
@@ -155,8 +154,8 @@ static void test_a_file_that_has_gone(void **state)
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
     unlink(path);
     BEL_ASSERT_FAILS(bel_input_read(input, 1, batch), BEL_DATA_LOSS,
-                     "a.txt: it was there when it was opened, and has gone since");
-    bel_free(bel_test_file(bel_test_own_folder(), "a.txt", "", 0)); // another one of its name
+                     "a.txt: it was removed after it was opened");
+    bel_free(bel_test_file(bel_test_own_folder(), "a.txt", "", 0)); // another file of that name
     BEL_ASSERT_OK(bel_input_read(input, 1, batch));
     bel_str_deinit(&lines.text);
     bel_batch_destroy(batch);
@@ -164,7 +163,7 @@ static void test_a_file_that_has_gone(void **state)
     bel_free(path);
 }
 
-// Whoever handles a bus error is told whose address it is.
+// The handler of a bus error can look up the file of the address.
 static void test_the_file_of_an_address(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // TFRecord files: framing and its damage, Examples written by TensorFlow, features of every kind
-// and shape, what stands for missing ones, and packed files.
+// and shape, defaults of missing ones, and packed files.
 #include <unistd.h>
 #include <zlib.h>
 
@@ -29,7 +29,7 @@ static void put_record(bel_str *to, const void *data, size_t size)
     bel_str_deinit(&length);
 }
 
-// A part of a message with its tag, by hand, so that nothing here knows what is being tested.
+// Appends a part of a message with its tag by hand, without the code under test.
 static void put_part(bel_str *to, int number, const bel_str *part)
 {
     put_number(to, (uint64_t)(number << 3 | 2), 1);
@@ -40,7 +40,7 @@ static void put_part(bel_str *to, int number, const bel_str *part)
 
 enum { BYTES = 1, FLOATS = 2, INTS = 3 };
 
-// A feature of `kind`; its list holds `list` under number 1 unless that is NULL.
+// Appends a feature of `kind`; its list holds `list` under number 1 unless that is NULL.
 static void put_feature(bel_str *features, const char *key, int kind, const bel_str *list)
 {
     bel_str entry = {0}, feature = {0}, values = {0}, name = {0};
@@ -64,7 +64,7 @@ static void put_floats(bel_str *features, const char *key, const float *values, 
     bel_str_deinit(&list);
 }
 
-// Values below 128, one byte each.
+// Appends values below 128, one byte each.
 static void put_ints(bel_str *features, const char *key, const char *values, int count)
 {
     bel_str list = {0};
@@ -119,7 +119,7 @@ static bel_input *open_batched(const char *path, const bel_example_feature *feat
     return input;
 }
 
-// What opening says of a file with those features.
+// Returns the error of opening a file with these features.
 static bel_status *failure_of(const char *path, const bel_example_feature *features, int count)
 {
     bel_dataset *dataset = open_features(path, features, count);
@@ -129,8 +129,8 @@ static bel_status *failure_of(const char *path, const bel_example_feature *featu
 
 // --- Tests ---------------------------------------------------------------------------------------
 
-// The bytes that TensorFlow 2 makes of feature0: [0], feature1: [4], feature2: b"goat", feature3:
-// [0.9876] (its guide to TFRecord).
+// Bytes that TensorFlow 2 writes for feature0: [0], feature1: [4], feature2: b"goat", feature3:
+// [0.9876] (from its guide to TFRecord).
 static const char written_by_tensorflow[] = "\nR\n\x14\n\x08"
                                             "feature2\x12\x08\n\x06\n\x04goat\n\x11\n\x08"
                                             "feature1\x12\x05\x1a\x03\n\x01\x04\n\x11\n\x08"
@@ -164,8 +164,7 @@ static void test_written_by_tensorflow(void **state)
     bel_free(path);
 }
 
-// Numbers that are not packed, as the format allows, a name that comes twice, and one that is not
-// asked for.
+// Unpacked numbers, which the format allows, a repeated name, and a name that is not requested.
 static void test_other_ways_to_write(void **state)
 {
     (void)state;
@@ -197,7 +196,7 @@ static void test_other_ways_to_write(void **state)
     bel_free(path);
 }
 
-// Records of 0 to 3 rows of 2, the third of which has no such feature at all.
+// Records of 0 to 3 rows of 2. The third has no such feature at all.
 static void test_varying_lengths(void **state)
 {
     (void)state;
@@ -220,7 +219,7 @@ static void test_varying_lengths(void **state)
     bel_dtype dtype;
     bel_shape shape, expected_shape = BEL_SHAPE(4, 3, 2);
     bel_input_field_spec(input, 0, &dtype, &shape);
-    assert_true(shape.dims[1] <= BEL_DIM_TIME); // open, and the width is known
+    assert_true(shape.dims[1] <= BEL_DIM_TIME); // open; the width is known
     assert_int_equal(shape.dims[2], 2);
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
@@ -246,7 +245,7 @@ static void test_missing_features(void **state)
     put_feature(&features, "a", INTS, NULL); // empty
     put_feature(&features, "b", FLOATS, NULL);
     put_example(&content, &features);
-    put_example(&content, &features); // nothing at all
+    put_example(&content, &features); // no features
     char *path = write_file("a.tfrecord", &content);
     const int64_t seven = 7;
     const float half = 0.5f;
@@ -265,7 +264,7 @@ static void test_missing_features(void **state)
     bel_batch_destroy(batch);
     bel_input_destroy(input);
 
-    const float other = 0.25f; // other records, so another fingerprint
+    const float other = 0.25f; // other records change the fingerprint
     bel_example_feature changed[] = {asked[0], asked[1]};
     changed[1].missing = &other;
     input = open_batched(path, changed, 2);
@@ -281,7 +280,7 @@ static void test_missing_features(void **state)
     bel_free(path);
 }
 
-// What a map sees of text, and of whole records.
+// Text and complete records as a map sees them.
 typedef struct seen {
     bel_str text;
 } seen;
@@ -339,11 +338,11 @@ static void test_texts_and_whole_records(void **state)
     bel_free(path);
 }
 
-// gzip and zlib, whatever the file is called; also one whose plain beginning looks like zlib.
+// gzip and zlib, whatever the file's name; also a plain file whose first bytes look like zlib.
 static void test_packed_files(void **state)
 {
     (void)state;
-    char long_text[0x178] = {0}; // its length is 78 01 00 …, a header of zlib
+    char long_text[0x178] = {0}; // its length is 78 01 00 …, a zlib header
     memset(long_text, 'x', sizeof long_text - 1);
     bel_str content = {0};
     put_record(&content, long_text, sizeof long_text);
@@ -412,18 +411,19 @@ static void test_damaged_framing(void **state)
     bel_str_deinit(&content);
 }
 
-// Features of two bytes each: a record of megabytes must not take hundreds of them.
+// Features of two bytes each: a record of megabytes must not take hundreds of megabytes.
 static void test_too_many_features(void **state)
 {
     (void)state;
     enum { PARTS = 4 << 20, FIRST = 1 << 3 | 2, HEAD = 6 };
     size_t inner = 2 * (size_t)PARTS, size = HEAD + inner;
     char *bytes = bel_xcalloc(size, 1);
-    bytes[0] = FIRST; // of an Example: its features; and the length in five bytes of seven bits
+    // The tag of an Example's features. Their length follows, in five bytes of seven bits.
+    bytes[0] = FIRST;
     for (int i = 0; i < 5; i++)
         bytes[1 + i] = (char)(unsigned char)((inner >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
     for (size_t i = HEAD; i < size; i += 2)
-        bytes[i] = FIRST; // of features: one of them
+        bytes[i] = FIRST; // tag of one feature
     assert_null(bel_example_parse(bytes, size));
     bel_free(bytes);
 }
@@ -457,7 +457,7 @@ static void test_wrong_features(void **state)
     };
     BEL_ASSERT_FAILS(failure_of(path, twice, 2), BEL_INVALID_ARGUMENT,
                      "two features become field \"x\"");
-    put_record(&content, "\n\x7f", 2); // promises 127 bytes
+    put_record(&content, "\n\x7f", 2); // claims 127 bytes
     bel_free(path);
     path = write_file("b.tfrecord", &content);
     BEL_ASSERT_FAILS(failure_of(path, twice, 1), BEL_DATA_LOSS,

@@ -1,5 +1,5 @@
-// Large packed files: unpacked once for all who read them, removed with the last of them, whatever
-// is killed, and the same bytes as in memory.
+// Large packed files: unpacked once for all readers, removed with the last of them, even if
+// processes are killed. The bytes are those of unpacking in memory.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static int make_content(void **state)
 
 // --- Helpers -------------------------------------------------------------------------------------
 
-// It lies below the test's own folder; free with bel_free.
+// The folder of unpacked files, below the test's folder; free with bel_free.
 static char *unpacked_folder(void)
 {
     char name[64];
@@ -51,7 +51,8 @@ static char *unpacked_folder(void)
     return bel_path_join(bel_test_own_folder(), name);
 }
 
-// TMPDIR is the test's own folder, and afterwards what it was, as test folders lie below it.
+// TMPDIR is the test's folder during a test and is restored afterwards, as test folders are below
+// TMPDIR.
 static char *tmpdir_before;
 
 static int enter(void **state)
@@ -100,7 +101,7 @@ static bool has_content(const bel_unpacked_file *file)
     return same;
 }
 
-// The .part of version 1, as a process has it that is writing.
+// Opens the .part file of version 1 like a process that writes it.
 static int hold_part(char **out_path)
 {
     bel_unpacked_file file;
@@ -139,14 +140,14 @@ static void test_one_for_all(void **state)
     bel_unpacked_file_close(&other);
 }
 
-// What killed processes leave, whole or not, is used or removed by the next one that writes; what
-// is in use stays.
+// The next writer uses or removes the remains of killed processes, complete or not. Files in use
+// stay.
 static void test_leftovers(void **state)
 {
     (void)state;
     bel_unpacked_file used, file;
     char *folder = unpacked_folder(), *half;
-    close(hold_part(&half)); // killed
+    close(hold_part(&half)); // as after a kill
     BEL_ASSERT_OK(open_version(2, PATIENCE_SECS, &used));
     assert_false(bel_file_exists(half));
     bel_free(bel_test_file(folder, "0123456789abcdef", "old", 3));
@@ -169,9 +170,9 @@ static void test_a_writer_that_stands_still(void **state)
     bel_unpacked_file file;
     int part = hold_part(&path);
     BEL_ASSERT_FAILS(open_version(1, 0.1, &file), BEL_DEADLINE_EXCEEDED,
-                     "has not gone on for 0.1 s");
+                     "has made no progress for 0.1 s");
     assert_true(bel_file_exists(path));
-    close(part); // killed
+    close(part); // as after a kill
     BEL_ASSERT_OK(open_version(1, 0.1, &file));
     assert_true(has_content(&file));
     bel_unpacked_file_close(&file);
@@ -233,7 +234,7 @@ static void test_folders_of_others(void **state)
     bel_free(folder);
 }
 
-// A process that opens and closes two versions in turn, until it is told to end or is killed.
+// Opens and closes two versions in turn, until the process is asked to end or is killed.
 static void use_for(int rounds, unsigned seed)
 {
     for (int i = 0; i < rounds; i++) {
@@ -249,8 +250,8 @@ static void use_for(int rounds, unsigned seed)
     _exit(0);
 }
 
-// Many processes at once, some of which are killed wherever they are: every one of the others reads
-// the right bytes each time, and nothing is left.
+// Many processes run at once, and some are killed at any point. All others always read the right
+// bytes, and no file remains.
 static void test_many_processes(void **state)
 {
     (void)state;
@@ -280,8 +281,8 @@ static void test_many_processes(void **state)
     bel_unpacked_file_close(&file);
 }
 
-// What stands behind the stream is left out, but taken for its size: 2 GiB, so that a short file is
-// treated as a long one is.
+// Bytes after the stream are left out, but the last four count as the size: 2 GiB. So this short
+// file is handled like a long one.
 static void test_a_view_of_a_large_file(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void test_a_view_of_a_large_file(void **state)
     assert_string_equal(bel_file_view_at(view.data + LENGTH - 1), path);
     BEL_ASSERT_OK(bel_file_view_check(&view, path));
     bel_file_view_close(&again);
-    unlink(path); // it is not needed any more
+    unlink(path); // no longer needed
     BEL_ASSERT_OK(bel_file_view_check(&view, path));
     assert_memory_equal(view.data, content, LENGTH);
     bel_file_view_close(&view);

@@ -1,5 +1,5 @@
 // window and flat_map against naive readers: every size, shift and stride, in any order of blocks,
-// before and behind other stages.
+// before and after other stages.
 #include "unit/input/test_fixture.h"
 
 enum { ROOM = 256 };
@@ -12,7 +12,7 @@ static bel_dataset *batched(bel_dataset *dataset, int64_t size)
 
 // --- window --------------------------------------------------------------------------------------
 
-// Windows of `count` records as a naive reader makes them, -1 where a window has no record.
+// Windows of `count` records as a naive reader makes them; -1 where a window has no record.
 static int64_t cut_naively(int64_t count, int64_t size, int64_t shift, int64_t stride, bool drop,
                            int64_t *out)
 {
@@ -68,7 +68,7 @@ static void test_every_window(void **state)
                         assert_windows(counts[c], size, shift, stride, drop);
 }
 
-// Over a shuffled and repeated stream, and shuffled themselves.
+// Windows over a shuffled and repeated stream, and shuffled windows.
 static void test_windows_among_others(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void test_windows_among_others(void **state)
         bel_dataset_shuffle(dataset, 0, 5);
         if (behind) bel_dataset_repeat(dataset, 3); // windows across epochs
         bel_dataset_window(dataset, 3, 0, 1, true);
-        if (!behind) bel_dataset_repeat(dataset, 3); // of 7 records, 2 windows
+        if (!behind) bel_dataset_repeat(dataset, 3); // 2 windows of 7 records
         bel_input *input;
         BEL_ASSERT_OK(open_and_destroy(batched(dataset, 8), &input));
         bel_batch *batch = bel_batch_create(input);
@@ -103,7 +103,7 @@ static bel_status *skip_five(void *user, bel_record *record, bool *out_skip)
     return NULL;
 }
 
-// Its field has as many elements as its number.
+// Replaces "id" by a field with id + 1 elements.
 static bel_status *grow(void *user, bel_record *record, bool *out_skip)
 {
     (void)user;
@@ -192,10 +192,10 @@ static void test_flat_map(void **state)
     bel_dataset_take(dataset, 4);
     bel_dataset_repeat(dataset, 2);
     ASSERT_IDS(batched(dataset, 3), 20, 21, 40, 50, 20, 21, 40, 50);
-    // Parts are records: they become records again, and are shuffled one by one.
+    // Parts are records: flat_map splits them again, and shuffle moves each.
     dataset = flat(memory, 8, NULL);
     bel_dataset_flat_map(dataset, count_parts, make_part, NULL, NULL);
-    ASSERT_IDS(batched(dataset, 2), 100, 200, 201, 400, 500, 501, 700); // 21 and 51 become none
+    ASSERT_IDS(batched(dataset, 2), 100, 200, 201, 400, 500, 501, 700); // 21 and 51 have no parts
 }
 
 static void test_shuffled_parts(void **state)

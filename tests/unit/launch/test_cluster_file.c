@@ -14,7 +14,7 @@ static bel_status *parse(const char *text, bel_cluster **out_cluster)
     return bel_cluster_parse(text, strlen(text), "c.yaml", out_cluster);
 }
 
-// A mistake and the beginning of its message, or a part of it.
+// A mistake and the start of its message, or a part of it.
 typedef struct mistake {
     const char *text, *part;
 } mistake;
@@ -29,7 +29,7 @@ static void check_mistakes(const mistake *mistakes, size_t count)
 
 #define CHECK_MISTAKES(mistakes) check_mistakes(mistakes, sizeof(mistakes) / sizeof(mistakes)[0])
 
-// --- Belfry's own keys ---------------------------------------------------------------------------
+// --- Belfry's keys -------------------------------------------------------------------------------
 
 static void test_own_keys(void **state)
 {
@@ -54,7 +54,7 @@ static void test_own_keys(void **state)
     assert_int_equal(workers->count, 4);
     assert_string_equal(workers->machine.name, "box");
     assert_int_equal(workers->machine.cores, 16);
-    assert_int_equal(workers->machine.devices, 4); // in place of the machine's, wherever it stands
+    assert_int_equal(workers->machine.devices, 4); // instead of the machine's, wherever the key is
     assert_int_equal(workers->machine.memory_bytes, (int64_t)64 << 30);
     assert_int_equal(workers->host_count, 2);
     assert_string_equal(workers->hosts[0], "a");
@@ -115,7 +115,7 @@ static void test_example(void **state)
 {
     (void)state;
     bel_cluster *c;
-    BEL_ASSERT_OK(bel_cluster_read("cluster.yaml", &c)); // the README's
+    BEL_ASSERT_OK(bel_cluster_read("cluster.yaml", &c)); // the example in README
     assert_string_equal(c->source, "cluster.yaml");
     assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 2);
     assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, 2);
@@ -123,7 +123,7 @@ static void test_example(void **state)
     bel_cluster_destroy(c);
 }
 
-// The manual's examples.
+// The examples in the manual.
 static void test_manual(void **state)
 {
     (void)state;
@@ -192,27 +192,26 @@ static void test_mistakes_in_values(void **state)
         {"- workers\n", "c.yaml:1:1: expected a mapping, got a list"},
         {"workers\n", "c.yaml:1:1: expected a mapping, got \"workers\""},
         {"workers: {count: 2", "c.yaml:2:1: not valid YAML"},
-        {"workers: {count: 1}\nworkers: {count: 2}\n", "c.yaml:2:1: key \"workers\" is already"},
+        {"workers: {count: 1}\nworkers: {count: 2}\n", "c.yaml:2:1: key \"workers\" already"},
         {"workers: 2\n", "c.yaml:1:10: expected a mapping, got \"2\""},
         {"workers:\n", "c.yaml:1:9: expected a mapping, got nothing"},
-        {"workers: {count: two}\n",
-         "c.yaml:1:18: expected a whole number from 0 to 1024, got \"two\""},
-        {"workers: {count: 2.5}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
-        {"workers: {count: 1025}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
-        {"workers: {count: 99999999999999999999}\n", "c.yaml:1:18: expected a whole number"},
-        {"workers: {count: -1}\n", "c.yaml:1:18: expected a whole number from 0 to 1024"},
-        {"workers: {count: [1]}\n", "c.yaml:1:18: expected a whole number from 0 to 1024, got a "
+        {"workers: {count: two}\n", "c.yaml:1:18: expected an integer from 0 to 1024, got \"two\""},
+        {"workers: {count: 2.5}\n", "c.yaml:1:18: expected an integer from 0 to 1024"},
+        {"workers: {count: 1025}\n", "c.yaml:1:18: expected an integer from 0 to 1024"},
+        {"workers: {count: 99999999999999999999}\n", "c.yaml:1:18: expected an integer"},
+        {"workers: {count: -1}\n", "c.yaml:1:18: expected an integer from 0 to 1024"},
+        {"workers: {count: [1]}\n", "c.yaml:1:18: expected an integer from 0 to 1024, got a "
                                     "list"},
-        {"workers: {count: }\n", "c.yaml:1:18: expected a whole number from 0 to 1024, got "
+        {"workers: {count: }\n", "c.yaml:1:18: expected an integer from 0 to 1024, got "
                                  "nothing"},
-        {"workers: {devices: 0}\n", "c.yaml:1:20: expected a whole number from 1 to 256"},
-        {"workers: {devices: 257}\n", "c.yaml:1:20: expected a whole number from 1 to 256"},
+        {"workers: {devices: 0}\n", "c.yaml:1:20: expected an integer from 1 to 256"},
+        {"workers: {devices: 257}\n", "c.yaml:1:20: expected an integer from 1 to 256"},
         {"workers: {machine: [a]}\n", "c.yaml:1:20: expected a text, got a list"},
-        {"parameter_servers: {count: 1025}\n", "c.yaml:1:28: expected a whole number from 0"},
+        {"parameter_servers: {count: 1025}\n", "c.yaml:1:28: expected an integer from 0"},
         {"machines: [box]\n", "c.yaml:1:11: expected a mapping of machines, got a list"},
         {"machines: {box: 3}\n", "c.yaml:1:17: expected a mapping, got \"3\""},
-        {"machines: {box: {cores: 0}}\n", "c.yaml:1:25: expected a whole number from 1 to 4096"},
-        {"machines: {box: {devices: 0}}\n", "c.yaml:1:27: expected a whole number from 1 to 256"},
+        {"machines: {box: {cores: 0}}\n", "c.yaml:1:25: expected an integer from 1 to 4096"},
+        {"machines: {box: {devices: 0}}\n", "c.yaml:1:27: expected an integer from 1 to 256"},
         {"master: {trains: maybe}\n", "c.yaml:1:18: expected true or false, got \"maybe\""},
         {"master: {trains: [true]}\n", "c.yaml:1:18: expected true or false, got a list"},
         {"master: {host: ''}\n", "c.yaml:1:16: expected a text, got \"\""},
@@ -268,7 +267,7 @@ static void test_clashes(void **state)
     (void)state;
     static const mistake mistakes[] = {
         {"workers: {count: 0}\n", "c.yaml:1:18: there are no workers, and the master does not "
-                                  "train: nobody would"},
+                                  "train: no process would"},
         {"master: {trains: true}\nworkers: {count: 1024}\n",
          "c.yaml:2:18: with the master that trains these are more than 1024 workers"},
         {"evaluators:\n  count: 2\n", "c.yaml:2:10: at most one evaluator is possible, got 2"},
@@ -362,7 +361,7 @@ static void test_machine_types(void **state)
         const char *type;
         int devices;
     } types[] = {{"standard", 0},         {"complex_model_l", 0},      {"n1-highmem-8", 0},
-                 {"output_server", 0}, // "tpu" within a name is none
+                 {"output_server", 0}, // "tpu" inside a name does not count
                  {"standard_gpu", 1},     {"complex_model_m_gpu", 4},  {"complex_model_l_gpu", 8},
                  {"standard_p100", 1},    {"complex_model_m_p100", 4}, {"standard_v100", 1},
                  {"large_model_v100", 1}, {"complex_model_m_v100", 4}, {"complex_model_l_v100", 8}};
@@ -371,7 +370,7 @@ static void test_machine_types(void **state)
         char *text = bel_strf("workerCount: \"2\"\nworkerType: %s\nmasterType: standard\n"
                               "evaluatorCount: '1'\nevaluatorType: standard\nscaleTier: CUSTOM\n",
                               types[i].type);
-        BEL_ASSERT_OK(parse(text, &c)); // counts are texts in the REST interface
+        BEL_ASSERT_OK(parse(text, &c)); // in the REST interface counts are texts
         assert_int_equal(c->roles[BEL_ROLE_WORKER].count, 2);
         assert_int_equal(c->roles[BEL_ROLE_WORKER].machine.devices, types[i].devices);
         assert_int_equal(c->roles[BEL_ROLE_PS].count, 0);
@@ -381,7 +380,7 @@ static void test_machine_types(void **state)
     }
 }
 
-// What the log says while a text is read; free with bel_free.
+// The log written while a text is read; free with bel_free.
 static char *log_of(const char *text)
 {
     char *folder = bel_test_folder();
@@ -439,8 +438,8 @@ static void test_passed_over(void **state)
         "masterConfig.imageUri\n";
     const char *found = strstr(said, line);
     assert_non_null(found);
-    assert_string_equal(found, line);                        // and nothing behind it
-    assert_null(memchr(said, '\n', (size_t)(found - said))); // nor a line in front
+    assert_string_equal(found, line);                        // and no line after it
+    assert_null(memchr(said, '\n', (size_t)(found - said))); // nor a line before it
     bel_free(said);
     said = log_of("scaleTier: BASIC\n");
     assert_string_equal(said, "");
@@ -464,7 +463,7 @@ static void test_accelerators(void **state)
     bel_cluster_destroy(c);
 }
 
-// `expected` NULL: the text stays as it is.
+// `expected` NULL: the text stays unchanged.
 static void check_tier(const char *text, const char *expected)
 {
     char *changed;
@@ -527,19 +526,18 @@ static void test_mistakes_of_ai_platform(void **state)
         {CUSTOM "parameterServerType: p\n", "c.yaml:3:22: parameterServerType needs"},
         {CUSTOM "evaluatorType: e\n", "c.yaml:3:16: evaluatorType needs evaluatorCount above 0"},
         {CUSTOM "workerType: w\nworkerCount: 1024\n", // 1025 with the master
-         "c.yaml:4:14: expected a whole number from 0 to 1023, got \"1024\""},
-        {CUSTOM "workerType: w\nworkerCount: -1\n", "c.yaml:4:14: expected a whole number"},
-        {CUSTOM "workerType: w\nworkerCount: \"x\"\n", "c.yaml:4:14: expected a whole number"},
+         "c.yaml:4:14: expected an integer from 0 to 1023, got \"1024\""},
+        {CUSTOM "workerType: w\nworkerCount: -1\n", "c.yaml:4:14: expected an integer"},
+        {CUSTOM "workerType: w\nworkerCount: \"x\"\n", "c.yaml:4:14: expected an integer"},
         {CUSTOM "evaluatorType: w\nevaluatorCount: 2\n",
-         "c.yaml:4:17: expected a whole number from 0 to 1, got \"2\""},
+         "c.yaml:4:17: expected an integer from 0 to 1, got \"2\""},
         {CUSTOM "masterConfig: {imageUrl: x}\n",
          "c.yaml:3:16: unknown key \"imageUrl\"; did you mean \"imageUri\"?"},
         {CUSTOM "masterConfig: {acceleratorConfig: {type: NVIDIA_TESLA_T4}}\n",
          "c.yaml:3:35: acceleratorConfig needs count"},
         {CUSTOM "masterConfig: {acceleratorConfig: {count: 8, type: TPU_V3}}\n",
          "\"TPU_V3\": there are no TPUs here"},
-        {CUSTOM "masterConfig: {acceleratorConfig: {count: x}}\n",
-         "expected a whole number from 1"},
+        {CUSTOM "masterConfig: {acceleratorConfig: {count: x}}\n", "expected an integer from 1"},
         {CUSTOM "workerConfig: {acceleratorConfig: {count: 2}}\n",
          "c.yaml:3:35: workerConfig.acceleratorConfig needs workerCount above 0"},
         {CUSTOM "workerTipe: w\n",

@@ -1,4 +1,4 @@
-// The lock of a model folder over processes and renames, and the count of starts in it.
+// Lock of a model folder across processes and renames, and the count of starts in the folder.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static bool never(void)
     return false;
 }
 
-// A master keeps what it was given: the folder is locked until both are through.
+// The master keeps the lock descriptor that it received: the folder stays locked until both
+// processes are done.
 static void test_given(void **state)
 {
     (void)state;
@@ -50,7 +51,7 @@ static void test_given(void **state)
     bel_free(folder);
 }
 
-// A descriptor of something else, or none: it takes the lock itself, and waits for it.
+// Given another descriptor or none, the master takes the lock itself and waits for it.
 static void test_own(void **state)
 {
     (void)state;
@@ -82,13 +83,13 @@ static void test_renamed(void **state)
     BEL_ASSERT_OK(bel_folder_lock(folder, &lock));
     BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
     assert_int_equal(rename(folder, moved), 0);
-    assert_int_equal(symlink(folder, folder), 0); // in a circle: ELOOP, not ENOENT
+    assert_int_equal(symlink(folder, folder), 0); // a loop: ELOOP, not ENOENT
     assert_false(told);
     BEL_ASSERT_OK(bel_folder_lock_check(folder, lock, &told));
     assert_true(told);
     assert_int_equal(unlink(folder), 0);
     BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
-    char *file = bel_path_join(folder, BEL_LOCK_FILE); // another one in its place
+    char *file = bel_path_join(folder, BEL_LOCK_FILE); // another file under the same name
     BEL_ASSERT_OK(bel_dir_create(folder));
     BEL_ASSERT_OK(bel_file_write_atomic(file, "", 0));
     BEL_ASSERT_FAILS(bel_folder_lock_check(folder, lock, &told), BEL_ABORTED, "renamed or removed");
@@ -99,13 +100,13 @@ static void test_renamed(void **state)
     bel_free(base);
 }
 
-// What a killed process was writing goes when the next run begins; others' files stay.
+// The next run removes files that a killed process was writing. Other processes' files stay.
 static void test_leftovers(void **state)
 {
     (void)state;
     pid_t child = fork();
     if (child == 0) _exit(0);
-    assert_int_equal(waitpid(child, NULL, 0), child); // from now on nobody has its number
+    assert_int_equal(waitpid(child, NULL, 0), child); // no process has its pid now
     char *folder = bel_test_folder();
     long long gone = (long long)child, here = (long long)getpid();
     char *names[] = {
@@ -128,7 +129,7 @@ static void test_leftovers(void **state)
     bel_free(folder);
 }
 
-// Each role by itself, and always upwards.
+// Each role counts separately, and always upwards.
 static void test_starts(void **state)
 {
     (void)state;
@@ -156,12 +157,12 @@ typedef struct starter {
 static void *start_often(void *argument)
 {
     starter *s = argument;
-    for (int i = 0; i < STARTS; i++) // what fails leaves 0, which is nobody's number
+    for (int i = 0; i < STARTS; i++) // a failed call leaves 0, which is never assigned
         bel_status_ignore(bel_start_count(s->folder, BEL_ROLE_WORKER, 0, &s->counts[i]));
     return NULL;
 }
 
-// However many begin at a moment, each has a number of its own.
+// All of many simultaneous starts get different numbers.
 static void test_start_count_at_one_moment(void **state)
 {
     (void)state;
@@ -182,7 +183,7 @@ static void test_start_count_at_one_moment(void **state)
     bel_free(folder);
 }
 
-// Of the folders of killed jobs those go that nobody holds, once they are old.
+// Old socket folders of killed jobs are removed, unless a process holds their lock.
 static void test_old_sockets(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static int listening_socket(const char *folder)
     return listener;
 }
 
-// Processes may outlive the supervisor that had the lock: their sockets say so.
+// Processes may outlive the supervisor that held the lock; an open socket shows it.
 static void test_open_sockets(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static void test_open_sockets(void **state)
     bel_free(base);
 }
 
-// A job with XDG_RUNTIME_DIR removes what one without it has left in /tmp.
+// A job with XDG_RUNTIME_DIR also removes the remains of jobs without it in /tmp.
 static void test_old_sockets_elsewhere(void **state)
 {
     (void)state;

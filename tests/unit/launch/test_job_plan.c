@@ -1,4 +1,4 @@
-// Plans: who is where, towers, threads, the tasks that come of them, and the table.
+// Job plans: hosts, towers, threads, the tasks made from a plan, and the table.
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "launch/plan.h"
@@ -56,7 +56,7 @@ static void test_training_master(void **state)
     assert_int_equal(plan->process_count, 3);
     assert_int_equal(plan->worker_count, 3);
     assert_int_equal(plan->replica_count, 6); // 4 of the master, 1 of each worker
-    assert_int_equal(plan->shard_count, 3);   // no servers: every worker has one
+    assert_int_equal(plan->shard_count, 3);   // without servers every worker has one
     assert_true(plan->processes[0].has_shard && plan->processes[2].has_shard);
     assert_int_equal(plan->processes[1].index, 1); // the master is worker 0
     bel_task *task = bel_plan_task(plan, "j", 2);
@@ -69,7 +69,7 @@ static void test_training_master(void **state)
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
 
-    cluster = cluster_of("scaleTier: BASIC\n"); // the master alone
+    cluster = cluster_of("scaleTier: BASIC\n"); // only a master
     plan = plan_of(cluster, 3, 1);
     assert_int_equal(plan->process_count, 1);
     assert_true(plan->worker_count == 1 && plan->replica_count == 3 && plan->shard_count == 1);
@@ -100,7 +100,7 @@ static void test_tasks(void **state)
         assert_null(task->master_address);
         assert_null(task->listen_address);
         assert_null(task->secret);
-        // What a launcher adds makes it whole; limits of a cluster file fit into a task.
+        // The launcher's additions complete the task. The limits of a cluster file fit into a task.
         task->master_address = bel_xstrdup("unix:/m");
         task->listen_address = bel_xstrdup("unix:/l");
         bel_str text = {0};
@@ -129,7 +129,7 @@ static void test_threads_and_hosts(void **state)
         const char *host;
         int threads, local_rank, local_size;
     } expected[] = {
-        {"a", 2, -1, 2}, {"c", 1, -1, 0}, {"c", 1, -1, 0}, // a: 8 cores for the 4 towers there
+        {"a", 2, -1, 2}, {"c", 1, -1, 0}, {"c", 1, -1, 0}, // a: 8 cores for its 4 towers
         {"a", 2, 0, 2},  {"b", 4, 0, 1},  {"a", 2, 1, 2},  // b: for 2
         {"d", 8, -1, 0}};                                  // d: all for the evaluator
     assert_int_equal(plan->process_count, sizeof expected / sizeof expected[0]);
@@ -141,7 +141,7 @@ static void test_threads_and_hosts(void **state)
         assert_int_equal(task->local_size, expected[i].local_size);
         bel_task_destroy(task);
     }
-    bel_task *added = bel_plan_added_task(plan, "j", 4); // beside the last one, behind another
+    bel_task *added = bel_plan_added_task(plan, "j", 4); // beside the last, after another
     assert_true(added->local_rank == 3 && added->local_size == 2);
     bel_task_destroy(added);
     bel_plan_destroy(plan);
@@ -150,13 +150,13 @@ static void test_threads_and_hosts(void **state)
     cluster = cluster_of("machines: {huge: {cores: 4096}}\n"
                          "workers: {count: 1, machine: huge, hosts: [a]}\n");
     plan = plan_of(cluster, 1, 0);
-    for (int i = 0; i < plan->process_count; i++) // no process takes more
+    for (int i = 0; i < plan->process_count; i++) // the limit of a process
         if (plan->processes[i].role == BEL_ROLE_WORKER)
             assert_int_equal(plan->processes[i].thread_count, 1024);
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
 
-    // On this host, without a machine: its cores.
+    // On this host, without a machine, the plan divides its cores.
     cluster = bel_cluster_create(2, 1, 0);
     plan = plan_of(cluster, 1, 0);
     int share = bel_available_cores() / 2 > 1 ? bel_available_cores() / 2 : 1;
@@ -176,12 +176,12 @@ static void test_too_many_towers(void **state)
                      "3 towers are asked for each worker, but its machine box has 2 devices");
     BEL_ASSERT_FAILS(bel_plan_create(cluster, 2, 0, &plan), BEL_INVALID_ARGUMENT,
                      "2 towers are asked for each master, but its machine small has 1 device");
-    plan = plan_of(cluster, 1, 0); // fewer than there are is fine
+    plan = plan_of(cluster, 1, 0); // fewer towers than devices are fine
     assert_int_equal(plan->replica_count, 2);
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
     cluster = cluster_of("master: {trains: true}\nworkers: {count: 0, devices: 2}\n");
-    bel_plan_destroy(plan_of(cluster, 3, 0)); // nobody has that machine
+    bel_plan_destroy(plan_of(cluster, 3, 0)); // no process has that machine
     bel_cluster_destroy(cluster);
     cluster = bel_cluster_create(1, 1, 0);
     BEL_ASSERT_FAILS(bel_plan_create(cluster, 257, 0, &plan), BEL_INVALID_ARGUMENT,
@@ -211,7 +211,7 @@ static void test_table(void **state)
                             .slot_elements = 1 << 20,
                             .shard_bytes = shard_bytes,
                             .activation_bytes = 1 << 20};
-    // A shard of 3 MiB: 2 × 3 + 3 of slots, 3 + 3 while saving, 3 of one report.
+    // Memory for a shard of 3 MiB: 2 × 3 + 3 for slots, 3 + 3 during a save, 3 for one report.
     check_table(cluster, 2, &sizes,
                 "process       host              towers  threads      shard     memory\n"
                 "master        this host              0        1          -   20.0 MiB\n"
@@ -220,8 +220,8 @@ static void test_table(void **state)
                 "worker 0      this host              2        1          -   34.0 MiB\n"
                 "T = 1 worker, all counted (N = 1); R = 2 replicas in a step; 2 shards\n"
                 "1048576 parameters, 4.0 MiB\n");
-    sizes.data_bytes = 2 << 20; // of who trains
-    sizes.row_bytes = 4 << 20;  // and a part of it in each shard
+    sizes.data_bytes = 2 << 20; // in the processes that train
+    sizes.row_bytes = 4 << 20;  // and a part in each shard
     check_table(cluster, 2, &sizes,
                 "process       host              towers  threads      shard     memory\n"
                 "master        this host              0        1          -   20.0 MiB\n"
@@ -231,7 +231,7 @@ static void test_table(void **state)
                 "T = 1 worker, all counted (N = 1); R = 2 replicas in a step; 2 shards\n"
                 "1048576 parameters, 4.0 MiB\n");
     sizes.data_bytes = sizes.row_bytes = 0;
-    sizes.shard_bytes = NULL; // then even shares
+    sizes.shard_bytes = NULL; // even shares
     check_table(cluster, 2, &sizes,
                 "process       host              towers  threads      shard     memory\n"
                 "master        this host              0        1          -   20.0 MiB\n"
@@ -272,7 +272,7 @@ static void check_counting(bel_counting_kind asked, int wanted, const char *expe
     bel_cluster_destroy(cluster);
 }
 
-// As the run will say, with three workers of two towers.
+// The counting of three workers with two towers, in the words of the run.
 static void test_counting(void **state)
 {
     (void)state;

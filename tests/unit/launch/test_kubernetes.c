@@ -1,5 +1,5 @@
-// What Kubernetes is asked for: keys of cluster.yaml, checks, and the text. That the whole text is
-// what Kubernetes takes, and that its pods train, tests/cli/kubernetes.sh sees.
+// Kubernetes manifests: keys of cluster.yaml, checks, and the text. tests/cli/kubernetes.sh checks
+// that Kubernetes accepts the complete text and that the pods train.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -67,7 +67,7 @@ static void test_mistakes(void **state)
         {"mount: /a/", "c.yaml:1:21: expected a path from the root"},
         {"mount: /a/../b", "c.yaml:1:21: expected a path from the root"},
         {"mount: \"/a:b\"", "c.yaml:1:21: expected a path from the root"},
-        {"user: 0", "c.yaml:1:20: expected a whole number from 1 to 2147483646"},
+        {"user: 0", "c.yaml:1:20: expected an integer from 1 to 2147483646"},
         {"gpus: 2", "c.yaml:1:20: expected true or false"},
         {"secret: a.", "c.yaml:1:22: expected small letters, digits, - and ."},
         {"service_account: A", "c.yaml:1:31: expected small letters, digits, - and ."},
@@ -85,7 +85,7 @@ static void test_checks(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *message; // NULL: it is fine
+        const char *text, *message; // NULL: valid
     } checks[] = {
         {least, NULL},
         {"workers: {count: 2}\n", "c.yaml: kubernetes.image is missing"},
@@ -158,7 +158,7 @@ static void test_jobset(void **state)
                "        backoffLimit: 12\n");
     has(&text, "\n              - \"belfry\"\n              - \"train\"\n"
                "              - \"a\\\"b\"\n              - \"$$(X)\"\n");
-    // Workers count from 1, each on a host of its own with its cores shared by its towers.
+    // Workers count from 1. Each has a separate host, whose cores its towers share.
     has(&text, "{\\\"job\\\":\\\"job-1\\\",\\\"role\\\":\\\"worker\\\",\\\"index\\\":1,");
     has(&text, "\\\"worker_count\\\":4,");
     has(&text, "\\\"threads\\\":3,");
@@ -167,7 +167,7 @@ static void test_jobset(void **state)
                "\\\"towers\\\":[1,2,2,2],\\\"counted\\\":1}");
     has(&text, "cpu: \"6\"\n");
     has(&text, "memory: \"1073741824\"\n");
-    assert_null(strstr(text.text, "nvidia")); // unless it is asked for
+    assert_null(strstr(text.text, "nvidia")); // only on request
     assert_null(strstr(text.text, "name: ps"));
     bel_str_deinit(&text);
 }
@@ -183,7 +183,7 @@ static void test_listeners(void **state)
     for (const char *c = text.text; (c = strstr(c, "$(POD_IP):0")) != NULL; c++)
         addresses++;
     assert_int_equal(ports, 2);
-    assert_int_equal(addresses, 1); // the worker's, whom nobody calls
+    assert_int_equal(addresses, 1); // the worker's, which no process calls
     bel_yaml *yaml = NULL;
     const char *jobset = strstr(text.text, "---\n") + 4;
     BEL_ASSERT_OK(bel_yaml_parse(jobset, strlen(jobset), "manifest", &yaml));

@@ -1,5 +1,5 @@
-// The registry of jobs: names, records written and read, states of jobs whose process is gone,
-// damaged files, cancelling.
+// Registry of jobs: names, records written and read, states of jobs whose process is gone, damaged
+// files, cancelling.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -73,9 +73,9 @@ static void test_round_trip(void **state)
     assert_string_equal(record->model_dir, "/runs/a");
     assert_string_equal(record->config, "/jobs/cluster.yaml");
     bel_cluster *cluster;
-    BEL_ASSERT_OK(bel_job_record_cluster(record, &cluster)); // though there is no such file
+    BEL_ASSERT_OK(bel_job_record_cluster(record, &cluster)); // without reading the file
     assert_int_equal(cluster->roles[BEL_ROLE_WORKER].count, 3);
-    assert_int_equal(cluster->roles[BEL_ROLE_PS].count, 2); // a flag has won
+    assert_int_equal(cluster->roles[BEL_ROLE_PS].count, 2); // the flag overrides the file
     assert_int_equal(record->changes.restarts, -1);
     assert_int_equal(record->changes.min_workers, 0);
     assert_string_equal(record->directory, "/jobs");
@@ -125,7 +125,7 @@ static void test_names(void **state)
     BEL_ASSERT_OK(add("A-b_9", false));
 }
 
-// What a record could not hold is refused before anything is made.
+// Texts that a record cannot hold are refused before anything is created.
 static void test_texts(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_taken_names(void **state)
     BEL_ASSERT_FAILS(bel_registry_read("zebra", &record), BEL_NOT_FOUND, "no job zebra");
 }
 
-// The supervisor takes a job from the process that submits: from then on that one may end.
+// The supervisor claims a job from the submitting process, which may then end.
 static void test_claim(void **state)
 {
     (void)state;
@@ -189,12 +189,12 @@ static void test_claim(void **state)
     assert_true(bel_linux_process_wait(&process, 60000, &end));
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     bel_job_record_destroy(mine);
-    BEL_ASSERT_OK(bel_registry_update(record)); // by whom it was submitted, which is gone
+    BEL_ASSERT_OK(bel_registry_update(record)); // the submitting process is gone
     BEL_ASSERT_FAILS(bel_registry_claim("digits", NULL, &mine), BEL_FAILED_PRECONDITION, "LOST");
     BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
     BEL_ASSERT_FAILS(bel_registry_claim("digits", "16", &mine), BEL_FAILED_PRECONDITION,
                      "is QUEUED");
-    BEL_ASSERT_OK(bel_registry_claim("digits", "17", &mine)); // the engine has started it again
+    BEL_ASSERT_OK(bel_registry_claim("digits", "17", &mine)); // the engine started it again
     assert_string_equal(mine->message, "");
     assert_int_equal(state_of("digits"), BEL_JOB_QUEUED);
     mine->state = BEL_JOB_SUCCEEDED;
@@ -205,14 +205,14 @@ static void test_claim(void **state)
     bel_job_record_destroy(record);
 }
 
-// A job in an engine's queue has no process; one that has ended may begin again, with its logs.
+// A job in an engine's queue has no process. A finished job may be queued again and keeps its logs.
 static void test_queue(void **state)
 {
     (void)state;
     BEL_ASSERT_OK(add("digits", false));
     bel_job_record *record = read_job("digits");
     BEL_ASSERT_FAILS(bel_registry_requeue("digits"), BEL_FAILED_PRECONDITION, "QUEUED");
-    record->started_ticks++; // who has submitted it has ended
+    record->started_ticks++; // the submitting process ended
     BEL_ASSERT_OK(bel_registry_update(record));
     assert_int_equal(state_of("digits"), BEL_JOB_LOST);
     BEL_ASSERT_OK(bel_registry_set_engine_id(record, "17"));
@@ -227,14 +227,14 @@ static void test_queue(void **state)
     queued = read_job("digits");
     assert_int_equal(queued->state, BEL_JOB_QUEUED);
     assert_int_equal(queued->supervisor, getpid());
-    assert_string_equal(queued->engine_id, ""); // that was of the earlier run
+    assert_string_equal(queued->engine_id, ""); // belonged to the earlier run
     assert_true(bel_file_exists(log));
     bel_free(log);
     bel_job_record_destroy(queued);
     bel_job_record_destroy(record);
 }
 
-// A job counts as running only while its very process lives.
+// A job counts as running only while exactly its process lives.
 static void test_lost(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_lost(void **state)
     set_state("digits", BEL_JOB_RUNNING, "");
     assert_int_equal(state_of("digits"), BEL_JOB_RUNNING);
 
-    bel_job_record *record = read_job("digits"); // the pid belongs to another process by now
+    bel_job_record *record = read_job("digits"); // the pid now belongs to another process
     record->started_ticks++;
     BEL_ASSERT_OK(bel_registry_update(record));
     bel_job_record *lost = read_job("digits");
@@ -251,7 +251,7 @@ static void test_lost(void **state)
     assert_non_null(strstr(lost->message, "/runs/a"));
     bel_job_record_destroy(lost);
 
-    record->started_ticks--; // the machine was started again
+    record->started_ticks--; // the machine was restarted
     bel_free(record->boot_id);
     record->boot_id = bel_xstrdup("00000000-0000-0000-0000-000000000000");
     BEL_ASSERT_OK(bel_registry_update(record));
@@ -260,7 +260,7 @@ static void test_lost(void **state)
     BEL_ASSERT_OK(bel_registry_update(record));
     assert_int_equal(state_of("digits"), BEL_JOB_RUNNING);
 
-    record->state = BEL_JOB_SUCCEEDED; // an end stays what it was
+    record->state = BEL_JOB_SUCCEEDED; // a final state does not change
     record->supervisor = 0;
     BEL_ASSERT_OK(bel_registry_update(record));
     assert_int_equal(state_of("digits"), BEL_JOB_SUCCEEDED);
@@ -273,7 +273,7 @@ static void set_text(char **text, const char *value)
     *text = bel_xstrdup(value);
 }
 
-// Of a job on another machine, or in another container, it is not known whether it runs.
+// It is unknown whether a job on another machine or in another container still runs.
 static void test_elsewhere(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_elsewhere(void **state)
         set_text(&record->host, machine ? "far-away" : host);
         set_text(&record->boot_id, machine ? "00000000-0000-0000-0000-000000000000" : boot_id);
         record->pid_namespace += !machine;
-        record->supervisor = 1 << 30; // nobody here
+        record->supervisor = 1 << 30; // no process here
         BEL_ASSERT_OK(bel_registry_update(record));
         far = read_job("digits");
         assert_true(far->elsewhere);
@@ -297,7 +297,7 @@ static void test_elsewhere(void **state)
         BEL_ASSERT_FAILS(local->cancel(far), BEL_FAILED_PRECONDITION, "cancel it there");
         bel_job_record_destroy(far);
     }
-    record->state = BEL_JOB_FAILED; // an end is known everywhere
+    record->state = BEL_JOB_FAILED; // a final state counts everywhere
     BEL_ASSERT_OK(bel_registry_update(record));
     far = read_job("digits");
     assert_false(far->elsewhere);
@@ -334,7 +334,7 @@ static void write_into(const char *folder, const char *name, const char *text)
     bel_free(path);
 }
 
-// A damaged record is an error of that job alone.
+// A damaged record is an error of only that job.
 static void test_damage(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_no_place(void **state)
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
     BEL_ASSERT_FAILS(add("digits", false), BEL_FAILED_PRECONDITION, "XDG_STATE_HOME");
-    setenv("XDG_STATE_HOME", "relative", 1); // does not count
+    setenv("XDG_STATE_HOME", "relative", 1); // ignored
     setenv("HOME", bel_test_own_folder(), 1);
     BEL_ASSERT_OK(add("digits", false));
     char *expected = bel_path_join(bel_test_own_folder(), ".local/state/belfry/jobs/digits");
@@ -416,7 +416,7 @@ static void test_cancel(void **state)
     bel_job_record *record = read_job("digits");
     record->state = BEL_JOB_RUNNING;
     record->supervisor = process.pid;
-    record->started_ticks = bel_linux_start_ticks(process.pid) + 1; // another one of that pid
+    record->started_ticks = bel_linux_start_ticks(process.pid) + 1; // another process with that pid
     BEL_ASSERT_FAILS(local->cancel(record), BEL_FAILED_PRECONDITION, "nothing to cancel");
     record->started_ticks--;
     BEL_ASSERT_OK(local->cancel(record));

@@ -1,5 +1,5 @@
-// Signals as bytes in a pipe: which one came, SIGHUP as SIGTERM, SIGUSR2 as SIGUSR1, and more of
-// them than a pipe holds.
+// Signals as bytes in a pipe: the signal's number, SIGHUP as SIGTERM, SIGUSR2 as SIGUSR1, and more
+// signals than a pipe holds.
 #include <signal.h>
 
 #include "launch/stop_signals.h"
@@ -21,7 +21,7 @@ static void test_numbers(void **state)
     bel_stop_signals_close(descriptor);
 }
 
-// The handler does not wait for whoever reads.
+// The handler does not wait for the reader.
 static void test_flood(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// The supervisor against a program that says, ends, hangs and crashes as told
-// (tests/support/fake_role.c): outputs, exit codes, who failed, signals, deadlines, what is left.
-// label: native
+// The supervisor against a program that prints, ends, hangs and crashes on command
+// (tests/support/fake_role.c): outputs, exit codes, the process that failed, signals, deadlines,
+// leftovers. label: native
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include "launch/scale.h"
 #include "support/supervised.h"
 
-// --- A good run ---------------------------------------------------------------------------------
+// --- A successful run ----------------------------------------------------------------------------
 
 static void test_success(void **state)
 {
@@ -29,7 +29,7 @@ static void test_success(void **state)
     tell(&r, "master:progress=40");
     tell(&r, "master:print=loss 0.5");
     tell(&r, "master:print=digest abc");
-    tell(&r, "worker 0:say=info nobody needs this");
+    tell(&r, "worker 0:say=info no one needs this");
     tell(&r, "worker 1:say=warning slow disk");
     tell(&r, "worker 0:say=warning \x1b[31mred\xc2\x9b");
     tell(&r, "worker 1:raw=*** stack\tsmashing\x01 ***");
@@ -44,7 +44,7 @@ static void test_success(void **state)
     assert_lacks(r.shown, "[master]");
     assert_holds(r.shown, "warning: careful\n");
     assert_holds(r.shown, "step 40/100  loss = 0.25  1000 examples/s  ETA 2.0 s\n");
-    assert_lacks(r.shown, "nobody needs this");
+    assert_lacks(r.shown, "no one needs this");
     assert_holds(r.shown, "[worker 1] warning: slow disk\n");
     assert_holds(r.shown, "[worker 0] warning: ?[31mred?\n");
     assert_holds(r.shown, "[worker 1] *** stack\tsmashing? ***\n");
@@ -54,10 +54,10 @@ static void test_success(void **state)
 
     char *log;
     read_log(&r, "worker-0.0.log", &log);
-    assert_holds(log, "\"message\":\"nobody needs this\"}\n");
+    assert_holds(log, "\"message\":\"no one needs this\"}\n");
     bel_free(log);
     read_log(&r, "worker-1.0.log", &log);
-    assert_holds(log, "*** stack\tsmashing\x01 ***\n"); // as it came
+    assert_holds(log, "*** stack\tsmashing\x01 ***\n"); // unchanged
     bel_free(log);
     end_run(&r);
 }
@@ -85,7 +85,7 @@ static void test_json(void **state)
     end_run(&r);
 }
 
-// What children are told: a task each, one secret, the variables of the cluster file.
+// Checks the children's input: one task each, one secret, the variables of the cluster file.
 static void check_tasks(bool tcp)
 {
     run r = make_run(1, 1);
@@ -152,7 +152,7 @@ static void test_many_files(void **state)
     end_run(&r);
 }
 
-// A run behind another one adds to its logs; a folder too deep for sockets is not used.
+// A later run appends to the logs. A folder whose path is too long for sockets is not used.
 static void test_places(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void test_worker_killed(void **state)
     tell(&r, "worker 1:kill=9");
     tell(&r, "worker 0:stop=0");
     tell(&r, "ps 0:stop=0");
-    tell_path(&r, "master:await=", "never"); // notices nothing: SIGKILL after the grace
+    tell_path(&r, "master:await=", "never"); // ignores the failure: SIGKILL after the grace
     r.grace_secs = 0.3;
     supervise(&r);
     assert_holds(r.result.message, "worker 1 (pid ");
@@ -218,7 +218,7 @@ static void test_restarts(void **state)
     supervise(&r);
     assert_int_equal(r.result.exit_code, 0);
     assert_null(r.result.message);
-    assert_string_equal(r.result.output, "done\n"); // of the incarnation that ended the job
+    assert_string_equal(r.result.output, "done\n"); // from the incarnation that ended the job
     assert_holds(r.shown, "worker 0 (pid ");
     assert_holds(r.shown, "was killed by signal 9 (Killed)");
     assert_holds(r.shown, "it is started again (1 of 2 times)");
@@ -231,7 +231,7 @@ static void test_restarts(void **state)
     end_run(&r);
 }
 
-// Whoever leaves, the master too, is started again more often than whoever dies.
+// A process that leaves, even the master, may start again more often than one that dies.
 static void test_leaves(void **state)
 {
     (void)state;
@@ -257,14 +257,14 @@ static void test_leaves(void **state)
     end_run(&r);
 }
 
-// A process that is started again does not depend on its log file.
+// A restarted process does not depend on its log file.
 static void test_no_log_file(void **state)
 {
     (void)state;
     run r = make_run(1, 0);
     r.cluster->restarts = 1;
     char *log = bel_path_join(r.log_dir, "worker-0.1.log");
-    BEL_ASSERT_OK(bel_dir_create(log)); // where the file would be
+    BEL_ASSERT_OK(bel_dir_create(log)); // has the file's name
     bel_free(log);
     tell(&r, "worker 0.0:kill=9");
     tell_path(&r, "worker 0.1:touch=", "back");
@@ -313,8 +313,8 @@ static void expect_crashes(const char *first, const char *second, const char *th
     end_run(&r);
 }
 
-// The same signal in the same step, three times: a fourth one would be the same. A crash elsewhere
-// in between, or by another signal, and it begins anew.
+// Three crashes by the same signal in the same step: a fourth would be the same. A crash in another
+// step or by another signal in between resets the count.
 static void test_same_crashes(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void test_same_crashes(void **state)
     expect_crashes("worker 0.0:crash=7", "worker 0.1:kill=9", "worker 0.2:crash=7", 3);
 }
 
-// A process that is only silent is killed when its master says that it is lost.
+// A silent process is killed when the master reports it lost.
 static void test_lost(void **state)
 {
     (void)state;
@@ -346,13 +346,13 @@ static void test_worker_fails(void **state)
     run r = make_run(2, 1);
     tell(&r, "worker 0:error=a.csv:3: expected 65 fields, got 2");
     tell(&r, "worker 0:exit=3");
-    tell(&r, "master:hang="); // notices nothing
+    tell(&r, "master:hang="); // ignores the failure
     r.grace_secs = 0.3;
     supervise(&r);
     assert_holds(r.result.message, "worker 0 (pid ");
     assert_holds(r.result.message, "ended with exit code 3: a.csv:3: expected 65 fields, got 2");
     assert_int_equal(r.result.exit_code, 3); // the master was killed: the cause's code counts
-    assert_lacks(r.shown, "error: a.csv");   // told once
+    assert_lacks(r.shown, "error: a.csv");   // reported once
     end_run(&r);
 }
 
@@ -364,7 +364,7 @@ static void test_master_fails(void **state)
     tell_path(&r, "master:await=", "ready");
     tell(&r, "master:error=the loss is not finite");
     tell(&r, "master:exit=1");
-    tell(&r, "worker 0:stop=0"); // ends because it is asked to
+    tell(&r, "worker 0:stop=0"); // ends on request
     tell(&r, "ps 0:stop=0");
     supervise(&r);
     assert_int_equal(r.result.exit_code, 1);
@@ -373,14 +373,14 @@ static void test_master_fails(void **state)
     end_run(&r);
 }
 
-// A member that is pulled down by the job's error has none of its own: the master's is told.
+// A member that ends because of the job's error reports none; the master reports its error.
 static void test_master_knows_why(void **state)
 {
     (void)state;
     run r = make_run(1, 1);
     tell(&r, "worker 0:exit=1");
     tell(&r, "master:error=the disk is full");
-    tell(&r, "master:stop=1"); // a member that fails is noticed, or the supervisor asks
+    tell(&r, "master:stop=1"); // it notices the member's failure, or the supervisor asks
     supervise(&r);
     assert_int_equal(r.result.exit_code, 1);
     assert_string_equal(r.result.message, "the disk is full");
@@ -402,7 +402,7 @@ static void test_failure_behind_success(void **state)
     end_run(&r);
 }
 
-// Processes that stay when the master is done are killed; that is no failure of the job.
+// Processes that remain after the master are killed. The job does not fail for that.
 static void test_stragglers(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void test_stragglers(void **state)
     end_run(&r);
 }
 
-// A process that a child leaves behind holds its stderr, and is not waited for.
+// A grandchild that outlives its parent holds its stderr; the supervisor does not wait for it.
 static void test_heir(void **state)
 {
     (void)state;
@@ -428,7 +428,7 @@ static void test_heir(void **state)
     assert_int_equal(r.result.exit_code, 0);
     assert_holds(r.shown, "[worker 0] warning: last words\n");
     bel_free(held);
-    end_run(&r); // removes the file: then the process that was left ends
+    end_run(&r); // removes the file, which ends the process left
 }
 
 static void test_no_program(void **state)
@@ -468,7 +468,7 @@ static void check_signal(int number)
     assert_int_equal(r.result.exit_code, 128 + (number == SIGINT ? SIGINT : SIGTERM));
     assert_true(r.result.stopped);
     assert_null(r.result.message);
-    char *text = bel_strf("stopped by signal %d", SIGINT); // SIGTERM would tell them to leave
+    char *text = bel_strf("stopped by signal %d", SIGINT); // SIGTERM would ask them to leave
     assert_holds(r.shown, text);
     bel_free(text);
     end_run(&r);
@@ -498,7 +498,7 @@ static void test_second_signal(void **state)
     r.signal = SIGINT;
     r.signal_when = "begun";
     r.signal_again_when = "caught";
-    char *token = bel_test_file(r.folder, "job.token", "t", 1); // which a killed master leaves
+    char *token = bel_test_file(r.folder, "job.token", "t", 1); // a killed master leaves it
     supervise(&r);
     assert_false(bel_file_exists(token));
     bel_free(token);
@@ -509,7 +509,7 @@ static void test_second_signal(void **state)
     end_run(&r);
 }
 
-// A process that is killed while the job stops comes back, so that it can be saved.
+// A process killed while the job stops is restarted, so that its state can be saved.
 static void test_death_while_stopping(void **state)
 {
     (void)state;
@@ -533,7 +533,7 @@ static void test_death_while_stopping(void **state)
     end_run(&r);
 }
 
-// So does one that leaves just then: the master waits for the next one.
+// So is a process that leaves at that time: the master waits for the next one.
 static void test_leaving_while_stopping(void **state)
 {
     (void)state;
@@ -557,7 +557,7 @@ static void test_leaving_while_stopping(void **state)
     end_run(&r);
 }
 
-// The same when it waits to be started again: after three short lives it has a pause.
+// The same for a process that waits for its restart: there is a pause after three short lives.
 static void test_stop_before_restart(void **state)
 {
     (void)state;
@@ -582,7 +582,7 @@ static void test_stop_before_restart(void **state)
     end_run(&r);
 }
 
-// Before the master has told of its progress there is nothing to save: what does not answer is
+// Before the master reports progress there is nothing to save, so processes that do not answer are
 // killed.
 static void test_stop_before_the_beginning(void **state)
 {
@@ -602,7 +602,7 @@ static void test_stop_before_the_beginning(void **state)
     assert_holds(r.shown, "did not end in time");
     end_run(&r);
 
-    r = make_run(1, 0); // one that has begun takes its time to save
+    r = make_run(1, 0); // a job that has begun may take time to save
     tell_path(&r, "worker 0:touch=", "ready");
     tell_path(&r, "master:await=", "ready");
     tell(&r, "master:begin=");
@@ -622,7 +622,7 @@ static void test_stop_before_the_beginning(void **state)
     end_run(&r);
 }
 
-// A job that neither computes nor reads before it begins is stuck where no clock of its own runs.
+// A job that neither computes nor reads before it begins is stuck, even if no process runs a clock.
 static void test_stuck_before_the_beginning(void **state)
 {
     (void)state;
@@ -637,7 +637,7 @@ static void test_stuck_before_the_beginning(void **state)
     end_run(&r);
 }
 
-// The master alone was asked to end the job; others fall with it, and tell of no error.
+// Only the master was asked to end the job. Other processes end with it and report no error.
 static void test_master_stops(void **state)
 {
     (void)state;
@@ -655,7 +655,7 @@ static void test_master_stops(void **state)
     end_run(&r);
 }
 
-// Asked because another process has failed, it is that one that counts.
+// If the master is asked to end because another process failed, that process's error counts.
 static void test_master_is_stopped(void **state)
 {
     (void)state;
@@ -669,7 +669,7 @@ static void test_master_is_stopped(void **state)
     end_run(&r);
 }
 
-// Whoever needs long behind the master's end is asked once more.
+// A process that takes long to end after the master is asked again.
 static void test_slow_end(void **state)
 {
     (void)state;
@@ -701,7 +701,7 @@ static void test_enough_workers(void **state)
         tell_path(&r, "worker 1:touch=", "dies");
         tell(&r, "worker 1:kill=9");
         tell_path(&r, "master:await=", "dies");
-        if (least == 2) tell(&r, "master:stop=0"); // it is asked to end
+        if (least == 2) tell(&r, "master:stop=0"); // the supervisor asks it to end
         supervise(&r);
         if (least == 1) {
             assert_int_equal(r.result.exit_code, 0);
@@ -713,7 +713,7 @@ static void test_enough_workers(void **state)
     }
 }
 
-// An earlier job's wish does not count; a wish of this one adds workers, with tasks of their own.
+// An earlier job's request does not count. This job's request adds workers with separate tasks.
 static void test_more_workers(void **state)
 {
     (void)state;
@@ -727,7 +727,7 @@ static void test_more_workers(void **state)
     tell_path(&r, "worker 2.0:touch=", "two");
     supervise(&r);
     assert_int_equal(r.result.exit_code, 0);
-    assert_holds(r.shown, "3 workers are wanted, in place of 1");
+    assert_holds(r.shown, "3 workers are wanted, instead of 1");
     assert_lacks(r.shown, "9 workers");
     char *log = bel_path_join(r.log_dir, "worker-1.0.log"), *text;
     size_t size;
@@ -738,7 +738,7 @@ static void test_more_workers(void **state)
     end_run(&r);
 }
 
-// The number that there is already: workers that were given up come back.
+// A request for the present number restores workers that were given up.
 static void test_same_number(void **state)
 {
     (void)state;
@@ -756,7 +756,8 @@ static void test_same_number(void **state)
     end_run(&r);
 }
 
-// So do those that the master told to end, by a wish that the supervisor has not seen.
+// So does a request after the master retired workers because of one that the supervisor has not
+// seen.
 static void test_retired_and_wanted(void **state)
 {
     (void)state;
@@ -772,7 +773,7 @@ static void test_retired_and_wanted(void **state)
     end_run(&r);
 }
 
-// A worker that was added too late for the end of the job is asked to end: that is no failure.
+// A worker added too late in the job is asked to end; that is not a failure.
 static void test_added_too_late(void **state)
 {
     (void)state;

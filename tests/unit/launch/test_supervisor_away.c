@@ -1,5 +1,5 @@
-// Workers on other hosts, played by a shell in front of `carry` (tests/support/fake_role.c): what
-// they are told, their deaths, ways that do not lead there, signals. label: native
+// Workers on other hosts, simulated by a shell that starts `carry` (tests/support/fake_role.c):
+// their input, deaths, failed connections, signals. label: native
 #include <signal.h>
 
 #include "base/alloc.h"
@@ -31,12 +31,12 @@ static void test_away(void **state)
     read_log(&r, "worker-0.0.log", &log);
     assert_holds(log, "BEL_TEST_COLOUR=green");
     assert_holds(log, "\\\"listen\\\":\\\"*:0\\\"");
-    assert_lacks(log, "\\\"supervisor\\\":0,"); // that is who carries it
+    assert_lacks(log, "\\\"supervisor\\\":0,"); // the process that carries it
     bel_free(log);
     end_run(&r);
 }
 
-// It is started again as one that is killed here is, and described by the number that it had.
+// A killed remote process is restarted like a local one. Messages name it by its remote pid.
 static void test_away_killed(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void test_away_killed(void **state)
     end_run(&r);
 }
 
-// What the master has lost is found by its number over there, and by its name.
+// A lost remote process is found by its remote pid and its name.
 static void test_away_lost(void **state)
 {
     (void)state;
@@ -83,8 +83,8 @@ static void test_away_lost(void **state)
     end_run(&r);
 }
 
-// Attempts that find no way count as no deaths, and leave no logs; an error of the process's own is
-// one.
+// Failed connections do not count as deaths and leave no logs. An error of the remote process
+// counts.
 static void test_no_way(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_no_way(void **state)
     assert_holds(r.shown,
                  "the way to worker 0 ended with exit code 255: no route; it is tried again");
     const char *said = strstr(r.shown, "no route");
-    assert_null(strstr(said + 1, "no route")); // once
+    assert_null(strstr(said + 1, "no route")); // only once
     char *log = bel_path_join(r.log_dir, "worker-0.0.log");
     assert_false(bel_file_exists(log));
     bel_free(log);
@@ -116,7 +116,7 @@ static void test_no_way(void **state)
     end_run(&r);
 }
 
-// A request to stop goes to processes over there, and not to the way.
+// A request to stop goes to the remote processes, not to the connection.
 static void test_away_stopped(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Tasks from both descriptions, there and back, and mistakes.
+// Tasks from both descriptions, written and read, and mistakes.
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ static bel_task *parse(const char *belfry_task, const char *tf_config, const cha
     return task;
 }
 
-// A text and the message that it gives.
+// A text and the message that it causes.
 typedef struct mistake {
     const char *text, *message;
 } mistake;
@@ -32,7 +32,7 @@ static void test_there_and_back(void **state)
         "\"local_rank\":3,\"local_size\":2,\"carried\":1,\"master\":\"unix:/"
         "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
-    bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // ours wins
+    bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // the task wins
     assert_string_equal(task->job, "j \"1\"");
     assert_int_equal(task->role, BEL_ROLE_WORKER);
     assert_int_equal(task->index, 1);
@@ -49,7 +49,7 @@ static void test_there_and_back(void **state)
     assert_true(task->join_timeout_secs == 1e-3 * 1001 && task->silence_timeout_secs == 1.5);
     assert_true(task->supervisor == 77 && task->carried);
     assert_true(task->recovers && task->added);
-    assert_true(task->local_rank == 3 && task->local_size == 2); // behind those of the start
+    assert_true(task->local_rank == 3 && task->local_size == 2); // after those of the start
     assert_int_equal(task->min_workers, 2);
     assert_int_equal(task->lock, 3);
     assert_true(task->stall_timeout_secs == 2.5);
@@ -57,7 +57,7 @@ static void test_there_and_back(void **state)
     assert_string_equal(task->tls_certificate, "b");
     assert_string_equal(task->tls_key, "c");
     bel_str written = {0};
-    bel_task_write(task, &written); // no secret in it
+    bel_task_write(task, &written); // without the secret
     assert_string_equal(written.text, text);
     bel_str_deinit(&written);
     bel_task_destroy(task);
@@ -75,7 +75,7 @@ static void test_defaults(void **state)
     assert_int_equal(task->ps_count, 0);
     assert_int_equal(task->evaluator_count, 0);
     assert_false(task->master_trains);
-    assert_string_equal(task->listen_address, "a:1"); // the master serves where it is looked for
+    assert_string_equal(task->listen_address, "a:1"); // the master listens at this address
     assert_string_equal(task->secret, "");
     assert_int_equal(task->thread_count, 0);
     assert_null(task->towers);
@@ -117,19 +117,19 @@ static void test_mistakes(void **state)
         {PS ",\"listen\":5}", "\"listen\" must be a text"},
         {PS ",\"job\":5}", "\"job\" must be a text"},
         {"{\"role\":\"ps\",\"master\":\"a:1\"}",
-         "\"worker_count\" must be a whole number from 1 to 1024"},
+         "\"worker_count\" must be an integer from 1 to 1024"},
         {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":\"2\"}",
-         "\"worker_count\" must be a whole number from 1 to 1024"},
+         "\"worker_count\" must be an integer from 1 to 1024"},
         {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":1025}", "\"worker_count\" must be"},
-        {PS ",\"evaluator_count\":2}", "\"evaluator_count\" must be a whole number from 0 to 1"},
-        {PS ",\"master_trains\":true}", "\"master_trains\" must be a whole number from 0 to 1"},
-        {PS ",\"threads\":-1}", "\"threads\" must be a whole number from 0 to 4096"},
-        {PS ",\"incarnation\":-1}", "\"incarnation\" must be a whole number from 0"},
-        {PS ",\"supervisor\":-1}", "\"supervisor\" must be a whole number from 0"},
-        {PS ",\"join_timeout_ms\":0}", "\"join_timeout_ms\" must be a whole number from 1 to"},
-        {PS ",\"silence_timeout_ms\":1.5}", "\"silence_timeout_ms\" must be a whole number"},
+        {PS ",\"evaluator_count\":2}", "\"evaluator_count\" must be an integer from 0 to 1"},
+        {PS ",\"master_trains\":true}", "\"master_trains\" must be an integer from 0 to 1"},
+        {PS ",\"threads\":-1}", "\"threads\" must be an integer from 0 to 4096"},
+        {PS ",\"incarnation\":-1}", "\"incarnation\" must be an integer from 0"},
+        {PS ",\"supervisor\":-1}", "\"supervisor\" must be an integer from 0"},
+        {PS ",\"join_timeout_ms\":0}", "\"join_timeout_ms\" must be an integer from 1 to"},
+        {PS ",\"silence_timeout_ms\":1.5}", "\"silence_timeout_ms\" must be an integer"},
         {PS ",\"index\":2}", "\"index\" must be below the count of its role"},
-        {PS ",\"index\":-1}", "\"index\" must be a whole number from 0 to 1023"},
+        {PS ",\"index\":-1}", "\"index\" must be an integer from 0 to 1023"},
         {"{\"role\":\"evaluator\",\"master\":\"a:1\",\"worker_count\":1}",
          "\"index\" must be below the count of its role"},
         {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"master_trains\":1}",
@@ -198,13 +198,13 @@ static void test_tf_config(void **state)
         assert_true(task->master_trains);
         assert_string_equal(task->secret, "hush");
         assert_true(task->join_timeout_secs == 60 && task->silence_timeout_secs == 10);
-        bel_str own = {0}; // what it became is a good task of our own
+        bel_str own = {0}; // the result is a valid task of Belfry's
         bel_task_write(task, &own);
         bel_task_destroy(parse(own.text, NULL, NULL));
         bel_str_deinit(&own);
         bel_task_destroy(task);
     }
-    // A chief alone, with lists that are there and empty.
+    // Only a chief, with empty lists.
     bel_task *task = parse(
         NULL, "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[],\"ps\":[]}," TASK("chief", "0"),
         NULL);
@@ -213,7 +213,7 @@ static void test_tf_config(void **state)
     bel_task_destroy(task);
 }
 
-// Which workers are on the same host.
+// Which workers share a host.
 static void test_hosts(void **state)
 {
     (void)state;
@@ -238,11 +238,11 @@ static void test_hosts(void **state)
     bel_task *task = parse("{\"role\":\"worker\",\"index\":1,\"master\":\"a:1\","
                            "\"worker_count\":3}",
                            NULL, NULL);
-    assert_true(task->local_rank == 1 && task->local_size == 3); // all on one, unless it is said
+    assert_true(task->local_rank == 1 && task->local_size == 3); // by default all on one host
     bel_task_destroy(task);
 }
 
-// As Kubeflow writes it: no chief, so the first worker is it, and an evaluator with an entry.
+// As in Kubeflow: no chief, so the first worker is the chief, and an evaluator with an entry.
 static void test_a_worker_as_chief(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void test_a_worker_as_chief(void **state)
         assert_int_equal(task->local_size, cases[i].role == BEL_ROLE_MASTER ? 1 : task->local_size);
         bel_task_destroy(task);
     }
-    bel_task *task = NULL; // a chief that does not train is no worker
+    bel_task *task = NULL; // a chief that does not train is not a worker
     BEL_ASSERT_FAILS(bel_task_parse(NULL, NO_CHIEF TASK("worker", "0"), NULL, false, &task),
                      BEL_INVALID_ARGUMENT, "exactly one chief");
 }
@@ -332,8 +332,8 @@ static void test_mistakes_of_tf_config(void **state)
         {CLUSTER("chief") "\"task\":{\"type\":\"worker\"}}", type_and_index},
         {CLUSTER("chief") "\"task\":{\"index\":0}}", type_and_index},
         {CLUSTER("chief") "\"task\":{\"type\":1,\"index\":0}}", "\"type\" must be a text"},
-        {CLUSTER("chief") TASK("worker", "-1"), "\"index\" must be a whole number from 0"},
-        {CLUSTER("chief") TASK("worker", "\"x\""), "\"index\" must be a whole number from 0"},
+        {CLUSTER("chief") TASK("worker", "-1"), "\"index\" must be an integer from 0"},
+        {CLUSTER("chief") TASK("worker", "\"x\""), "\"index\" must be an integer from 0"},
         {CLUSTER("chief") TASK("worker", "2"), "\"index\" must be that of an address"},
         {CLUSTER("chief") TASK("worker", "4294967296"), "\"index\" must be that of an address"},
         {CLUSTER("chief") TASK("chief", "1"), "\"index\" must be that of an address"},
@@ -405,7 +405,7 @@ static void test_environment(void **state)
     BEL_ASSERT_OK(bel_task_from_environment(true, &task));
     assert_int_equal(task->role, BEL_ROLE_PS);
     assert_string_equal(task->secret, "hush-hush-hush-hush");
-    assert_true(task->foreign && task->incarnation == 0); // counted where the model folder is known
+    assert_true(task->foreign && task->incarnation == 0); // counted later, with the model folder
     bel_task_destroy(task);
     setenv("BELFRY_TASK", PS ",\"index\":1}", 1);
     BEL_ASSERT_OK(bel_task_from_environment(true, &task));

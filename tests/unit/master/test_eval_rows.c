@@ -1,5 +1,5 @@
-// Rows of an evaluation's tables where other processes hold them: they come from the checkpoint of
-// its step, and from no other.
+// Rows of an evaluation's tables that other processes hold: they come only from the checkpoint of
+// its step.
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void test_step(void **state)
     BEL_ASSERT_OK(bel_rows_init(&eval.rows, eval.built->graph, config.seed));
     BEL_ASSERT_OK(bel_job_read_rows(&job, &eval, STEPS));
 
-    damage("ckpt-00000002"); // older ones are whole
+    damage("ckpt-00000002"); // older ones are undamaged
     BEL_ASSERT_FAILS(bel_job_read_rows(&job, &eval, STEPS), BEL_DATA_LOSS, "ckpt-00000002");
     static const char *const all[] = {"ckpt-00000000", "ckpt-00000001", "ckpt-00000002"};
     for (int i = 0; i <= STEPS; i++) {

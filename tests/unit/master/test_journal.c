@@ -1,4 +1,4 @@
-// The journal: lines there and back, a line that was not finished.
+// Journal: lines written and read, and an unfinished line.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "master/journal.h"
@@ -33,7 +33,7 @@ static void test_generations(void **state)
         BEL_ASSERT_OK(bel_journal_write(folder, &lines[i]));
     assert_int_equal(newest(folder), 3);
     int assignment[4] = {9, 9, 9, 9};
-    assert_false(bel_journal_assignment(folder, 2, 4, assignment)); // its line has none
+    assert_false(bel_journal_assignment(folder, 2, 4, assignment)); // its line has no assignment
     assert_false(bel_journal_assignment(folder, 7, 4, assignment));
     assert_int_equal(assignment[0], 9);
     assert_true(bel_journal_assignment(folder, 0, 4, assignment));
@@ -55,7 +55,7 @@ static void test_unfinished_line(void **state)
     BEL_ASSERT_OK(bel_file_write_atomic(path, text, sizeof text - 1));
     assert_int_equal(newest(folder), 5);
     const bel_journal_line next = {.event = "generation", .generation = 6, .text = ""};
-    BEL_ASSERT_OK(bel_journal_write(folder, &next)); // begins a line of its own
+    BEL_ASSERT_OK(bel_journal_write(folder, &next)); // starts a new line
     assert_int_equal(newest(folder), 6);
     bel_free(path);
     bel_test_remove_folder(folder);

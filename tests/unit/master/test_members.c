@@ -1,6 +1,5 @@
-// Membership: joining, refusals that name the difference, statuses, who is lost, dismissal. Members
-// are mailboxes of this process.
-// No clock is waited for but with a deadline far away.
+// Membership: joining, refusals that name the difference, statuses, lost members, dismissal. The
+// members are mailboxes of this process. The tests wait on clocks only as distant deadlines.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "belfry/estimator.h"
@@ -104,7 +103,7 @@ static Bel__Join good_join(bel_role role, int index)
     return join;
 }
 
-// A member that holds the state of a generation, 0: none.
+// A member that holds the state of a generation; 0: no state.
 static bel_mailbox *call_holding(fixture *f, uint32_t generation, const Bel__Join *join)
 {
     bel_mailbox *peer = bel_mailbox_open(
@@ -143,7 +142,7 @@ static void test_gather(void **state)
     tear_down(&f);
 }
 
-// One join that is not as it must be; the error says what.
+// Sends one invalid join; the error names the fault.
 static void refuse_with(Bel__Join join, bel_code code, const char *part)
 {
     fixture f = set_up(SOON_SECONDS);
@@ -152,7 +151,7 @@ static void refuse_with(Bel__Join join, bel_code code, const char *part)
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (!bel_mailbox_is_over(peer) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(f.bell, bel_clock_ns() + 1000000);
-    BEL_ASSERT_FAILS(bel_mailbox_why(peer), code, part); // it learns why
+    BEL_ASSERT_FAILS(bel_mailbox_why(peer), code, part); // it receives the reason
     tear_down(&f);
 }
 
@@ -200,7 +199,8 @@ static void test_refusals(void **state)
     refuse(join, "seed was 1 and is not set there");
 }
 
-// A member that reads an old token, or none, may join again; once it sits, that is no message.
+// A member that reads an old token, or none, may join again. After it has joined, a join is no
+// message.
 static void test_late_folder(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_late_folder(void **state)
     fixture f = set_up_with(SOON_SECONDS, false, SOON_SECONDS);
     Bel__Join join = good_join(BEL_ROLE_PS, 0), blind = join;
     blind.token = none;
-    bel_mailbox_close(call(&f, &blind), SOON_SECONDS * 1000); // nobody's error
+    bel_mailbox_close(call(&f, &blind), SOON_SECONDS * 1000); // causes no error
     f.peer_count = 0;
     bel_mailbox *peer = call(&f, &blind);
     blind.token = old;
@@ -231,13 +231,13 @@ static void test_late_folder(void **state)
     tear_down(&f);
 }
 
-// One whose folder stays another is refused for that while others are still waited for.
+// A member that keeps seeing another folder is refused, although others are still missing.
 static void test_another_folder(void **state)
 {
     (void)state;
     static char old[] = "old";
     static const double join_secs[] = {SOON_SECONDS, 0.2}, folder_secs[] = {0.05, SOON_SECONDS};
-    for (int i = 0; i < 2; i++) { // after its patience, or with that for all
+    for (int i = 0; i < 2; i++) { // after the folder's timeout, or the common one
         fixture f = set_up_with(join_secs[i], false, folder_secs[i]);
         Bel__Join join = good_join(BEL_ROLE_WORKER, 1);
         join.token = old;
@@ -285,7 +285,7 @@ static void test_messages(void **state)
     Bel__Device devices[3], *list[] = {&devices[0], &devices[1], &devices[2]};
     for (int d = 0; d < 3; d++) {
         bel__device__init(&devices[d]);
-        devices[d].number = d == 0 ? 64 : d; // the first is none
+        devices[d].number = d == 0 ? 64 : d; // the first one is invalid
         devices[d].towers = d + 1;
         devices[d].taken = 100 * d;
     }
@@ -302,7 +302,7 @@ static void test_messages(void **state)
     assert_int_equal(view->devices[1].towers, 3);
     assert_true(view->devices[0].taken == 100 && view->devices[1].taken == 200);
     assert_int_equal(got->kind_case,
-                     BEL__MESSAGE__KIND_PROGRESS); // the status is noted, not handed out
+                     BEL__MESSAGE__KIND_PROGRESS); // the status is stored, not returned
     assert_int_equal(got->progress->step, 8);
     assert_int_equal(member, bel_members_find(f.members, BEL_ROLE_PS, 0));
     bel_message_destroy(got);
@@ -314,7 +314,7 @@ static void test_messages(void **state)
     tear_down(&f);
 }
 
-// As the summary of a checkpoint of many parameters: more than gRPC takes as one message.
+// Like the summary of a checkpoint with many parameters: longer than a gRPC message may be.
 static void test_long_message(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void test_long_message(void **state)
     tear_down(&f);
 }
 
-// What is said once a member counts as lost.
+// Returns the error that reports a lost member.
 static bel_status *await_loss(fixture *f)
 {
     bel_status *status = NULL;
@@ -355,7 +355,7 @@ static bel_status *await_loss(fixture *f)
     return status;
 }
 
-// Until the member's seat is taken, or empty.
+// Waits until the member's seat is taken, or empty.
 static void await_place(fixture *f, int member, bool here)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -381,7 +381,8 @@ static void test_lost(void **state)
     tear_down(&f);
 }
 
-// A member knows of a step before shard 0's word of it comes. At a checkpoint that counts no more.
+// A member reports a step before shard 0 does. After a return to a checkpoint that step no longer
+// counts.
 static void test_reached(void **state)
 {
     (void)state;
@@ -406,8 +407,8 @@ static void test_reached(void **state)
     tear_down(&f);
 }
 
-// One that has said that it fails is waited for, but not named as lost: a launcher would kill its
-// process before that has said why, and start another.
+// A member that reported its failure is waited for, but not named as lost. Otherwise a launcher
+// would kill its process before it has reported the reason, and start another.
 static void test_failed(void **state)
 {
     (void)state;
@@ -423,13 +424,13 @@ static void test_failed(void **state)
         Bel__Join again = good_join(BEL_ROLE_WORKER, 1);
         again.incarnation = failed ? 1 : 2;
         call(&f, &again);
-        await_place(&f, member, true); // and the next one's end is a loss like any other
+        await_place(&f, member, true); // later the end of its successor is an ordinary loss
     }
     assert_int_equal(bel_members_losses(f.members), 1);
     tear_down(&f);
 }
 
-// Takes messages until a member has joined anew; returns it.
+// Takes messages until a member has joined again; returns it.
 static const bel_member_view *await_join(fixture *f)
 {
     int member;
@@ -442,7 +443,7 @@ static const bel_member_view *await_join(fixture *f)
         assert_null(got);
         return bel_members_get(f->members, member);
     }
-    fail_msg("nobody came back");
+    fail_msg("no member came back");
     return NULL;
 }
 
@@ -453,19 +454,19 @@ static void test_coming_back(void **state)
     call_all(&f);
     const bel_member_view *worker =
         bel_members_get(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 1));
-    // The same process over another connection, with what it holds.
+    // The same process over another connection, with its state.
     Bel__Join join = good_join(BEL_ROLE_WORKER, 1);
     join.step = 17;
     call_holding(&f, 4, &join);
     assert_ptr_equal(await_join(&f), worker);
     assert_true(worker->here && worker->generation == 4 && worker->step == 17);
-    // Another process in its place, while it is still there.
+    // Another process takes its seat while the first is still connected.
     join.incarnation = 2;
     join.pid = 100;
     bel_mailbox *second = call(&f, &join);
     assert_ptr_equal(await_join(&f), worker);
     assert_true(worker->incarnation == 2 && worker->pid == 100 && worker->generation == 0);
-    // The first one wakes up: it is told, and nothing changes.
+    // The first one returns: it receives the refusal, and nothing changes.
     Bel__Join old = good_join(BEL_ROLE_WORKER, 1);
     bel_mailbox *first = call_holding(&f, 4, &old);
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -480,7 +481,7 @@ static void test_coming_back(void **state)
     tear_down(&f);
 }
 
-// What a process that was killed has still said comes behind its successor's word.
+// The last message of a killed process arrives after its successor's.
 static void test_late_word(void **state)
 {
     (void)state;
@@ -512,9 +513,9 @@ static void test_staying_away(void **state)
     tear_down(&f);
 }
 
-// --- Workers that are done without ---------------------------------------------------------------
+// --- Workers that may be missing -----------------------------------------------------------------
 
-// Four seats for workers, of which two are wanted and one is enough.
+// Four seats for workers: two are wanted and one suffices.
 static fixture set_up_elastic(double join_secs)
 {
     fixture f = {0};
@@ -539,7 +540,7 @@ static const bel_member_view *worker_of(const fixture *f, int index)
     return bel_members_get(f->members, bel_members_find(f->members, BEL_ROLE_WORKER, index));
 }
 
-// Looks for losses until the seat is as expected.
+// Checks for losses until the seat is as expected.
 static void await_vacant(fixture *f, int index, bool vacant)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -556,7 +557,7 @@ static void test_given_up(void **state)
 {
     (void)state;
     fixture f = set_up_elastic(0.3);
-    call_all(&f); // nobody waits for the two seats that are not wanted
+    call_all(&f); // does not wait for the two unwanted seats
     assert_true(!worker_of(&f, 1)->vacant && worker_of(&f, 2)->vacant);
     bel_mailbox_close(f.peers[2], 0);
     f.peer_count = 2;
@@ -565,7 +566,7 @@ static void test_given_up(void **state)
     bel_members_describe(f.members, &text);
     assert_null(strstr(text.text, "worker 1"));
     bel_str_deinit(&text);
-    // It comes back after all, and then the other is lost: again one is enough.
+    // Worker 1 comes back, and then the other worker is lost: again one suffices.
     Bel__Join join = good_join(BEL_ROLE_WORKER, 1);
     join.incarnation = 1;
     call(&f, &join);
@@ -573,7 +574,7 @@ static void test_given_up(void **state)
     bel_mailbox_close(f.peers[1], 0);
     f.peers[1] = f.peers[--f.peer_count];
     await_vacant(&f, 0, true);
-    // The last one is needed.
+    // The last worker is needed.
     bel_mailbox_close(f.peers[1], 0);
     f.peers[1] = f.peers[--f.peer_count];
     BEL_ASSERT_FAILS(await_loss(&f), BEL_UNAVAILABLE, "lost worker 1");
@@ -600,7 +601,7 @@ static void test_never_came(void **state)
 static void test_wanted(void **state)
 {
     (void)state;
-    fixture f = set_up_elastic(SOON_SECONDS); // a worker that is wanted would be waited for
+    fixture f = set_up_elastic(SOON_SECONDS); // a wanted worker would be waited for
     call_all(&f);
     bel_members_want(f.members, 3);
     Bel__Join join = good_join(BEL_ROLE_WORKER, 2);
@@ -610,7 +611,7 @@ static void test_wanted(void **state)
     bel_mailbox_close(f.peers[2], 0); // worker 1
     f.peers[2] = f.peers[--f.peer_count];
     await_vacant(&f, 1, true);
-    // Worker 2 is told, and goes.
+    // Worker 2 receives the end message and leaves.
     bel_members_retire(f.members, bel_members_find(f.members, BEL_ROLE_WORKER, 2));
     Bel__Message *got;
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -624,7 +625,7 @@ static void test_wanted(void **state)
     bel_mailbox_close(peer, 0);
     f.peer_count--;
     BEL_ASSERT_OK(bel_members_check(f.members));
-    assert_int_equal(bel_members_losses(f.members), losses); // nobody is lost with it
+    assert_int_equal(bel_members_losses(f.members), losses); // it does not count as a loss
     assert_true(worker_of(&f, 2)->vacant && !worker_of(&f, 2)->here);
     tear_down(&f);
 }

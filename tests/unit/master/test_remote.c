@@ -1,6 +1,6 @@
-// The master's side of a cluster against members that are mailboxes of this process: two shards,
-// two workers and an evaluator, who hold the state of generation 1 unless a test says otherwise.
-// What a master must make of words that come late, twice, or from who has come back.
+// The master's side of a cluster, against members that are mailboxes of this process: two shards,
+// two workers and an evaluator. They hold the state of generation 1 unless a test says otherwise.
+// The tests send messages late, twice, or from members that came back.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "master/journal.h"
@@ -25,8 +25,8 @@ typedef struct fixture {
     bel_trainable trainable;
     bel_task task;
     remote *master;
-    bel_control_state state; // the backend's, of the last wait
-    bel_eval_spec evals[2];  // that an evaluator of its own looks after
+    bel_control_state state; // the backend's, from the last wait
+    bel_eval_spec evals[2];  // evaluations by the cluster's evaluator
     bel_result second;
 } fixture;
 
@@ -55,7 +55,7 @@ static void make_backend(fixture *f, bel_counting counting)
     BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
     f->task = (bel_task){
         .worker_count = WORKERS, .ps_count = SHARDS, .evaluator_count = 1, .recovers = true};
-    f->evals[0].out_result = NULL; // the job's result has it
+    f->evals[0].out_result = NULL; // part of the job's result
     f->evals[1].out_result = &f->second;
     f->trainable = (bel_trainable){
         .estimator = f->estimator, .built = &f->built, .layout = f->layout, .counting = counting};
@@ -100,7 +100,7 @@ static void tear_down(fixture *f)
     bel_test_remove_folder(f->folder);
 }
 
-// Calls, also once more over another connection.
+// Sends a join; a second call uses a new connection.
 static void join(fixture *f, int peer, uint32_t generation, int64_t step)
 {
     static char token[] = "token", host[] = "host", served[] = "unix:/x";
@@ -133,7 +133,7 @@ static void start(fixture *f)
     BEL_ASSERT_OK(backend->ops->start(backend, &schedule, &segment, INT64_MAX));
 }
 
-// A master that finds a job which stands at that step, and takes it over.
+// A master that finds a job at that step and takes it over.
 static void take_over(fixture *f, int64_t step)
 {
     set_up(f, (bel_counting){.kind = BEL_COUNTING_ALL});
@@ -148,7 +148,7 @@ static void say(fixture *f, int peer, const ProtobufCMessage *kind)
     bel_mailbox_send(f->peers[peer], f->master->backend.generation, kind);
 }
 
-// Works until it is so.
+// Runs the backend until `is_so`.
 static void wait_until(fixture *f, bool (*is_so)(const fixture *f))
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -169,7 +169,7 @@ static bool stop_was_heard(const fixture *f)
     return f->master->stop_sent;
 }
 
-// Returns when the master has taken all that the peer has sent before.
+// Returns when the master has taken all that the peer sent before.
 static void wait_for_words_of(fixture *f, int peer)
 {
     f->master->stop_sent = false;
@@ -177,7 +177,7 @@ static void wait_for_words_of(fixture *f, int peer)
     wait_until(f, stop_was_heard);
 }
 
-// The next message that the master has sent a peer.
+// Returns the master's next message to a peer.
 static Bel__Message *heard(fixture *f, int peer)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -216,7 +216,7 @@ static void workers_end(fixture *f)
         say(f, WORKER_0 + w, BEL_TEST_KIND(Ended, ended, .step = LAST));
 }
 
-// Each evaluation of an evaluator reaches the spec that it belongs to.
+// Each result of an evaluator reaches its spec.
 static void test_evaluations(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_evaluations(void **state)
     accuracy.value = 0.75;
     fixture f;
     take_over(&f, FIRST);
-    for (int32_t i = 0; i < 3; i++) // of the third nobody wants to know
+    for (int32_t i = 0; i < 3; i++) // the third one is not wanted
         say(&f, EVALUATOR,
             BEL_TEST_KIND(Evaluated, evaluated, .evaluation = i, .step = LAST, .loss = 1 + i,
                           .batch_mean_loss = 0.5, .examples = 7, .metrics = metrics,
@@ -245,8 +245,8 @@ static void test_evaluations(void **state)
     tear_down(&f);
 }
 
-// What a shard says of an older snapshot than its last does not count. It is not used before shard
-// 0 has said all about the steps up to it.
+// A shard's report of a snapshot older than its last one does not count. The master does not use a
+// snapshot before shard 0 has reported all steps up to it.
 static void test_an_old_snapshot(void **state)
 {
     (void)state;
@@ -259,7 +259,7 @@ static void test_an_old_snapshot(void **state)
     say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = 14));
     say(&f, PS_0, BEL_TEST_KIND(Snapshot, snapshot, .step = 15, .save = true));
     wait_for_words_of(&f, PS_0);
-    assert_false(f.state.has_snapshot); // the points up to it may be under way
+    assert_false(f.state.has_snapshot); // points up to it may still arrive
     say(&f, PS_0, BEL_TEST_KIND(Progress, progress, .step = 15));
     wait_until(&f, snapshot_is_there);
     assert_int_equal(f.state.snapshot, 15);
@@ -267,7 +267,7 @@ static void test_an_old_snapshot(void **state)
     tear_down(&f);
 }
 
-// A shard that says once more that it has a snapshot has not heard that it was released.
+// A shard that reports a snapshot again has not received its release.
 static void test_a_release_that_was_lost(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void test_a_release_that_was_lost(void **state)
     tear_down(&f);
 }
 
-// Training is not over before a snapshot that shard 0 has announced is there and was used.
+// Training does not end before the last snapshot that shard 0 announced is complete and was used.
 static void test_the_last_snapshot_is_waited_for(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static bool is_over(const fixture *f)
     return !f->state.running;
 }
 
-// A join says where a shard stands; that the last step is made is for shard 0 to say.
+// A join states a shard's step. Only shard 0's progress ends the training.
 static void test_a_join_does_not_end_training(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static bool one_has_saved(const fixture *f)
     return f->master->saved_shards == 1;
 }
 
-// While a checkpoint is written both connections break: who has saved is not asked again.
+// Both connections break during a checkpoint: a shard that saved is not asked again.
 static void test_nobody_saves_twice(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void test_nobody_saves_twice(void **state)
     Bel__Saved answer;
     bel__saved__init(&answer);
     answer.part.data = bel_ckpt_shard_pack(part, &answer.part.len);
-    answer.step = 14; // of a checkpoint before
+    answer.step = 14; // from an earlier checkpoint
     say(&f, PS_0, &answer.base);
     wait_for_words_of(&f, PS_0);
     assert_int_equal(f.master->saved_shards, 0);
@@ -359,11 +359,11 @@ static void test_nobody_saves_twice(void **state)
     say(&f, PS_0, &answer.base);
     wait_until(&f, one_has_saved);
     for (int k = 0; k < SHARDS; k++) {
-        f.master->stop_sent = false; // else it is repeated
+        f.master->stop_sent = false; // otherwise it is sent again
         join(&f, PS_0 + k, 1, 15);
         wait_for_words_of(&f, PS_0 + k);
     }
-    hears(&f, PS_0, BEL__MESSAGE__KIND_STOP); // and nothing before
+    hears(&f, PS_0, BEL__MESSAGE__KIND_STOP); // and nothing before it
     hears(&f, PS_1, BEL__MESSAGE__KIND_SAVE);
     bel_free(answer.part.data);
     bel_ckpt_shard_destroy(saved[0]);
@@ -371,15 +371,15 @@ static void test_nobody_saves_twice(void **state)
     tear_down(&f);
 }
 
-// --- Members that come back ----------------------------------------------------------------------
+// --- Returning members ---------------------------------------------------------------------------
 
 static bool admission_is_over(const fixture *f)
 {
     return !f->master->admissions[1].under_way;
 }
 
-// Worker 1 has come anew. Shard 0 says in which step its predecessor counted last, and shard 1 that
-// it stands at step 14.
+// Worker 1 joins again. Shard 0 reports the last step in which its predecessor counted, shard 1
+// reports that it is at step 14.
 static void readmit(fixture *f, int64_t counted)
 {
     set_up(f, (bel_counting){.kind = BEL_COUNTING_ASYNC, .workers = 1});
@@ -395,8 +395,8 @@ static void readmit(fixture *f, int64_t counted)
     wait_until(f, admission_is_over);
 }
 
-// With a ledger a worker may have counted in a step that some shard has not finished: without its
-// report that cannot be finished any more.
+// With a ledger a worker may have counted in a step that some shard has not finished. Without the
+// worker's report that step cannot be finished.
 static void test_lost_in_the_middle(void **state)
 {
     (void)state;
@@ -429,7 +429,8 @@ static void expect_new_generation(fixture *f, uint32_t generation)
     assert_int_equal(written, generation);
 }
 
-// A new generation is above all that the journal or a member knows of, and the journal knows it.
+// A new generation is above every generation of the journal and the members, and is written to the
+// journal.
 static void test_generations_rise(void **state)
 {
     (void)state;
@@ -439,20 +440,20 @@ static void test_generations_rise(void **state)
         const bel_journal_line line = {.event = "generation", .generation = journal, .text = ""};
         BEL_ASSERT_OK(bel_journal_write(f.folder, &line));
         for (int i = 0; i < PEERS; i++)
-            join(&f, i, i == PS_1 ? 0 : 5, FIRST); // shard 1 has lost its state
+            join(&f, i, i == PS_1 ? 0 : 5, FIRST); // shard 1 lost its state
         start(&f);
         expect_new_generation(&f, journal == 3 ? 6 : 8);
         tear_down(&f);
     }
 }
 
-// What shards hold is void once the master has gone back to a checkpoint.
+// The state of the shards is void after the master returned to a checkpoint.
 static void test_state_that_is_void(void **state)
 {
     (void)state;
     fixture f;
     set_up(&f, (bel_counting){.kind = BEL_COUNTING_ALL});
-    f.master->begins_anew = true; // as after loading for a loss
+    f.master->begins_anew = true; // as after a reload because of a loss
     for (int i = 0; i < PEERS; i++)
         join(&f, i, 5, FIRST);
     start(&f);
@@ -460,7 +461,7 @@ static void test_state_that_is_void(void **state)
     tear_down(&f);
 }
 
-// A role limits what its member may say: what is another's ends the job.
+// A role limits its member's messages: another role's message ends the job.
 static void test_what_is_not_its_to_say(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The watchdog: who is fed or rests is left alone, who stands still is called out once. No test
-// waits for a time: another dog's call says that enough of it has gone by.
+// Watchdog: it ignores users that feed it or rest, and reports a stall once. No test waits for a
+// fixed time: another dog's report shows that enough time has passed.
 #include <semaphore.h>
 
 #include "master/watchdog.h"
@@ -11,7 +11,7 @@ static void call_out(void *context, double secs)
     sem_post(context);
 }
 
-// Returns when a dog of this limit, fed once, was called out; true: that came about once.
+// Waits for the report of a dog with this limit, fed once; true: there was only one report.
 static bool call_comes(double limit_secs)
 {
     sem_t calls;
@@ -20,8 +20,8 @@ static bool call_comes(double limit_secs)
     BEL_ASSERT_OK(bel_watchdog_start(limit_secs, call_out, &calls, &dog));
     bel_watchdog_feed(dog, false);
     while (sem_wait(&calls) != 0)
-        ;                          // a signal came
-    bel_watchdog_feed(dog, false); // nobody listens any more
+        ;                          // interrupted by a signal
+    bel_watchdog_feed(dog, false); // no effect after the report
     bel_watchdog_stop(dog);
     bool once = sem_trywait(&calls) != 0;
     sem_destroy(&calls);

@@ -1,5 +1,5 @@
-// An evaluator that belongs to no cluster ends when the job that it has seen is gone, wherever that
-// has ended. label: threads
+// An evaluator outside the cluster ends when the job that it has seen is gone, wherever the job
+// ended. label: threads
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ static void *follow(void *argument)
     return NULL;
 }
 
-// It looks from time to time, so the job comes and goes until it has been seen and missed.
+// The evaluator looks from time to time, so the job comes and goes until it was seen and missed.
 static void test_a_job_that_is_gone(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// A parameter server against a master and a worker that the test plays: tokens, setups, and what it
-// says and does when it is asked once more.
+// A parameter server against a master and a worker that the test plays: tokens, setups, and
+// repeated requests.
 #include <pthread.h>
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ typedef struct fixture {
     bel_task task;
     bel_member_program program;
     pthread_t member;
-    bel_code end; // of the member, once it is joined
+    bel_code end; // the member's code, valid after the join
 
     pthread_mutex_t mutex;
     bel_mailbox *caller; // guarded
@@ -55,12 +55,12 @@ static void *member_main(void *argument)
     fixture *f = argument;
     bel_status *status = bel_member_run(&f->task, &f->program, NULL);
     f->end = bel_status_code(status);
-    bel_status_ignore(status); // its code is looked at
+    bel_status_ignore(status); // the test checks its code
     return NULL;
 }
 
-// A member whose authority did not sign the master's certificate says so, though it is its last of
-// many calls that ends by the clock.
+// A member that cannot verify the master's certificate names that as the reason, although the last
+// of its many calls times out.
 static void test_other_authority(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_other_authority(void **state)
                            .tls_ca = ca,
                            .tls_certificate = certificate,
                            .tls_key = key,
-                           .join_timeout_secs = 3, // a handshake takes one where it is emulated
+                           .join_timeout_secs = 3, // an emulated handshake takes one second
                            .silence_timeout_secs = SOON_SECONDS};
     BEL_ASSERT_FAILS(bel_member_run(&task, &program, NULL), BEL_UNAVAILABLE,
                      "certificate verify failed; hint: if it runs, see");
@@ -103,7 +103,7 @@ static void test_other_authority(void **state)
     bel_test_remove_folder(f.folder);
 }
 
-// Begins with a ps 0 that calls.
+// Sets up the endpoint and starts ps 0, which calls it.
 static void set_up(fixture *f)
 {
     static char job[] = "test", served[] = "127.0.0.1:0", secret[] = "s";
@@ -138,7 +138,7 @@ static bel_mailbox *caller_of(fixture *f)
     return caller;
 }
 
-// The member's next message of this kind.
+// Returns the member's next message of this kind.
 static Bel__Message *take(fixture *f, Bel__Message__KindCase kind)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -155,7 +155,7 @@ static Bel__Message *take(fixture *f, Bel__Message__KindCase kind)
     return NULL;
 }
 
-// Ends the job, unless the member has ended it.
+// Ends the job, unless the member ended it.
 static void tear_down(fixture *f)
 {
     bel_mailbox *caller = caller_of(f);
@@ -170,14 +170,14 @@ static void tear_down(fixture *f)
     bel_test_remove_folder(f->folder);
 }
 
-// A setup of generation 1 with one shard, at `address`, and one worker of one replica.
+// Sends a setup of generation 1 with one shard, at `address`, and one worker of one replica.
 static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup setup)
 {
     char *shards[] = {address};
     int32_t replicas[] = {1};
     uint32_t incarnations[] = {0};
     Bel__Schedule schedule;
-    bel__schedule__init(&schedule); // every version is saved
+    bel__schedule__init(&schedule); // saves every version
     Bel__Segment segment;
     bel__segment__init(&segment);
     Bel__Counting counting;
@@ -198,7 +198,7 @@ static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup s
     bel_mailbox_send(caller_of(f), 1, &setup.base);
 }
 
-// A member that joins, is sent this setup, and must end with an error that holds `part`.
+// Sends this setup to a joined member, which must end with an error that contains `part`.
 static void refuse_setup(Bel__Variable variable, Bel__Table table, bel_code code, const char *part)
 {
     static char address[] = "unix:/nowhere", checkpoint[] = "none";
@@ -252,7 +252,7 @@ static void test_setups_that_cannot_be(void **state)
     large.dims = negative;
     large.n_dims = 1;
     refuse_setup(large, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
-    Bel__Variable own = variable; // of no replicas
+    Bel__Variable own = variable; // without replicas
     own.kind = BEL_VARIABLE_REPLICA_MEAN;
     own.dims = nothing;
     refuse_setup(own, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
@@ -262,14 +262,14 @@ static void test_setups_that_cannot_be(void **state)
     refuse_setup(variable, table, BEL_INVALID_ARGUMENT, "malformed setup: variable \"dense\"");
 }
 
-// --- A shard that runs ---------------------------------------------------------------------------
+// --- A running shard -----------------------------------------------------------------------------
 
 enum { ELEMENTS = 4 };
 static char dense[] = "dense";
 
-typedef struct fake_worker { // worker 0, the only one
+typedef struct fake_worker { // worker 0, the only worker
     fixture f;
-    char *address; // where the shard listens
+    char *address; // address of the shard
     bel_lane *lane;
     float values[ELEMENTS], sums[ELEMENTS];
     double stats[BEL_STATS_COUNT];
@@ -368,8 +368,8 @@ static void finish(fake_worker *w)
     assert_int_equal(w->f.end, BEL_OK);
 }
 
-// Over another connection the shard says what it holds, and that a snapshot is complete: the master
-// may be another one.
+// Over a new connection the shard reports its state and its complete snapshot again: the master may
+// be another process.
 static void test_a_snapshot_is_told_again(void **state)
 {
     (void)state;
@@ -399,7 +399,8 @@ static void admit(fake_worker *w)
     bel_message_destroy(admitted);
 }
 
-// A worker may have begun when its shard is asked once more to admit it: it keeps its lane.
+// A worker may have begun when its shard receives a second request to admit it: the worker keeps
+// its lane.
 static void test_who_is_admitted_twice_keeps_its_lane(void **state)
 {
     (void)state;
@@ -430,7 +431,7 @@ static void join_reads(fixture *f, const char *token)
     bel_message_destroy(join);
 }
 
-// The folder of a network file system may come late, or be an old one first.
+// On a network file system the folder may appear late, or show old content first.
 static void test_a_late_token(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The canned models through the public interface: they learn, their layers have the promised names,
-// and every parameter that is wrong is named.
+// Canned models through the public interface: they learn, their layers have the promised names, and
+// every wrong parameter is named.
 #include "support/bel_test.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ static float features[ROWS][COLUMNS];
 static int64_t ids[ROWS][2];
 static int64_t labels[ROWS];
 
-// Class c lights up column c; the last column is noise.
+// In class c column c is set; the last column is noise.
 static int make_data(void **state)
 {
     (void)state;
@@ -34,7 +34,7 @@ static bel_status *open_data(void *user, const bel_estimator *estimator, bel_mod
                              bel_dataset **out_dataset)
 {
     (void)estimator;
-    const bel_shape *shape = user; // of a feature, all records
+    const bel_shape *shape = user; // shape of the feature, all records
     bel_memory_field fields[] = {
         {"x", {BEL_DTYPE_F32, *shape, features}},
         {BEL_LABEL_FIELD, {BEL_DTYPE_I64, BEL_SHAPE(ROWS), labels}},
@@ -46,7 +46,7 @@ static bel_status *open_data(void *user, const bel_estimator *estimator, bel_mod
     return NULL;
 }
 
-// Trains `model` with params (ended by one without a name) and evaluates at the end.
+// Trains `model` with params (a NULL name ends them) and evaluates at the end.
 static bel_status *train(const char *model, const bel_param *params, bel_shape shape,
                          const char *folder, int64_t steps, bel_result *out_result)
 {
@@ -124,7 +124,7 @@ static void test_models_learn(void **state)
     }
 }
 
-// With ids and no numbers, or with numbers beside them.
+// With only ids, or with ids and numbers.
 static bel_status *open_ids(void *user, const bel_estimator *estimator, bel_mode mode,
                             bel_dataset **out_dataset)
 {
@@ -195,7 +195,7 @@ static void test_layers_have_their_names_and_shapes(void **state)
     bel_test_remove_folder(folder);
 }
 
-// The data as images of 2 × 2; both models train and evaluate, with state in the checkpoint.
+// The data as images of 2 × 2. Both models train and evaluate, with state in the checkpoint.
 static void test_images(void **state)
 {
     (void)state;
@@ -230,7 +230,8 @@ static void test_images(void **state)
     }
 }
 
-// Slots are saved under the rule's names, begin where they should, and are loaded by a resumed run.
+// Slots are saved under the rule's names and with the right start values, and a resumed run loads
+// them.
 static void test_slots_are_kept(void **state)
 {
     (void)state;
@@ -260,7 +261,7 @@ static void test_slots_are_kept(void **state)
     }
 }
 
-// The penalty is part of the loss: with a strong one, kernels shrink.
+// The penalty is part of the loss: a strong one shrinks the kernels.
 static float largest_weight(const char *l2)
 {
     const bel_param params[] = {
@@ -294,11 +295,11 @@ static void test_wrong_parameters_are_named(void **state)
         bel_param param;
         const char *message;
     } cases[] = {
-        {{"class_count", "1"}, "class_count must be a whole number from 2"},
-        {{"class_count", "2.5"}, "class_count must be a whole number"},
-        {{"class_count", "nan"}, "class_count must be a whole number"},
+        {{"class_count", "1"}, "class_count must be an integer from 2"},
+        {{"class_count", "2.5"}, "class_count must be an integer"},
+        {{"class_count", "nan"}, "class_count must be an integer"},
         {{"hidden_units", "8,0"}, "hidden_units: layer 1 must have 1 to"},
-        {{"hidden_units", "8,x"}, "hidden_units must be a list of at most 16384 whole numbers"},
+        {{"hidden_units", "8,x"}, "hidden_units must be a list of at most 16384 integers"},
         {{"dropout", "1"}, "dropout must be at least 0 and below 1, got 1"},
         {{"l2", "much"}, "l2 must be a number, got \"much\""},
         {{"optimizer", "adm"},
@@ -306,7 +307,7 @@ static void test_wrong_parameters_are_named(void **state)
          "lars, adadelta, got \"adm\""},
         {{"nesterov", "1"}, "nesterov must be true or false"},
         {{"schedule", "cosin"}, "schedule must be one of constant, exponential, cosine, piecewise"},
-        {{"decay_steps", "0.5"}, "decay_steps must be a whole number"},
+        {{"decay_steps", "0.5"}, "decay_steps must be an integer"},
         {{"schedule", "piecewise"}, "rates[0] of the schedule must be above 0"},
         {{"rates", "1,x"}, "rates must be numbers such as 0.1,0.01"},
         {{"lr_mult", "dense_0/*"}, "lr_mult: expected PATTERN=FACTOR, got \"dense_0/*\""},
@@ -324,7 +325,7 @@ static void test_wrong_parameters_are_named(void **state)
     }
 }
 
-// A list of `count` layers of one unit each.
+// A list of `count` layers, each of one unit.
 static char *list_layers(int count)
 {
     bel_str list = {0};
@@ -333,7 +334,7 @@ static char *list_layers(int count)
     return list.text;
 }
 
-// Through layouts, lanes and checkpoints: as many layers as are asked for, up to a bound.
+// Layouts, lanes and checkpoints support many layers, up to a bound.
 static void test_deep(void **state)
 {
     (void)state;
@@ -349,7 +350,7 @@ static void test_deep(void **state)
     assert_tensor(reader, "dense_499/kernel", BEL_SHAPE(1, 1));
     bel_ckpt_close(reader);
     BEL_ASSERT_FAILS(train_flat("dnn", more, folder, 3, &result), BEL_INVALID_ARGUMENT,
-                     "hidden_units must be a list of at most 16384 whole numbers");
+                     "hidden_units must be a list of at most 16384 integers");
     bel_test_remove_folder(folder);
     bel_free(deep);
     bel_free(too_deep);

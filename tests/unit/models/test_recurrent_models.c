@@ -1,5 +1,5 @@
-// The models gru and lstm learn what only memory solves: a sequence of items of which one is
-// marked; its class is that item. Behind a sequence's length lies garbage.
+// The models gru and lstm learn a task that needs memory: the class of a sequence is its one marked
+// item. Garbage follows the end of each sequence.
 #include "support/bel_test.h"
 
 #include "base/log.h"
@@ -92,7 +92,7 @@ static void test_memory(void **state)
     }
 }
 
-// Columns are steps side by side: the same numbers, so the same run.
+// Columns are steps side by side: the same numbers give the same run.
 static void test_columns(void **state)
 {
     (void)state;

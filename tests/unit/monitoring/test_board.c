@@ -1,4 +1,4 @@
-// The board: rates, the slowest worker, and the three forms in which it is shown.
+// Board: rates, the slowest worker, and the three forms of its text.
 #include "monitoring/board.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { SECOND = 1000000000 };
 
-// `worker` has made so many steps, each with these milliseconds.
+// Reports that `worker` finished `steps` steps, each of which took these milliseconds.
 static void note_steps(bel_board *board, int worker, double steps, double input_ms,
                        double compute_ms, double total_ms, int64_t noted_ns)
 {
@@ -17,8 +17,8 @@ static void note_steps(bel_board *board, int worker, double steps, double input_
                                              [BEL_NUMBER_INPUT] = steps * input_ms * 1e-3,
                                              [BEL_NUMBER_COMPUTE] = steps * compute_ms * 1e-3,
                                              [BEL_NUMBER_TOTAL] = steps * total_ms * 1e-3,
-                                             [BEL_NUMBER_COUNTED] = 77,  // not the worker's to say
-                                             [BEL_NUMBER_VERSIONS] = 99, // nor this
+                                             [BEL_NUMBER_COUNTED] = 77,  // ignored from a worker
+                                             [BEL_NUMBER_VERSIONS] = 99, // ignored too
                                              [BEL_NUMBER_MEMORY] = 1e6};
     bel_board_note(bel_board_find(board, BEL_BOARD_WORKER, worker), values, noted_ns);
 }
@@ -35,10 +35,10 @@ static void test_rates(void **state)
     assert_true(row->values[BEL_NUMBER_STEPS] == 10);
     note_steps(board, 1, 40, 0, 1, 2, 3 * (int64_t)SECOND);
     assert_true(row->rates[BEL_NUMBER_STEPS] == 15);
-    note_steps(board, 1, 50, 0, 1, 2, 3 * (int64_t)SECOND); // heard already
+    note_steps(board, 1, 50, 0, 1, 2, 3 * (int64_t)SECOND); // not newer than the last report
     assert_true(row->values[BEL_NUMBER_STEPS] == 40);
     assert_true(row->values[BEL_NUMBER_COUNTED] == 0 && row->values[BEL_NUMBER_VERSIONS] == 0);
-    assert_true(row->values[BEL_NUMBER_MEMORY] == 0);      // no process of its own
+    assert_true(row->values[BEL_NUMBER_MEMORY] == 0);      // not a separate process
     note_steps(board, 1, 5, 0, 1, 2, 4 * (int64_t)SECOND); // another incarnation counts from 0
     assert_true(isnan(row->rates[BEL_NUMBER_STEPS]));
     bel_board_set_step(board, 3, 0.5, 100, SECOND);
@@ -62,22 +62,22 @@ static void test_slowest(void **state)
 {
     (void)state;
     bel_board *board = bel_board_create(3, 1, 0);
-    expect_slowest(board, false, NULL); // nothing known
+    expect_slowest(board, false, NULL); // no numbers yet
     note_steps(board, 0, 100, 1, 12, 52, SECOND);
-    expect_slowest(board, false, NULL); // nobody to compare with
+    expect_slowest(board, false, NULL); // no other worker to compare with
     note_steps(board, 1, 100, 1, 14, 52, SECOND);
     note_steps(board, 2, 100, 1, 15, 52, SECOND);
-    expect_slowest(board, false, NULL); // hardly slower
+    expect_slowest(board, false, NULL); // slower by too little
     note_steps(board, 2, 200, 1, 40, 52, 2 * (int64_t)SECOND);
     expect_slowest(board, false, "worker 2 is the slowest: compute 40.0 ms of 52.0 (others 12.0)");
-    expect_slowest(board, true, NULL); // only one has a rate
+    expect_slowest(board, true, NULL); // only one worker has a rate
     note_steps(board, 1, 200, 30, 14, 52, 2 * (int64_t)SECOND);
     note_steps(board, 2, 300, 1, 14, 52, 3 * (int64_t)SECOND);
     expect_slowest(board, false, "worker 1 is the slowest: input 30.0 ms of 52.0 (others 1.0)");
     bel_board_destroy(board);
 }
 
-// `versions` of shard k were published, each update with these milliseconds.
+// Reports that shard k published `versions` versions, each with these milliseconds.
 static void note_updates(bel_board *board, int k, double versions, double gather_ms,
                          double apply_ms)
 {
@@ -112,12 +112,12 @@ static void test_parts_of_a_step(void **state)
     bel_board *board = bel_board_create(3, 2, 0);
     assert_false(bel_board_split_step(board, &split));
     note_parts(board, 0, 100, 2, 8, 40);
-    note_parts(board, 1, 50, 4, 12, 44); // came later: worker 2 has not begun
+    note_parts(board, 1, 50, 4, 12, 44); // began later; worker 2 has not begun
     assert_true(bel_board_split_step(board, &split));
     assert_false(split.shards_known);
     assert_float_equal(split.wait, 10, 1e-9);
     note_updates(board, 0, 101, 3, 2);
-    note_updates(board, 1, 101, 99, 4); // its reports come in another order: not what is meant
+    note_updates(board, 1, 101, 99, 4); // its order of reports differs: ignored
     assert_true(bel_board_split_step(board, &split) && split.shards_known);
     assert_float_equal(split.input, 1, 1e-9);
     assert_float_equal(split.compute, 20, 1e-9);
@@ -128,7 +128,7 @@ static void test_parts_of_a_step(void **state)
     assert_float_equal(split.other, 8, 1e-9);
     assert_float_equal(sum_of(&split), 42, 1e-9);
     bel_board_destroy(board);
-    board = bel_board_create(1, 1, 0); // never more than there is
+    board = bel_board_create(1, 1, 0); // parts never exceed the total
     note_parts(board, 0, 10, 2, 5, 28);
     note_updates(board, 0, 2, 4, 3);
     assert_true(bel_board_split_step(board, &split));
@@ -144,7 +144,7 @@ static void test_tiny_differences(void **state)
     (void)state;
     bel_board *board = bel_board_create(2, 1, 0);
     note_steps(board, 0, 100, 0, 0.1, 1, SECOND);
-    note_steps(board, 1, 100, 0, 0.9, 1, SECOND); // nine times as slow, and of no account
+    note_steps(board, 1, 100, 0, 0.9, 1, SECOND); // nine times as slow, but too short to count
     expect_slowest(board, false, NULL);
     bel_board_destroy(board);
 }
@@ -193,7 +193,7 @@ static void test_metrics(void **state)
     assert_line(text.text, "belfry_worker_steps_per_second{worker=\"1\"} NaN");
     assert_line(text.text, "belfry_worker_reports_stale_total{worker=\"0\"} 3");
     assert_line(text.text, "belfry_process_memory_bytes{role=\"worker\",index=\"0\"} 1000000");
-    assert_null(strstr(text.text, "belfry_shard_versions_total{")); // nothing heard of it
+    assert_null(strstr(text.text, "belfry_shard_versions_total{")); // no report from it yet
     assert_line(text.text, "# TYPE belfry_device_taken_bytes gauge");
     assert_line(text.text, "belfry_device_towers{worker=\"1\",device=\"cuda:3\"} 2");
     assert_line(text.text, "belfry_device_taken_bytes{worker=\"1\",device=\"cuda:0\"} 4096");
@@ -253,7 +253,7 @@ static void test_table(void **state)
     bel_board_destroy(board);
 }
 
-// Workers come and go; the others' rows stay where they belong, with what is in them.
+// Workers come and go; the other rows keep their places and values.
 static void test_seats(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The metrics port over a socket of its own. label: threads
+// Metrics port, tested over a socket. label: threads
 #include "monitoring/metrics_server.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "support/bel_test.h"
 
-// Sends a request and reads the whole answer.
+// Sends a request and reads the complete answer.
 static void ask(int port, const char *request, char *answer, size_t room)
 {
     int descriptor = socket(AF_INET, SOCK_STREAM, 0);
@@ -39,7 +39,7 @@ static void test_answers(void **state)
     int port = bel_metrics_server_port(server);
     assert_in_range(port, 1, 65535);
     ask(port, "GET /metrics HTTP/1.0\r\n\r\n", answer, sizeof answer);
-    assert_non_null(strstr(answer, "200 OK")); // nothing to say yet
+    assert_non_null(strstr(answer, "200 OK")); // no metrics yet
     bel_metrics_server_set(server, "belfry_step 7\n");
     ask(port, "GET /metrics HTTP/1.0\r\n\r\n", answer, sizeof answer);
     assert_non_null(strstr(answer, "text/plain; version=0.0.4"));
@@ -53,7 +53,7 @@ static void test_answers(void **state)
     assert_non_null(strstr(answer, " 404 "));
     ask(port, "nonsense\r\n\r\n", answer, sizeof answer);
     assert_null(strstr(answer, "200 OK"));
-    ask(port, "GET /metrics HTTP/parrot\r\n\r\n", answer, sizeof answer); // it repeats nothing
+    ask(port, "GET /metrics HTTP/parrot\r\n\r\n", answer, sizeof answer); // no echo of input
     assert_int_equal(strncmp(answer, "HTTP/1.1 505 ", 13), 0);
     assert_null(strstr(answer, "parrot"));
     bel_metrics_server *second;
@@ -62,7 +62,7 @@ static void test_answers(void **state)
     BEL_ASSERT_FAILS(bel_metrics_server_start("no.address", 0, &second), BEL_UNAVAILABLE,
                      "no.address");
     bel_metrics_server_stop(server);
-    BEL_ASSERT_OK(bel_metrics_server_start("127.0.0.1", port, &server)); // free again
+    BEL_ASSERT_OK(bel_metrics_server_start("127.0.0.1", port, &server)); // the port is free again
     bel_metrics_server_stop(server);
     bel_metrics_server_stop(NULL);
 }

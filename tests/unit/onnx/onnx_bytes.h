@@ -1,5 +1,5 @@
-// Writes the bytes of small ONNX models by hand, field by field: the tests of the reader do not
-// rest on a library that writes them. Field numbers are ONNX's (proto/onnx.proto).
+// Writes the bytes of small ONNX models by hand, field by field, so that the reader's tests need no
+// library that writes them. Field numbers are ONNX's (proto/onnx.proto).
 #ifndef BELFRY_TESTS_UNIT_ONNX_ONNX_BYTES_H
 #define BELFRY_TESTS_UNIT_ONNX_ONNX_BYTES_H
 
@@ -32,7 +32,7 @@ static inline void put_text(bel_str *out, int field, const char *text)
     put_bytes(out, field, text, strlen(text));
 }
 
-// Puts a part into a whole and forgets it.
+// Appends a part to a message and frees the part.
 static inline void put_part(bel_str *out, int field, bel_str *part)
 {
     put_bytes(out, field, part->text == NULL ? "" : part->text, part->length);
@@ -78,8 +78,8 @@ static inline bel_str make_port(const char *name, int data_type, const char *dim
     return port;
 }
 
-// A node; inputs and outputs are names separated by blanks, "-" for one that is left out. `attrs`
-// is made by put_part(&attrs, 5, …), or empty.
+// A node; inputs and outputs are names separated by blanks, "-" for an omitted one. `attrs` is
+// empty or made by put_part(&attrs, 5, …).
 static inline bel_str make_node(const char *op, const char *inputs, const char *outputs,
                                 bel_str *attrs)
 {
@@ -110,7 +110,7 @@ static inline bel_str make_int_attr(const char *name, int64_t value)
     return attrs;
 }
 
-// A subgraph as attribute, behind those that `attrs` has.
+// Adds a subgraph as an attribute after those in `attrs`.
 static inline void add_graph_attr(bel_str *attrs, const char *name, bel_str *graph)
 {
     bel_str attr = {.text = NULL};
@@ -120,7 +120,7 @@ static inline void add_graph_attr(bel_str *attrs, const char *name, bel_str *gra
     put_part(attrs, 5, &attr);
 }
 
-// A TensorProto whose elements lie in another file; length NULL: not said.
+// A TensorProto whose elements are in another file; length NULL: omitted.
 static inline bel_str make_external(const char *name, int data_type, const int64_t *dims, int rank,
                                     const char *location, const char *offset, const char *length)
 {
@@ -141,7 +141,7 @@ static inline bel_str make_external(const char *name, int data_type, const int64
     return tensor;
 }
 
-// A graph becomes a model of an opset.
+// Makes a model of an opset from a graph.
 static inline bel_str make_model(bel_str *graph, int64_t opset)
 {
     bel_str model = {.text = NULL}, import = {.text = NULL};

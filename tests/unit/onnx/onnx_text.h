@@ -19,7 +19,7 @@
 #include "unit/onnx/onnx_bytes.h"
 
 typedef struct text_model {
-    const char *name, *dims; // of input x, f32
+    const char *name, *dims; // input x, f32
     const char *nodes;       // output: y
 } text_model;
 
@@ -166,8 +166,8 @@ static inline bel_onnx_model *read_text_model(const text_model *c, int opset)
     return model;
 }
 
-// Runs `value` for input x of this shape, if the graph has it; writes at most TEXT_MOST elements
-// and gives their number.
+// Runs `value` for an input x of this shape, if the graph has the input. Writes at most TEXT_MOST
+// elements and returns their number.
 static inline int64_t run_text_graph(const bel_graph *graph, bel_value *value, const float *x,
                                      bel_shape shape, float *out)
 {

@@ -1,4 +1,4 @@
-// The reader of ONNX models: what a model says, how it becomes a graph, and what is refused.
+// Reader of ONNX models: the model's description, the graph made from it, and refusals.
 #include "onnx/onnx.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void put(bel_str *graph, int field, bel_str part)
     put_part(graph, field, &part);
 }
 
-// x [batch, 2] · w [2, 3] + b [3].
+// Model x [batch, 2] · w [2, 3] + b [3].
 static bel_str linear_model(void)
 {
     static const float w[] = {1, 2, 3, 4, 5, 6}, b[] = {10, 20, 30};
@@ -59,7 +59,7 @@ static bel_str linear_model(void)
     return make_model(&graph, 17);
 }
 
-// One node over x [2, 3] (float) and s [2] (int64) with outputs y.
+// Model of one node over x [2, 3] (float) and s [2] (int64) with outputs y.
 static bel_str one_node(bel_str node, int64_t opset)
 {
     bel_str graph = {.text = NULL};
@@ -78,7 +78,7 @@ static void assert_refused(bel_str node, int64_t opset, bel_code code, const cha
     end(&b);
 }
 
-// --- What a model says ---------------------------------------------------------------------------
+// --- Description of a model ----------------------------------------------------------------------
 
 static void test_ports_and_initializers(void **state)
 {
@@ -86,7 +86,7 @@ static void test_ports_and_initializers(void **state)
     bel_onnx_model *model;
     bel_str bytes = linear_model();
     BEL_ASSERT_OK(read_and_free(&bytes, &model));
-    assert_int_equal(bel_onnx_input_count(model), 1); // w is listed, but it is an initializer
+    assert_int_equal(bel_onnx_input_count(model), 1); // w is listed, but is an initializer
     const bel_onnx_port *x = bel_onnx_input(model, 0), *y = bel_onnx_output(model, 0);
     assert_string_equal(x->name, "x");
     assert_int_equal(x->dtype, BEL_DTYPE_F32);
@@ -115,7 +115,7 @@ static void test_dimensions_without_a_name_differ(void **state)
     bel_onnx_destroy(model);
 }
 
-// --- How it becomes a graph ----------------------------------------------------------------------
+// --- Graphs from models --------------------------------------------------------------------------
 
 static void test_initializers_as_constants_or_variables(void **state)
 {
@@ -150,7 +150,7 @@ static void test_variables_have_gradients(void **state)
     end(&b);
 }
 
-// Reshape to [Shape(x)[1], 2]: known, as x's shape is closed.
+// Reshape to [Shape(x)[1], 2]: known when built, as x's shape is closed.
 static void test_shapes_are_computed_when_built(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void test_bindings(void **state)
     bel_str bytes = one_node(make_node("Reshape", "x s", "y", NULL), 17);
     BEL_ASSERT_OK(build(&bytes, &options, &b));
     assert_int_equal(bel_value_shape(b.outputs[0]).dims[0], 3);
-    assert_null(bel_graph_find_input(b.graph, "s")); // nothing computes with it
+    assert_null(bel_graph_find_input(b.graph, "s")); // no node computes with it
     end(&b);
 
     binding.name = "t";
@@ -219,7 +219,7 @@ static void test_a_value_stands_for_an_input(void **state)
     bel_onnx_destroy(model);
 }
 
-// --- What is computed ----------------------------------------------------------------------------
+// --- Results -------------------------------------------------------------------------------------
 
 static void test_range_is_exact(void **state)
 {
@@ -241,7 +241,7 @@ static void test_range_is_exact(void **state)
     end(&b);
 }
 
-// One node over x and s, of which the first output's first element is asked for.
+// Runs one node over x and s and returns the first element of its first output.
 static bel_status *run_one_node(bel_str node, int64_t opset, float *x, int64_t *s,
                                 float *out_element)
 {
@@ -273,7 +273,7 @@ static bel_status *run_one_node(bel_str node, int64_t opset, float *x, int64_t *
     return status;
 }
 
-// Scores of an ignored label may be anything.
+// Scores with an ignored label may be anything.
 static void test_ignored_scores(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_ignored_scores(void **state)
     }
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static void test_nodes_are_checked(void **state)
 {
@@ -331,7 +331,7 @@ static void test_attributes_are_checked(void **state)
     assert_refused(make_node("Cast", "x", "y", &attr), 17, BEL_UNIMPLEMENTED, "int16");
 }
 
-// A model of one initializer and nothing else.
+// Reads a model that has only one initializer.
 static bel_status *read_initializer(bel_str tensor)
 {
     bel_onnx_model *model = NULL;
@@ -371,9 +371,7 @@ static void test_tensors_are_checked(void **state)
     BEL_ASSERT_FAILS(read_initializer(twice), BEL_DATA_LOSS, "both in raw_data and");
 }
 
-// Nodes of two bytes each: a file of megabytes must not take hundreds of them. Field 7 of a model
-// is its graph, whose field 1 are the nodes.
-// What Belfry cannot read is no reason to refuse a model that does not use it.
+// A model with an initializer that Belfry cannot read is refused only if the model uses it.
 static void test_unused_initializers_may_be_strange(void **state)
 {
     (void)state;
@@ -395,13 +393,15 @@ static void test_unused_initializers_may_be_strange(void **state)
     }
 }
 
+// Nodes of two bytes each: a file of megabytes must not take hundreds of megabytes. Field 7 of a
+// model is its graph, whose field 1 holds the nodes.
 static void test_too_many_parts(void **state)
 {
     (void)state;
     enum { NODES = 4 << 20, GRAPH = 7 << 3 | 2, NODE = 1 << 3 | 2, HEAD = 6 };
     size_t inner = 2 * (size_t)NODES, size = HEAD + inner;
     uint8_t *bytes = bel_xcalloc(size, 1);
-    bytes[0] = GRAPH; // and the length in five bytes of seven bits
+    bytes[0] = GRAPH; // the length follows, in five bytes of seven bits
     for (int i = 0; i < 5; i++)
         bytes[1 + i] = (uint8_t)((inner >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
     for (size_t i = HEAD; i < size; i += 2)
@@ -412,7 +412,7 @@ static void test_too_many_parts(void **state)
     bel_free(bytes);
 }
 
-// Shapes that no memory holds end as errors, not as overflows.
+// Shapes too large for memory cause errors, not overflows.
 static void test_sizes_that_do_not_fit(void **state)
 {
     (void)state;
@@ -438,8 +438,8 @@ static void test_sizes_that_do_not_fit(void **state)
     end(&b);
 }
 
-// The element of x [2, 3] at two indices; OUT_OF_RANGE where one of them is no place, also if both
-// together would be one.
+// Returns the element of x [2, 3] at two indices. OUT_OF_RANGE if one of them is outside its
+// dimension, even if their combination is a valid place.
 static bel_status *gather_nd(int64_t row, int64_t column, float *out_element)
 {
     float x[] = {0, 1, 2, 10, 11, 12};
@@ -460,7 +460,8 @@ static void test_each_index_is_checked(void **state)
     BEL_ASSERT_FAILS(gather_nd(2, 0, &y), BEL_OUT_OF_RANGE, "out of range");
 }
 
-// x [batch, 1, 2, 2] through a convolution of 2 x + 1 and a normalisation: (2 x + 1 - 1) 3 / 2 + 5.
+// Model of x [batch, 1, 2, 2]: a convolution 2 x + 1 and a normalisation give (2 x + 1 - 1) 3 / 2 +
+// 5.
 static bel_str normalised_model(bool conv_is_output)
 {
     static const float w[] = {2}, bias[] = {1}, scale[] = {3}, offset[] = {5}, mean[] = {1},
@@ -490,7 +491,7 @@ static bel_str normalised_model(bool conv_is_output)
     return make_model(&graph, 17);
 }
 
-// Into the convolution, on request and where nothing else reads that.
+// A normalisation is merged into the convolution on request, if nothing else reads the convolution.
 static void test_normalisations_are_merged(void **state)
 {
     (void)state;

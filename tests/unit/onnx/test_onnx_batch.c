@@ -1,5 +1,6 @@
-// Models that are closed at one example, bound to a batch: each row is what the closed model
-// computes of it alone. What mixes examples in a way that is not followed is refused by name.
+// Models closed at one example and bound to a batch: each row equals the closed model's result for
+// that row. If a node mixes examples in an unsupported way, the model is refused and the node is
+// named.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -39,7 +40,7 @@ static void check_case(const text_model *c)
     int64_t all = run_text_graph(open, y, x, shape, together), each = 0;
     for (int row = 0; row < ROWS; row++) {
         each = run_text_graph(closed, one, x + row * width, bel_onnx_input(model, 0)->shape, alone);
-        for (int64_t i = 0; i < each; i++) // a product and a sum may round apart
+        for (int64_t i = 0; i < each; i++) // products and sums may round differently
             assert_true(fabsf(together[row * each + i] - alone[i]) <=
                         2e-6F * (1 + fabsf(alone[i])));
     }
@@ -78,7 +79,7 @@ static const text_model cases[] = {
      "d = Gemm c w8x8_o w8; transB=1\ne = Reshape d i5,1,8\nf = Add e t\ny = Transpose f; "
      "perm=1,0,2"},
     {"a token before all", "1 5 4", "a = Concat w1x1x4 x; axis=1\nb = Add a w1x6x4\ny = Relu b"},
-    {"rows behind each other", "1 3 4",
+    {"rows after each other", "1 3 4",
      "a = Reshape x i3,4\nb = Concat a w2x4; axis=0\nc = Pad b i1,0,0,0\nd = Slice c i1 i5 i0\n"
      "y = Gather d i2,0; axis=0"},
     {"a table", "1 4", "a = ArgMax x; axis=1 keepdims=0\ny = Gather w4x3 a; axis=0"},
@@ -105,7 +106,7 @@ static void test_rows_are_those_of_the_closed_model(void **state)
         check_case(&cases[i]);
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------------------------
 
 static void assert_refused(const char *dims, const char *nodes, const char *part)
 {
@@ -129,7 +130,7 @@ static void test_what_mixes_is_named(void **state)
                    "(BatchNormalization)");
 }
 
-// What no output needs is refused by nobody.
+// Nodes that no output needs are never refused.
 static void test_what_is_not_needed_may_mix(void **state)
 {
     (void)state;

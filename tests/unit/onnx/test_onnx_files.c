@@ -1,5 +1,5 @@
-// Models read by their path: large elements where they lie, elements in other files, and what is
-// refused of both.
+// Models read by path: large elements stay in the mapped file, elements in other files, and
+// refusals of both.
 #include "base/alloc.h"
 #include "base/file.h"
 #include "onnx/onnx.h"
@@ -13,7 +13,7 @@ static void put(bel_str *graph, int field, bel_str part)
     put_part(graph, field, &part);
 }
 
-// A model of one initializer "w", which is its output.
+// Reads a model with one initializer "w", which is its output.
 static bel_status *read_one(bel_str tensor, bel_onnx_model **out_model)
 {
     bel_str graph = {.text = NULL};
@@ -38,8 +38,7 @@ static void write_weights(const char *name)
     bel_free(bel_test_file(bel_test_own_folder(), name, numbers, sizeof numbers));
 }
 
-// Every model gives the same elements by its path and from memory, at addresses that fit their
-// type.
+// Every model gives the same elements by path and from memory, at addresses aligned for their type.
 static void test_large_elements(void **state)
 {
     (void)state;
@@ -78,7 +77,7 @@ static void test_places_and_types(void **state)
     for (int t = 0; t < 2; t++) {
         for (int shift = 0; shift < 4; shift++) {
             char name[] = "wwww";
-            name[shift + 1 < 4 ? shift + 1 : 4] = '\0'; // moves what follows
+            name[shift + 1 < 4 ? shift + 1 : 4] = '\0'; // shifts the following fields
             size_t size = t == 0 ? sizeof raw : LARGE;
             bel_str graph = {.text = NULL};
             put(&graph, GRAPH_INITIALIZER,

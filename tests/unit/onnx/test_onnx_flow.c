@@ -1,5 +1,4 @@
-// Subgraphs, and sizes of open dimensions: what is followed while a graph is built, and what is
-// refused.
+// Subgraphs, and sizes of open dimensions: the cases resolved while a graph is built, and refusals.
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
@@ -13,7 +12,7 @@ static void put(bel_str *graph, int field, bel_str part)
     put_part(graph, field, &part);
 }
 
-// Builds a model over x [n, 4] and takes the shape of its output y.
+// Builds a model over x [n, 4] and returns the shape of its output y.
 static bel_status *build(bel_str *graph, bel_shape *out_shape)
 {
     put(graph, GRAPH_INPUT, make_port("x", FLOAT, "n 4"));
@@ -41,7 +40,7 @@ static void put_ints(bel_str *graph, const char *name, const int64_t *ints, int6
 
 // --- Subgraphs -----------------------------------------------------------------------------------
 
-// A graph of one node, whose output is "out".
+// Makes a graph of one node, whose output is "out".
 static bel_str branch(const char *op, const char *inputs, bel_str *attrs)
 {
     bel_str graph = {.text = NULL};
@@ -60,8 +59,8 @@ static void put_if(bel_str *graph, bool condition, bel_str then_branch, bel_str 
     put(graph, GRAPH_NODE, make_node("If", "condition", "y", &attrs));
 }
 
-// Both branches have a value "out" and take "x" from outside; only the one that is taken must be
-// something that Belfry has.
+// Both branches make a value "out" and read "x" from outside. Only the branch taken must consist of
+// supported operators.
 static void test_branches(void **state)
 {
     (void)state;
@@ -89,12 +88,12 @@ static void test_refused_branches(void **state)
     put_if(&graph, false, branch("Relu", "x", NULL), branch("Relu", "nothing", NULL));
     BEL_ASSERT_FAILS(build(&graph, &y), BEL_DATA_LOSS, "\"nothing\" is made by no node");
 
-    graph = (bel_str){.text = NULL}; // what a branch makes is not seen outside
+    graph = (bel_str){.text = NULL}; // a branch's values are unknown outside
     put_if(&graph, false, branch("Relu", "x", NULL), branch("Relu", "x", NULL));
     put(&graph, GRAPH_NODE, make_node("Relu", "out", "z", NULL));
     BEL_ASSERT_FAILS(build(&graph, &y), BEL_DATA_LOSS, "\"out\" is made by no node");
 
-    graph = (bel_str){.text = NULL}; // nor what the node itself makes seen inside
+    graph = (bel_str){.text = NULL}; // the node's outputs are unknown inside
     put_if(&graph, false, branch("Relu", "x", NULL), branch("Relu", "y", NULL));
     BEL_ASSERT_FAILS(build(&graph, &y), BEL_DATA_LOSS, "\"y\" is made by no node");
 
@@ -106,7 +105,7 @@ static void test_refused_branches(void **state)
     BEL_ASSERT_FAILS(build(&graph, &y), BEL_FAILED_PRECONDITION, "\"flag\" must be known");
 }
 
-// If in If, so many times.
+// Builds If inside If, `depth` levels deep.
 static bel_status *build_nested(int depth)
 {
     bel_str graph = {.text = NULL}, inside = branch("Relu", "x", NULL);
@@ -130,7 +129,8 @@ static void test_depth_is_bounded(void **state)
 
 // --- Sizes ---------------------------------------------------------------------------------------
 
-// Nodes of y = op(x, what follows from the batch); names of inputs stand in each.
+// Builds nodes of y = op(x, sizes derived from the batch). Each row names an operator and its
+// inputs.
 static bel_status *build_sizes(const char *const (*nodes)[3], int count, bel_shape *out_shape)
 {
     static const int64_t zero[] = {0}, two[] = {2}, four[] = {4}, minus[] = {-1}, seven[] = {7};

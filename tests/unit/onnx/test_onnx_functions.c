@@ -1,5 +1,5 @@
-// Functions that a model brings along, nodes in any order, and what newer opsets and sizes of open
-// dimensions make of a graph: by the numbers that come out.
+// Functions defined in a model, nodes in any order, newer opsets, and sizes of open dimensions: the
+// tests check the numbers computed.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -10,8 +10,8 @@ enum { FUNCTIONS = 25, FLOAT = 1 };
 // --- Writing -------------------------------------------------------------------------------------
 
 typedef struct function {
-    const char *name, *inputs, *outputs; // names with blanks between
-    bel_str nodes;                       // by put_call and put_plain
+    const char *name, *inputs, *outputs; // names separated by blanks
+    bel_str nodes;                       // made by put_call and put_plain
     bel_str defaults;
 } function;
 
@@ -40,7 +40,7 @@ static void put_call(bel_str *out, int field, const char *op, const char *inputs
     put_part(out, field, &node);
 }
 
-// An attribute of floats: a number, or what the call gives under `from`.
+// An attribute of floats: a number, or the call's attribute `from`.
 static bel_str float_attr(const char *name, float number, const char *from)
 {
     bel_str attr = {.text = NULL};
@@ -74,7 +74,7 @@ static void put_function(bel_str *model, function *f)
     bel_str_deinit(&f->nodes);
 }
 
-// A model of these nodes over x [2], with output y.
+// Makes a model of these nodes over x [2], with output y.
 static bel_str model_of(bel_str *graph, int64_t opset)
 {
     bel_str part = make_port("x", FLOAT, "2");
@@ -84,7 +84,7 @@ static bel_str model_of(bel_str *graph, int64_t opset)
     return make_model(graph, opset);
 }
 
-// Runs it for x = [1, 3].
+// Runs the model for x = [1, 3].
 static bel_status *run_bytes(bel_str *bytes, float out[TEXT_MOST])
 {
     static const float x[] = {1, 3};
@@ -103,7 +103,7 @@ static bel_status *run_bytes(bel_str *bytes, float out[TEXT_MOST])
 
 // --- Functions -----------------------------------------------------------------------------------
 
-// Scale(a; factor = 2): a times the factor.
+// Adds the function Scale(a; factor = 2): a times the factor.
 static void put_scale(bel_str *model)
 {
     function scale = {"Scale", "a", "out", {.text = NULL}, float_attr("factor", 2, NULL)};
@@ -113,7 +113,7 @@ static void put_scale(bel_str *model)
     put_function(model, &scale);
 }
 
-// Both calls of Scale have a value c of their own, and one gives its factor on.
+// Each call of Scale has a separate value c, and one call passes its caller's factor.
 static void test_functions_become_their_bodies(void **state)
 {
     (void)state;
@@ -133,8 +133,8 @@ static void test_functions_become_their_bodies(void **state)
     assert_true(y[0] == 12 && y[1] == 36);
 }
 
-// A parameter that comes out as it is, one that is left out, an output that is not wanted, and a
-// subgraph that takes a parameter.
+// A parameter returned unchanged, an omitted one, an unused output, and a subgraph that reads a
+// parameter.
 static void test_parameters(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_what_functions_may_not_do(void **state)
     put_function(&bytes, &self);
     BEL_ASSERT_FAILS(run_bytes(&bytes, y), BEL_UNIMPLEMENTED, "functions inside each other");
 
-    graph = (bel_str){.text = NULL}; // it does not see what is around the call
+    graph = (bel_str){.text = NULL}; // a function does not see values around the call
     put_plain(&graph, GRAPH_NODE, "Relu", "x", "outside", NULL);
     put_call(&graph, GRAPH_NODE, "Look", "x", "y", NULL);
     bytes = model_of(&graph, 17);
@@ -242,8 +242,8 @@ static void test_newer_opsets(void **state)
         assert_true(fabs((double)y[i] - s[i] / root * (1 + 2 * i)) < 1e-5);
 }
 
-// Attention of opset 23 and the same of other operators: two heads of queries for one of keys, side
-// by side in the last dimension, each query seeing those before it.
+// Attention of opset 23 equals a graph of other operators. Two query heads share one key head, side
+// by side in the last dimension, and each query attends to earlier positions.
 static void test_attention(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void test_attention(void **state)
         assert_true(fabsf(y[0][i] - y[1][i]) < 1e-6F);
 }
 
-// The rows of a table up to the batch's size; integers multiplied; a product of sizes in a shape.
+// Rows of a table up to the batch's size; integers multiplied; a product of sizes in a shape.
 static void test_sizes_of_open_dimensions(void **state)
 {
     (void)state;

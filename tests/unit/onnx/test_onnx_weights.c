@@ -1,11 +1,11 @@
-// Which constants of a model are trained: by their use, wherever an exporter has put them.
+// Choice of the constants of a model that are trained: by their use, wherever an exporter put them.
 #include "base/alloc.h"
 #include "base/str.h"
 #include "graph/graph.h"
 #include "unit/onnx/onnx_text.h"
 
-// Variables of the graph in their order, frozen ones with "!", then "|" and the constants that are
-// none.
+// `expected` lists the graph's variables in order, frozen ones with "!", then "|" and the remaining
+// constants.
 typedef struct weights_case {
     text_model model;
     const char *expected;
@@ -97,7 +97,7 @@ static void test_patterns_add_to_them(void **state)
     end(&b);
 }
 
-// What they begin with is what the file has, as f32; and a Cast to f32 reads the variable itself.
+// Variables start with the file's elements as f32. A Cast to f32 reads the variable itself.
 static void test_elements_are_those_of_the_file(void **state)
 {
     (void)state;

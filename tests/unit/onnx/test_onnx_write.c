@@ -1,6 +1,6 @@
-// The writer of ONNX models. Each case is a graph that is written, read again and run beside the
-// original: every output must have the same bits. What another runtime makes of the same files is
-// compared by tests/onnx/onnxruntime.mjs, for which BELFRY_ONNX_KEEP=FOLDER keeps them.
+// Writer of ONNX models. Each case writes a graph, reads it again and runs it beside the original:
+// every output must have the same bits. With BELFRY_ONNX_KEEP=FOLDER the files stay for
+// tests/onnx/onnxruntime.mjs, which compares another runtime's results.
 #include "onnx/write.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ typedef struct model {
 
 // --- Elements ------------------------------------------------------------------------------------
 
-// Numbers in [-1, 1) that follow from the place and the name; lengths and ids are small.
+// Numbers in [-1, 1) computed from the index and the name; lengths and ids are small.
 static void fill(const bel_tensor *tensor, unsigned from)
 {
     int64_t count = bel_shape_elements(&tensor->shape);
@@ -71,7 +71,7 @@ static void end(model *m)
 
 // --- Running -------------------------------------------------------------------------------------
 
-// Outputs are copied; free their data.
+// Copies the outputs; free their data.
 static void run(const model *m, bel_tensor *inputs, bel_tensor *out_outputs)
 {
     bel_shape shapes[MOST_INPUTS];
@@ -132,7 +132,7 @@ static bel_status *write_model(const model *m, int opset, bel_str *out_bytes)
     return bel_onnx_write(&source, take, out_bytes);
 }
 
-// The model as another runtime sees it: NAME.onnx, and the elements of inputs and outputs.
+// Keeps the files for another runtime: NAME.onnx, and the elements of inputs and outputs.
 static void keep(const char *name, const bel_str *bytes, const bel_graph *graph,
                  const bel_tensor *inputs, const bel_tensor *outputs, int output_count)
 {
@@ -220,7 +220,7 @@ static bel_value *variable(bel_graph *g, const char *name, bel_shape shape)
                         BEL_VARIABLE_TRAINABLE);
 }
 
-// A case fills in outputs and gives their number.
+// A case sets its outputs and returns their number.
 typedef int case_fn(bel_graph *g, bel_value **y);
 
 #define CASE(name, ...)                                                                            \
@@ -315,7 +315,7 @@ static bel_value *attr_op(bel_graph *g, bel_op op, const bel_attr_list *attrs, b
     return bel_graph_add(g, op, attrs, in, count);
 }
 
-// First states, with lengths and without, with the batch first and not, in both directions.
+// First states, with and without lengths, with the batch first or not, in both directions.
 static int first_states(bel_graph *g, bel_value **y)
 {
     enum { T = 4, IN = 5, H = 6, BOTH = 2 };
@@ -373,7 +373,7 @@ static int no_index(bel_graph *g, bel_value **y)
     return 1;
 }
 
-// An input as an output, and one value as two.
+// An input as an output, and one value as two outputs.
 static int twice(bel_graph *g, bel_value **y)
 {
     y[0] = X(-1, 3);
@@ -381,7 +381,7 @@ static int twice(bel_graph *g, bel_value **y)
     return 3;
 }
 
-// Three bodies of one operation.
+// Three function bodies for one operation.
 static int variants(bel_graph *g, bel_value **y)
 {
     bel_value *x = X(-1, 6, 4);
@@ -525,7 +525,7 @@ static void test_refusals(void **state)
     assert_refused(g, bel_exp(g, named), 17, BEL_INVALID_ARGUMENT, "\"y\"");
 }
 
-// A function's attributes come from a file and are checked as those of other operators.
+// A function's attributes come from a file and are checked like those of other operators.
 static void test_an_own_operation_with_bad_attributes_is_refused(void **state)
 {
     (void)state;
@@ -555,7 +555,7 @@ static void test_an_own_operation_with_bad_attributes_is_refused(void **state)
     end(&m);
 }
 
-// Where elements begin in the model, -1 where they are not.
+// Offset of the elements in the model; -1: absent.
 static int64_t place_of(const bel_str *bytes, const float *elements, size_t size)
 {
     for (size_t i = 0; i + size <= bytes->length; i++)
@@ -563,8 +563,8 @@ static int64_t place_of(const bel_str *bytes, const float *elements, size_t size
     return -1;
 }
 
-// Sizes around those at which a length of protobuf takes one more byte, small ones between large
-// ones, and names of many lengths.
+// Sizes around those at which a protobuf length needs one more byte, small ones between large ones,
+// and names of many lengths.
 static void test_large_elements_begin_at_lines(void **state)
 {
     (void)state;

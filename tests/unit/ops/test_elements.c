@@ -1,4 +1,5 @@
-// Reading and writing elements of any type: what a type cannot hold, and integers above 2^53.
+// Reading and writing elements of any type: values that a type cannot hold, and integers above
+// 2^53.
 #include "ops/kernels/elements.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // Every function of belfry/ops.h makes the operation of its name, with its inputs in order and its
-// attributes under their ONNX names. What operations compute is checked in tests/op.
+// attributes under their ONNX names. tests/op checks the results of operations.
 #include "belfry/ops.h"
 #include "graph/graph.h"
 #include "support/bel_test.h"
@@ -113,7 +113,7 @@ static void test_reductions(void **state)
     bel_graph_destroy(f.graph);
 }
 
-// The mean over everything is the reduction without axes, attribute by attribute.
+// bel_mean equals the reduction without axes, in every attribute.
 static void test_mean(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_matmul_of_vectors(void **state)
     bel_graph_destroy(f.graph);
 }
 
-// Parts of a split joined again, more of them than an operation has inputs.
+// Joins the parts of a split, with more parts than an operation may have inputs.
 static void test_split_and_concat(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes oracle.txt: where PyTorch's optimizers, in double, bring the parameters of test_rules.c.
+"""Writes oracle.txt: the parameters of test_rules.c after steps of PyTorch's optimizers, in double.
 
-Run it after adding a case (it needs python3-torch; the tests read only the stored numbers):
+Run it after you add a case. It needs python3-torch; the tests read only the stored numbers:
 
     python3 tests/unit/optim/oracle.py
 
 A line is `case values...`, the parameters after STEPS steps. Parameters and gradients follow the
-formulae of test_rules.c; the options of a case are written there too.
+formulae of test_rules.c; the options of a case are there too.
 """
 import os
 

@@ -109,7 +109,7 @@ static const struct {
     {{.learning_rate = 1, .lr_mults = {{"a", -1}}}, "lr_mult of \"a\" must be from 0"},
     {{.learning_rate = 1, .decay_mults = {{"a", 1}, {"b", NAN}}}, "decay_mult of \"b\" must"},
     {{.learning_rate = 1, .lr_mults = {{"a", 1}, {"", 1}, {"c", 1}}},
-     "\"c\" stands behind an empty pattern"},
+     "\"c\" comes after an empty pattern"},
     {{.learning_rate = 1, .kind = BEL_OPTIMIZER_FTRL, .lr_mults = {{"a", 0}}},
      "must be above 0 with ftrl"},
 };
@@ -123,7 +123,8 @@ static void test_errors(void **state)
     }
 }
 
-// Rates of the first steps: warm-up begins at the rate itself, at one replica it changes nothing.
+// Rates of the first steps. Warm-up begins at the unscaled rate; with one replica it changes
+// nothing.
 static void test_scales(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void test_schedules(void **state)
     assert_true(bel_optimizer_rate(&o, 2) == 2);
 }
 
-// By the angles of an equilateral and a right triangle.
+// The cosines follow from an equilateral and a right triangle.
 static void test_cosine(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void test_cosine(void **state)
     assert_true(fabs(bel_optimizer_rate(&o, 4) - 3.5) < 1e-12);
 }
 
-// Values that can be told by heart: powers of two, and cosines as above.
+// Values known by heart: powers of two, and cosines as above.
 static void test_other_schedules(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ static void test_other_schedules(void **state)
     static const double squares[] = {8, 5.375, 3.5, 2.375, 2, 2, 2};
     for (int step = 0; step < 7; step++)
         assert_true(fabs(bel_optimizer_rate(&o, step) - squares[step]) < 1e-12);
-    o.schedule.cycle = true; // over 4 steps, over 8, over 12
+    o.schedule.cycle = true; // over 4 steps, then 8, then 12
     static const double cycles[] = {8, 5.375, 3.5, 2.375, 2, 2 + 6 * 0.140625, 2 + 6 * 0.0625};
     for (int step = 0; step < 7; step++)
         assert_true(fabs(bel_optimizer_rate(&o, step) - cycles[step]) < 1e-12);
@@ -226,7 +227,6 @@ static void test_other_schedules(void **state)
     assert_true(fabs(bel_optimizer_rate(&o, 3) - 2) < 1e-12);
 }
 
-// Periods of 2, 4 and 8 steps, each half as high; and of 2 always.
 // --- Formulas ------------------------------------------------------------------------------------
 
 static bel_optimizer with_formula(const char *formula)
@@ -247,12 +247,12 @@ static void test_formulas(void **state)
         {"1", 1, 1},
         {"step + 2 * 3", 6, 10},
         {"(step + 2) * 3", 6, 18},
-        {"2 ^ 3 ^ 2", 512, 512}, // to the right
-        {"10 - 3 - 2", 5, 5},    // to the left
-        {"8 / 4 / 2", 1, 1},     //
-        {"5 + -step", 5, 1},     // a sign
-        {"5 + -2 ^ 2", 1, 1},    // is weaker than a power
-        {"2 ^ -1", 0.5, 0.5},    //
+        {"2 ^ 3 ^ 2", 512, 512}, // right to left
+        {"10 - 3 - 2", 5, 5},    // left to right
+        {"8 / 4 / 2", 1, 1},
+        {"5 + -step", 5, 1},  // a sign
+        {"5 + -2 ^ 2", 1, 1}, // weaker than a power
+        {"2 ^ -1", 0.5, 0.5},
         {"step < 4 ? 8 : 2", 8, 2},
         {"step <= 3 ? 8 : step >= 4 ? 1 : 0", 8, 1},
         {"min(1, (step + 1) / 5)", 0.2, 1},
@@ -261,7 +261,7 @@ static void test_formulas(void **state)
         {"exp(0) + log(1) + sin(0) + cos(0) + tanh(0)", 2, 2},
         {"(1 + cos(pi * step / 4)) / 2", 1, 0},
         {"1.5e2 * .5", 75, 75},
-        {"3 - step", 3, 0}, // what is below 0 counts as 0
+        {"3 - step", 3, 0}, // a negative rate counts as 0
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_optimizer optimizer = with_formula(rows[i].formula);
@@ -308,6 +308,7 @@ static void test_no_formulas(void **state)
                      "shorter than 256 bytes");
 }
 
+// Periods of 2, 4 and 8 steps, each with half the height; then periods of always 2 steps.
 static void test_restarts(void **state)
 {
     (void)state;
@@ -323,16 +324,16 @@ static void test_restarts(void **state)
     for (int step = 0; step < 7; step++)
         assert_true(fabs(bel_optimizer_rate(&o, step) - grows[step]) < 1e-12);
     assert_true(fabs(bel_optimizer_rate(&o, 10) - 2.75) < 1e-12);
-    assert_true(fabs(bel_optimizer_rate(&o, 14) - 2.75) < 1e-12); // the fourth begins
+    assert_true(fabs(bel_optimizer_rate(&o, 14) - 2.75) < 1e-12); // the fourth period begins
     o.schedule.t_mul = 1;
     const double even[] = {8, 5, 5, 3.5, 3.5, 2.75, 2.75};
     for (int step = 0; step < 7; step++)
         assert_true(fabs(bel_optimizer_rate(&o, step) - even[step]) < 1e-12);
-    assert_true(fabs(bel_optimizer_rate(&o, INT64_MAX / 4) - 2) < 1e-12); // and ends soon
+    assert_true(fabs(bel_optimizer_rate(&o, INT64_MAX / 4) - 2) < 1e-12); // and still ends soon
 }
 
-// The example in TensorFlow's documentation of PiecewiseConstantDecay, moved nearer: a boundary
-// belongs to the rate before it.
+// The example in TensorFlow's documentation of PiecewiseConstantDecay, with earlier boundaries. A
+// boundary step still has the rate before it.
 static void test_piecewise(void **state)
 {
     (void)state;
@@ -368,7 +369,7 @@ static void test_multipliers(void **state)
     BEL_ASSERT_OK(bel_optimizer_check(&o));
     assert_true(bel_multiplier_get(o.lr_mults, "dense_0/kernel") == 0.5);
     assert_true(bel_multiplier_get(o.lr_mults, "dense_0/deep/kernel") == 0.5);
-    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/bias") == 0); // the last that matches
+    assert_true(bel_multiplier_get(o.lr_mults, "dense_0/bias") == 0); // the last match counts
     assert_true(bel_multiplier_get(o.lr_mults, "dense_1/bias") == 2);
     assert_true(bel_multiplier_get(o.lr_mults, "dense_10/kernel") == 1);
     assert_true(bel_multiplier_get(o.lr_mults, "logits/kernel") == 1);
@@ -404,7 +405,7 @@ static void test_multipliers(void **state)
     BEL_ASSERT_OK(bel_multipliers_parse(longest + 1, o.lr_mults));
     memset(o.lr_mults[0].pattern, 'a', BEL_PATTERN_BYTES);
     BEL_ASSERT_FAILS(bel_optimizer_check(&o), BEL_INVALID_ARGUMENT, "pattern 0 must be shorter");
-    static const char *const no_text[] = {"a,b", "a=b"}; // of a list, it would read as another
+    static const char *const no_text[] = {"a,b", "a=b"}; // in a list they would read differently
     for (size_t i = 0; i < sizeof no_text / sizeof no_text[0]; i++) {
         o.lr_mults[0] = (bel_multiplier){.factor = 1};
         memcpy(o.lr_mults[0].pattern, no_text[i], strlen(no_text[i]));
@@ -429,7 +430,7 @@ static void is_listed(const bel_optimizer *optimizer, const char *expected)
     bel_str_deinit(&all);
 }
 
-// Every setting has a text of its own, which comes back.
+// Every setting has a text, from which it can be set again.
 static void test_settings_come_back(void **state)
 {
     (void)state;
@@ -481,8 +482,8 @@ static void test_settings_come_back(void **state)
     for (int i = 0; i < COUNT; i++) {
         const char *otherwise;
         assert_string_equal(bel_optimizer_setting((size_t)i, &otherwise), settings[i][0]);
-        BEL_ASSERT_OK(bel_optimizer_set(&optimizer, settings[i][0], otherwise)); // as it is
-        bool together = strcmp(settings[i][0], "rates") == 0;                    // with boundaries
+        BEL_ASSERT_OK(bel_optimizer_set(&optimizer, settings[i][0], otherwise)); // unchanged
+        bool together = strcmp(settings[i][0], "rates") == 0;                    // with bounds
         if (!together) is_listed(&optimizer, all.length > 0 ? all.text : "");
         BEL_ASSERT_OK(bel_optimizer_set(&optimizer, settings[i][0], settings[i][1]));
         add_pair(&all, settings[i][0], settings[i][1]);
@@ -507,8 +508,8 @@ static void test_settings_that_are_none(void **state)
         {"momentum", "nan", "momentum must be a number"},
         {"momentum", "", "momentum must be a number"},
         {"nesterov", "yes", "nesterov must be true or false"},
-        {"warmup_steps", "1.5", "warmup_steps must be a whole number"},
-        {"boundaries", "1,,2", "boundaries must be whole numbers"},
+        {"warmup_steps", "1.5", "warmup_steps must be an integer"},
+        {"boundaries", "1,,2", "boundaries must be integers"},
         {"boundaries", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "boundaries must be at most 15"},
         {"rates", "1;2", "rates must be numbers"},
         {"lr_mult", "dense", "lr_mult"}};
@@ -518,7 +519,7 @@ static void test_settings_that_are_none(void **state)
                          bad[i][2]);
 }
 
-// What checkpoints of all versions say: a change here makes older ones differ.
+// Texts in the checkpoints of all versions: a change here makes older checkpoints differ.
 static void test_words_of_a_checkpoint(void **state)
 {
     (void)state;
@@ -580,7 +581,7 @@ static void test_words_of_a_checkpoint(void **state)
     }
 }
 
-// --- Several -------------------------------------------------------------------------------------
+// --- Several optimizers --------------------------------------------------------------------------
 
 static void take_pair(void *context, const char *name, const char *text)
 {
@@ -592,7 +593,7 @@ static void add_line(void *context, const char *name, const char *text)
     bel_str_printf(context, "%s = %s\n", name, text);
 }
 
-// As they travel to parameter servers, and as a checkpoint says them.
+// Several optimizers as sent to parameter servers, and as written in a checkpoint.
 static void test_several(void **state)
 {
     (void)state;
@@ -622,13 +623,13 @@ static void test_several(void **state)
     assert_true(back.main.learning_rate == 1 && back.parts[1].optimizer.learning_rate == 4);
 }
 
-// A factor that only variables of another optimizer would have.
+// A factor whose pattern matches only variables of another optimizer.
 static void test_factors_of_others(void **state)
 {
     (void)state;
     static const char *const names[] = {"wide", "deep/kernel", "deep/bias"};
     static const struct {
-        const char *main, *part, *text; // NULL: fine
+        const char *main, *part, *text; // NULL: valid
     } rows[] = {
         {"deep/*=0.5,*/bias=0", "wi*=2", NULL},
         {"*=0.5", "*=2", NULL},

@@ -1,6 +1,5 @@
-// Update rules against scalar double arithmetic, written out here from the formulae of
-// belfry/optimizer.h, and against numbers that PyTorch computed in double (oracle.txt), over five
-// steps.
+// Update rules over five steps, against scalar double arithmetic written out here from the formulae
+// of belfry/optimizer.h. Also against numbers that PyTorch computed in double (oracle.txt).
 #include <math.h>
 #include <stdlib.h>
 
@@ -71,7 +70,7 @@ static void expected_step(const bel_optimizer *o, int step, model *e, int i)
         break;
     }
     case BEL_OPTIMIZER_LAMB:
-    case BEL_OPTIMIZER_LARS: // expected_trusting
+    case BEL_OPTIMIZER_LARS: // see expected_trusting
     case BEL_OPTIMIZER_COUNT: fail();
     }
 }
@@ -84,7 +83,7 @@ static double norm(const double *x)
     return sqrt(square);
 }
 
-// One step of a whole variable, as the papers have it.
+// One step of a complete variable, as in the papers.
 static void expected_trusting(const bel_optimizer *o, int step, model *e)
 {
     double t = step + 1, a = o->learning_rate, w = o->weight_decay, r[COUNT];
@@ -111,7 +110,7 @@ static void expected_trusting(const bel_optimizer *o, int step, model *e)
     }
 }
 
-// Slots as they are before the first step, one behind the other.
+// Sets the slots to their values before the first step, one slot after another.
 static void start_slots(const bel_optimizer *o, float slots[BEL_RULE_MAX_SLOTS][COUNT],
                         float *pointers[BEL_RULE_MAX_SLOTS])
 {
@@ -226,8 +225,8 @@ static void test_rules(void **state)
     }
 }
 
-// Decays near 1: what is left of 1 must not be that of a rounded decay. By how much a parameter
-// moved, so that its own digits do not matter.
+// Decays near 1: 1 - decay must not suffer from the rounding of the decay. Compares the move of a
+// parameter, so that the parameter's digits do not matter.
 static void check_slow(bel_optimizer optimizer)
 {
     enum { LONG = 300 };
@@ -265,7 +264,7 @@ static void test_slow_decays(void **state)
         .kind = BEL_OPTIMIZER_RMSPROP, .learning_rate = 1, .rmsprop_decay = 0.999999});
 }
 
-// Gradients that end: what a rule keeps decays to 0, and is never subnormal on its way.
+// After the gradients end, slots decay to 0 and never become subnormal.
 static void check_end(const char *name, bel_optimizer optimizer)
 {
     enum { LONG = 4000 };
@@ -319,7 +318,7 @@ static void test_ends(void **state)
 
 // --- Against stored numbers ----------------------------------------------------------------------
 
-// Runs a rule over the gradients as they are and compares with the values of a line.
+// Runs a rule over the unchanged gradients and compares with the values of a line.
 static void check_stored(const char *name, bel_optimizer optimizer, char *values)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
@@ -426,7 +425,7 @@ static void test_clip_value(void **state)
     assert_memory_equal(out, expected, sizeof expected);
 }
 
-// Factors of a variable: what an optimizer with that rate and that decay does.
+// A variable's factors have the effect of an optimizer with the multiplied rate and decay.
 static void test_scaled(void **state)
 {
     (void)state;
@@ -444,14 +443,14 @@ static void test_scaled(void **state)
     }
     bel_optimizer o = {.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.3, .weight_decay = 0.1};
     BEL_ASSERT_OK(bel_optimizer_check(&o));
-    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // stays, and its slots go on
+    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // only the slots change
     float gradient = 4.0f, value = 2.0f, m = 0, v = 0;
     bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[BEL_RULE_MAX_SLOTS]){&m, &v},
                    1);
     assert_true(value == 2.0f && m > 0 && v > 0);
 }
 
-// Without a norm there is nothing to measure by.
+// If a norm is 0, the trust ratio is 1.
 static void test_trust(void **state)
 {
     (void)state;
@@ -490,7 +489,7 @@ static void test_average(void **state)
     }
 }
 
-// The factor that norm clipping leaves scales the gradient before the decay is added.
+// The factor from norm clipping scales the gradient before the decay is added.
 static void test_factor(void **state)
 {
     (void)state;
@@ -501,10 +500,10 @@ static void test_factor(void **state)
     bel_rule_apply(&numbers, &gradient, 0.5f, &value, &next, (float *[BEL_RULE_MAX_SLOTS]){NULL},
                    1);
     assert_true(next == 2.0f - 0.5f * (4.0f * 0.5f + 0.25f * 2.0f));
-    assert_true(value == 2.0f); // the old values stay
+    assert_true(value == 2.0f); // the old value stays
 }
 
-// A pull that no gradient outweighs leaves exact zeros.
+// If the L1 pull outweighs the gradients, the values are exactly zero.
 static void test_ftrl_zeros(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Random small graphs of operations that are easy to feed. Included by the fuzzer only.
+// Random small graphs of operations that are easy to feed. Only the fuzzer includes this file.
 #ifndef BELFRY_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
 #define BELFRY_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
 
@@ -17,7 +17,7 @@ typedef struct random_graph {
     int pool_count;
 } random_graph;
 
-// A number in [0, below).
+// Returns a random number in [0, below).
 static int64_t draw(random_graph *g, int64_t below)
 {
     uint32_t words[4];
@@ -27,7 +27,7 @@ static int64_t draw(random_graph *g, int64_t below)
 
 static bel_value *draw_value(random_graph *g)
 {
-    // Newer values more often: chains.
+    // Prefers newer values, which makes chains.
     int64_t back =
         draw(g, 2) == 0 ? draw(g, g->pool_count < 4 ? g->pool_count : 4) : draw(g, g->pool_count);
     return g->pool[g->pool_count - 1 - back];
@@ -56,7 +56,7 @@ static bel_value *draw_constant(random_graph *g, const bel_shape *shape)
     return bel_constant(g->graph, &(bel_tensor){BEL_DTYPE_F32, *shape, elements});
 }
 
-// Something that broadcasts with x: a scalar, a row, a value of the pool.
+// Returns a value that broadcasts with x: a scalar, a row, or a value of the pool.
 static bel_value *draw_other(random_graph *g, bel_value *x)
 {
     bel_shape shape = bel_value_shape(x), both;
@@ -76,7 +76,7 @@ static bel_value *draw_other(random_graph *g, bel_value *x)
         bel_shape other = bel_value_shape(y);
         bel_status *status = bel_broadcast_shapes(&shape, &other, &both);
         bool good = status == NULL && fits(&both);
-        bel_status_ignore(status); // another one is tried
+        bel_status_ignore(status); // the caller tries another one
         if (good) return y;
     }
     return x;
@@ -149,7 +149,7 @@ static void step_part(random_graph *g)
     }
 }
 
-// Parts that all go through the same functions, with constants of their own.
+// Concatenates parts that all pass through the same functions, with different constants.
 static void step_concat(random_graph *g)
 {
     enum { MOST = 12 };
@@ -270,7 +270,7 @@ static void step_image(random_graph *g)
     }
 }
 
-// Inputs x [3, 4], y [4], images [2, 3, 5, 5]; variables v [4], u [3, 4].
+// Starts a graph with inputs x [3, 4], y [4], images [2, 3, 5, 5] and variables v [4], u [3, 4].
 static void random_graph_start(random_graph *g, uint64_t seed)
 {
     bel_shape matrix = BEL_SHAPE(3, 4), row = BEL_SHAPE(4), images = BEL_SHAPE(2, 3, 5, 5);
@@ -291,7 +291,7 @@ static void random_graph_grow(random_graph *g)
     int count = 3 + (int)draw(g, 20);
     for (int i = 0; i < count && g->graph->error_code == BEL_OK; i++)
         steps[draw(g, 12)](g);
-    // The same once more: something to share.
+    // Computes the same value twice, so that passes can share it.
     bel_value *x = draw_value(g);
     if (draw(g, 2) == 0) put(g, bel_add(g->graph, bel_tanh(g->graph, x), bel_tanh(g->graph, x)));
 }

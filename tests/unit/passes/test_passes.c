@@ -1,5 +1,5 @@
-// Each pass by itself: what is left of a graph with it and without it, and that the bits are the
-// same; what passes must leave alone; the prologue of programs.
+// Each pass separately: the operations that remain with and without it, and equal bits. Graphs that
+// passes must not change, and the prologue of programs.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -113,7 +113,7 @@ static void check_same_bits(bel_graph *g, bel_value *y)
     stop(&made);
 }
 
-// Operations that are left with the passes of `off` left out.
+// Number of operations that remain without the passes of `off`.
 static int operations(bel_graph *g, bel_value *y, unsigned off)
 {
     bel_shape shapes[2];
@@ -131,7 +131,7 @@ static int operations(bel_graph *g, bel_value *y, unsigned off)
     return count;
 }
 
-// --- What each pass takes away -------------------------------------------------------------------
+// --- Operations that each pass removes -----------------------------------------------------------
 
 typedef bel_value *build_fn(bel_graph *g, bel_value *x); // x [ROWS, COLUMNS]
 
@@ -147,7 +147,7 @@ static bel_value *zero_is_added(bel_graph *g, bel_value *x) // -0 + 0 is 0
     return bel_sub(g, number(g, 0), bel_add(g, x, number(g, 0)));
 }
 
-static bel_value *a_row_of_ones(bel_graph *g, bel_value *x) // makes a matrix of a scalar
+static bel_value *a_row_of_ones(bel_graph *g, bel_value *x) // turns a scalar into a matrix
 {
     bel_shape scalar = bel_shape_scalar(), one = BEL_SHAPE(1, 1);
     float element = 1;
@@ -186,7 +186,7 @@ static bel_value *wholes(bel_graph *g, bel_value *x)
     return bel_expand(g, bel_cast(g, bel_concat(g, &x, 1, 0), BEL_DTYPE_F32), &shape);
 }
 
-static bel_value *repeated(bel_graph *g, bel_value *x) // a scalar that needs no repeating
+static bel_value *repeated(bel_graph *g, bel_value *x) // a scalar that needs no repetition
 {
     bel_shape shape = bel_value_shape(x);
     bel_value *sum = bel_reduce_sum(g, x, NULL, 0, false);
@@ -243,7 +243,7 @@ static bel_value *other_attributes(bel_graph *g, bel_value *x)
                       bel_transpose(g, bel_clip(g, x, 0, 2), (int64_t[]){1, 0}));
 }
 
-// `parts` columns, each normalised by numbers of its own, the first one by 0 and 1.
+// `parts` columns, each normalised by separate numbers, the first one by 0 and 1.
 static bel_value *columns(bel_graph *g, bel_value *x)
 {
     enum { PARTS = 18 };
@@ -257,7 +257,7 @@ static bel_value *columns(bel_graph *g, bel_value *x)
     return bel_concat(g, parts, PARTS, 1);
 }
 
-// Rows below each other: a constant for each cannot be one row.
+// Parts joined along the rows: their constants cannot be joined to one row.
 static bel_value *below_each_other(bel_graph *g, bel_value *x)
 {
     bel_value *parts[] = {bel_mul(g, x, number(g, 2)), bel_mul(g, x, number(g, 3))};
@@ -328,7 +328,7 @@ static const struct {
     const char *name;
     build_fn *build;
     bel_pass pass;
-    int with, without; // operations that are left when all passes run, and without this one
+    int with, without; // operations that remain with all passes, and without this one
 } cases[] = {
     {"x * 1", ones, BEL_PASS_SIMPLIFY, 0, 1},
     {"x + 0", zero_is_added, BEL_PASS_SIMPLIFY, 1, 1},
@@ -377,9 +377,9 @@ static void test_each_pass(void **state)
     }
 }
 
-// --- What stays ----------------------------------------------------------------------------------
+// --- Unchanged graphs ----------------------------------------------------------------------------
 
-// An index that is out of range is met when the program runs, not when it is compiled.
+// An index out of range is an error of the run, not of the compilation.
 static void test_bad_index(void **state)
 {
     (void)state;
@@ -412,7 +412,7 @@ static void test_dump(void **state)
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(ROWS, COLUMNS);
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape), *indices;
-    bel_value *w = weights(g); // before the rest: C leaves the order of arguments open
+    bel_value *w = weights(g); // first: C leaves the order of arguments open
     bel_top_k(g, bel_matmul(g, bel_exp(g, bel_neg(g, x)), w), 2, 1, true, &indices);
     bel_rewritten made;
     BEL_ASSERT_OK(bel_passes_run(g, &shape, &indices, 1, 0, false, &made));
@@ -437,7 +437,7 @@ typedef struct fixed {
     float *x, *first, *second;
 } fixed;
 
-// x · (w' · w' + 1): the sum and the Transpose depend on w alone.
+// x · (w' · w' + 1): the sum and the Transpose depend only on w.
 static fixed fixed_create(void)
 {
     fixed f = {.graph = bel_graph_create(),
@@ -486,14 +486,14 @@ static void test_prologue(void **state)
     bel_instance_bind_input(r.instance, 0, f.x);
     bel_instance_bind_variable(r.instance, 0, f.first);
     for (int i = 0; i < 3; i++) {
-        memset(r.arena, 0xff, bel_program_arena_bytes(r.program)); // as another program leaves it
+        memset(r.arena, 0xff, bel_program_arena_bytes(r.program)); // another program's bytes
         f.x[i] += 1;
         BEL_ASSERT_OK(run(&r, 1));
         expect(&f, f.first, &r);
-        bel_instance_bind_variable(r.instance, 0, f.first); // nothing new
+        bel_instance_bind_variable(r.instance, 0, f.first); // the same variable
     }
     float kept = f.first[0];
-    f.first[0] = NAN; // is not looked at again
+    f.first[0] = NAN; // not read again
     BEL_ASSERT_OK(run(&r, 1));
     f.first[0] = kept;
     expect(&f, f.first, &r);
@@ -526,8 +526,8 @@ static void test_no_prologue(void **state)
     fixed_destroy(&f);
 }
 
-// Outputs to outside memory are written in every run, also where they depend on variables alone;
-// results that would take too much memory are computed in every run.
+// Every run writes outputs in outside memory, even if they depend only on variables. Every run also
+// computes results that would take too much memory.
 static void test_prologue_limits(void **state)
 {
     (void)state;

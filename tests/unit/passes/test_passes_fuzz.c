@@ -1,6 +1,6 @@
-// Random graphs with all passes, some and none give the same bits, and so they do where some values
-// must be computed again, as memory is limited: several runs, in which inputs and then variables
-// change. A failure prints the seed and the graph before and after.
+// Random graphs give the same bits with all passes, some and none, in several runs with changing
+// inputs and then changing variables. So do programs that compute some values again because memory
+// is limited. A failure prints the seed and the graph before and after.
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ static void add_gradients(fed *f)
     }
 }
 
-// False: the graph has an operation without a gradient.
+// Returns false if the graph has an operation without a gradient.
 static bool feed(fed *f, uint64_t seed)
 {
     random_graph *g = &f->random;
@@ -71,7 +71,7 @@ static bool feed(fed *f, uint64_t seed)
     if (draw(g, 2) == 0) add_gradients(f);
     bel_status *status = bel_graph_check(g->graph);
     bool good = status == NULL;
-    bel_status_ignore(status); // counted
+    bel_status_ignore(status); // the caller counts it
     if (!good) return false;
     for (int i = 0; i < 3; i++) {
         f->shapes[i] = bel_value_shape(g->graph->inputs[i].value);
@@ -121,7 +121,7 @@ static void stop(running *r, int output_count)
 
 static void run(fed *f, running *r, bel_team *team, int number)
 {
-    memset(r->arena, 0xff, bel_program_arena_bytes(r->program)); // as another program leaves it
+    memset(r->arena, 0xff, bel_program_arena_bytes(r->program)); // another program's bytes
     for (int i = 0; i < 3; i++)
         bel_instance_bind_input(r->instance, i, f->inputs[i]);
     for (size_t v = 0; v < f->random.graph->variable_count; v++)
@@ -161,7 +161,7 @@ static bool same_bits(const bel_tensor *a, const bel_tensor *b)
     return true;
 }
 
-// The least of some limits that the program keeps; 0: none.
+// Returns the lowest of some limits that the program can keep; 0: no limit.
 static size_t find_limit(const fed *f, const bel_program_options *options)
 {
     enum { PARTS = 8 };
@@ -218,7 +218,7 @@ static void check_graph(fed *f, uint64_t seed, bel_team *team, int *counts, int 
     stop(&made, f->output_count);
 }
 
-// BELFRY_SEED repeats one graph, BELFRY_GRAPHS takes more of them.
+// BELFRY_SEED repeats one graph, BELFRY_GRAPHS sets the number of graphs.
 static void test_random_graphs(void **state)
 {
     (void)state;

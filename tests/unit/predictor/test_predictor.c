@@ -1,5 +1,5 @@
-// Predictors of ONNX models: what loads, what is refused, shapes and outputs, and that a run
-// allocates nothing. label: threads
+// Predictors of ONNX models: loading, refusals, shapes and outputs, and runs without allocation.
+// label: threads
 #include "belfry/predictor.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 enum { IN = 3, OUT = 2 };
 static const float weights[IN][OUT] = {{1, 2}, {3, 4}, {5, 6}}, bias[OUT] = {10, -100};
 
-// y = x · w + b, z = relu y for x [batch, 3].
+// Model y = x · w + b, z = relu y for x [batch, 3].
 static bel_str linear(void)
 {
     bel_str graph = {.text = NULL}, part = make_node("Gemm", "x w b", "y", NULL);
@@ -39,7 +39,7 @@ static bel_str linear(void)
     return make_model(&graph, 17);
 }
 
-// The same y, from weights whose rows are its columns.
+// Model of the same y, from weights whose rows are the first model's columns.
 static bel_str transposed(void)
 {
     static const float turned[OUT][IN] = {{1, 3, 5}, {2, 4, 6}};
@@ -61,7 +61,7 @@ static bel_str transposed(void)
     return make_model(&graph, 17);
 }
 
-// c = a OP b for two inputs of the same open dimensions, the second of type `type`.
+// Model c = a OP b for two inputs with the same open dimensions, the second of type `type`.
 static bel_str pair(const char *op, int type, const char *second)
 {
     bel_str graph = {.text = NULL}, part = make_node(op, "a b", "c", NULL);
@@ -99,12 +99,12 @@ static void expect_linear(const bel_predictor *predictor, const float *x, int64_
         float sum = bias[i % OUT];
         for (int k = 0; k < IN; k++)
             sum += row[k] * weights[k][i % OUT];
-        assert_true(((const float *)y.data)[i] == sum); // small whole numbers: exact
+        assert_true(((const float *)y.data)[i] == sum); // sum of small integers: exact
         assert_true(((const float *)z.data)[i] == (sum > 0 ? sum : 0));
     }
 }
 
-// --- What it is ----------------------------------------------------------------------------------
+// --- Description ---------------------------------------------------------------------------------
 
 static void test_ports(void **state)
 {
@@ -143,7 +143,7 @@ static void test_shapes(void **state)
         BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
         BEL_ASSERT_OK(bel_predictor_run(predictor));
         expect_linear(predictor, x, counts[i]);
-        x[1] += 1; // is read by the next run
+        x[1] += 1; // the next run reads it
         BEL_ASSERT_OK(bel_predictor_run(predictor));
         expect_linear(predictor, x, counts[i]);
     }
@@ -170,7 +170,7 @@ static void test_transposed_weights(void **state)
     bel_predictor_destroy(predictor);
 }
 
-// More shapes than programs are kept.
+// More shapes than the number of programs kept.
 static void test_many_shapes(void **state)
 {
     (void)state;
@@ -223,11 +223,11 @@ static void test_binding(void **state)
                      "it has no elements");
     BEL_ASSERT_FAILS(bel_predictor_bind(predictor, 2, &wide), BEL_INVALID_ARGUMENT,
                      "there is no input 2: expected 0 to 1");
-    BEL_ASSERT_OK(bel_predictor_run(predictor)); // the last good binding holds
+    BEL_ASSERT_OK(bel_predictor_run(predictor)); // the last valid binding stays
     bel_predictor_destroy(predictor);
 }
 
-// The run finds an index that is out of range, and names the operation; there are no outputs then.
+// A run detects an index out of range and names the operation. It then has no outputs.
 static void test_errors_of_runs(void **state)
 {
     (void)state;
@@ -332,12 +332,12 @@ static void test_options(void **state)
     bel_predictor_options options = {.size = sizeof options, .threads = -1};
     BEL_ASSERT_FAILS(bel_predictor_load_bytes(model.text, model.length, &options, &predictor),
                      BEL_INVALID_ARGUMENT, "expected 0 to 1024, got -1");
-    options.size = offsetof(bel_predictor_options, threads); // an older program's
+    options.size = offsetof(bel_predictor_options, threads); // as in an older program
     BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, &options, &predictor));
     bel_predictor_destroy(predictor);
     options = (bel_predictor_options){.size = sizeof options, .threads = 3};
     BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, &options, &predictor));
-    memset(model.text, 0, model.length); // not needed any more
+    memset(model.text, 0, model.length); // no longer needed
     BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
     BEL_ASSERT_OK(bel_predictor_run(predictor));
     expect_linear(predictor, x, 1);
@@ -347,8 +347,8 @@ static void test_options(void **state)
 
 // --- No allocation -------------------------------------------------------------------------------
 
-// The linker puts these in front of the C library's (--wrap, tests/CMakeLists.txt), for calls of
-// Belfry's own objects.
+// The linker replaces the C library's functions with these (--wrap, tests/CMakeLists.txt), for
+// calls from Belfry's objects.
 static atomic_llong calls;
 
 #define COUNTED(name, result, parameters, arguments)                                               \
@@ -366,8 +366,8 @@ COUNTED(pthread_mutex_lock, int, (pthread_mutex_t * mutex), (mutex))
 COUNTED(mmap, void *, (void *at, size_t size, int access, int flags, int file, off_t offset),
         (at, size, access, flags, file, offset))
 
-// Runs of shapes that were seen, also after bindings of the same shape elsewhere and of another
-// shape that was seen.
+// Runs with shapes seen before allocate nothing. So do runs after binding the same shape at another
+// address, or another known shape.
 static void test_no_allocation(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void test_no_allocation(void **state)
     bel_predictor *predictor = load(linear());
     for (int round = 0; round < 3; round++) {
         long long before = atomic_load(&calls);
-        assert_true(before > 0); // they are counted
+        assert_true(before > 0); // the calls are counted
         for (int i = 0; i < 3; i++) {
             BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &ins[i]));
             for (int run = 0; run < 100; run++)

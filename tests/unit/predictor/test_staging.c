@@ -1,5 +1,5 @@
-// Runs in stages: the same bits as with all variables in memory, for any memory that is enough, run
-// after run; what is too little is said. label: threads
+// Runs in stages: the same bits as with all variables in memory, for any sufficient memory, run
+// after run. The error for too little memory. label: threads
 #include "predictor/staging.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@ typedef struct net {
     bel_staged_source sources[LAYERS + 1];
 } net;
 
-// y = tanh(… tanh(x w_0 + b) w_1 + b …): matrices that are read once, and a vector that every layer
-// reads. The second output is that vector itself.
+// Net y = tanh(… tanh(x w_0 + b) w_1 + b …): matrices that are read once, and a vector that every
+// layer reads. The second output is the vector itself.
 static net make_net(void)
 {
     net n = {.graph = bel_graph_create()};
@@ -71,7 +71,7 @@ static bel_status *open_forward(net *n, size_t memory, int threads, bel_forward_
     return bel_forward_create(config, outputs, 2, out_forward);
 }
 
-// Runs `x` [batch, WIDTH] and copies both outputs, one behind the other.
+// Runs `x` [batch, WIDTH] and copies both outputs, one after the other.
 static void run(bel_forward *forward, float *x, int64_t batch, float *out)
 {
     const bel_tensor field = {BEL_DTYPE_F32, BEL_SHAPE(batch, WIDTH), x};
@@ -101,7 +101,7 @@ static void test_same_bits(void **state)
     assert_null(bel_forward_staging(forward));
     bel_forward_destroy(forward);
 
-    // One matrix and the vector a stage, up to five of them, and everything at once.
+    // Stages of one matrix and the vector, up to five matrices, and all in one stage.
     static const struct {
         size_t memory;
         int stages;
@@ -127,7 +127,7 @@ static void test_same_bits(void **state)
     end(&n);
 }
 
-// Another batch is another program, with stages of its own; the first one comes back.
+// Another batch needs another program with separate stages. Later the first program is used again.
 static void test_shapes_change(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void test_too_little(void **state)
     end(&n);
 }
 
-// Elements that a function writes; from some call on it fails, which ends that run and the next.
+// Elements come from a function that fails from some call on, which ends that run and the next.
 typedef struct reading {
     const net *net;
     int calls, most;
@@ -184,7 +184,7 @@ static void test_reading_fails(void **state)
 {
     (void)state;
     static float x[WIDTH], out[2 * WIDTH];
-    enum { ALL = 2 * LAYERS + 1 }; // a matrix and the vector a stage, and the vector that is shown
+    enum { ALL = 2 * LAYERS + 1 }; // a matrix and the vector per stage, and the vector for output
     for (int most = 0; most <= 3 * ALL; most += 5) {
         net n = make_net();
         reading r = {.net = &n, .most = most};

@@ -1,5 +1,5 @@
-// The summation tree: for every number of replicas and any assignment the sum has the bits that one
-// worker with all replicas gives.
+// Summation tree: for every number of replicas and any assignment the sum has the bits of a single
+// worker with all replicas.
 #include <math.h>
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 enum { MAX_REPLICAS = 17, ELEMENTS = 19, ASSIGNMENTS = 25 };
 
-// Values of very different sizes, so that every other order of adding shows in the bits.
+// Values of very different sizes, so that every other order of addition changes the bits.
 static void fill(float (*out)[ELEMENTS])
 {
     for (int r = 0; r < MAX_REPLICAS; r++)
@@ -20,7 +20,7 @@ static void fill(float (*out)[ELEMENTS])
         }
 }
 
-enum { ALIKE, SHORT, EMPTY, NONE, COUNTS }; // how many examples replicas have
+enum { ALIKE, SHORT, EMPTY, NONE, COUNTS }; // number of examples per replica
 
 static bel_weight weight_of(int counts, int r)
 {
@@ -30,7 +30,8 @@ static bel_weight weight_of(int counts, int r)
     return (bel_weight){n > 0, n};
 }
 
-// The sum as workers and shard make it: nodes first, then the tree over them. NULL: of nothing.
+// The sum as workers and shard compute it: nodes first, then the tree over them. NULL: an empty
+// sum.
 static const float *sum_weighted(const bel_assignment *assignment, int counts, float out[ELEMENTS])
 {
     static float values[MAX_REPLICAS][ELEMENTS];
@@ -47,7 +48,7 @@ static const float *sum_weighted(const bel_assignment *assignment, int counts, f
         float **first = ranges + node->first;
         const bel_weight *of_first = weights + node->first;
         of_nodes[k] =
-            bel_assignment_sum_node(node, first, of_first, 0, 10); // in two pieces, as ranges are
+            bel_assignment_sum_node(node, first, of_first, 0, 10); // in two pieces, like ranges
         bel_weight again = bel_assignment_sum_node(node, first, of_first, 10, ELEMENTS - 10);
         assert_int_equal(again.examples, of_nodes[k].examples);
         inputs[k] = of_nodes[k].replicas > 0 ? values[node->first] : NULL;
@@ -62,8 +63,8 @@ static void sum_over(const bel_assignment *assignment, float out[ELEMENTS])
     assert_non_null(sum_weighted(assignment, ALIKE, out));
 }
 
-// Assigns `replicas` at random to 1 … replicas workers, between which are some that play none;
-// every third time each replica is sent by itself.
+// Assigns `replicas` at random to 1 … replicas workers, with some workers without replicas between
+// them. In every third assignment each replica is sent separately.
 static bel_assignment *random_assignment(int replicas, uint32_t number)
 {
     int replicas_of[2 * MAX_REPLICAS], workers = 0, left = replicas;
@@ -87,7 +88,7 @@ static void check_nodes(const bel_assignment *assignment)
         for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
             const bel_assignment_node *node = &assignment->nodes[k];
             assert_int_equal(node->worker, w);
-            assert_int_equal(node->first, next); // in the order of their ids, without gaps
+            assert_int_equal(node->first, next); // in the order of ids, without gaps
             assert_int_equal(node->first % (1 << node->level), 0);
             int end = node->first + (1 << node->level);
             if (end > assignment->replica_count) end = assignment->replica_count;
@@ -119,8 +120,8 @@ static void test_same_bits(void **state)
     }
 }
 
-// With replicas of different sizes, some without examples: the bits do not depend on the
-// assignment, and the sum over the replicas that have some is the mean over all examples.
+// Replicas of different sizes, some without examples. The bits do not depend on the assignment. The
+// sum over replicas with examples is the mean over all examples.
 static void test_weights(void **state)
 {
     (void)state;
@@ -157,8 +158,8 @@ static void test_weights(void **state)
     }
 }
 
-// Sums like a kernel of cards, which knows no nodes: with a stack, and factors that were made
-// before. What does not count is -0.
+// Sums like a GPU kernel, which knows no nodes: with a stack and precomputed factors. Replicas that
+// do not count are -0.
 static float stack_sum(const bel_weight *weights, const float *factors, int replicas, int element,
                        float (*values)[ELEMENTS])
 {
@@ -177,7 +178,7 @@ static float stack_sum(const bel_weight *weights, const float *factors, int repl
     return stack[0];
 }
 
-// Every third replica does not count, and of the others every other one has as many examples.
+// About a third of the replicas do not count, and about half of the others have 64 examples.
 static bel_weight random_weight(int replicas, int r, uint32_t number)
 {
     uint32_t words[4];
@@ -186,7 +187,7 @@ static bel_weight random_weight(int replicas, int r, uint32_t number)
     return (bel_weight){examples > 0, examples};
 }
 
-// The factors for sums element by element give the bits of the sum over ranges.
+// Factors for sums element by element give the bits of the sum over ranges.
 static void test_joins(void **state)
 {
     (void)state;
@@ -217,7 +218,7 @@ static void test_joins(void **state)
     assert_true(none > 0 && uneven > 0);
 }
 
-// The tree itself, written out for five replicas: ((a + b) + (c + d)) + e.
+// The tree written out for five replicas: ((a + b) + (c + d)) + e.
 static void test_tree(void **state)
 {
     (void)state;
@@ -243,7 +244,7 @@ static void test_stats_list(void **state)
             double stats_list[MAX_REPLICAS][2], sum[2];
             const double *inputs[MAX_REPLICAS];
             for (int k = 0; k < assignment->node_count; k++) {
-                stats_list[k][0] = assignment->nodes[k].count; // whole numbers: the sum is exact
+                stats_list[k][0] = assignment->nodes[k].count; // integers: the sum is exact
                 stats_list[k][1] = 1 << k;
                 inputs[k] = stats_list[k];
             }
@@ -255,7 +256,7 @@ static void test_stats_list(void **state)
     }
 }
 
-// The check above must be able to fail: adding in the order of the workers changes some sums.
+// Checks that the test above can fail: adding in the order of the workers changes some sums.
 static void test_fault_shows(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void test_fault_shows(void **state)
     }
 }
 
-// Contiguous blocks, as even as can be, to those who are there.
+// Contiguous blocks, as even as possible, for the workers present.
 static void test_evenly(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Shards, workers and the lanes between them in one thread: for test_shard.c.
+// Shards, workers and the lanes between them in one thread, for the tests of shards and ledgers.
 #ifndef BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
 #define BELFRY_TESTS_UNIT_PS_TEST_CLUSTER_H
 
@@ -17,7 +17,7 @@ typedef struct cluster {
     bel_layout *layout;
     bel_assignment *assignment;
     bel_space *space;
-    float *snapshot, *averages; // of it
+    float *snapshot, *averages; // for `space`
     bel_doorbell *bell;
     bel_lane *worker_ends[MAX_WORKERS][MAX_SHARDS]; // by worker, by shard
     bel_lane *shard_ends[MAX_SHARDS][MAX_WORKERS];  // by shard, by worker
@@ -25,32 +25,32 @@ typedef struct cluster {
     bel_shard *shards[MAX_SHARDS];
     bel_counting counting;
     bel_optimizers optimizers[2];
-    float *outboxes[MAX_WORKERS]; // with a ledger
+    float *outboxes[MAX_WORKERS]; // used with a ledger
     bel_client *clients[MAX_WORKERS];
     bel_client_config client_configs[MAX_WORKERS];
     void *row_buffers[MAX_WORKERS];
     float *gradients[REPLICAS]; // as large as the space
-    float *graves[REPLICAS];    // of workers that were replaced: nothing in there is of account
+    float *graves[REPLICAS];    // from replaced workers, content irrelevant
     double stats_list[REPLICAS][BEL_STATS_COUNT];
-    int64_t last_version; // at which training stops
-    int64_t decided;      // newest version that was asked about
-    double examples;      // in its step statistics
-    int asked;            // steps that are asked for, of step_functions; all if those are NULL
-    int64_t block_end;    // of the input, with a ledger
-    bool polls;           // clients look once and wait for nothing: CANCELLED
+    int64_t last_version; // training stops here
+    int64_t decided;      // newest version decided
+    double examples;      // in the step statistics of `decided`
+    int asked;            // number of steps of step_functions that are asked for; NULL there: all
+    int64_t block_end;    // end of the input, with a ledger
+    bool polls;           // clients look once and return CANCELLED instead of waiting
     bel_weight weights[REPLICAS];
-    uint64_t hashes[MAX_WORKERS]; // that workers say with their step statistics
+    uint64_t hashes[MAX_WORKERS]; // sent with the workers' step statistics
     void (*while_publishing)(struct cluster *c, int64_t version); // NULL: nothing happens then
-    bel_control *control; // decides; NULL: the cluster does by itself
+    bel_control *control; // decides; NULL: the cluster decides
 } cluster;
 
-static size_t inner_frames = LANE_FRAMES; // that fit a lane between shards
-enum { TABLE_IDS = 64 };                  // of a replica's batch at most
-static int table_width;                   // of a table beside the variables; 0: there is none
+static size_t inner_frames = LANE_FRAMES; // capacity of a lane between shards
+enum { TABLE_IDS = 64 };                  // most ids in a replica's batch
+static int table_width;                   // width of a table beside the variables; 0: no table
 static bool with_exchanges;
-static int64_t check_steps;       // bel_shard_settings
-static const int *step_functions; // by step: 0, or 1 where it is of the other step function
-static bel_control *(*make_control)(cluster *c); // for clusters that are made; NULL: none
+static int64_t check_steps;                      // bel_shard_settings
+static const int *step_functions;                // by step: 0, or 1 for the other step function
+static bel_control *(*make_control)(cluster *c); // for new clusters; NULL: none
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -150,14 +150,14 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {
-        bool first = k == 0; // it alone leases, and asks of which function a step is
+        bool first = k == 0; // only shard 0 leases, and asks for a step's function
         bel_shard_events events = {c, decide, first ? function_of : NULL, snapshot_ready};
         if (first) bel_shard_lease_from(c->shards[k], 0, c->block_end);
         bel_shard_start(c->shards[k], &events);
     }
 }
 
-static int64_t block_end = INT64_MAX; // of clusters that are made
+static int64_t block_end = INT64_MAX; // for new clusters
 static cluster *cluster_create_counting(int shards, const int *replicas_of, int workers,
                                         bel_optimizer optimizer, int64_t last_version,
                                         bel_counting counting)
@@ -241,7 +241,7 @@ static void cluster_destroy(cluster *c)
     bel_free(c);
 }
 
-// Another incarnation of a worker takes over; returns the version on which it begins.
+// Replaces a worker by another incarnation; returns the version on which that one begins.
 static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnation)
 {
     int64_t begin = INT64_MAX;
@@ -256,7 +256,7 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
     }
     for (int r = c->assignment->first_replica[worker]; r < c->assignment->first_replica[worker + 1];
          r++) {
-        assert_null(c->graves[r]); // once in a test
+        assert_null(c->graves[r]); // at most once in a test
         c->graves[r] = c->gradients[r];
         BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
         memset(c->graves[r], 0xa5, bel_space_bytes(c->layout));
@@ -265,7 +265,7 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
     c->client_configs[worker].incarnation = incarnation;
     size_t room = bel_row_buffer_bytes(c->layout, c->assignment, worker);
     void *other = bel_xcalloc(room + 1, 1);
-    memset(c->row_buffers[worker], 0xa5, room); // what lies there is of no account any more
+    memset(c->row_buffers[worker], 0xa5, room); // its content is now irrelevant
     bel_free(c->row_buffers[worker]);
     c->client_configs[worker].row_buffer = c->row_buffers[worker] = other;
     c->clients[worker] = bel_client_create(&c->client_configs[worker]);
@@ -273,7 +273,7 @@ static inline int64_t replace_worker(cluster *c, int worker, uint32_t incarnatio
     return begin;
 }
 
-// What replica `replica` reports at `step` for an element of the space.
+// The report of replica `replica` at `step` for an element of the space.
 static float report_element(int replica, int64_t step, int64_t element)
 {
     int64_t mixed = element * 7919 + step * 104729 + replica * 1299709;
@@ -287,8 +287,8 @@ static inline uint32_t wait_for(cluster *c, int worker, int64_t version)
     return decision;
 }
 
-// Computes what worker `worker` has to say about a step of a step function, and sends the first
-// `most` frames of it.
+// Computes the report of worker `worker` for a step of a step function, and sends its first `most`
+// frames.
 static void report_part_of(cluster *c, int worker, int64_t step, int function, int most)
 {
     uint32_t decision = bel_decision_with(0, function);

@@ -1,6 +1,6 @@
-// Values of replicas along the summation tree. Moments are those of all elements together, also
-// where replicas have different numbers of elements or none, and where the mean is large beside the
-// deviation; sums of batches of different sizes are as exact as their type.
+// Values of replicas along the summation tree. Moments are those of all elements together, even if
+// replicas have different numbers of elements or none, or if the mean is large compared with the
+// deviation. Sums of batches of different sizes are as exact as their type.
 #include "ps/layout/combine.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { REPLICAS = 7, CHANNELS = 3, MOST = 40 };
 
 static const int counts[REPLICAS] = {0, 13, 1, 40, 0, 0, 22};
 
-// A number around `offset`, that of one element of a replica.
+// A number near `offset`, for one element of a replica.
 static double element(int replica, int index, int channel, double offset)
 {
     return offset + sin(1.7 * replica + 0.9 * index + 2.3 * channel) + 0.5 * replica;
@@ -35,7 +35,7 @@ static void fill(int replica, double offset, float (*out)[CHANNELS])
     }
 }
 
-// The variance of all elements of channel c, and their mean.
+// Returns the variance of all elements of channel c, and their mean.
 static double variance_of(int c, double offset, double *out_mean)
 {
     double sum = 0, squares = 0, n = 0;
@@ -49,7 +49,7 @@ static double variance_of(int c, double offset, double *out_mean)
     return squares / n;
 }
 
-// Replica 4 is not there at all, 0 and 5 have no elements.
+// Replica 4 is absent, 0 and 5 have no elements.
 static void test_moments(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_moments(void **state)
                                  BEL_MOMENTS_ROWS * CHANNELS};
         const float *sum = bel_combine(&c, slots, weights, REPLICAS, &all);
         float got[BEL_MOMENTS_ROWS][CHANNELS];
-        bel_combine_give(&c, sum, all, (bel_weight){1, 3}, got); // no weight enters
+        bel_combine_give(&c, sum, all, (bel_weight){1, 3}, got); // weights do not matter
         for (int ch = 0; ch < CHANNELS; ch++) {
             double mean, variance = variance_of(ch, offsets[o], &mean);
             double squares = (double)got[BEL_MOMENTS_SQUARES][ch];
@@ -79,7 +79,7 @@ static void test_moments(void **state)
     }
 }
 
-// Nobody has an element.
+// No replica has an element.
 static void test_none(void **state)
 {
     (void)state;

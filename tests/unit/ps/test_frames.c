@@ -1,5 +1,5 @@
-// Frames of training: golden bytes of one kind, every kind both ways with values at the ends of
-// their types, and the words that messages say.
+// Training frames: golden bytes of one kind, every kind both ways with values at the limits of
+// their types, and their words in messages.
 #include "ps/frames/frames.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ static void fields_are_packed_in_order(void **state)
     assert_int_equal(frame.payload_bytes, 7);
 }
 
-// Bytes that count up, with both ends of each type among them: no two fields hold the same.
+// Fills with bytes that count up and include both limits of each type, so that no two fields are
+// equal.
 static void fill(void *fields, size_t bytes, int round)
 {
     for (size_t i = 0; i < bytes; i++)

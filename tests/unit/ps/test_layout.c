@@ -1,4 +1,4 @@
-// The parameter space: properties of the layout for random lists of variables and 1 to 5 shards.
+// Parameter space: properties of the layout for random lists of variables and 1 to 5 shards.
 #include <math.h>
 #include <stdlib.h>
 
@@ -55,7 +55,8 @@ static void check_variables(const bel_layout *layout)
     assert_int_equal(bel_layout_find(layout, "nothing"), -1);
 }
 
-// Segments go through the variables in order: each element once, cut only at grain borders.
+// Checks that segments cover the variables in order, each element once, and are cut only at grain
+// boundaries.
 static void check_segments(const bel_layout *layout)
 {
     int segment = 0;
@@ -118,7 +119,7 @@ static void test_properties(void **state)
             check_segments(layout);
             check_chunks(layout);
             if (shards == 1) fingerprint = bel_layout_fingerprint(layout);
-            assert_true(bel_layout_fingerprint(layout) == fingerprint); // shards do not enter
+            assert_true(bel_layout_fingerprint(layout) == fingerprint); // shards do not matter
             bel_layout_destroy(layout);
         }
         for (int v = 0; v < count; v++)
@@ -143,14 +144,14 @@ static void test_fingerprint(void **state)
     name.name = x;
     shape.shape = BEL_SHAPE(3, 2);
     kind.kind = BEL_VARIABLE_FROZEN;
-    start.initializer.value = 7; // initial values are no part of the agreement
+    start.initializer.value = 7; // initial values are not part of the agreement
     assert_true(fingerprint_of(base) != fingerprint_of(name));
     assert_true(fingerprint_of(base) != fingerprint_of(shape));
     assert_true(fingerprint_of(base) != fingerprint_of(kind));
     assert_true(fingerprint_of(base) == fingerprint_of(start));
 }
 
-// Initial values depend on seed and name, not on neighbours; their moments are as asked for.
+// Initial values depend only on seed and name, and have the requested moments.
 static void test_initial_values(void **state)
 {
     (void)state;
@@ -218,7 +219,7 @@ static void test_constants(void **state)
     }
 }
 
-// The product of row or column i with row or column j.
+// Inner product of row or column i and row or column j.
 static double inner(const float *q, int64_t i, int64_t j, int64_t step, int64_t next, int64_t count)
 {
     double sum = 0;
@@ -227,7 +228,7 @@ static double inner(const float *q, int64_t i, int64_t j, int64_t step, int64_t 
     return sum;
 }
 
-// Columns, or rows if these are fewer, are orthonormal, whatever the shape; signs are no pattern.
+// Columns are orthonormal, or rows if these are fewer, for any shape. Signs show no pattern.
 static void test_orthogonal(void **state)
 {
     (void)state;

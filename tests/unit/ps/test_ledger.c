@@ -1,5 +1,5 @@
-// Steps of some workers' reports: who counts, who is answered with what, which blocks are leased,
-// the same on every number of shards; against double arithmetic.
+// Steps made from some workers' reports, against double arithmetic: which reports count, the
+// answers, and the leased blocks. The results are the same for every number of shards.
 #include "unit/ps/test_cluster.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ static void work(cluster *c)
 
 // --- Values --------------------------------------------------------------------------------------
 
-// What all elements are after steps of which each is said by the workers that count, and the
-// version on which each of them computed.
+// A step for the expected values: the workers that count, and the version on which each of them
+// computed.
 typedef struct expected_step {
     int workers[WORKERS]; // -1: none
     int64_t versions[WORKERS];
@@ -115,12 +115,12 @@ static void first_reports_count_and_others_are_dropped(void **state)
         bel_shard_staleness staleness = bel_shard_stale(c->shards[0], NULL);
         assert_int_equal(staleness.dropped, 1);
         assert_int_equal(staleness.counted[0], 4);
-        assert_true(c->examples == 10 * 4); // of those that count
+        assert_true(c->examples == 10 * 4); // only reports that count
         cluster_destroy(c);
     }
 }
 
-// It was in before the step was made, but after it was full.
+// The report arrived before the step was made, but after enough others.
 static void surplus_report_is_answered_with_the_step(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void surplus_report_is_answered_with_the_step(void **state)
     cluster_destroy(c);
 }
 
-// The ledger's lanes carry nothing back, so they may be full for a moment.
+// The ledger's lanes send nothing back, so they may be full for a moment.
 static void full_lanes_lose_nothing(void **state)
 {
     (void)state;
@@ -170,12 +170,12 @@ static void reports_are_applied_in_order_of_arrival(void **state)
         report_step(c, 1, 1);
         next_is(c, 2, 0, 2);
         next_is(c, 1, 1, 3);
-        report_step(c, 0, 0); // three
+        report_step(c, 0, 0); // three versions late
         next_is(c, 0, 0, 4);
         const expected_step steps[] = {
             {{1, -1, -1}, {0}}, {{2, -1, -1}, {0}}, {{1, -1, -1}, {1}}, {{0, -1, -1}, {0}}};
         worker_has(c, 0, steps, 4);
-        worker_has(c, 2, steps, 2); // its own copy: what came later has not touched it
+        worker_has(c, 2, steps, 2); // a separate copy: later steps did not change it
         bel_shard_staleness staleness = bel_shard_stale(c->shards[0], NULL);
         assert_int_equal(staleness.counted[0], 1);
         assert_int_equal(staleness.counted[1], 2);
@@ -193,17 +193,18 @@ static void bound_holds_the_fast_back(void **state)
     report_step(c, 0, 0);
     next_is(c, 0, 0, 1); // one ahead of the others
     report_step(c, 0, 1);
-    nothing_comes(c, 0, 1); // two
+    nothing_comes(c, 0, 1); // two ahead
     report_step(c, 1, 0);
     next_is(c, 1, 0, 3);
-    nothing_comes(c, 0, 1); // worker 2 has reported nothing
+    nothing_comes(c, 0, 1); // worker 2 has not reported yet
     report_step(c, 2, 0);
     next_is(c, 2, 0, 4);
     next_is(c, 0, 1, 4);
     cluster_destroy(c);
 }
 
-// The slowest has reported, and its report waits for a second one: it holds nobody back.
+// The slowest worker has reported, and its report waits for a second one: the slowest holds no
+// worker back.
 static void report_that_waits_holds_nobody_back(void **state)
 {
     (void)state;
@@ -247,8 +248,8 @@ static void end_is_told_to_those_who_compute(void **state)
 
 // --- Leases --------------------------------------------------------------------------------------
 
-// Two steps' blocks each, as many as the worker has replicas, in order of asking; one step more
-// with each answer.
+// Each worker has leases for two steps, in order of requests, with one block per replica. Each
+// answer adds a step.
 static void blocks_are_leased_once(void **state)
 {
     (void)state;
@@ -271,7 +272,7 @@ static void blocks_are_leased_once(void **state)
 
 // --- Workers that are replaced -------------------------------------------------------------------
 
-// The successor has not said anything yet.
+// Replaces a worker; the successor has sent nothing yet.
 static int64_t replace_silently(cluster *c, int worker)
 {
     int64_t lowest = INT64_MAX, step;
@@ -300,7 +301,7 @@ static void replaced_worker_gets_blocks_back(void **state)
     (void)state;
     cluster *c = create(2, as_they_come);
     everybody_begins(c);
-    report_part(c, 0, 0, 3); // dies in the middle of it
+    report_part(c, 0, 0, 3); // dies in the middle of its report
     report_step(c, 1, 0);
     next_is(c, 1, 0, 1);
     assert_int_equal(replace(c, 0), 1);
@@ -315,7 +316,7 @@ static void replaced_worker_gets_blocks_back(void **state)
     cluster_destroy(c);
 }
 
-// A newcomer waits for what is in work, and not for what others report meanwhile: they never stop.
+// A newcomer waits for the reports in work, not for later ones, which never stop.
 static void newcomer_does_not_wait_for_the_busy(void **state)
 {
     (void)state;
@@ -325,11 +326,12 @@ static void newcomer_does_not_wait_for_the_busy(void **state)
     (void)bel_shard_work(c->shards[0]); // the first of its chunks
     report_step(c, 2, 0);
     assert_int_equal(replace_silently(c, 0), 1);
-    next_is(c, 2, 0, 2); // it is not forgotten
+    next_is(c, 2, 0, 2); // its turn still comes
     cluster_destroy(c);
 }
 
-// Shard 0 has named it, and shard 1 has not got its report: that step cannot be finished there.
+// Shard 0 counted worker 0's report, which shard 1 has not received: shard 1 cannot finish that
+// step.
 static void worker_lost_in_the_middle_is_known(void **state)
 {
     (void)state;
@@ -338,7 +340,7 @@ static void worker_lost_in_the_middle_is_known(void **state)
     report_step(c, 0, 0);
     while (bel_shard_work(c->shards[0])) {
     }
-    assert_int_equal(replace(c, 0), 0); // where shard 1 stands
+    assert_int_equal(replace(c, 0), 0); // shard 1's version
     assert_int_equal(bel_shard_counted_step(c->shards[0], 0), 0);
     cluster_destroy(c);
 }
@@ -350,10 +352,10 @@ static void worker_2_pulls(cluster *c, int64_t version)
     if (version != 1) return;
     BEL_ASSERT_OK(bel_client_pull(c->clients[2], 0));
     (void)bel_shard_work(c->shards[0]);
-    assert_int_equal(bel_shard_count(c->shards[0]).queue, 0); // nothing is copied for it now
+    assert_int_equal(bel_shard_count(c->shards[0]).queue, 0); // no copy is made for it now
 }
 
-// Who asks while a version is being published gets that one, when it is.
+// A worker that asks during the publication of a version receives that version afterwards.
 static void answer_waits_for_a_publication(void **state)
 {
     (void)state;
@@ -369,7 +371,7 @@ static void answer_waits_for_a_publication(void **state)
     cluster_destroy(c);
 }
 
-// Worker 0 asks before worker 1 has reported. Its copy is made last, and is of version 0.
+// Worker 0 asks before worker 1 reports. Its copy is made last, and has version 0.
 static void publication_waits_for_copies(void **state)
 {
     (void)state;
@@ -409,7 +411,7 @@ static void repeated_and_late_frames_do_nothing(void **state)
     report_step(c, 0, 0);
     work(c);
     assert_true(bel_shard_count(c->shards[0]).repeated > 1);
-    report_step(c, 0, 7); // a version that it does not have
+    report_step(c, 0, 7); // a version that does not exist yet
     work(c);
     assert_true(bel_shard_count(c->shards[0]).late > 0);
     BEL_ASSERT_OK(bel_shard_check(c->shards[0]));
@@ -425,17 +427,17 @@ static void tell_shard_1(cluster *c, bel_frame frame)
     work(c);
 }
 
-// Answers are given in their order, once, and to those whom they were meant for.
+// Answers are given in order, once, and only to their addressees.
 static void answers_of_others_do_nothing(void **state)
 {
     (void)state;
     cluster *c = create(2, two_of_three);
     everybody_begins(c);
     const bel_answer_frame answers[] = {
-        {.worker = 0, .number = 2}, // given already
+        {.worker = 0, .number = 2}, // already given
         {.version = 1, .worker = 2, .number = 4, .worker_incarnation = 7},
-        {.version = 1, .worker = 2, .number = 4, .worker_incarnation = 7}, // again
-        {.version = 1, .worker = 2, .number = 3, .worker_incarnation = 7}, // before it
+        {.version = 1, .worker = 2, .number = 4, .worker_incarnation = 7}, // repeated
+        {.version = 1, .worker = 2, .number = 3, .worker_incarnation = 7}, // before the last one
     };
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
         tell_shard_1(c, bel_answer_frame_write(answers[i], NULL, 0));
@@ -446,27 +448,27 @@ static void answers_of_others_do_nothing(void **state)
     cluster_destroy(c);
 }
 
-// A step is not made before all answers with the version under it are given: a lane that brings the
-// ledger's word first makes nobody compute on another version.
+// A step is not made before all answers with the earlier version are given. If a lane delivers the
+// ledger's message first, no worker computes on another version.
 static void steps_wait_for_answers(void **state)
 {
     (void)state;
     cluster *c = create(2, as_they_come);
     everybody_begins(c);
     report_step(c, 0, 0);
-    while (bel_shard_work(c->shards[0])) { // shard 1 has not heard of it
+    while (bel_shard_work(c->shards[0])) { // shard 1 has received nothing
     }
     bel_frame frames[4];
     int count = 0;
     while (bel_lane_receive(c->inner_ends[1][0], &frames[count]))
         count++;
-    assert_int_equal(count, 2); // who counts in step 0, and worker 0's answer with version 1
+    assert_int_equal(count, 2); // the counts of step 0, and worker 0's answer with version 1
     report_step(c, 1, 0);
     while (bel_shard_work(c->shards[0])) {
     }
     while (bel_lane_receive(c->inner_ends[1][0], &frames[count]))
         count++;
-    assert_int_equal(count, 4); // the same of step 1 and worker 1
+    assert_int_equal(count, 4); // the same for step 1 and worker 1
     assert_int_equal(frames[2].kind, BEL_FRAME_COUNTS);
     tell_shard_1(c, frames[0]);
     tell_shard_1(c, frames[2]); // overtakes the answer with version 1
@@ -487,7 +489,7 @@ static void malformed_frames_are_refused(void **state)
 {
     (void)state;
     const bel_frame bad[] = {
-        bel_stats_frame_write((bel_stats_frame){.node = 2}, NULL, 0),   // another's
+        bel_stats_frame_write((bel_stats_frame){.node = 2}, NULL, 0),   // another worker's node
         bel_stats_frame_write((bel_stats_frame){.node = 0}, NULL, 0),   // without step statistics
         bel_report_frame_write((bel_report_frame){.node = 0}, NULL, 0), // without a report
         bel_counts_frame_write((bel_counts_frame){.needed = 2}, NULL, 0),

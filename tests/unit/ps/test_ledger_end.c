@@ -1,19 +1,20 @@
-// The end of a finite input where some workers' reports make a step: whoever is fast, dies or has
-// nothing left, nobody waits for what cannot come, with one step function and with two.
+// End of a finite input if steps are made from some workers' reports. Whichever worker is fast,
+// dies or has no blocks left, no worker waits forever. With one step function and with two.
 #include "unit/ps/test_cluster.h"
 
 static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
 enum { WORKERS = 3, LAST = 100, MOST_BLOCKS = 64 };
-// Replicas: different where each worker gets its own blocks back, as a lease is as large as they.
+// Numbers of replicas. They may differ only if each worker gets its blocks back, as a lease is as
+// large as the worker's replicas.
 static const int different[WORKERS] = {2, 2, 1}, alike[WORKERS] = {1, 1, 1};
 
-// Workers that compute in an order of their own, until they are told of the end.
+// Workers that compute in any order, until they receive the end.
 typedef struct players {
     cluster *c;
-    int64_t versions[WORKERS], steps[WORKERS]; // on which they compute; that they have computed
-    int functions[WORKERS];                    // by which they compute, and what they were last
+    int64_t versions[WORKERS], steps[WORKERS]; // on which they compute; number of steps computed
+    int functions[WORKERS];                    // functions of the present or last steps
     bool done[WORKERS];
-    int used[MOST_BLOCKS]; // how often each block was reported
+    int used[MOST_BLOCKS]; // number of reports of each block
 } players;
 
 static bool take_answer(players *p, int w)
@@ -37,10 +38,10 @@ static void work(cluster *c)
     }
 }
 
-// Everybody looks what has come, until nothing comes any more.
+// Every worker takes its answers until no more arrive.
 static void take_answers(players *p, bool *waits)
 {
-    for (int quiet = 0; quiet < 3; quiet++) { // other shards are asked after the first has answered
+    for (int quiet = 0; quiet < 3; quiet++) { // a shard asks others after the first answer
         work(p->c);
         for (int w = 0; w < WORKERS; w++)
             if (waits[w] && !p->done[w] && take_answer(p, w)) {
@@ -63,8 +64,8 @@ static void compute(players *p, int w)
     report_part_of(p->c, w, p->versions[w], p->functions[w], INT_MAX);
 }
 
-// A loop that has asked for all steps but what it decides on by the newest one. False: steps that
-// are asked for are not made.
+// Asks for one more step, like a loop that decides on its last step by the newest one. False: steps
+// already asked for are not made.
 static bool ask_for_one(players *p)
 {
     if (step_functions == NULL || p->c->asked > p->c->decided) return false;
@@ -80,23 +81,22 @@ static void lose(players *p, int w)
     p->steps[w] = 0;
 }
 
-// Plays to the end, in an order that follows from `order`; the workers of `lost`, by bit, die once,
-// in the middle of a step, when their blocks may be the last. Fails when all wait and nothing ends
-// it.
+// Plays to the end in an order that follows from `order`. Workers in the bits of `lost` die once,
+// in the middle of a step, when their blocks may be the last. Fails if all workers wait forever.
 static void play_to_the_end(players *p, uint32_t order, uint32_t lost)
 {
     bool waits[WORKERS] = {true, true, true};
     p->c->polls = true;
     for (uint32_t turn = 0;; turn++) {
         uint32_t chance = order * 2654435761u >> turn % 28;
-        if (p->c->asked < LAST) p->c->asked += (int)(chance / 4 % 3); // or fewer than are made
+        if (p->c->asked < LAST) p->c->asked += (int)(chance / 4 % 3); // or fewer than made
         take_answers(p, waits);
         int ready[WORKERS], count = 0;
         bool all_done = true;
         for (int w = 0; w < WORKERS; w++) {
             all_done = all_done && p->done[w];
             if (waits[w] || p->done[w]) continue;
-            waits[w] = !has_blocks(p, w); // for another version: the end
+            waits[w] = !has_blocks(p, w); // waits for another version: the end
             if (!waits[w]) ready[count++] = w;
         }
         if (all_done) return;
@@ -107,7 +107,7 @@ static void play_to_the_end(players *p, uint32_t order, uint32_t lost)
             compute(p, w);
             waits[w] = true;
         } else {
-            for (int w = 0; w < WORKERS; w++) { // none of them begins before all are gone
+            for (int w = 0; w < WORKERS; w++) { // all die before any restarts
                 if ((lost >> w & 1) == 0 || waits[w] || p->done[w]) continue;
                 lose(p, w);
                 waits[w] = true;
@@ -117,8 +117,8 @@ static void play_to_the_end(players *p, uint32_t order, uint32_t lost)
     }
 }
 
-// Without step functions all blocks are read and all reports counted or dropped; with them a report
-// is left only when the next step is of another function than it.
+// Without step functions all blocks are read, and all reports count or are dropped. With them a
+// report remains only if the next step uses another function.
 static void check_left(const players *p, int64_t blocks, bool lost)
 {
     for (int64_t b = 0; b < blocks; b++)
@@ -146,7 +146,7 @@ static void check_end(uint32_t order, int shards, bel_counting counting, int64_t
     for (int i = 0; i < BEL_STALENESS_BINS; i++)
         counted += staleness.counted[i];
     for (int w = 0; w < WORKERS; w++)
-        assert_int_equal(p.versions[w], p.c->decided); // all are told of the same last version
+        assert_int_equal(p.versions[w], p.c->decided); // all received the same last version
     check_left(&p, blocks, lost != 0);
     bool takes_stale = bel_counting_takes_stale(&counting);
     if (takes_stale) assert_int_equal(staleness.dropped, 0);
@@ -174,19 +174,19 @@ static void play_all(void)
         }
 }
 
-// Every block is read, what is left counts, and all are told of the end. (The last blocks of a
-// worker may not be there.)
+// Every block is read, remaining reports count, and all workers receive the end. (The last blocks
+// of a worker may be missing.)
 static void input_ends_for_everybody(void **state)
 {
     (void)state;
     play_all();
 }
 
-// The same where a loop asks for steps of two functions, as it goes or ahead.
+// The same with a loop that asks for steps of two functions, one by one or ahead.
 static void input_ends_in_the_middle_of_a_pattern(void **state)
 {
     (void)state;
-    static const int periods[] = {2, 5}; // the last step of each is the other function's
+    static const int periods[] = {2, 5}; // the last step of each uses the other function
     int functions[2 * LAST];
     step_functions = functions;
     for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
@@ -197,7 +197,7 @@ static void input_ends_in_the_middle_of_a_pattern(void **state)
     step_functions = NULL;
 }
 
-// --- Steps that are asked for while a version is published ---------------------------------------
+// --- Steps requested while a version is published ------------------------------------------------
 
 static void ask(cluster *c, int64_t version)
 {
@@ -215,7 +215,7 @@ static bel_control *control_of(cluster *c,
                                                     .made_context = c});
 }
 
-// A loop that is told of a step before control gives up waiting for what it asks for next.
+// A loop that learns of a step, and asks for the next one, before control gives up waiting for it.
 static void ask_when_told(void *context, const bel_control_made *made)
 {
     ask(context, made->version);
@@ -228,7 +228,7 @@ static bel_control *answered_at_once(cluster *c)
     return c->control;
 }
 
-// One that asks when the shard has looked what is left of the input, and before control has.
+// A loop that asks after the shard has checked the remaining input, and before control has.
 static void ask_when_published(cluster *c, int64_t version)
 {
     if (bel_control_function_of(c->control, version) < 0) ask(c, version);
@@ -245,7 +245,7 @@ static bel_control *asked_between(cluster *c)
     return control_of(c, pass_over);
 }
 
-// The shard looks again what is left of the input when it knows of which function the step is.
+// The shard checks the remaining input again when it knows the step's function.
 static void input_ends_while_a_step_is_asked_for(void **state)
 {
     (void)state;

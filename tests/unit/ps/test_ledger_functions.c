@@ -1,6 +1,6 @@
-// Steps by two step functions where some workers' reports make a step: which function a worker is
-// handed, which reports make a step, what the step leaves as it is; against double arithmetic, on
-// every number of shards.
+// Steps by two step functions, made from some workers' reports, against double arithmetic on every
+// number of shards. Covers the function assigned to a worker, the reports that make a step, and the
+// variables that a step leaves unchanged.
 #include "unit/ps/test_cluster.h"
 
 #include <math.h>
@@ -87,8 +87,8 @@ static void worker_has(const cluster *c, int worker, const made_step *steps, int
     }
 }
 
-// Three workers compute three steps at a time, which are made in the order in which they were asked
-// for: a report of a later one waits.
+// Three workers compute three steps at a time. The steps are made in the order of the requests: a
+// report for a later step waits.
 static void functions_are_handed_out_ahead(void **state)
 {
     (void)state;
@@ -99,8 +99,8 @@ static void functions_are_handed_out_ahead(void **state)
         is_handed(c, 1, -1, 0, GENERATOR);
         is_handed(c, 2, -1, 0, 0);
         report(c, 1, 0, GENERATOR);
-        nothing_comes(c, 1, 0); // step 0 is of the other function
-        report(c, 2, 0, 0);     // and is made of whichever of them comes first
+        nothing_comes(c, 1, 0); // step 0 uses the other function
+        report(c, 2, 0, 0);     // and is made from the first report of it
         is_handed(c, 2, 0, 1, 0);
         is_handed(c, 1, 0, 2, GENERATOR);
         const made_step steps[] = {{0, {2, -1}, 0}, {GENERATOR, {1, -1}, 0}, {0, {0, -1}, 0}};
@@ -113,7 +113,7 @@ static void functions_are_handed_out_ahead(void **state)
     }
 }
 
-// A loop that looks at each step before it asks for the next one: workers take turns.
+// A loop that waits for each step before it asks for the next: workers take turns.
 static void nobody_computes_what_is_not_asked_for(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void nobody_computes_what_is_not_asked_for(void **state)
     destroy(c);
 }
 
-// Another worker gets what a lost one had, before what was asked for later.
+// A lost worker's function is assigned again before those requested later.
 static void function_of_a_lost_worker_is_handed_out_again(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The ids of a batch: distinct keys in order, the way back, and sums whose bits follow from the
-// batch alone.
+// Ids of a batch: distinct keys in order, the map back to positions, and sums whose bits depend
+// only on the batch.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "belfry/graph.h"
@@ -25,10 +25,10 @@ static void test_small(void **state)
     bel_row_batch_sum(batch, gradients, 1, sums);
     assert_true(sums[0] == 6 && sums[1] == 2 && sums[2] == 9 && sums[3] == 4);
 
-    bel_row_batch_set(batch, ids, 1); // a batch leaves nothing for the next one
+    bel_row_batch_set(batch, ids, 1); // must not affect the next batch
     assert_int_equal(bel_row_batch_count(batch), 1);
     assert_true(bel_row_batch_keys(batch)[0] == 7 && bel_row_batch_index(batch)[0] == 0);
-    // Places without an id have no key, and what stands there is in no sum.
+    // Places without an id have no key, and their content is in no sum.
     static const int64_t some[] = {BEL_NO_ID, 5, BEL_NO_ID, -2, 5};
     static const int32_t places[] = {-1, 1, -1, 0, 1};
     bel_row_batch_set(batch, some, 5);
@@ -46,7 +46,7 @@ static void test_small(void **state)
     bel_row_batch_destroy(NULL);
 }
 
-// The sum of key `key` written as it is defined: one by one, in order of positions.
+// The sum of key `key` by definition: one by one, in order of positions.
 static void expected_sum(const int64_t *ids, int64_t n, int64_t key, const float *gradients,
                          int width, float *out)
 {
@@ -68,7 +68,7 @@ static void check_batch(bel_row_batch *batch, int64_t n, int64_t distinct, int w
         uint32_t words[4];
         bel_rng_block(key, 0, (uint64_t)i, words);
         ids[i] = (int64_t)(words[0] % distinct) * 1000003 - 500;
-        for (int j = 0; j < width; j++) // sums of these are rounded: their order shows
+        for (int j = 0; j < width; j++) // these sums round, so their order shows
             gradients[i * width + j] = bel_rng_unit(words[j % 4]) * 1e3f / (float)(i % 7 + 1);
     }
     bel_row_batch_set(batch, ids, n);

@@ -1,4 +1,4 @@
-// Room for rows: every part where it should be, none over another, and nothing beyond the end.
+// Room for rows: every part at its place, no overlaps, and nothing beyond the end.
 #include "ps/layout/row_buffer.h"
 #include "support/bel_test.h"
 
@@ -30,7 +30,7 @@ static void parts_follow_each_other(void **state)
             end = bel_row_buffer_keys(layout, assignment, w, t) + (size_t)ids * sizeof(int64_t);
             for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
                 // One row at each shard but the last, which has all the others: no report needs
-                // more room than that.
+                // more room.
                 int64_t rows = assignment->nodes[k].count * layout->tables[t].ids, left = rows;
                 size_t at = bel_row_buffer_report(layout, assignment, t, k);
                 assert_true(at >= end && at % BEL_ROW_ALIGN == 0);
@@ -42,7 +42,7 @@ static void parts_follow_each_other(void **state)
             }
             assert_true(bel_row_buffer_answers(layout, assignment, w, t) >= answers);
             answers = bel_row_buffer_answers(layout, assignment, w, t);
-            for (int64_t pull = 0; pull < replicas_of[w]; pull++) // in turns
+            for (int64_t pull = 0; pull < replicas_of[w]; pull++) // used in turns
                 answers += bel_row_aligned((size_t)(layout->tables[t].ids * width) * sizeof(float));
         }
         assert_true(bel_row_buffer_bytes(layout, assignment, w) >= end);
@@ -66,7 +66,7 @@ static void without_tables_there_is_none(void **state)
     bel_layout_destroy(layout);
 }
 
-// `count` tables that are alike, on one shard.
+// `count` equal tables, on one shard.
 static bel_layout *make_tables(int count, int width, int64_t ids)
 {
     static char dense[] = "dense", user[] = "user";
@@ -95,12 +95,12 @@ static void what_cannot_be_is_refused(void **state)
     check(1, 64, 1 << 20, 1024, NULL);
     check(1, INT32_MAX, INT64_MAX, INT32_MAX, "table \"user\": 9223372036854775807 ids");
     check(1, 1 << 20, 1 << 20, 1, NULL);                     // 8 TiB
-    check(2, 1 << 20, 1 << 20, 1, "rows of 1048576 floats"); // with the second there are 16
+    check(2, 1 << 20, 1 << 20, 1, "rows of 1048576 floats"); // 16 TiB with the second one
     check(1, 1 << 20, 1 << 20, 2, "replicas: 2;");
     check(1, 1, 1, INT64_MAX, "need more room than there can be");
 }
 
-// The check counts no less than there is.
+// The check counts at least the room that is needed.
 static void the_check_counts_all(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Rows on their way: payloads are checked, and sums follow the tree whatever the assignment.
+// Rows in reports: payloads are checked, and sums follow the tree for any assignment.
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 enum { WIDTH = 3, REPLICAS = 7, KEYS = 20, MOST = 64 };
 
-// What replica r says of row k, if it says anything of it.
+// Whether replica r reports row k.
 static bool says(int r, int k)
 {
     return (r * 7 + k * 3) % 4 != 0;
@@ -19,7 +19,7 @@ static float value(int r, int k, int j)
     return (float)((r * 131 + k * 17 + j * 7) % 101) / 7.0f - 6.5f;
 }
 
-// All alike, or of different sizes and one that has none.
+// Equal sizes, or different sizes with one replica without examples.
 static bel_weight weight_of(bool alike, int r)
 {
     int64_t examples = alike ? 10 : r == 2 ? 0 : 1 + 9 * (r % 3);
@@ -77,7 +77,7 @@ static bel_row_set sum_of(const int *replicas_of, int workers, bool alike, bel_r
     return (bel_row_set){all.count, kept->keys, kept->rows[0]};
 }
 
-// The same by bel_assignment_sum over single replicas, where an absent one is passed over.
+// The same by bel_assignment_sum over single replicas, which skips absent ones.
 static float expected(const bel_assignment *leaves, int k, int j)
 {
     float values[REPLICAS], scratch[8];
@@ -103,7 +103,7 @@ static void sums_follow_the_tree(void **state)
         bel_row_sum sum = {0};
         leaf kept;
         bel_row_set all = sum_of(assignments[d], workers[d], true, &sum, &kept);
-        assert_int_equal(all.count, KEYS); // every row is said by somebody
+        assert_int_equal(all.count, KEYS); // some replica reports every row
         for (int k = 0; k < KEYS; k++) {
             assert_int_equal(all.keys[k], k * 5);
             for (int j = 0; j < WIDTH; j++)
@@ -114,8 +114,8 @@ static void sums_follow_the_tree(void **state)
     bel_assignment_destroy(leaves);
 }
 
-// Rows count by the examples of their replicas, also those that a neighbour does not have; the bits
-// do not depend on the assignment.
+// Rows are weighted by their replicas' examples, even rows that a neighbour lacks. The bits do not
+// depend on the assignment.
 static void rows_are_weighted(void **state)
 {
     (void)state;
@@ -177,9 +177,9 @@ static void payloads_are_checked(void **state)
     assert_true(bel_row_set_read(&payload, 0, WIDTH, 1, SHARDS, &set));
     assert_int_equal(set.count, 0);
     assert_false(bel_row_set_read(&payload, bytes - 1, WIDTH, 1, SHARDS, &set));
-    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 0, SHARDS, &set)); // another's
+    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 0, SHARDS, &set)); // another shard's
     payload.keys[1] = keys[0];
-    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set)); // twice
+    assert_false(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set)); // repeated
     payload.keys[0] = keys[3];
     assert_false(bel_row_set_read(&payload, bytes, WIDTH, 1, SHARDS, &set)); // descending
 }

@@ -1,6 +1,5 @@
 // Shards and clients over inproc lanes: values against double arithmetic, frames that must be
-// dropped, frames that must be refused, and the same bits for every number of shards and any
-// assignment.
+// dropped or refused, and the same bits for every number of shards and any assignment.
 #include "unit/ps/test_cluster.h"
 
 #include <math.h>
@@ -9,7 +8,7 @@
 
 enum { STEPS = 3 };
 
-// Examples of replicas: as many for each, or of different sizes, and a step without any.
+// Examples of replicas: equal numbers, or different sizes and a step without any.
 static bool uneven;
 static int64_t examples_of(int64_t step, int replica)
 {
@@ -32,7 +31,7 @@ static cluster *train(int shards, const int *replicas_of, int workers, bel_optim
     for (int64_t step = 0; step < STEPS; step++) {
         for (int r = 0; r < REPLICAS; r++)
             c->weights[r] = (bel_weight){examples_of(step, r) > 0, examples_of(step, r)};
-        for (int w = 0; w < workers; w++) { // later workers' waits find the version published
+        for (int w = 0; w < workers; w++) { // later workers find the version published
             assert_int_equal(wait_for(c, w, step), 0);
             report_step(c, w, step);
         }
@@ -100,7 +99,7 @@ static double expected_update(bel_variable_kind kind, double value, double gradi
     }
 }
 
-// Of the patterns below.
+// The factor from the patterns below.
 static double expected_factor(const bel_optimizer *o, const char *name)
 {
     if (o->lr_mults[0].pattern[0] == '\0') return 1;
@@ -151,7 +150,7 @@ static const bel_optimizer optimizers[] = {
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof optimizers[0] };
 
-// Rules with norms and slots of their own: the two passes and the way of the norms are those above.
+// Rules that use norms and have slots. The two passes and the exchange of norms are those above.
 static const bel_optimizer trusting[] = {
     {.kind = BEL_OPTIMIZER_LARS, .learning_rate = 0.5, .weight_decay = 0.1, .lars_trust = 0.5},
     {.kind = BEL_OPTIMIZER_LAMB,
@@ -246,7 +245,7 @@ static void test_trusting(void **state)
     }
 }
 
-// Averages of what is trained, which begin at 0 as nothing was loaded; the rest stands for itself.
+// Averages of trained variables begin at 0, as nothing was loaded. Other variables are copied.
 static void test_averages(void **state)
 {
     (void)state;
@@ -283,7 +282,7 @@ static void test_averages(void **state)
     }
 }
 
-// Takes what is on the lane; returns the versions that were announced behind all their chunks.
+// Takes all frames on the lane; returns the number of versions announced after all their chunks.
 static int take_values(const cluster *c, bel_lane *lane, int *chunks)
 {
     bel_frame frame;
@@ -303,8 +302,7 @@ static int take_values(const cluster *c, bel_lane *lane, int *chunks)
     return versions;
 }
 
-// However few frames a lane holds, values that are sent on it come whole, and those of one snapshot
-// after another.
+// However few frames a lane holds, values sent on it arrive completely, one snapshot after another.
 static void test_snapshots_over_a_small_lane(void **state)
 {
     (void)state;
@@ -376,8 +374,8 @@ static void test_same_bits(void **state)
     }
 }
 
-// Replicas count by their examples, those without any do not, and a step of nothing changes
-// nothing.
+// Replicas count by their examples. Replicas without examples do not count, and a step without any
+// changes nothing.
 static void test_replicas_of_different_sizes(void **state)
 {
     uneven = true;
@@ -447,7 +445,7 @@ static void test_dropped_frames(void **state)
     assert_int_equal(got.late, expected.late);
     assert_int_equal(got.repeated, expected.repeated);
     assert_int_equal(got.versions, expected.versions);
-    check_values(c, &optimizers[0]); // none of them left a trace
+    check_values(c, &optimizers[0]); // no frame had an effect
     bel_client_destroy(before);
     bel_client_destroy(other);
     cluster_destroy(c);
@@ -494,9 +492,9 @@ static void test_replaced_workers(void **state)
     }
 }
 
-// Worker 1 ends when all of its report is sent, but one shard only has it: that one is a version
-// ahead, and gives its successor the step that it repeats, and what came of it. At the last step
-// that is the end.
+// Worker 1 ends after it sent its complete report, but only one shard received it. This one is a
+// version ahead. It gives the successor the step that it repeats, and the result. At the last step
+// the result is the end.
 static void test_replaced_between_shards(void **state)
 {
     (void)state;
@@ -507,14 +505,14 @@ static void test_replaced_between_shards(void **state)
             for (int64_t step = 0; step < STEPS; step++) {
                 wait_for(c, 0, step);
                 wait_for(c, 1, step);
-                while (work_for_shards(c)) { // what needs no report is done
+                while (work_for_shards(c)) { // finishes work that needs no report
                 }
                 report_step(c, 0, step);
                 report_step(c, 1, step);
                 if (step != at) continue;
                 while (bel_shard_work(c->shards[ahead])) {
                 }
-                assert_int_equal(replace_worker(c, 1, 1), step); // where the other stands
+                assert_int_equal(replace_worker(c, 1, 1), step); // the other shard's version
                 wait_for(c, 1, step);
                 report_step(c, 1, step);
             }
@@ -538,7 +536,7 @@ static void check_refused(bel_frame frame, const char *part)
     BEL_ASSERT_OK(bel_lane_send(c->worker_ends[0][0], &frame));
     work_for_shards(c);
     BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_INTERNAL, part);
-    report_step(c, 0, 0); // a stopped shard publishes nothing more
+    report_step(c, 0, 0); // a stopped shard publishes no more
     BEL_ASSERT_FAILS(bel_client_wait(c->clients[0], 1, &decision), BEL_DEADLINE_EXCEEDED,
                      "worker 0 waits for version 1 of shard 0");
     cluster_destroy(c);
@@ -568,7 +566,7 @@ static void test_refused_frames(void **state)
                   "a kind that workers do not send");
 }
 
-// Between shards, where the optimizer has no norm of the whole model.
+// Frames between shards, for an optimizer without a norm of the whole model.
 static void test_refused_norms(void **state)
 {
     (void)state;
@@ -579,7 +577,7 @@ static void test_refused_norms(void **state)
         bel_frame frame = {.kind = kinds[i], .generation = 1, .sender = 1 - i};
         BEL_ASSERT_OK(bel_lane_send(c->inner_ends[1 - i][i], &frame));
         work_for_shards(c);
-        BEL_ASSERT_FAILS(bel_shard_check(c->shards[i]), BEL_INTERNAL, "that nobody asked for");
+        BEL_ASSERT_FAILS(bel_shard_check(c->shards[i]), BEL_INTERNAL, "unexpected norms");
         cluster_destroy(c);
     }
 }
@@ -607,9 +605,9 @@ static void test_waiting(void **state)
     BEL_ASSERT_FAILS(bel_client_wait(client, 1, &decision), BEL_CANCELLED, "training is ending");
     bel_client_destroy(client);
     bel_lane_close(c->shard_ends[1][0]);
-    c->shard_ends[1][0] = NULL; // the shard passes it over
+    c->shard_ends[1][0] = NULL; // the shard skips it
     BEL_ASSERT_FAILS(bel_client_wait(c->clients[0], 1, &decision), BEL_UNAVAILABLE, "is cut");
-    assert_int_equal(decision, 77); // set on success only
+    assert_int_equal(decision, 77); // set only on success
     cluster_destroy(c);
 }
 
@@ -627,7 +625,7 @@ static void pause_and_publish(cluster *c, int64_t version)
     pause();
 }
 
-// One of two reports waits for the other; the version is late by what its decision takes.
+// One of two reports waits for the other. The version is late by the time of its decision.
 static void test_times(void **state)
 {
     (void)state;

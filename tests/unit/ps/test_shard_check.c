@@ -1,4 +1,4 @@
-// When shard 0 asks for hashes of the parameters, and what it makes of those that differ.
+// Hashes of the parameters: when shard 0 asks for them, and its reaction if they differ.
 #include "unit/ps/test_cluster.h"
 
 enum { STEPS = 8, WORKERS = 3 };
@@ -12,7 +12,7 @@ static cluster *begin(int64_t every)
     return cluster_create(2, replicas_of, WORKERS, sgd, STEPS);
 }
 
-// All workers say what c->hashes has; returns what shard 0 has decided for the step.
+// All workers report c->hashes; returns shard 0's decision for the step.
 static uint32_t make_step(cluster *c, int64_t step)
 {
     uint32_t decision = wait_for(c, 0, step);
@@ -43,7 +43,7 @@ static void test_when(void **state)
     check_asked(INT64_MAX, "x.......");
 }
 
-// A newcomer is asked with all others, at the next step that is decided.
+// A newcomer is asked with all others, at the next step decided.
 static void test_newcomer(void **state)
 {
     (void)state;
@@ -57,7 +57,7 @@ static void test_newcomer(void **state)
     cluster_destroy(c);
 }
 
-// One that repeats a step that is checked says it once more, and counts.
+// A worker that repeats a checked step reports its hash again, and the last report counts.
 static void test_repeated(void **state)
 {
     (void)state;
@@ -78,13 +78,13 @@ static void test_repeated(void **state)
     }
 }
 
-// The step is not published, so nobody goes on.
+// The step is not published, so no worker continues.
 static void check_differs(const uint64_t hashes[WORKERS], const char *message)
 {
     cluster *c = begin(2);
     (void)make_step(c, 0);
     memcpy(c->hashes, hashes, WORKERS * sizeof *hashes);
-    (void)make_step(c, 1); // what is not asked for is not looked at
+    (void)make_step(c, 1); // hashes not asked for are ignored
     (void)make_step(c, 2);
     uint32_t decision;
     BEL_ASSERT_FAILS(bel_shard_check(c->shards[0]), BEL_DATA_LOSS, message);

@@ -1,5 +1,5 @@
-// What shard 0 makes of the pieces of collectives that workers send: values that are no longer the
-// same call, and frames that no worker could have sent. (Values: tests/equal/test_collectives.c.)
+// Shard 0 and the pieces of collectives that workers send: calls that no longer match, and frames
+// that no worker could have sent. (Values: tests/equal/test_collectives.c.)
 #include "ps/layout/exchange.h"
 #include "ps/layout/row_buffer.h"
 #include "unit/ps/test_cluster.h"
@@ -12,7 +12,7 @@ typedef struct contribution {
     float values[2][ELEMENTS];
 } contribution;
 
-// A sum of [2, 3], of the two nodes of a worker that plays three replicas, or of one node.
+// A sum of [2, 3] for the two nodes of a worker with three replicas, or for one node.
 static contribution make(int first, int nodes)
 {
     contribution c = {.head = {.kind = BEL_EXCHANGE_REDUCE,
@@ -42,7 +42,7 @@ static cluster *begin(void)
     return c;
 }
 
-// What comes back lies at *out_answer; without a wait for it that is CANCELLED.
+// Stores the answer at *out_answer; returns CANCELLED instead of waiting for it.
 static bel_status *send(cluster *c, int worker, const contribution *what, const char **out_answer)
 {
     char *room = bel_client_exchange_room(c->clients[worker]);
@@ -60,7 +60,7 @@ static bel_status *send(cluster *c, int worker, const contribution *what, const 
     return status;
 }
 
-// Both workers' sums make one; the second finds it there.
+// Both workers' sums make one; the second worker finds it ready.
 static void test_sum(void **state)
 {
     (void)state;
@@ -83,7 +83,8 @@ static void test_sum(void **state)
     cluster_destroy(c);
 }
 
-// As many elements in another shape are another collective, as is another line, type or reduction.
+// The same number of elements in another shape is another collective. So is another line, type or
+// reduction.
 static void test_other_calls(void **state)
 {
     (void)state;

@@ -20,9 +20,9 @@ static bool names(int worker, int64_t step, int64_t key)
 
 enum { PULLED = 1, REPORTED_TO_ONE, REPORTED, WHOLE = 100 };
 
-// A worker pulls the rows of its step, checks them, and reports; all of it by its first node, which
-// says the sum of its replicas. It may end after `cut` parts of that: nothing, the pull, reports of
-// rows to the first shard only, all of them, then one frame more for each.
+// A worker pulls the rows of its step, checks them, and reports. Its first node reports the sum of
+// its replicas. The worker may end after `cut` parts: nothing, the pull, reports of rows to the
+// first shard only, all of them, then one more frame for each.
 static void play_part(cluster *c, int worker, int64_t step, double (*expected)[WIDTH], int cut)
 {
     int64_t keys[KEYS], count = 0;
@@ -54,7 +54,7 @@ static void play_part(cluster *c, int worker, int64_t step, double (*expected)[W
             (bel_weight){assignment->nodes[k].count, 10 * assignment->nodes[k].count}, &set);
         if (cut == REPORTED_TO_ONE) {
             assert_int_equal(bel_status_code(status), BEL_UNAVAILABLE);
-            bel_status_ignore(status); // as was arranged
+            bel_status_ignore(status); // intended
         } else {
             BEL_ASSERT_OK(status);
         }
@@ -99,8 +99,8 @@ static void rows_are_updated(void **state)
     table_width = 0;
 }
 
-// Worker 1 ends after so many parts of step 1 and is replaced, before or after worker 0 reports.
-// Whatever is updated by then, its successor gets the rows of the step that it repeats.
+// Worker 1 ends after `cut` parts of step 1 and is replaced, before or after worker 0 reports. Its
+// successor gets the rows of the step that it repeats, whatever was updated meanwhile.
 static void check_replaced(int cut, bool last)
 {
     double expected[KEYS][WIDTH] = {{0}}, before[KEYS][WIDTH];

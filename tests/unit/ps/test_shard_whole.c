@@ -1,5 +1,5 @@
-// Snapshots in the middle of a step that one worker does not end: a shard makes one as long as it
-// has made nothing of the next version, and then stands still until it is told to go on.
+// Snapshots in the middle of a step that one worker does not finish. A shard makes one unless it
+// has begun the next version, and then stops until bel_shard_go_on.
 #include "unit/ps/test_cluster.h"
 
 static const int replicas_of[] = {3, 2};
@@ -60,8 +60,8 @@ static int frames_of(const cluster *c, int worker)
     return nodes * (chunks + 1);
 }
 
-// Worker 1 has said `cut` frames of a step when the shards are asked, and is replaced afterwards.
-// Returns how many shards were whole.
+// Worker 1 has sent `cut` frames of a step when the shards are asked, and is replaced afterwards.
+// Returns the number of shards that made a snapshot.
 static int check_cut(int shards, const bel_optimizer *optimizer, int cut, const float *expected)
 {
     cluster *c = cluster_create(shards, replicas_of, WORKERS, *optimizer, STEPS);
@@ -78,15 +78,15 @@ static int check_cut(int shards, const bel_optimizer *optimizer, int cut, const 
     for (int k = 0; k < shards; k++) {
         int64_t version;
         BEL_ASSERT_OK(bel_shard_snapshot_whole(c->shards[k], &version));
-        assert_true(version == STOPPED); // as worker 0 has said nothing
+        assert_true(version == STOPPED); // worker 0 has sent nothing
         check_snapshot(c, k, before);
     }
     report_step(c, 0, STOPPED);
     work(c);
     copy_values(c, now);
-    assert_memory_equal(now, before, size * sizeof *now); // what came is not taken in
+    assert_memory_equal(now, before, size * sizeof *now); // the report is not applied
     for (int k = 0; k < 2 * shards; k++)
-        bel_shard_go_on(c->shards[k % shards]); // the second time it does already
+        bel_shard_go_on(c->shards[k % shards]); // the second call has no effect
     work(c);
     copy_values(c, now);
     for (int k = 0; k < shards; k++) {
@@ -132,7 +132,7 @@ static void check_all_cuts(const bel_optimizer *optimizer)
             if (cut == 0 || cut == all) assert_int_equal(whole, shards);
             if (cut > all - frames && cut < all) assert_true(whole < shards); // a chunk is complete
         }
-        assert_true(broken > 0); // else the test has not come between two chunks
+        assert_true(broken > 0); // the test must meet the time between two chunks
         bel_free(expected);
     }
 }
@@ -147,10 +147,11 @@ static void two_passes_are_whole_or_not(void **state)
 {
     (void)state;
     check_all_cuts(&clipped);
-    check_all_cuts(&lamb); // which writes its slots in the first pass
+    check_all_cuts(&lamb); // writes its slots in the first pass
 }
 
-// A table is updated in place, so a shard whose rows were is not whole, whatever its chunks are.
+// Tables are updated in place: a shard with updated rows makes no snapshot, whatever its chunks
+// are.
 static void tables_are_whole_or_not(void **state)
 {
     (void)state;

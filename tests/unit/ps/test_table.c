@@ -56,7 +56,7 @@ static void test_shards(void **state)
         for (int s = 0; s < shards; s++)
             assert_true(llabs(held[s] - COUNT / shards) < COUNT / 50);
     }
-    // Fixed for ever: workers and shards of different versions must agree.
+    // Never changes: workers and shards of different versions must agree.
     static const int64_t keys[] = {0, 1, -1, 42, INT64_MAX};
     static const int expected[] = {0, 595, 438, 782, 148};
     for (size_t i = 0; i < 5; i++)
@@ -75,7 +75,7 @@ static void test_pull_changes_nothing(void **state)
     bel_table *pulled = make_table(&config), *plain = make_table(&config);
     int64_t bytes = bel_table_bytes(pulled);
     make_keys(0, 5000, true, keys, COUNT);
-    memcpy(keys + COUNT, keys, COUNT * sizeof *keys); // repeats are allowed
+    memcpy(keys + COUNT, keys, COUNT * sizeof *keys); // repeated keys are allowed
     for (int64_t step = 0; step < 3; step++) {
         bel_table_pull(pulled, keys, (int64_t)2 * COUNT, rows);
         assert_memory_equal(rows, rows + COUNT * WIDTH, COUNT * WIDTH * sizeof *rows);
@@ -123,7 +123,7 @@ static void test_start_values(void **state)
     } rows[] = {
         {BEL_TABLE_ZEROS, 0, 0},
         {BEL_TABLE_UNIFORM, 0.57735, 1}, // 1 / sqrt(3)
-        {BEL_TABLE_NORMAL, 0.87963, 2},  // of the normal distribution cut off at two deviations
+        {BEL_TABLE_NORMAL, 0.87963, 2},  // a normal distribution cut off at two deviations
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bel_table_config config = make_config(BEL_OPTIMIZER_SGD);
@@ -139,7 +139,7 @@ static void test_start_values(void **state)
     }
 }
 
-// The same on every machine: bits, not nearly.
+// The bits are the same on every machine.
 static void test_start_bits(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_start_bits(void **state)
     }
 }
 
-// They follow from seed, name and key, and from nothing else.
+// Start values depend only on seed, name and key.
 static void test_start_keys(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void test_start_keys(void **state)
 
 // --- Updates against the dense rule --------------------------------------------------------------
 
-// Values and slots of one row, kept as a dense variable of its own.
+// Values and slots of one row, kept as a separate dense variable.
 typedef struct dense {
     float values[64], slots[MAX_SLOTS][64];
 } dense;
@@ -198,7 +198,7 @@ static void dense_step(const bel_optimizer *optimizer, int64_t step, const float
     bel_rule_apply(&numbers, gradient, 1.0f, d->values, d->values, slots, width);
 }
 
-// A table of `width` floats: at each step three of four rows are named, the fourth is left alone.
+// A table of `width` floats. Each step updates three of four rows and leaves the fourth unchanged.
 static void check_against_dense(bel_optimizer optimizer, int width)
 {
     enum { ROWS = 4, STEPS = 6 };
@@ -249,7 +249,7 @@ static void test_against_dense(void **state)
     }
 }
 
-// Longer than a piece of the clipping loop.
+// Wider than a piece of the clipping loop.
 static void test_wide_clip(void **state)
 {
     (void)state;
@@ -271,7 +271,8 @@ static void test_wide_clip(void **state)
     assert_memory_equal(record + (ptrdiff_t)2 * WIDE, v, sizeof v);
 }
 
-// ADAM leaves rows that are not named alone, moments included, where the dense rule would go on.
+// ADAM leaves rows that a step does not name unchanged, with their moments. The dense rule would
+// update them.
 static void test_lazy_adam(void **state)
 {
     (void)state;
@@ -296,7 +297,7 @@ static void test_lazy_adam(void **state)
 
 // --- Places --------------------------------------------------------------------------------------
 
-// Places of an older pull: rows made since are found all the same.
+// Places of an older pull: rows made since then are found too.
 static void test_places(void **state)
 {
     (void)state;
@@ -345,7 +346,7 @@ static void test_memory_limit(void **state)
     content before = read_table(table);
     int64_t bytes = bel_table_bytes(table);
     bel_rule_step numbers = bel_rule_begin(&config.optimizer, 1);
-    char expected[200]; // old rows are among them: they must not change either
+    char expected[200]; // includes old rows, which must not change either
     snprintf(expected, sizeof expected, "table \"users\" has 1000 rows in %lld bytes; 199000 more",
              (long long)bytes);
     BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, keys, sums, 1, MANY),
@@ -355,7 +356,7 @@ static void test_memory_limit(void **state)
     content after = read_table(table);
     assert_same(&before, &after);
     assert_int_equal(bel_table_bytes(table), bytes);
-    update_rows(table, NULL, &config.optimizer, 1, keys, 2000); // and it goes on
+    update_rows(table, NULL, &config.optimizer, 1, keys, 2000); // later updates succeed
     assert_int_equal(bel_table_count(table), 2000);
     assert_true(bel_table_bytes(table) <= config.memory_limit);
     free_content(&before);
@@ -385,7 +386,7 @@ static void test_load(void **state)
             if (step != 1) continue;
             content saved = read_table(table);
             BEL_ASSERT_OK(load(loaded, &saved));
-            bel_table_clear(loaded); // and once more into the memory that is there
+            bel_table_clear(loaded); // and again into the existing memory
             assert_int_equal(bel_table_count(loaded), 0);
             int64_t bytes = bel_table_bytes(loaded);
             BEL_ASSERT_OK(load(loaded, &saved));
@@ -438,7 +439,7 @@ static void test_malformed_load(void **state)
     memcpy(c.keys, twice, sizeof twice);
     BEL_ASSERT_FAILS(load(table, &c), BEL_DATA_LOSS, "each key once, 7 comes twice");
     assert_int_equal(bel_table_count(table), 4);
-    c.keys[3] = 100; // any order is fine
+    c.keys[3] = 100; // any order is valid
     BEL_ASSERT_OK(load(table, &c));
     assert_int_equal(bel_table_count(table), 8);
     config.memory_limit = 1 << 20;

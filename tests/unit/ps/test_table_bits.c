@@ -1,6 +1,5 @@
-// The same bits of a table for any number of threads and shards and any order of keys, and of a
-// snapshot while updates go on.
-// label: threads
+// A table has the same bits for any number of threads and shards and any order of keys. So does a
+// snapshot taken while updates continue. label: threads
 #include "unit/ps/test_table_fixture.h"
 
 enum { STEPS = 5, RANGE = 12000, NAMED = 4000 };
@@ -25,7 +24,7 @@ static void update_shards(bel_table *const *tables, const topology *t, bel_team 
     }
 }
 
-// All shards' rows in one, by key.
+// Collects all shards' rows, by key.
 static content gather(bel_table *const *tables, int shards)
 {
     content parts[3], all;
@@ -90,7 +89,7 @@ static void test_topologies(void **state)
 
 // --- Snapshots -----------------------------------------------------------------------------------
 
-// Updates after the mark change neither what a snapshot holds nor come short themselves.
+// Updates after the mark do not change the snapshot, and are applied completely.
 static void test_snapshot_holds(void **state)
 {
     (void)state;
@@ -99,7 +98,7 @@ static void test_snapshot_holds(void **state)
     bel_table *table = make_table(&config), *plain = make_table(&config);
     for (int64_t step = 0; step < 4 * STEPS; step++) {
         content expected = {0};
-        if (step % STEPS == 0) { // also of an empty table
+        if (step % STEPS == 0) { // also for an empty table
             expected = read_table(table);
             BEL_ASSERT_OK(bel_table_snapshot(table));
         }
@@ -196,7 +195,7 @@ static void test_snapshot_beside_updates(void **state)
 
 // --- Many rows -----------------------------------------------------------------------------------
 
-// A million rows of two floats: each is found, none is another's, and the index stays small.
+// A million rows of two floats: each is found, no two are confused, and the index stays small.
 static void test_million(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// A table's shards into a checkpoint and back: any other number of shards goes on with the same
-// bits.
+// A table's shards saved to a checkpoint and restored: any other number of shards continues with
+// the same bits.
 #include <math.h>
 
 #include "base/str.h"
@@ -92,7 +92,7 @@ static void check_kind(bel_optimizer_kind kind)
             BEL_ASSERT_OK(save(&second, dir, 4, &digest));
             if (before == 1 && after == 1) expected = digest;
             assert_true(same(expected, digest));
-            train(&first, &config.optimizer, 2, 4); // and so does who never stopped
+            train(&first, &config.optimizer, 2, 4); // as without a restart
             BEL_ASSERT_OK(save(&first, dir, 4, &digest));
             assert_true(same(expected, digest));
             free_shards(&first);
@@ -130,7 +130,7 @@ static void test_other_optimizer(void **state)
     bel_test_remove_folder(dir);
 }
 
-// A new row's values and slots have other numbers, so that what is read back shows which they are.
+// Checks a new row. Its values and slots have different numbers, so that a mix-up shows.
 static void check_warm_row(const bel_table *warm, int64_t key, const float *values, float slot)
 {
     int64_t count = bel_table_snapshot_count(warm), found;
@@ -146,8 +146,8 @@ static void check_warm_row(const bel_table *warm, int64_t key, const float *valu
     fail_msg("no row %lld", (long long)key);
 }
 
-// Values of a training with another optimizer and another name, by any number of shards; slots as
-// they begin.
+// Warm start from a training with another optimizer and another name, by any number of shards: only
+// values are read, slots have their start values.
 static void test_warm_rows(void **state)
 {
     (void)state;
@@ -209,7 +209,8 @@ static void expect_not_finite(bel_optimizer_kind kind, float gradient, const cha
     bel_test_remove_folder(dir);
 }
 
-// An accumulator that overflows leaves its value finite, and as it is from then on.
+// If an accumulator overflows, the value stays finite but never changes again; the save still
+// fails.
 static void test_not_finite(void **state)
 {
     (void)state;

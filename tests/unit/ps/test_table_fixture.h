@@ -1,5 +1,5 @@
-// What the tests of tables share: a table, updates made of random numbers, and the whole content of
-// a set of shards in order of keys.
+// Shared parts of the tests of tables: a table, updates from random numbers, and the content of a
+// set of shards in order of keys.
 #ifndef BELFRY_TESTS_UNIT_PS_TEST_TABLE_FIXTURE_H
 #define BELFRY_TESTS_UNIT_PS_TEST_TABLE_FIXTURE_H
 
@@ -41,7 +41,7 @@ static inline bel_table *make_table(const bel_table_config *config)
     return table;
 }
 
-// n distinct keys of `range` (n < range), a function of (step, range); ascending or shuffled.
+// n distinct keys in `range` (n < range), determined by (step, range), ascending or shuffled.
 static inline void make_keys(int64_t step, int64_t range, bool shuffled, int64_t *keys, int64_t n)
 {
     bel_rng_key key = bel_rng_key_make(3, "keys", (uint64_t)step);
@@ -109,7 +109,7 @@ static inline void free_content(content *c)
         bel_free(c->slots[k]);
 }
 
-// A snapshot's content; there must be one.
+// Returns the content of a snapshot, which must exist.
 static inline content read_snapshot(const bel_table *table)
 {
     content read = make_content(bel_table_snapshot_count(table));

@@ -1,6 +1,5 @@
-// The asynchronous executor over random graphs: every call runs once, behind all that it waits for,
-// on any number of threads; errors, cancellation and continuations.
-// label: threads
+// Asynchronous executor over random graphs: every call runs once, after all calls that it waits
+// for, on any number of threads. Errors, cancellation and continuations. label: threads
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "runtime/async.h"
@@ -8,15 +7,15 @@
 
 enum { CALLS = 150, MOST_EDGES = 3, MOST_PARTS = 5, MOST_THREADS = 4 };
 
-// A graph whose calls note what they find.
+// Graph whose calls record the values that they find.
 typedef struct scene {
     bel_dag dag;
     bel_streams streams;
     int64_t parts[CALLS];
-    int values[CALLS]; // not atomic: the executor must order what it hands on
+    int values[CALLS]; // not atomic: the executor must order accesses
     atomic_int parts_done[CALLS];
     bool fails[CALLS];
-    int cancels; // the call in which the run is cancelled; -1: none
+    int cancels; // the call that cancels the run; -1: no call
     bel_async *async;
     atomic_int mistakes;
 } scene;
@@ -28,7 +27,7 @@ static uint32_t random_number(uint64_t high, uint64_t low)
     return words[0];
 }
 
-// What a call computes from what it waits for.
+// The value that a call computes from the calls it waits for.
 static int value_of(const scene *s, int call)
 {
     int value = call + 1;
@@ -100,7 +99,7 @@ static bel_future_state scene_run(scene *s, bel_team *team)
     return end;
 }
 
-// What the values are if calls run one after another.
+// Checks the values against a sequential run.
 static void expect_values(const scene *s)
 {
     scene serial = {.dag = s->dag};
@@ -131,7 +130,7 @@ static void test_order(void **state)
     }
 }
 
-// What must become of each call when those with `fails` fail.
+// Returns the expected end of each call when the calls in `fails` fail.
 static void expect_states(const scene *s, bel_future_state *out_states)
 {
     for (int c = 0; c < CALLS; c++) {
@@ -167,7 +166,7 @@ static void test_errors(void **state)
                 ran += expected[c] == BEL_FUTURE_READY;
             }
             assert_true(skipped > 0 && ran > 0);
-            memset(s->fails, 0, sizeof s->fails); // nothing is left of it
+            memset(s->fails, 0, sizeof s->fails); // the next run is unaffected
             assert_int_equal(scene_run(s, team), BEL_FUTURE_READY);
             expect_values(s);
             scene_destroy(s);
@@ -183,7 +182,7 @@ static void test_cancellation(void **state)
         bel_team *team;
         BEL_ASSERT_OK(bel_team_create(threads, &team));
         scene *s = scene_create(5, 1);
-        bel_async_cancel(s->async); // the next run
+        bel_async_cancel(s->async); // cancels the next run
         assert_int_equal(scene_run(s, team), BEL_FUTURE_CANCELLED);
         for (int c = 0; c < CALLS; c++) {
             assert_int_equal(atomic_load(&s->parts_done[c]), 0);

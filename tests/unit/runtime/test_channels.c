@@ -1,5 +1,5 @@
-// Channels-last values inside programs: the same numbers as with plain kernels, the same bits for
-// any number of threads and without groups; and which values are chosen.
+// Channels-last values in programs: the same numbers as with plain kernels, and the same bits for
+// any number of threads and without groups. Also checks the choice of values.
 #include "runtime/channels.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static void test_threads_and_groups(void **state)
     cnn_destroy(first);
 }
 
-// What is chosen for a graph whose values are all needed; outputs: the last value.
+// Chooses values for a graph in which all values are needed. The only output is the last value.
 static void choose(const bel_graph *g, const bel_value *output, bool *out_last)
 {
     bool needed[32];
@@ -85,7 +85,7 @@ static void test_choice(void **state)
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
     bel_value *a = bel_conv_2d(g, x, 3, 3, 1, true, "a");
     bel_value *b = bel_relu(g, a), *c = bel_conv_2d(g, b, 3, 3, 1, true, "c");
-    bel_value *with_x = bel_add(g, c, x); // x lies in the plain order, so c does too
+    bel_value *with_x = bel_add(g, c, x); // x has the plain order, so c does too
     bel_value *d = bel_conv_2d(g, with_x, 3, 3, 1, true, "d");
     bel_value *scaled = bel_mul(g, d, bel_scalar(g, BEL_DTYPE_F32, 2));
     bel_value *e =
@@ -99,7 +99,7 @@ static void test_choice(void **state)
     assert_true(last[e->node->inputs[0]->id]);
     assert_false(last[e->id] || last[y->id]); // a Reshape reads e
     choose(g, b, last);
-    assert_false(last[b->id] || last[a->id]); // an output is in the plain order
+    assert_false(last[b->id] || last[a->id]); // outputs have the plain order
     bel_graph_destroy(g);
 }
 

@@ -1,6 +1,7 @@
-// A small training graph of convolutions for the tests of this room: batch and group normalisation,
-// a residual connection, a transposed convolution, both pools, dense layer, cross-entropy; outputs
-// are the loss, the gradients of all variables and the new moving statistics.
+// Small training graph with convolutions for the tests of src/runtime. It has batch and group
+// normalisation, a residual connection, a transposed convolution, both pools, a dense layer and
+// cross-entropy. Outputs are the loss, the gradients of all variables and the new moving
+// statistics.
 #ifndef BELFRY_TESTS_UNIT_RUNTIME_TEST_CNN_H
 #define BELFRY_TESTS_UNIT_RUNTIME_TEST_CNN_H
 
@@ -23,7 +24,7 @@ typedef struct cnn {
     bel_device_memory memory;
 } cnn;
 
-// x of 17 channels at twice the size, with 20.
+// Adds x, enlarged from 17 channels to 20 at twice the size.
 static bel_value *cnn_enlarge(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2};

@@ -1,5 +1,5 @@
-// The cost model: twice the batch costs about twice as much, what takes longer costs more, and
-// there is nothing without a cost.
+// Cost model: twice the batch costs about twice as much, slower instructions cost more, and every
+// instruction has a cost.
 #include "base/alloc.h"
 #include "belfry/ops.h"
 #include "runtime/program.h"
@@ -60,7 +60,7 @@ static bel_value *build_conv_norm(bel_graph *g, bel_value *x)
     return bel_batch_norm(g, build_conv(g, x), true, "norm");
 }
 
-// What is expected of all instructions for a batch of `rows`.
+// Expected cost of all instructions for a batch of `rows`.
 static int64_t cost_of(build_fn *build, int64_t rows)
 {
     bel_graph *graph = bel_graph_create();

@@ -1,5 +1,5 @@
-// The asynchronous executor beside the synchronous one: same bits over several models and numbers
-// of threads; errors skip what depends on them; cancellation; futures of outputs.
+// Asynchronous executor compared with the synchronous one: the same bits for several models and
+// numbers of threads. Errors skip the calls that depend on them; cancellation; futures of outputs.
 // label: threads, label: native
 #include "unit/runtime/test_cnn.h"
 #include "unit/runtime/test_models.h"
@@ -63,8 +63,7 @@ static void test_images(void **state)
     cnn_destroy(expected);
 }
 
-// Two branches that gather rows, each with a sum behind it. What is gathered is put out through the
-// sums alone.
+// Two branches that gather rows, each followed by a sum. Only the sums are outputs.
 enum { ROWS = 4, WIDTH = 3, INDICES = 5, BRANCHES = 2 };
 
 typedef struct branches {
@@ -144,7 +143,7 @@ static void test_errors(void **state)
         assert_int_equal(b.published[0], 0);
         assert_int_equal(b.published[1], 1);
         assert_true(b.sums[1][0] == INDICES);
-        b.indices[1][0] = -1; // both: the first of the program is told
+        b.indices[1][0] = -1; // both fail: the first in the program is reported
         BEL_ASSERT_FAILS(run_branches(&b), BEL_OUT_OF_RANGE, "77 is out of range [0, 4)");
         b.indices[0][2] = 0;
         BEL_ASSERT_FAILS(run_branches(&b), BEL_OUT_OF_RANGE, "-1 is out of range [0, 4)");

@@ -1,5 +1,5 @@
-// Groups of calls: programs whose independent neighbours run as one job of the team give the bits
-// of programs in which every call waits, over several models, shapes and threads.
+// Groups of calls: independent neighbours may run as one job of the team. The bits are those of
+// programs in which every call waits, for several models, shapes and threads.
 #include "passes/passes.h"
 #include "unit/runtime/test_models.h"
 

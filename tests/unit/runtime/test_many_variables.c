@@ -1,6 +1,6 @@
-// Programs of thousands of variables: what is done once for each variable and output must not be
-// done for each pair of them, or these programs do not end within the test's time. What they
-// compute is known: all kernels are the identity and all biases 0. label: threads
+// Programs with thousands of variables. Work done once per variable or output must not be done per
+// pair, or these programs exceed the test's time limit. The results are known: all kernels are the
+// identity and all biases 0. label: threads
 #include "base/alloc.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"
@@ -13,7 +13,7 @@ typedef struct chain {
     bel_graph *graph;
     bel_program_output *outputs; // the gradient of each variable, then the loss
     int variable_count;
-    float *kernel, *bias, *gradients; // a gradient has SIZE elements of room
+    float *kernel, *bias, *gradients; // room for SIZE elements in each gradient
 } chain;
 
 static chain make_chain(int layers)
@@ -66,8 +66,8 @@ static bel_program *compile(const chain *c, const bel_program_options *options)
     return program;
 }
 
-// Every layer gets x and a gradient of 1 / SIZE for each element, whose sum over the rows is 1 /
-// WIDTH.
+// Every layer has the input x and a gradient of 1 / SIZE in each element, whose sum over the rows
+// is 1 / WIDTH.
 static void check_results(const chain *c, const float *x, const bel_instance *instance)
 {
     float sums[WIDTH] = {0}, all = 0;
@@ -86,7 +86,7 @@ static void check_results(const chain *c, const float *x, const bel_instance *in
     }
 }
 
-// Runs with all variables at one address, and again with kernels, biases and gradients at others.
+// Runs with all variables at one address, then with kernels, biases and gradients at others.
 static void check_runs(chain *c, const bel_program *program, int threads)
 {
     size_t bytes = bel_program_arena_bytes(program), room = (size_t)c->variable_count * SIZE;
@@ -112,7 +112,7 @@ static void check_runs(chain *c, const bel_program *program, int threads)
         }
         BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
         check_results(c, x, instance);
-        memset(first, 0, room * sizeof *first); // so that nothing is left for the second run
+        memset(first, 0, room * sizeof *first); // the second run must not find old results
     }
     c->gradients = first;
     bel_free(second);
@@ -133,7 +133,7 @@ static void test_chain(void **state)
     free_chain(&c);
 }
 
-// More calls than a block of the executor's sets has, in one stream and in several.
+// More calls than one block of the executor's sets, in one stream and in several.
 static void test_asynchronous(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void test_asynchronous(void **state)
     free_chain(&c);
 }
 
-// More steps than those of which one value is made again at a time.
+// More steps than the number from which one value is recomputed at a time.
 static void test_less_memory(void **state)
 {
     (void)state;

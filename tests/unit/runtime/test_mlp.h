@@ -1,4 +1,4 @@
-// A small training graph for the tests of this room: two dense layers, dropout, cross-entropy, and
+// Small training graph for the tests of src/runtime: two dense layers, dropout, cross-entropy, and
 // the gradients of all variables.
 #ifndef BELFRY_TESTS_UNIT_RUNTIME_TEST_MLP_H
 #define BELFRY_TESTS_UNIT_RUNTIME_TEST_MLP_H

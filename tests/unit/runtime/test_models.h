@@ -21,8 +21,8 @@ typedef struct model {
 typedef struct model_case {
     const char *name;
     void (*build)(model *m, bel_value *x);
-    int64_t rows, columns; // of the input
-    int joined;            // calls that join a group of an earlier one
+    int64_t rows, columns; // shape of the input
+    int joined;            // calls that join an earlier call's group
 } model_case;
 
 static bel_value *weights(model *m, const char *name, int64_t rows, int64_t columns)
@@ -37,7 +37,7 @@ static void put_out(model *m, bel_value *value, bool external)
     m->outputs[m->output_count++] = (bel_program_output){.value = value, .external = external};
 }
 
-// The mean of h's squares as the loss, with the gradients of all variables.
+// Adds the mean of h's squares as the loss, and the gradients of all variables.
 static void put_out_gradients(model *m, bel_value *h)
 {
     bel_value *loss = bel_mean(m->graph, bel_mul(m->graph, h, h));
@@ -84,7 +84,7 @@ static void build_chain(model *m, bel_value *x)
     put_out(m, bel_neg(m->graph, bel_exp(m->graph, bel_tanh(m->graph, y))), false);
 }
 
-// What others read is put out: in the arena, outside, and through an alias.
+// Outputs that other calls read: in the arena, in outside memory, and through an alias.
 static void build_put_out(model *m, bel_value *x)
 {
     bel_graph *g = m->graph;
@@ -98,18 +98,18 @@ static void build_put_out(model *m, bel_value *x)
     put_out(m, bel_identity(g, c), true);
 }
 
-// An operation writes over what its neighbour reads.
+// An operation overwrites its neighbour's input.
 static void build_in_place(model *m, bel_value *x)
 {
     bel_graph *g = m->graph;
-    bel_value *h = bel_abs(g, bel_neg(g, x)); // lies in the arena
+    bel_value *h = bel_abs(g, bel_neg(g, x)); // is in the arena
     bel_value *y = bel_matmul(g, h, weights(m, "w", bel_value_shape(x).dims[1], 1024));
     bel_value *over = bel_exp(g, h); // may overwrite h
     put_out(m, bel_relu(g, y), false);
     put_out(m, bel_neg(g, over), false);
 }
 
-// Two towers of layers side by side, large enough to be streams of their own.
+// Two towers of layers side by side, large enough to be separate streams.
 static void build_towers(model *m, bel_value *x)
 {
     bel_value *a = bel_relu(m->graph, bel_dense(m->graph, x, 256, "left_0"));
@@ -170,8 +170,8 @@ static void count_published(void *context, int output, int64_t first, int64_t co
     atomic_fetch_add(&published[output], count);
 }
 
-// Compiles a model and runs it `runs` times; the outputs' contents are those of the last run.
-// Returns how many calls join a group of an earlier one.
+// Compiles a model and runs it `runs` times; the outputs hold the results of the last run. Returns
+// the number of calls that join an earlier call's group.
 static int run_model(const model *m, int64_t rows, const bel_program_options *options, int threads,
                      int runs, void *out_contents[MOST_OUTPUTS], size_t out_sizes[MOST_OUTPUTS])
 {
@@ -184,7 +184,7 @@ static int run_model(const model *m, int64_t rows, const bel_program_options *op
         bel_program_compile(m->graph, &shape, m->outputs, m->output_count, options, &program));
     size_t bytes = bel_program_arena_bytes(program) + 64;
     BEL_ASSERT_OK(bel_pages_create(bytes, false, "activations", &arena));
-    memset(arena, 0xff, bytes); // not a number, if anything is read before it is written
+    memset(arena, 0xff, bytes); // NaN, in case anything is read before it is written
     BEL_ASSERT_OK(bel_team_create(threads, &team));
     bel_instance *instance = bel_instance_create(program, arena);
     bel_instance_bind_input(instance, 0, m->input);

@@ -1,5 +1,5 @@
-// Running allocates nothing: malloc and its family are replaced by counting ones in this program.
-// Under sanitizers, which replace them too, the test is skipped.
+// Runs allocate nothing: in this program malloc and its family are replaced by counting functions.
+// The test is skipped under sanitizers, which replace them too.
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static atomic_int calls;
 
 #ifndef BEL_SANITIZE
 
-// glibc's own names of what is replaced here.
+// glibc's names for the replaced functions.
 void *__libc_malloc(size_t size);
 void __libc_free(void *pointer);
 void *__libc_calloc(size_t count, size_t size);
@@ -75,7 +75,7 @@ static void check_steps(const bel_program_options *options)
         bel_run_context context = {.seed = 1, .step = step + 1};
         mlp_bind(m, instance);
         status = bel_instance_run(instance, team, &context, count_publication, &published);
-        // The first run may load the matrix library, as compiling may.
+        // The first run may load the matrix library, as compilation may.
         if (step < 0) atomic_store(&counting, true);
     }
     atomic_store(&counting, false);
@@ -122,7 +122,7 @@ static void test_running_allocates_nothing(void **state)
     }
 }
 
-// The count above must be able to fail.
+// Checks that the count above can fail.
 static void test_counting_counts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The memory plan: valid for random lifetimes, never below the lower bound, and near it on a chain.
+// Memory plan: valid for random lifetimes, never below the lower bound, and near it on a chain.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "runtime/plan.h"
@@ -18,7 +18,7 @@ static size_t rounded(size_t size)
     return (size + 63) / 64 * 64;
 }
 
-// The most bytes that are alive at one instruction: no plan can be smaller.
+// Lower bound for any plan: the most bytes alive at one instruction.
 static size_t lower_bound(const bel_plan_buffer *buffers, int count)
 {
     size_t most = 0;
@@ -33,7 +33,7 @@ static size_t lower_bound(const bel_plan_buffer *buffers, int count)
     return most;
 }
 
-// Independent of bel_plan_is_valid: marks the lines of 64 bytes that are taken at each instruction.
+// Independent of bel_plan_is_valid: marks the 64-byte lines in use at each instruction.
 static void check_no_overlap(const bel_plan_buffer *buffers, int count, size_t total)
 {
     static unsigned char taken[1 << 16];
@@ -74,12 +74,13 @@ static void test_random_lifetimes(void **state)
         check_no_overlap(buffers, count, total);
         size_t bound = lower_bound(buffers, count);
         assert_true(total >= bound && total <= 2 * bound);
-        assert_int_equal(bel_plan_buffers(buffers, count, NULL, true), sum); // nothing is shared
+        assert_int_equal(bel_plan_buffers(buffers, count, NULL, true), sum); // no sharing
         check_no_overlap(buffers, count, sum);
     }
 }
 
-// As above in words: by size, each at the lowest of 0 and the ends of others where it meets none.
+// The plan's rule written plainly: by size, each buffer at the lowest offset (0 or the end of
+// another) where it overlaps none.
 static size_t plain_offset(const bel_plan_buffer *buffers, const bool *placed, int count,
                            const bool *together, int b)
 {
@@ -116,7 +117,7 @@ static void test_lowest_offsets(void **state)
             uint64_t at = 10 * (uint64_t)b;
             int first = (int)(random_number(100 + list, at) % INSTRUCTIONS);
             int length = (int)(random_number(100 + list, at + 1) % 30);
-            // All sizes differ, so that there is one order.
+            // All sizes differ, so that the order is unique.
             size_t size = 97 * (random_number(100 + list, at + 2) % 90) + (size_t)b;
             buffers[b] =
                 (bel_plan_buffer){.size_bytes = size, .first = first, .last = first + length};
@@ -142,7 +143,7 @@ static void test_lowest_offsets(void **state)
     }
 }
 
-// A forward and backward pass: buffer i is written at i and read again at the mirrored place.
+// A forward and backward pass: buffer i is written at i and read again at the mirrored instruction.
 static void test_chain(void **state)
 {
     (void)state;
@@ -157,14 +158,14 @@ static void test_chain(void **state)
     size_t total = bel_plan_buffers(buffers, 2 * DEPTH, NULL, false);
     check_no_overlap(buffers, 2 * DEPTH, total);
     assert_true((double)total <= 1.3 * (double)lower_bound(buffers, 2 * DEPTH));
-    for (int i = 0; i < 2 * DEPTH; i++) // each is read once, by the next: two are enough
+    for (int i = 0; i < 2 * DEPTH; i++) // each is read once, by the next: two suffice
         buffers[i] = (bel_plan_buffer){.size_bytes = 640, .first = i, .last = i + 1};
     assert_int_equal(bel_plan_buffers(buffers, 2 * DEPTH, NULL, false), 2 * 640);
 }
 
-// A forward and backward pass of so many layers that pairs of buffers cannot be looked at: all
-// values of the forward pass are alive at its end, and those of the backward pass take the place of
-// what has been read. Then one buffer over another, in the middle of them.
+// A forward and backward pass of too many layers to compare all pairs of buffers. At the end of the
+// forward pass all its values are alive. Backward values reuse the memory of values already read.
+// Then two buffers in the middle overlap.
 static void test_many(void **state)
 {
     (void)state;
@@ -176,7 +177,7 @@ static void test_many(void **state)
             (bel_plan_buffer){.size_bytes = 256, .first = 2 * DEPTH - 1 - i, .last = 2 * DEPTH - i};
     }
     size_t total = bel_plan_buffers(buffers, 2 * DEPTH, NULL, false);
-    assert_true(total == 256 * ((size_t)DEPTH + 1)); // the first gradient has no place yet
+    assert_true(total == 256 * ((size_t)DEPTH + 1)); // the first gradient finds no free place
     assert_true(bel_plan_is_valid(buffers, 2 * DEPTH, NULL));
     buffers[DEPTH / 2].offset = buffers[DEPTH / 2 + 1].offset;
     assert_false(bel_plan_is_valid(buffers, 2 * DEPTH, NULL));

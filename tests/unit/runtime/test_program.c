@@ -1,5 +1,5 @@
-// Programs of a training graph: shared memory changes no bit, outputs are complete when they are
-// published, constants and leaves can be outputs too.
+// Programs of a training graph: shared memory changes no bit, outputs are complete when published,
+// and constants and leaves can be outputs too.
 #include <pthread.h>
 
 #include "passes/passes.h"
@@ -22,7 +22,7 @@ static running start(mlp *m, const bel_program_options *options, int threads)
         bel_program_compile(m->graph, shapes, m->outputs, MLP_OUTPUTS, options, &r.program));
     r.arena_bytes = bel_program_arena_bytes(r.program);
     BEL_ASSERT_OK(bel_pages_create(r.arena_bytes, false, "activations", &r.arena));
-    memset(r.arena, 0xff, r.arena_bytes); // not a number, if anything is read before it is written
+    memset(r.arena, 0xff, r.arena_bytes); // NaN, in case anything is read before it is written
     BEL_ASSERT_OK(bel_team_create(threads, &r.team));
     r.instance = bel_instance_create(r.program, r.arena);
     mlp_bind(m, r.instance);
@@ -52,8 +52,7 @@ static void check_equal_bits(mlp *a, running *p, mlp *b, running *q)
     assert_true(loss > 0.1f && loss < 10.0f);
 }
 
-// One program as it is made, one without passes in which every value has memory of its own and
-// every call waits.
+// Compares a normal program with one that has no passes, no shared memory and no parallel calls.
 static void test_plain(void **state)
 {
     (void)state;
@@ -64,7 +63,7 @@ static void test_plain(void **state)
     running p = start(a, &shared, 1), q = start(b, &apart, 3);
     assert_true(p.arena_bytes < q.arena_bytes / 2);
     bel_run_context context = {.seed = 3, .step = 8, .replica = 1}, same = context;
-    for (int again = 0; again < 2; again++) { // the second run finds the first one's leftovers
+    for (int again = 0; again < 2; again++) { // the second run finds the first run's remains
         BEL_ASSERT_OK(bel_instance_run(p.instance, p.team, &context, NULL, NULL));
         BEL_ASSERT_OK(bel_instance_run(q.instance, q.team, &same, NULL, NULL));
         check_equal_bits(a, &p, b, &q);
@@ -79,7 +78,7 @@ typedef struct watcher {
     mlp *m;
     int published[MLP_OUTPUTS];
     int order[MLP_OUTPUTS], count;
-    float *copies[MLP_VARIABLES]; // contents at the moment of publication
+    float *copies[MLP_VARIABLES]; // contents at the time of publication
 } watcher;
 
 static void watch(void *context, int output, int64_t first, int64_t count)
@@ -105,7 +104,7 @@ static void test_publication(void **state)
     for (int v = 0; v < MLP_VARIABLES; v++) {
         assert_int_equal(w.published[2 + v], 1);
         size_t bytes = (size_t)mlp_elements(m, v) * sizeof(float);
-        assert_memory_equal(w.copies[v], m->gradients[v], bytes); // complete at that moment
+        assert_memory_equal(w.copies[v], m->gradients[v], bytes); // complete at that time
         bel_free(w.copies[v]);
     }
     assert_true(w.order[0] >= 2 + 2); // the last layer's gradients come first
@@ -113,7 +112,7 @@ static void test_publication(void **state)
     mlp_destroy(m);
 }
 
-// A gradient that is large enough for several tiles is published in their pieces, on all threads.
+// A gradient of several tiles is published piece by piece, from all threads.
 enum { ROWS = 64, IN = 1024, OUT = 512, MOST_PIECES = 64 };
 
 typedef struct pieces {
@@ -175,7 +174,7 @@ static void test_pieces(void **state)
                 p.firsts[i] < p.firsts[k] + p.counts[k] && p.firsts[k] < p.firsts[i] + p.counts[i];
     }
     assert_int_equal(covered, IN * OUT);
-    assert_int_equal(overlaps, 0); // no two overlap
+    assert_int_equal(overlaps, 0); // no pieces overlap
     assert_memory_equal(p.copy, memory, (size_t)IN * OUT * sizeof(float));
     bel_team_destroy(team);
     bel_instance_destroy(instance);
@@ -189,8 +188,8 @@ static void test_pieces(void **state)
     bel_graph_destroy(graph);
 }
 
-// The gradient of a layer's scale is summed in parts, which a last call adds: it is published after
-// that call, though dx is written before.
+// The gradient of a layer's scale is summed in parts, which a final call adds. It is published
+// after that call, although dx is written earlier.
 static void copy_scale(void *context, int output, int64_t first, int64_t count)
 {
     float **copies = context;
@@ -244,7 +243,7 @@ static void test_publication_of_parts(void **state)
     bel_graph_destroy(graph);
 }
 
-// What is published belongs to whoever is told: here it is kept, and written over at once.
+// The callback owns published memory: here it copies and overwrites the memory at once.
 enum { ODD = 5, ODD_ELEMENTS = 6 };
 
 typedef struct taking {
@@ -260,8 +259,8 @@ static void take_over(void *context, int output, int64_t first, int64_t count)
     }
 }
 
-// One value asked for twice, an alias of it, a variable and a constant, all to outside memory; the
-// value is read by others, too.
+// One value requested twice, its alias, a variable and a constant, all in outside memory; other
+// calls read the value, too.
 static void check_odd_outputs(const bel_program_options *options)
 {
     taking t = {0};
@@ -368,8 +367,8 @@ static void test_elements_of_every_size(void **state)
     }
 }
 
-// Weights that stay as they are are packed once; with others they are packed again. Relu behind
-// the convolution is a part of it. The bits are those of a program that packs in every run.
+// Fixed weights are packed once; changed weights are packed again. The Relu after the convolution
+// is part of it. The bits are those of a program that packs in every run.
 static void test_packed_weights(void **state)
 {
     (void)state;
@@ -421,7 +420,7 @@ static void test_packed_weights(void **state)
     bel_graph_destroy(g);
 }
 
-// A call without elements has no tile, and the one beside it has two: together as many as calls.
+// A call without elements has no tile, and its neighbour has two: the same total as calls.
 static void test_calls_without_elements(void **state)
 {
     (void)state;

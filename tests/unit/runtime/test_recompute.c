@@ -1,5 +1,5 @@
-// Programs in less memory than they would take: what is computed again, with the same bits, and
-// what cannot be done.
+// Programs in limited memory: some values are computed again, with the same bits; limits that are
+// too low are refused.
 #include "passes/passes.h"
 #include "unit/runtime/test_models.h"
 
@@ -75,7 +75,7 @@ static void test_limits(void **state)
     model_destroy(m);
 }
 
-// Blocks that add to what goes by them, with kernels that need memory to work in.
+// Residual blocks, with kernels that need workspace.
 static void build_residual(model *m, bel_value *x)
 {
     enum { BLOCKS = 12, KERNELS = 4, CHANNELS = 16 };
@@ -97,7 +97,7 @@ static void build_residual(model *m, bel_value *x)
     put_out_gradients(m, bel_flatten(g, h, 1));
 }
 
-// What fits into some memory fits into more.
+// A program that fits into some memory also fits into more.
 static void test_every_limit(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The runner: programs are compiled on first sight, the 64 most recently used are kept, and one
-// arena serves them all.
+// Runner: it compiles a program for each new shape, keeps the 64 most recently used ones, and uses
+// one arena for all.
 #include "runtime/runner.h"
 
 #include "runtime/device.h"
@@ -38,14 +38,14 @@ static void test_cache(void **state)
     for (int64_t batch = 1; batch <= BEL_RUNNER_PROGRAMS; batch++)
         get(runner, batch);
     check_counts(runner, 64, 64);
-    get(runner, 1);  // 2 is now the one that was not used for the longest time
-    get(runner, 65); // and goes
+    get(runner, 1);  // now 2 is the least recently used
+    get(runner, 65); // removes it
     check_counts(runner, 65, 65);
     get(runner, 1);
     get(runner, 3);
     get(runner, 64);
     check_counts(runner, 68, 65);
-    get(runner, 2); // compiled again; 4 goes
+    get(runner, 2); // compiles it again and removes 4
     check_counts(runner, 68, 66);
     get(runner, 4);
     check_counts(runner, 68, 67);
@@ -53,7 +53,7 @@ static void test_cache(void **state)
     mlp_destroy(m);
 }
 
-// The loss of the first `batch` examples.
+// Returns the loss of the first `batch` examples.
 static float run(bel_runner *runner, mlp *m, bel_team *team, int64_t batch)
 {
     bel_instance *instance = get(runner, batch);
@@ -65,7 +65,7 @@ static float run(bel_runner *runner, mlp *m, bel_team *team, int64_t batch)
     return *(const float *)bel_instance_output(instance, 0).data;
 }
 
-// A larger batch moves the arena; smaller programs go on with the new one.
+// A larger batch moves the arena; smaller programs then use the new one.
 static void test_growing_arena(void **state)
 {
     (void)state;
@@ -101,9 +101,9 @@ static void test_errors(void **state)
 
 // --- Beside guests -------------------------------------------------------------------------------
 
-// The CPU, whose memory is full at first.
+// Like the CPU, but its memory is full at first.
 static bel_device full;
-static int attempts, fails; // how many of them
+static int attempts, fails; // `fails`: number of failed attempts
 
 static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
                             bel_device_memory *out_memory)
@@ -112,7 +112,7 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     *out_memory = (bel_device_memory){0};
     if (++attempts > fails)
         return bel_device_cpu.ops->allocate(&bel_device_cpu, bytes, what, out_memory);
-    if (attempts == fails) atomic_store(&full.guests, 0); // gone before this one was refused
+    if (attempts == fails) atomic_store(&full.guests, 0); // left before this refusal
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "full");
 }
 
@@ -122,7 +122,7 @@ static void test_waits_for_guests(void **state)
     static const struct {
         int guests, fails;
         long long patience_ns;
-        int attempts; // with success
+        int attempts; // including the successful one
         bel_code code;
     } rows[] = {{1, 3, 0, 4, BEL_OK},
                 {0, 1, 0, 1, BEL_RESOURCE_EXHAUSTED},

@@ -1,4 +1,4 @@
-// Streams: the costs that TFRT's own tests state, and what must hold for any graph.
+// Streams: the costs stated in TFRT's tests, and invariants for any graph.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "runtime/streams.h"
@@ -36,7 +36,7 @@ static bel_dag make_dag(const node *nodes, int count)
     return dag;
 }
 
-// `expected` are the costs of the streams of nodes 0, 1, …; they tell which nodes share one.
+// `expected` has the cost of each node's stream; equal costs show which nodes share one.
 static void check_costs(const node *nodes, int count, const bel_stream_options *options,
                         const int64_t *expected, int stream_count)
 {
@@ -50,7 +50,7 @@ static void check_costs(const node *nodes, int count, const bel_stream_options *
     bel_dag_deinit(&dag);
 }
 
-// Two chains of three, and one node that reads both.
+// Two chains of three nodes, and one node that reads both.
 static void test_chains(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_independent_nodes(void **state)
     check_costs(nodes, 3, &(bel_stream_options){.thread_count = 2, .threshold = 10}, expected, 3);
 }
 
-// Cheap nodes are merged until they are worth handing over; the last of them is left over.
+// Cheap nodes are merged until they are worth another thread; the last ones remain.
 static void test_cheap_nodes(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_dependent_streams(void **state)
         {5, 0, {{0}}},
         {1, 2, {DATA(3), DATA(4)}},
         {1, 2, {DATA(3), DATA(4)}},
-        {5, 0, {{0}}}, // 7 to 10: two that nothing but the order binds to others
+        {5, 0, {{0}}}, // 7 to 10: two streams tied to others only by order
         {1, 1, {DATA(7)}},
         {5, 0, {{0}}},
         {1, 1, {DATA(9)}},
@@ -144,7 +144,7 @@ static uint32_t random_number(uint64_t high, uint64_t low)
     return words[0];
 }
 
-// Every node is in one stream, streams are in order, and costs add up.
+// Checks that every node is in one stream, streams are in order, and costs add up.
 static void check_streams(const bel_dag *dag, const bel_streams *streams)
 {
     int seen[MOST] = {0}, nodes = 0;
@@ -191,7 +191,7 @@ static void test_random_graphs(void **state)
                 .thread_count = 2, .threshold = thresholds[t / 2], .merge_dependent = t % 2 == 1};
             bel_streams_pack(&dag, &options, &streams);
             check_streams(&dag, &streams);
-            if (t / 2 == 3) assert_int_equal(streams.count, 1); // nothing is worth handing over
+            if (t / 2 == 3) assert_int_equal(streams.count, 1); // no stream is worth another thread
             bel_streams_deinit(&streams);
         }
         bel_dag_deinit(&dag);

@@ -1,4 +1,4 @@
-// Floats of 16 bits: every one of them there and back, rounding, what is too large or too small.
+// 16-bit floats: each of them converted both ways, rounding, and numbers too large or too small.
 #include "tensor/half.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static void test_rounding(void **state)
 {
     (void)state;
     assert_int_equal(bel_half_make(1 + 0x1p-11), 0x3c00);           // a tie, to even
-    assert_int_equal(bel_half_make(1 + 0x1p-11 + 0x1p-40), 0x3c01); // once, from all digits
+    assert_int_equal(bel_half_make(1 + 0x1p-11 + 0x1p-40), 0x3c01); // rounds once, from all digits
     assert_int_equal(bel_half_make(1 + 3 * 0x1p-11), 0x3c02);
     assert_int_equal(bel_half_make(2 - 0x1p-12), 0x4000); // carries into the exponent
     assert_int_equal(bel_half_make(65519.99), 0x7bff);
@@ -55,7 +55,7 @@ static void test_rounding(void **state)
     assert_int_equal(bel_half_make(-INFINITY), 0xfc00);
     assert_int_equal(bel_half_make(0x1p-25), 0x0000);
     assert_int_equal(bel_half_make(0x1.01p-25), 0x0001);
-    assert_int_equal(bel_half_make(0x1p-14 - 0x1p-26), 0x0400); // the largest subnormal and more
+    assert_int_equal(bel_half_make(0x1p-14 - 0x1p-26), 0x0400); // above the largest subnormal
     assert_int_equal(bel_bfloat_make(0x1.fffp127), 0x7f80);
     assert_int_equal(bel_bfloat_make(0x1.fdp127), 0x7f7e); // a tie
     assert_int_equal(bel_bfloat_make(0x1p-133), 0x0001);

@@ -1,5 +1,5 @@
-// The command's table of flags: a flag that has no effect without another is refused, for each row
-// that says so; and the conditions themselves are of flags and values that there are.
+// The command's table of flags: each row with a `when` refuses its flag if no condition holds. The
+// conditions name existing flags and values.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static void give(bel_options *options, const char *name, const char *value)
     bel_free(word);
 }
 
-// A value that the row accepts, and that is not its default.
+// Gives an option another accepted value than its default.
 static void give_other(bel_options *options, const char *name)
 {
     static const char *const tries[] = {"true", "false", "2", "0.5", "0.2", "x", "a=b", "best"};
@@ -32,7 +32,7 @@ static void give_other(bel_options *options, const char *name)
         char *word = bel_strf("--%s=%s", name, tries[i]);
         bel_status *status = bel_options_parse(trial, 1, &word);
         bool taken = status == NULL && strcmp(option->otherwise, tries[i]) != 0;
-        bel_status_ignore(status); // the next one
+        bel_status_ignore(status); // try the next one
         bel_options_destroy(trial);
         bel_free(word);
         if (!taken) continue;
@@ -44,15 +44,15 @@ static void give_other(bel_options *options, const char *name)
     give(options, name, bar + 1);
 }
 
-// A condition of a row's `when`, read apart from the code that is tested.
+// A condition of a row's `when`, parsed independently of the code under test.
 typedef struct condition {
-    char name[64], first[64]; // the value of that option, or the first of several; "": any other
+    char name[64], first[64]; // first accepted value; "": any other than the default
     bool negated, by_default; // by_default: it holds at the option's default
 } condition;
 
 enum { MOST_CONDITIONS = 4 };
 
-// Those on flags that the verb has.
+// Reads the conditions on flags that the verb has.
 static int read_conditions(const bel_options *options, const char *when, condition *out)
 {
     int count = 0;
@@ -89,7 +89,7 @@ static void make_hold(bel_options *options, const condition *c)
     }
 }
 
-// Whether the failure is about this flag: conditions that are met may have conditions themselves.
+// Whether the error is about this flag: flags in a condition may have conditions themselves.
 static bool is_about(const bel_status *status, const char *name)
 {
     char *start = bel_strf("--%s has no effect with", name);
@@ -102,11 +102,11 @@ static bool is_refused(const bel_options *options, const char *name)
 {
     bel_status *status = bel_options_check_read(options, nothing_else);
     bool refused = is_about(status, name);
-    bel_status_ignore(status); // of this flag, or of another
+    bel_status_ignore(status); // an error of this flag, or of another
     return refused;
 }
 
-// Refused where none of its conditions holds by default, and not where one of them is met.
+// Checks that the flag is refused if no condition holds by default, and accepted if one is met.
 static bool look_at(unsigned verb, const bel_option *row)
 {
     condition conditions[MOST_CONDITIONS];
@@ -119,7 +119,7 @@ static bool look_at(unsigned verb, const bel_option *row)
     assert_int_equal(is_refused(bare, row->name), !by_default);
     bel_options_destroy(bare);
     for (int i = 0; i < count; i++) {
-        if (strcmp(conditions[i].first, "onnx") == 0) continue; // it stands for names of files
+        if (strcmp(conditions[i].first, "onnx") == 0) continue; // stands for names of files
         bel_options *options = bel_flags_create(verb);
         give(options, row->name, row->otherwise);
         make_hold(options, &conditions[i]);
@@ -143,7 +143,7 @@ static void flags_without_effect_are_refused(void **state)
     assert_true(refused > 100);
 }
 
-// Each flag, alone, that does nothing alone.
+// The error for each flag that has no effect without another.
 static void they_are_named(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The numbers that training on a table has where no flag says them (docs/columns.md).
+// Default settings for training on a table (docs/columns.md).
 #include <math.h>
 
 #include "support/bel_test.h"
@@ -23,7 +23,7 @@ static void test_layers_follow_from_rows_and_kinds(void **state)
     assert_string_equal(of(500, 8, true, 0).hidden_units, "128,64");
     assert_string_equal(of(5000, 8, true, 0).hidden_units, "256,128");
     assert_string_equal(of(500, 8, true, 2).hidden_units, "64,32");  // two classes
-    assert_string_equal(of(500, 8, false, 3).hidden_units, "64,32"); // a category among them
+    assert_string_equal(of(500, 8, false, 3).hidden_units, "64,32"); // one of them a category
     assert_string_equal(of(19999, 8, false, 2).hidden_units, "64,32");
     assert_string_equal(of(20000, 8, false, 2).hidden_units, "256,128");
     assert_string_equal(of(19999, 8, false, 2).dropout, "0.2");
@@ -40,10 +40,10 @@ static void test_the_penalty_is_that_of_columns_for_each_row(void **state)
     assert_near(of(999, 10, true, 5).l2, 0.0003);
     assert_near(of(999, 10, false, 0).l2, 0.01);
     assert_near(of(999, 10, true, 0).l2, 0.001);
-    assert_near(of(399, 4, true, 3).l2, 0.01); // the least of tiny tables
+    assert_near(of(399, 4, true, 3).l2, 0.01); // minimum for tiny tables
     assert_near(of(399, 4, true, 0).l2, 0.01); // 4 / 400
-    assert_near(of(99, 90, false, 0).l2, 0.1); // the most
-    assert_near(of(0, 0, true, 2).l2, 0.01);   // of a description by hand
+    assert_near(of(99, 90, false, 0).l2, 0.1); // the maximum
+    assert_near(of(0, 0, true, 2).l2, 0.01);   // for a description written by hand
 }
 
 static void test_small_tables_have_more_passes(void **state)

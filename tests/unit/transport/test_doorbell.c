@@ -1,4 +1,4 @@
-// Doorbells: nobody makes a system call while nobody sleeps; remote rings count and wake.
+// Doorbells: no thread makes a system call while no thread sleeps. Remote rings count and wake.
 // label: threads
 #include <sys/resource.h>
 
@@ -10,11 +10,11 @@
 
 static const int64_t second_ns = 1000000000;
 
-// What another process would have in its memory, and what it would do.
+// The memory of another process, and the signals that it would send.
 typedef struct other {
     _Atomic uint64_t rings;
     _Atomic uint32_t asleep;
-    int signals; // made
+    int signals; // number sent
 } other;
 
 static bel_doorbell_remote remote_of(other *o)
@@ -47,7 +47,7 @@ static void test_counts(void **state)
     assert_int_equal(bel_doorbell_count(bell), 5);
     assert_true(bel_doorbell_wait(bell, 0)); // one wait takes all
     assert_false(bel_doorbell_wait(bell, 0));
-    others[0].rings--; // one that lies hides nobody else's rings
+    others[0].rings--; // a false count hides no other's rings
     ring(&others[1], bell);
     assert_true(bel_doorbell_wait(bell, 0));
     others[0].rings++;
@@ -55,7 +55,7 @@ static void test_counts(void **state)
     assert_int_equal(bel_doorbell_count(bell), 6);
     others[0].rings++;
     assert_int_equal(bel_doorbell_count(bell), 6);
-    assert_int_equal(bel_doorbell_signals(bell), 0); // nobody slept
+    assert_int_equal(bel_doorbell_signals(bell), 0); // no thread slept
     bel_doorbell_destroy(bell);
 }
 
@@ -83,7 +83,7 @@ static bool reaches(_Atomic int *number, int value)
     return *number >= value;
 }
 
-// Rings from here and there in turn, awaiting each: one that was missed would stop it.
+// Local and remote rings in turn, each awaited: a missed ring would stop the test.
 static void test_wakes(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_wakes(void **state)
     bel_doorbell_destroy(s.bell);
 }
 
-// A remote with rings is added while somebody sleeps already.
+// A remote with rings is added while a thread already sleeps.
 static void test_wakes_when_added(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_wakes_when_added(void **state)
     bel_doorbell_destroy(s.bell);
 }
 
-// Without descriptors it is slower, and still right.
+// Without descriptors the doorbell is slower, but correct.
 static void test_no_descriptors(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Endpoints and lanes when something is wrong: addresses, secrets, peers that say nonsense.
+// Endpoints and lanes under faults: addresses, secrets, and peers that send nonsense.
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@
 
 enum { SOON_SECONDS = 20 };
 
-static bel_lane *waiting; // what find answers
-static bool never;        // find answers with an error
+static bel_lane *waiting; // the result of find
+static bool never;        // find returns an error
 
 static void *place_nothing(void *context, const bel_frame *frame)
 {
@@ -92,7 +92,7 @@ static void test_addresses(void **state)
     bel_test_remove_folder(folder);
 }
 
-typedef struct caller { // of streams to nobody
+typedef struct caller { // opens streams to an unused address
     pthread_t thread;
     atomic_int closed, wrong;
 } caller;
@@ -107,12 +107,12 @@ static void note_closed(void *context, bel_status *status)
     caller *c = context;
     if (pthread_equal(pthread_self(), c->thread)) atomic_fetch_add(&c->wrong, 1);
     if (bel_status_code(status) != BEL_UNAVAILABLE) atomic_fetch_add(&c->wrong, 1);
-    bel_status_ignore(status); // nobody listens there
+    bel_status_ignore(status); // no server listens there
     atomic_fetch_add(&c->closed, 1);
 }
 
-// A call to nobody is over at once. That is told on the endpoint's thread all the same: what asks
-// again after a while counts on it.
+// A call to an unused address fails at once. The failure is still reported on the endpoint's
+// thread, as callers that retry after a while rely on that.
 static void test_nobody_there(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_nobody_there(void **state)
     const bel_stream_events events = {.context = &c, .fill = fill_nothing, .closed = note_closed};
     for (int i = 0; i < STREAMS; i++)
         bel_stream_release(bel_stream_open(client, address, "/nowhere", &events));
-    bel_endpoint_destroy(client); // all have ended when this returns
+    bel_endpoint_destroy(client); // returns after all streams ended
     assert_int_equal(c.closed, STREAMS);
     assert_int_equal(c.wrong, 0);
     bel_free(address);
@@ -149,7 +149,7 @@ static void test_wrong_secret(void **state)
     bel_doorbell_destroy(bell);
 }
 
-// A peer that is refused for good is cut; one that is early asks again until it is expected.
+// A peer refused for good is cut. A peer that is early retries until it is expected.
 static void test_hello(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_hello(void **state)
     waiting = NULL;
     bel_lane *early =
         bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
-    while (bel_grpc_lane_streams(early) < 3) // it has asked again
+    while (bel_grpc_lane_streams(early) < 3) // it has retried
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
     waiting = bel_grpc_lane_create(server, &config);
     BEL_ASSERT_OK(bel_lane_send(early, &(bel_frame){.kind = 1, .fields = {3}}));
@@ -184,7 +184,7 @@ static void test_hello(void **state)
     bel_doorbell_destroy(bell);
 }
 
-// What the receiver has no place for cuts the lane on both sides, and nothing is written.
+// A payload without a place at the receiver cuts the lane on both sides, and nothing is written.
 static void test_malformed(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_malformed(void **state)
     bel_doorbell_destroy(bells[1]);
 }
 
-// A stream that says what a test tells it to.
+// A stream that sends the bytes a test gives it.
 typedef struct intruder {
     uint8_t bytes[2 * BEL_WIRE_FRAME_BYTES];
     size_t size;
@@ -235,11 +235,11 @@ static void note_end(void *context, bel_status *status)
 {
     intruder *i = context;
     snprintf(i->why, sizeof i->why, "%s", bel_status_message(status));
-    bel_status_ignore(status); // kept
+    bel_status_ignore(status); // copied above
     atomic_store(&i->over, true);
 }
 
-// Says these frames where the lane is waited for, and why the stream was ended.
+// Sends these frames to the waiting lane, and records why the stream ended.
 static void intrude(intruder *i, bel_endpoint *client, const char *address,
                     const bel_wire_frame *frames, size_t count)
 {
@@ -268,12 +268,12 @@ static void exchange_one(bel_lane *from, bel_lane *to, uint8_t number)
     assert_int_equal(got.fields[0], number);
 }
 
-// A hello that does not fit is refused, and the lane goes on with the stream that it has. Frames of
-// another generation than the hello's cut it.
+// A hello that does not fit is refused, and the lane continues with its stream. Frames of another
+// generation than the hello's cut the lane.
 static void test_wrong_hello(void **state)
 {
     (void)state;
-    enum { HELLO = BEL_FRAME_LAST_KIND + 1 }; // the lane's own kinds stand behind
+    enum { HELLO = BEL_FRAME_LAST_KIND + 1 }; // the lane's own kinds follow
     bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
     bel_endpoint *stranger = endpoint(NULL, "");
     bel_doorbell *bell = bel_doorbell_create();
@@ -305,7 +305,7 @@ static void test_wrong_hello(void **state)
     bel_doorbell_destroy(bell);
 }
 
-// Files of something else are named, not waited for.
+// PEM files with other content cause an error that names them, not a wait.
 static void test_bad_pem(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void test_bad_pem(void **state)
     bel_free(folder);
 }
 
-// Who connects and says nothing is hung up on.
+// A client that connects and stays silent is disconnected.
 static void test_silent_strangers(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void test_silent_strangers(void **state)
         strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
         assert_int_equal(connect(strangers[i], (const struct sockaddr *)&to, sizeof to), 0);
     }
-    for (int i = 0; i < STRANGERS; i++) { // whatever it says before it hangs up
+    for (int i = 0; i < STRANGERS; i++) { // reads any bytes until the server disconnects
         char bytes[1024];
         struct pollfd one = {.fd = strangers[i], .events = POLLIN};
         ssize_t got = 1;
@@ -372,9 +372,9 @@ static bel_endpoint *tls_endpoint(const char *listen, const char *who)
     return made;
 }
 
-// With TLS both sides show certificates of one authority; without one, or with another's, nothing
-// goes.
-// A key that is another certificate's is not told as a port that is taken.
+// With TLS both sides present certificates of one authority. Connections fail without a
+// certificate, or with another authority's. A key that belongs to another certificate is not
+// reported as a taken port.
 static void test_tls_mismatch(void **state)
 {
     (void)state;
@@ -412,7 +412,7 @@ static void test_tls(void **state)
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
         arrived = bel_lane_receive(waiting, &got);
     }
-    assert_true(arrived && got.fields[0] == 2); // only the client of the same authority is heard
+    assert_true(arrived && got.fields[0] == 2); // only the client of the same authority
     assert_false(bel_lane_receive(waiting, &got));
     for (int i = 0; i < 3; i++)
         bel_lane_close(lanes[i]);
@@ -431,7 +431,7 @@ static void test_tls(void **state)
     BEL_ASSERT_FAILS(bel_endpoint_create(&missing, &server), BEL_NOT_FOUND, "/nowhere/ca.pem");
 }
 
-typedef struct stuck_reader { // does not read on before it is let go
+typedef struct stuck_reader { // stops reading until it is released
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool here, goes_on;
@@ -450,7 +450,7 @@ static void *place_when_let_go(void *context, const bel_frame *frame)
     return NULL;
 }
 
-// What is sent is referred to while its reader does not read. When the lane is closed it may go.
+// Sent memory stays referenced while its reader does not read. Closing the lane releases it.
 static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
 {
     enum { BYTES = 32 << 20 };
@@ -473,7 +473,7 @@ static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
     while (!reader.here)
         assert_true(bel_cond_wait_until(&reader.changed, &reader.mutex, deadline));
     pthread_mutex_unlock(&reader.mutex);
-    while (bel_spans_wait(spans, 0)) { // between two messages there may be none for a moment
+    while (bel_spans_wait(spans, 0)) { // no reference may exist between two messages
         assert_true(bel_clock_ns() < deadline);
         sched_yield();
     }

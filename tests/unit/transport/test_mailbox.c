@@ -1,4 +1,4 @@
-// Mailboxes: who says its last words and goes is heard.
+// Mailboxes: the last messages of a peer that closes arrive.
 #include "base/clock.h"
 #include "support/bel_test.h"
 #include "support/message.h"
@@ -21,7 +21,7 @@ static bel_status *accept_caller(void *context, const char *path, bel_stream *st
     return NULL;
 }
 
-// The caller's next message; NULL once there is none any more.
+// Returns the caller's next message; NULL after the last one.
 static Bel__Message *take(fixture *f)
 {
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -36,7 +36,7 @@ static Bel__Message *take(fixture *f)
     return NULL;
 }
 
-// The messages are under way when the mailbox is closed; the other side takes one after the other.
+// The messages are in transit when the mailbox closes; the other side takes one after the other.
 static void test_last_words(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// Regions: their seals hold against whoever gets the descriptor; what is no region is refused.
+// Regions: their seals protect them from every holder of the descriptor. Descriptors that are not
+// regions are refused.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "support/bel_test.h"
 #include "transport/shm/region.h"
 
-// Linux's own, which the C library's headers show only to src/base/linux_*.c.
+// A Linux function, which the C library's headers declare only for src/base/linux_*.c.
 int memfd_create(const char *name, unsigned flags);
 enum { CLOSE_ON_EXEC = 1, ALLOW_SEALING = 2 };
 enum { ADD_SEALS = 1033, SEAL_SEAL = 1, SEAL_SHRINK = 2, SEAL_GROW = 4 };
@@ -35,11 +36,11 @@ static void test_reads_what_is_written(void **state)
     (void)state;
     const size_t bytes = 5 << 20;
     bel_shm_region *region = make(bytes - 100), *view = open_copy(region, bytes);
-    assert_int_equal(bel_shm_region_bytes(region), bytes); // whole pages
+    assert_int_equal(bel_shm_region_bytes(region), bytes); // complete pages
     assert_int_equal(bel_shm_region_bytes(view), bytes);
     uint8_t *own = bel_shm_region_memory(region);
     const uint8_t *seen = bel_shm_region_memory(view);
-    assert_int_equal((uintptr_t)own % (2 << 20), 0); // huge pages could back it
+    assert_int_equal((uintptr_t)own % (2 << 20), 0); // so that huge pages may back it
     assert_int_equal((uintptr_t)seen % (2 << 20), 0);
     assert_int_equal(seen[bytes - 1], 0);
     own[0] = 1;
@@ -49,12 +50,12 @@ static void test_reads_what_is_written(void **state)
     assert_int_equal(seen[bytes - 1], 2);
     bel_shm_region_destroy(region);
     own = NULL;
-    assert_int_equal(seen[bytes - 1], 2); // a reader's view outlives its writer's
+    assert_int_equal(seen[bytes - 1], 2); // a reader's view outlives the writer's
     bel_shm_region_destroy(view);
     bel_shm_region_destroy(NULL);
 }
 
-// Who has the descriptor may read, and nothing else.
+// A holder of the descriptor may only read.
 static void test_seals_hold(void **state)
 {
     (void)state;
@@ -71,7 +72,7 @@ static void test_seals_hold(void **state)
     assert_int_equal(pwrite(descriptor, "x", 1, 0), -1);
     assert_int_equal(errno, EPERM);
     assert_int_equal(posix_fallocate(descriptor, 0, 16384), EPERM);
-    *(char *)bel_shm_region_memory(region) = 'y'; // its owner still may
+    *(char *)bel_shm_region_memory(region) = 'y'; // the owner still may
     char byte = 0;
     assert_int_equal(pread(descriptor, &byte, 1, 0), 1);
     assert_int_equal(byte, 'y');
@@ -85,10 +86,10 @@ static void test_refuses_what_is_no_region(void **state)
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     BEL_ASSERT_FAILS(bel_shm_region_open(ends[0], 1, &view), BEL_INVALID_ARGUMENT, "sealed memfd");
-    assert_int_equal(fcntl(ends[0], F_GETFD), -1); // taken over, also on failure
+    assert_int_equal(fcntl(ends[0], F_GETFD), -1); // closed even on failure
     close(ends[1]);
     BEL_ASSERT_FAILS(bel_shm_region_open(-1, 1, &view), BEL_INVALID_ARGUMENT, "sealed memfd");
-    FILE *file = tmpfile(); // has a size, but no seals
+    FILE *file = tmpfile(); // has a size but no seals
     assert_int_equal(ftruncate(fileno(file), 8192), 0);
     BEL_ASSERT_FAILS(bel_shm_region_open(dup(fileno(file)), 1, &view), BEL_INVALID_ARGUMENT,
                      "sealed memfd");
@@ -106,7 +107,7 @@ static void test_refuses_what_is_no_region(void **state)
                      "huge");
 }
 
-// A memfd without all the seals: its writer could pull the pages away from under a reader.
+// A memfd without all seals: its writer could remove pages while a reader uses them.
 static void test_refuses_missing_seals(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void test_stitches_parts(void **state)
     assert_int_equal(room[2 * PAGE], 9);
     of_a[3 * PAGE] = 77;
     assert_int_equal(room[PAGE], 77); // the same memory, not a copy
-    room[3 * PAGE] = 5;               // what was not replaced is still the caller's
+    room[3 * PAGE] = 5;               // unreplaced memory still belongs to the caller
     static const size_t bad[][2] = {
         {0, 5 * PAGE}, {4 * PAGE, PAGE}, {100, PAGE}, {0, 100}, {SIZE_MAX - PAGE + 1, PAGE},
         {0, 0}};

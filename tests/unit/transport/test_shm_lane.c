@@ -1,6 +1,5 @@
-// Lanes in shared memory: where payloads may lie, who is woken, and what strangers and peers that
-// do not keep to the protocol can do.
-// label: threads
+// Lanes in shared memory: allowed places of payloads, wake-ups, and the effects of strangers and of
+// peers that break the protocol. label: threads
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,7 +23,7 @@ static const char secret[] = "s3cret";
 static char *folder, *path, *address;
 static bel_shm_hub *server, *client;
 static _Atomic(bel_lane *) expected; // the lane that the server's hub finds
-static _Atomic int refusals;         // how often it says no
+static _Atomic int refusals;         // number of refusals
 
 static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
@@ -55,7 +54,7 @@ static int close_hubs(void **state)
     (void)state;
     bel_shm_hub_destroy(client);
     bel_shm_hub_destroy(server);
-    assert_int_equal(access(path, F_OK), -1); // it took its socket away
+    assert_int_equal(access(path, F_OK), -1); // the hub removed its socket
     bel_test_remove_folder(folder);
     bel_free(path);
     bel_free(address);
@@ -83,7 +82,8 @@ static bool receive_soon(bel_lane *lane, bel_doorbell *bell, bel_frame *out_fram
     return got;
 }
 
-// Sends when there is room: until its end is introduced, a lane does not see what was taken.
+// Sends when there is room: until its peer is introduced, a lane does not see which frames were
+// taken.
 static bel_status *send_soon(bel_lane *lane, const bel_frame *frame)
 {
     int64_t deadline = soon();
@@ -113,9 +113,9 @@ static void assert_cut(bel_lane *lane, bel_doorbell *bell, const char *reason)
 // --- Two lanes ----------------------------------------------------------------------------------
 
 typedef struct pair {
-    bel_doorbell *bells[2]; // 0: the end that opens
+    bel_doorbell *bells[2]; // 0: the connecting end
     bel_lane *ends[2];
-    bel_shm_region *region; // of end 0
+    bel_shm_region *region; // belongs to end 0
 } pair;
 
 static pair make_pair(uint32_t quiet)
@@ -152,23 +152,24 @@ static void test_payloads_stay_in_the_region(void **state)
     bel_frame frame = report(outside, sizeof outside), got;
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[0], &frame), BEL_INVALID_ARGUMENT, "region");
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[1], &frame), BEL_INVALID_ARGUMENT, "region");
-    frame = report(own + REGION_BYTES - 1016, 1024); // ends behind it
+    frame = report(own + REGION_BYTES - 1016, 1024); // exceeds the region
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[0], &frame), BEL_INVALID_ARGUMENT, "region");
     frame = report(own + 4, 1024);
     BEL_ASSERT_FAILS(bel_lane_send(p.ends[0], &frame), BEL_INVALID_ARGUMENT, "multiple of 8");
 
-    frame = report(own + REGION_BYTES - 1024, 1024); // ends with it
+    frame = report(own + REGION_BYTES - 1024, 1024); // ends with the region
     own[REGION_BYTES - 1] = 5;
     BEL_ASSERT_OK(bel_lane_send(p.ends[0], &frame));
     assert_true(receive_soon(p.ends[1], p.bells[1], &got));
     const uint8_t *view = bel_shm_region_memory(bel_shm_lane_peer(p.ends[1]));
-    assert_ptr_equal(got.payload, view + REGION_BYTES - 1024); // where it was written
+    assert_ptr_equal(got.payload, view + REGION_BYTES - 1024); // the address written to
     assert_int_equal(((const uint8_t *)got.payload)[1023], 5);
-    assert_null(bel_shm_lane_peer(p.ends[0])); // that one has no region
+    assert_null(bel_shm_lane_peer(p.ends[0])); // the other end has no region
     destroy_pair(&p);
 }
 
-// A small payload's memory may be used again at once; what came stays for CAPACITY frames more.
+// The sender may reuse a small payload's memory at once. The received copy stays valid for CAPACITY
+// more frames.
 static void test_small_payloads_are_kept(void **state)
 {
     (void)state;
@@ -201,13 +202,14 @@ static void *sleep_once(void *argument)
     return NULL;
 }
 
-// Quiet frames and one that rings: one wake-up at most, and one when the other end really sleeps.
+// Quiet frames and one that rings cause at most one wake-up, and exactly one if the other end
+// sleeps.
 static void test_one_wake_up_for_many_frames(void **state)
 {
     (void)state;
     pair p = make_pair(1u << QUIET);
     bel_frame quiet = {.kind = QUIET}, loud = {.kind = LOUD}, got;
-    // The two are introduced: that may take a signal for what was sent before.
+    // After this exchange the two ends are introduced, which may take a signal for earlier frames.
     BEL_ASSERT_OK(send_soon(p.ends[1], &loud));
     assert_true(receive_soon(p.ends[0], p.bells[0], &got));
     int rounds = 0;
@@ -230,7 +232,7 @@ static void test_one_wake_up_for_many_frames(void **state)
     }
     assert_int_equal(made, 1);
     assert_int_equal(bel_doorbell_signals(p.bells[1]), 1);
-    for (int i = 0; i < CAPACITY; i++) // nobody sleeps: no system calls
+    for (int i = 0; i < CAPACITY; i++) // no thread sleeps: no system calls
         BEL_ASSERT_OK(send_soon(p.ends[0], &loud));
     assert_int_equal(bel_shm_lane_rings(p.ends[0]), 1);
     destroy_pair(&p);
@@ -252,7 +254,7 @@ static void test_refused_for_good(void **state)
     bel_doorbell_destroy(bell);
 }
 
-// Both ends say what they expect of each other.
+// Both ends check their expectations of each other.
 static void test_ends_that_do_not_fit(void **state)
 {
     (void)state;
@@ -275,7 +277,7 @@ static void test_ends_that_do_not_fit(void **state)
         expected = waiting;
         bel_lane *lane = bel_shm_lane_connect(client, path, &(bel_lane_hello){0}, &a);
         assert_cut(lane, bells[0], cases[i].reason);
-        assert_false(bel_lane_is_cut(waiting)); // a better peer may come
+        assert_false(bel_lane_is_cut(waiting)); // a valid peer may still come
         bel_lane_close(lane);
         bel_lane_close(waiting);
         bel_shm_region_destroy(region);
@@ -301,7 +303,7 @@ static void test_second_peer_is_refused(void **state)
     destroy_pair(&p);
 }
 
-// The lane that waits comes later than the one that calls; what was sent before is not lost.
+// The waiting lane is created after the calling one. Frames sent before are not lost.
 static void test_late_end(void **state)
 {
     (void)state;
@@ -337,7 +339,7 @@ static void test_hub_errors(void **state)
     config = (bel_shm_hub_config){.secret = long_path};
     BEL_ASSERT_FAILS(bel_shm_hub_create(&config, &hub), BEL_INVALID_ARGUMENT, "secret");
     bel_free(long_path);
-    char *stale = bel_test_file(folder, "stale", "", 0); // a left-over file is replaced
+    char *stale = bel_test_file(folder, "stale", "", 0); // a stale socket file is replaced
     config = (bel_shm_hub_config){.listen_path = stale, .secret = secret};
     BEL_ASSERT_OK(bel_shm_hub_create(&config, &hub));
     bel_shm_hub_destroy(hub);
@@ -381,7 +383,7 @@ static bel_shm_message good_message(void)
     return message;
 }
 
-// What the hub says, or false when it hangs up without a word.
+// Receives the hub's answer, or returns false if the hub closes silently.
 static bool hear(int socket, bel_shm_message *out_answer)
 {
     size_t received = 0;
@@ -433,10 +435,10 @@ static void publish(raw_peer *raw, const bel_shm_slot *slot)
     raw->ring->slots[0] = *slot;
     atomic_store(&raw->ring->sent, 1);
     atomic_store(&raw->ring->rings, 1);
-    bel_linux_event_signal(raw->event); // its own: harmless
+    bel_linux_event_signal(raw->event); // the peer's event: harmless
 }
 
-// One bad slot each, after the peer was introduced as it should be.
+// One bad slot each, after a correct introduction.
 static void test_malformed_slots(void **state)
 {
     (void)state;
@@ -468,13 +470,13 @@ static void test_malformed_slots(void **state)
         publish(&raw, &cases[i].slot);
         assert_false(bel_lane_receive(v.lane, &got));
         assert_cut(v.lane, v.bell, cases[i].reason);
-        assert_false(hear(raw.socket, &answer)); // the peer is let go
+        assert_false(hear(raw.socket, &answer)); // the hub disconnected the peer
         destroy_raw(&raw);
         destroy_victim(&v);
     }
 }
 
-// A peer's counters that cannot be; and the control: a good slot is taken.
+// Impossible counters of a peer; as a control, a valid slot is accepted first.
 static void test_malformed_counters(void **state)
 {
     (void)state;
@@ -486,7 +488,7 @@ static void test_malformed_counters(void **state)
     publish(&raw, &good_slot);
     assert_true(receive_soon(v.lane, v.bell, &got));
     assert_int_equal(got.payload_bytes, REGION_BYTES);
-    atomic_store(&raw.ring->sent, 0); // goes back
+    atomic_store(&raw.ring->sent, 0); // decreases
     assert_false(bel_lane_receive(v.lane, &got));
     assert_cut(v.lane, v.bell, "malformed ring");
     destroy_raw(&raw);
@@ -495,7 +497,7 @@ static void test_malformed_counters(void **state)
     v = make_victim();
     raw = make_raw();
     introduce(&raw, &message, &answer);
-    atomic_store(&raw.ring->sent, CAPACITY + 1); // more than there is room for
+    atomic_store(&raw.ring->sent, CAPACITY + 1); // exceeds the capacity
     assert_false(bel_lane_receive(v.lane, &got));
     assert_cut(v.lane, v.bell, "malformed ring");
     destroy_raw(&raw);
@@ -505,7 +507,7 @@ static void test_malformed_counters(void **state)
     raw = make_raw();
     introduce(&raw, &message, &answer);
     BEL_ASSERT_OK(bel_lane_send(v.lane, &frame));
-    atomic_store(&raw.ring->taken, 2); // has taken what was not sent
+    atomic_store(&raw.ring->taken, 2); // more than was sent
     BEL_ASSERT_FAILS(bel_lane_send(v.lane, &frame), BEL_UNAVAILABLE, "malformed ring");
     assert_cut(v.lane, v.bell, "malformed ring");
     destroy_raw(&raw);
@@ -514,7 +516,7 @@ static void test_malformed_counters(void **state)
 
 // --- Strangers ----------------------------------------------------------------------------------
 
-// After all that was tried, an honest peer is served.
+// Checks that an honest peer is still served.
 static void assert_still_serves(void)
 {
     pair p = make_pair(0);
@@ -547,21 +549,21 @@ static void test_bad_introductions(void **state)
             message.version++;
             code = BEL_FAILED_PRECONDITION;
             break;
-        case 4: message.code = BEL_SHM_NOT_YET; break; // that is for answers
+        case 4: message.code = BEL_SHM_NOT_YET; break; // only valid in answers
         case 5: message.slots = 0; break;
         case 6: count = 2; break;
-        case 7: third = raw.event; break; // no region
+        case 7: third = raw.event; break; // not a region
         }
         const int descriptors[] = {bel_shm_region_descriptor(raw.ring_region), raw.event, third};
         assert_true(
             bel_linux_socket_send(raw.socket, &message, sizeof message, descriptors, count));
         assert_true(hear(raw.socket, &answer));
         assert_int_equal(answer.code, code);
-        assert_int_equal(answer.secret[0], 0); // who is refused learns nothing
+        assert_int_equal(answer.secret[0], 0); // a refused peer receives no secret
         assert_false(hear(raw.socket, &answer));
         destroy_raw(&raw);
     }
-    raw_peer raw = make_raw(); // a bell that is none
+    raw_peer raw = make_raw(); // a bell that is not one
     bel_shm_message message = good_message(), answer;
     const int swapped[] = {bel_shm_region_descriptor(raw.ring_region),
                            bel_shm_region_descriptor(raw.region), raw.event};
@@ -574,7 +576,7 @@ static void test_bad_introductions(void **state)
     assert_still_serves();
 }
 
-// Strangers that say nothing, or half of it, keep nobody waiting for long, and are let go.
+// Strangers that send nothing, or half a message, delay no peer for long and are disconnected.
 static void test_silent_strangers(void **state)
 {
     (void)state;
@@ -592,7 +594,7 @@ static void test_silent_strangers(void **state)
     }
 }
 
-// More after the introduction than there should be.
+// A peer that sends more after the introduction.
 static void test_talkative_peer(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-// Lanes between two processes: frames go there and back while both sleep in between, and a peer
-// that is killed cuts the lane at once, behind what it had sent.
-// label: threads
+// Lanes between two processes: frames go both ways while both sides sleep in between. A killed peer
+// cuts the lane at once, after its last frame. label: threads
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -48,8 +47,8 @@ static void wait_for_rings(bel_doorbell *bell, uint64_t count)
     assert_true(bel_doorbell_count(bell) >= count);
 }
 
-// The other process: answers each frame with one whose payload is the sum of what came; after the
-// last it sends one frame more and stays.
+// The other process: answers each frame with the sum of all payloads received. After the last it
+// sends one more frame and stays.
 static bool be_the_peer(void)
 {
     bel_shm_hub *hub = NULL;
@@ -103,21 +102,21 @@ static void test_exchange_and_kill(void **state)
         assert_true(receive_soon(lane, bell, &got));
         assert_int_equal(got.fields[0], (uint8_t)i);
     }
-    int total = EXCHANGES / 3 * 3 + (EXCHANGES % 3 == 2 ? 1 : 0); // 0 + 1 + 2, and what is left
+    int total = EXCHANGES / 3 * 3 + (EXCHANGES % 3 == 2 ? 1 : 0); // 0 + 1 + 2, and the rest
     assert_true(((const float *)got.payload)[1023] == (float)total);
-    wait_for_rings(bell, EXCHANGES + 1); // its last frame lies there, untaken
+    wait_for_rings(bell, EXCHANGES + 1); // the last frame is there, not yet taken
 
     int64_t start_ns = bel_clock_ns();
     assert_int_equal(kill(child, SIGKILL), 0);
     wait_for_rings(bell, EXCHANGES + 2);                              // the cut rings
-    assert_true(bel_clock_ns() - start_ns < 5 * (int64_t)1000000000); // not some time limit
+    assert_true(bel_clock_ns() - start_ns < 5 * (int64_t)1000000000); // not a timeout
     assert_false(bel_lane_is_cut(lane));
     assert_true(bel_lane_receive(lane, &got));
     assert_int_equal(got.fields[0], LAST);
     assert_true(bel_lane_is_cut(lane));
     BEL_ASSERT_FAILS(bel_lane_send(lane, &got), BEL_UNAVAILABLE, "closed");
     const float *view = bel_shm_region_memory(bel_shm_lane_peer(lane));
-    assert_true(view[0] == (float)total); // what it wrote stays until this end closes
+    assert_true(view[0] == (float)total); // the peer's memory stays until this end closes
     bel_lane_close(lane);
     bel_shm_hub_destroy(hub);
     bel_doorbell_destroy(bell);
@@ -128,7 +127,7 @@ int main(void)
 {
     folder = bel_test_folder();
     path = bel_strf("%s/hub", folder);
-    child = fork(); // before there is any thread
+    child = fork(); // before any thread exists
     if (child == 0) {
         bool good = be_the_peer();
         while (good)

@@ -1,4 +1,4 @@
-// Frame headers: golden bytes, every field both ways, and what is no header.
+// Frame headers: golden bytes, every field both ways, and bytes that are not a header.
 #include "support/bel_test.h"
 #include "wire/frame.h"
 
@@ -49,7 +49,7 @@ static void test_refused(void **state)
     bel_wire_frame got;
     for (int i = 0; i < 24; i++) {
         bool said = i == 4 || (i >= 8 && i < 20); // kind, generation, incarnation, sender
-        if (said) continue;                       // others judge them
+        if (said) continue;                       // other code checks them
         bel_wire_frame_write(&sample, bytes);
         bytes[i] ^= 0x40;
         assert_false(bel_wire_frame_read(bytes, &got));

@@ -1,5 +1,5 @@
-// Control messages: there and back, and bytes that are no message. What single fields are is
-// protobuf's; here it is looked at what this room adds: lengths, kinds, bounds.
+// Control messages: packing, unpacking, and bytes that are not a message. protobuf covers single
+// fields; these tests cover the additions of src/wire: lengths, kinds, bounds.
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "support/bel_test.h"
@@ -17,7 +17,7 @@ static Bel__Message *there_and_back(uint32_t generation, const ProtobufCMessage 
     return got;
 }
 
-// Strings, lists, parts and bytes of a message come back.
+// Strings, lists, parts and bytes of a message are unpacked as packed.
 static void test_there_and_back(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void test_there_and_back(void **state)
     bel_message_destroy(got);
 }
 
-// The kind follows from the struct, for each of them.
+// For every kind, the kind follows from the struct.
 static void test_every_kind(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void test_every_kind(void **state)
     assert_int_equal(kinds, 25);
 }
 
-// Every cut and many flips: an error or a message, never a crash.
+// Every cut and many flips give an error or a message, never a crash.
 static void test_damaged(void **state)
 {
     (void)state;
@@ -123,8 +123,8 @@ static void test_damaged(void **state)
                      "of no kind that is known");
 }
 
-// Two bytes each: a message of megabytes must not take gigabytes. Field 12 of a join, which is
-// field 3 of a message, holds the settings.
+// Settings of two bytes each: a message of megabytes must not take gigabytes. Field 12 of a join,
+// which is field 3 of a message, holds the settings.
 static void test_too_many_parts(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void test_too_many_parts(void **state)
     Bel__Message *got;
     for (int many = 0; many < 2; many++) {
         size_t parts = many ? PARTS : FEW, inner = 2 * parts;
-        bytes[0] = JOIN; // and the length in five bytes of seven bits
+        bytes[0] = JOIN; // the length follows, in five bytes of seven bits
         for (int i = 0; i < 5; i++)
             bytes[1 + i] = (uint8_t)((inner >> (7 * i) & 0x7f) | (i < 4 ? 0x80 : 0));
         if (many) {

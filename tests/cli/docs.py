@@ -1,0 +1,118 @@
+"""Commands in the fenced blocks of documents; docs.sh calls this.
+
+usage: docs.py check BELFRY PAGE..   every block has a kind; every flag after `belfry` exists
+       docs.py script PAGE           prints the blocks of kind `sh`, in their order
+
+A block of kind `sh` runs in a test as it is. The commands of `sh norun` need hosts, data or programs
+that no test has, so only their flags are checked.
+"""
+import re
+import shlex
+import subprocess
+import sys
+
+ENDS = {"|", "&&", "||", ";", "&", "(", ")"}
+COMMANDS = ("belfry", "$belfry")
+PLACEHOLDERS = ("…", "training", "flags")
+
+
+def blocks(path):
+    """(line, kind, lines) of each fenced block."""
+    found, kind = [], None
+    with open(path, encoding="utf-8") as page:
+        for number, line in enumerate(page, 1):
+            text = line.strip()
+            if not text.startswith("```"):
+                if kind is not None:
+                    found[-1][2].append(line.rstrip("\n"))
+            elif kind is None:
+                kind = text[3:]
+                found.append((number, kind, []))
+            else:
+                kind = None
+    return found
+
+
+def flags_of(belfry, verb):
+    text = subprocess.run([belfry] + verb + ["--help"], capture_output=True, text=True, check=True).stdout
+    flags = {"help"}
+    for name in re.findall(r"^  (?:-h, )?--(\[no_\])?([a-z0-9_]+)", text, re.MULTILINE):
+        flags.add(name[1])
+        if name[0]:
+            flags.add("no_" + name[1])
+    return flags
+
+
+def words_of(lines):
+    """Words of each command line, with continued lines joined and comments left out."""
+    for line in "\n".join(lines).replace("\\\n", " ").split("\n"):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        try:
+            yield list(lexer)
+        except ValueError:  # a quote that a later line closes
+            continue
+
+
+class Checker:
+    def __init__(self, belfry):
+        self.belfry, self.known, self.failures = belfry, {}, 0
+        listed = subprocess.run([belfry, "help"], capture_output=True, text=True, check=True).stdout
+        self.verbs = {tuple(v.split()) for v in re.findall(r"^  ([a-z_]+(?:[ -][a-z_-]+)*)  ", listed, re.MULTILINE)}
+
+    def fail(self, place, text):
+        self.failures += 1
+        print(f"FAILED: {place}: {text}")
+
+    def flags(self, verb):
+        if verb not in self.known:
+            self.known[verb] = flags_of(self.belfry, list(verb))
+        return self.known[verb]
+
+    def check_command(self, place, words):
+        verb = next((tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in self.verbs), None)
+        if verb is None:
+            if words and words[0] not in ("VERB", "help", "-h", "manual"):
+                self.fail(place, f"no such verb: {' '.join(words[:2])}")
+            return
+        known = self.flags(verb)
+        for i, word in enumerate(words):
+            if word == "--":
+                if i + 1 < len(words) and words[i + 1].startswith("./"):
+                    return  # flags of a program
+                known = self.flags(("train_and_evaluate",))
+            elif word.startswith("--"):
+                name = word[2:].split("=")[0].replace("-", "_")
+                if name not in known:
+                    self.fail(place, f"{' '.join(verb)} has no flag {word}")
+
+    def check(self, path):
+        for number, kind, lines in blocks(path):
+            place = f"{path}:{number}"
+            if kind == "":
+                self.fail(place, "a block without a kind (sh, sh norun, text, c, yaml, json)")
+            if kind.split(" ")[0] != "sh":
+                continue
+            for words in words_of(lines):
+                for i, word in enumerate(words):
+                    if word not in COMMANDS:
+                        continue
+                    rest = words[i + 1:]
+                    ends = [j for j, other in enumerate(rest) if other in ENDS or other[0] in "<>"]
+                    self.check_command(place, rest[:ends[0]] if ends else rest)
+
+
+def main(arguments):
+    if arguments[0] == "script":
+        for number, kind, lines in blocks(arguments[1]):
+            if kind == "sh":
+                print("\n".join([f"# line {number}"] + lines))
+        return 0
+    checker = Checker(arguments[1])
+    for path in arguments[2:]:
+        checker.check(path)
+    return 1 if checker.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
