@@ -1,6 +1,9 @@
 #!/usr/bin/python3
-"""The peer of bench/cluster_mlp: the same MLP in two processes of PyTorch DDP over gloo, one thread
-each. BENCH_WIDTHS: its layers. usage: cluster_mlp_torch.py BATCH          (one rank: cluster_mlp_torch.py BATCH RANK STORE)"""
+"""The peers of bench/cluster_mlp: the same MLP in two processes of PyTorch over gloo, one thread each.
+
+usage: cluster_mlp_torch.py ddp|flat BATCH     (one rank: cluster_mlp_torch.py ddp|flat BATCH RANK STORE)
+ddp: DistributedDataParallel. flat: a loop by hand, in which all parameters are views of one tensor and all gradients
+of another, with one all-reduce and one update a step. BENCH_WIDTHS: the layers."""
 import json
 import os
 import subprocess
@@ -8,8 +11,23 @@ import sys
 import tempfile
 import time
 
-batch, steps = int(sys.argv[1]), 200
+way, batch, steps = sys.argv[1], int(sys.argv[2]), 200
 widths = [int(w) for w in os.environ.get("BENCH_WIDTHS", "784,512,512,10").split(",")]
+
+
+def flatten(model):
+    """The parameter that all of the model's parameters are views of, with its gradient."""
+    import torch
+    from torch import nn
+    parts = list(model.parameters())
+    whole = nn.Parameter(torch.cat([part.data.view(-1) for part in parts]))
+    whole.grad = torch.zeros_like(whole)
+    first = 0
+    for part in parts:
+        end = first + part.numel()
+        part.data, part.grad = whole.data[first:end].view_as(part), whole.grad[first:end].view_as(part)
+        first = end
+    return whole
 
 
 def play(rank, store):
@@ -24,14 +42,19 @@ def play(rank, store):
     for inputs, outputs in zip(widths, widths[1:]):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
-    model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+    if way == "ddp":
+        model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    flat = flatten(model) if way == "flat" else None
+    optimizer = torch.optim.SGD(model.parameters() if flat is None else [flat], 0.01, momentum=0.9)
     data = [(torch.randn(batch, 784), torch.randint(10, (batch,))) for _ in range(8)]
     loss_of = nn.CrossEntropyLoss()
 
     def step(x, y):
         optimizer.zero_grad(set_to_none=False)
-        loss_of(model(x), y).backward()
+        loss = loss_of(model(x), y)
+        (loss if flat is None else loss * 0.5).backward()
+        if flat is not None:
+            dist.all_reduce(flat.grad)
         optimizer.step()
 
     for i in range(20):
@@ -43,14 +66,14 @@ def play(rank, store):
     dist.barrier()
     if rank == 0:
         rate = 2 * batch * steps / (time.perf_counter() - begun)
-        print(json.dumps({"bench": "torch_ddp", "batch": batch, "examples_per_second": round(rate)}))
+        print(json.dumps({"bench": "torch_" + way, "batch": batch, "examples_per_second": round(rate)}))
 
 
-if len(sys.argv) > 2:
-    play(int(sys.argv[2]), sys.argv[3])
+if len(sys.argv) > 3:
+    play(int(sys.argv[3]), sys.argv[4])
 else:
     environment = dict(os.environ, GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [subprocess.Popen([sys.executable, __file__, str(batch), str(rank), folder + "/store"],
+        ranks = [subprocess.Popen([sys.executable, __file__, way, str(batch), str(rank), folder + "/store"],
                                   env=environment) for rank in range(2)]
         sys.exit(max(rank.wait() for rank in ranks))

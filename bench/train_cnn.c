@@ -1,7 +1,7 @@
 // The model cnn (LeNet: convolutions 5×5×32 and 5×5×64 with pools, dense 512) with SGD momentum on
 // synthetic images: examples per second of the whole training path, and the step's time over the
 // time of only its convolutions and products. usage: bench_train_cnn BATCH THREADS [ROUNDS]
-// bench/train_cnn runs it beside PyTorch and prints the ratio.
+// bench/train runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // MLP 784-512-512-10 with SGD momentum on synthetic images: examples per second of the whole
 // training path (batches in memory, programs, aggregation, update), and the step's time over the
 // time of only its matrix products. usage: bench_train_mlp BATCH THREADS [ROUNDS]
-// bench/train_mlp runs it beside PyTorch and prints the ratio.
+// bench/train runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

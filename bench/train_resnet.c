@@ -1,7 +1,7 @@
 // The model resnet (residual network of 20 layers) with SGD momentum on synthetic images of 3 × 32
 // × 32: examples per second of the whole training path, and seconds from the start to the end of
 // the first step, with compilation. usage: bench_train_resnet BATCH THREADS [STEPS]
-// bench/train_resnet runs it beside PyTorch and prints the ratio.
+// bench/train runs it beside PyTorch and prints the ratio.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // The models gru and lstm (40 numbers a step, 128 units, 10 classes) with SGD momentum on synthetic
 // sequences of 20 to 100 steps, padded batches of 32: examples per second of the whole training
-// path. usage: bench_train_rnn gru|lstm THREADS [ROUNDS]; bench/train_rnn runs it beside PyTorch
+// path. usage: bench_train_rnn gru|lstm THREADS [ROUNDS]; bench/train runs it beside PyTorch
 // and prints the ratio. With 0 rounds it trains, with Adam, on a task that needs memory: of items
 // in noise one is marked, and its value is the class. It prints the accuracy on other sequences.
 #include <stdio.h>
