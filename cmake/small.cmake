@@ -1,6 +1,6 @@
 # The small libraries: libbelfry_predictor.a for programs that only run models, and libbelfry_learner.a for
 # those that also learn. They are rooms of src/, compiled a second time (BEL_SMALL) with each function in a
-# separate section. So a program linked with --gc-sections has only the functions that it may call. The
+# separate section; the vector kernels are those of the shared library. So a program linked with --gc-sections has only the functions that it may call. The
 # predictor lacks the operations that only training makes (BEL_INFERENCE, which only src/ops/op_table.c
 # reads). docs/predictor.md describes the effect of that, and of these two settings:
 set(BELFRY_PREDICTOR_LEVELS "${BELFRY_LEVELS}" CACHE STRING
@@ -90,8 +90,8 @@ foreach(room tensor graph passes onnx)
 endforeach()
 file(GLOB_RECURSE loading CONFIGURE_DEPENDS ${room_files})
 list(FILTER loading EXCLUDE REGEX "onnx/((graph_)?write[a-z_]*|emit)\\.c$")
-foreach(name alloc arena budget cgroup clock fault file hash index isa json linux_memory linux_sched log mapping number philox real rng
-        status str thread)
+foreach(name alloc arena budget cgroup clock crc32c fault file hash index isa json linux_memory linux_sched log mapping
+        number philox real rng status str thread)
     list(APPEND loading src/base/${name}.c)
 endforeach()
 belfry_small_objects(belfry_small_loading ${loading} ${BELFRY_PROTO}/onnx.pb-c.c)
@@ -116,15 +116,8 @@ belfry_small_objects(belfry_small_training src/ops/op_table.c)
 set(kernels "")
 set(rules "")
 foreach(level IN LISTS BELFRY_PREDICTOR_LEVELS)
-    belfry_small_objects(belfry_small_${level} src/ops/kernels/cpu_isa.c src/ops/kernels/product_isa.c
-        src/ops/kernels/recurrent_isa.c src/ops/kernels/row_norm_isa.c src/ops/kernels/winograd_isa.c)
-    belfry_small_objects(belfry_small_rules_${level} src/optim/rule_isa.c)
-    foreach(part belfry_small_${level} belfry_small_rules_${level})
-        target_compile_definitions(${part} PRIVATE BEL_LEVEL=${level})
-        target_compile_options(${part} PRIVATE ${BELFRY_LEVEL_FLAGS_${level}} -O3)
-    endforeach()
-    list(APPEND kernels belfry_small_${level})
-    list(APPEND rules belfry_small_rules_${level})
+    list(APPEND kernels belfry_kernels_${level})
+    list(APPEND rules belfry_rules_${level})
 endforeach()
 
 set(common belfry_small_running belfry_small_loading ${kernels})

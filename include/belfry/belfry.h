@@ -13,6 +13,7 @@
 #include "belfry/graph.h"
 #include "belfry/learner.h"
 #include "belfry/model.h"
+#include "belfry/onnx.h"
 #include "belfry/ops.h"
 #include "belfry/optimizer.h"
 #include "belfry/package.h"

@@ -29,6 +29,9 @@ const char *bel_hash128_text(bel_hash128 hash, char text[33]);
 // CRC-32C (Castagnoli) of `data`, continuing from `crc` (0 to begin).
 uint32_t bel_crc32c(uint32_t crc, const void *data, size_t size);
 
+// The CRC-32C of two blocks one after the other, of which the second has `second_bytes`.
+uint32_t bel_crc32c_joined(uint32_t first, uint32_t second, uint64_t second_bytes);
+
 // Checksum of TFRecord files: masked, because a checksum over data with checksums is weak.
 uint32_t bel_crc32c_masked(const void *data, size_t size);
 

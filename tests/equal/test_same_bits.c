@@ -2,7 +2,7 @@
 // 200 steps of a dnn 512,512 with dropout, Adam and a global clip, on the digits: run to run; for
 // every assignment of four replicas to workers and towers; for 1, 2 and 3 shards; for 1 and 2
 // threads; with lanes that delay, repeat and reorder; stopped and resumed. Each comparison must
-// fail under its fault.
+// fail under its fault. label: long
 #include "support/bel_test.h"
 #include "support/digits.h"
 

@@ -46,10 +46,34 @@ static void test_xxh3(void **state)
     assert_string_equal(bel_hash128_text(hash, whole), "00000000000000fe0123456789abcdef");
 }
 
+// Long data take other ways than short ones: each length and cut gives the checksum of its bytes in
+// order.
+static void test_crc32c_of_long_data(void **state)
+{
+    (void)state;
+    enum { MOST = 60000 };
+    static unsigned char data[MOST];
+    for (uint32_t i = 0; i < MOST; i++)
+        data[i] = (unsigned char)(i * 2654435761u >> 13);
+    uint32_t plain = 0;
+    for (size_t size = 0; size < MOST; size++) {
+        if (size % 997 == 0 || (size >= 12280 && size < 12300) || size % 12288 < 2)
+            assert_int_equal(bel_crc32c(0, data, size), plain);
+        plain = bel_crc32c(plain, &data[size], 1);
+    }
+    static const size_t cuts[] = {0, 1, 8, 4096, 12288, 30001, MOST};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        uint32_t first = bel_crc32c(0, data, cuts[i]);
+        uint32_t second = bel_crc32c(0, data + cuts[i], MOST - cuts[i]);
+        assert_int_equal(bel_crc32c_joined(first, second, MOST - cuts[i]), plain);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc32c),
+        cmocka_unit_test(test_crc32c_of_long_data),
         cmocka_unit_test(test_xxh3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

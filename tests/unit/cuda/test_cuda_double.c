@@ -2,7 +2,8 @@
 // process for every error that a real GPU would not report.
 //
 // A process has one driver, so each case runs in a forked child (cases.h) with the case's
-// environment. The test compares the child's stderr. cases.cu holds the kernels. label: native
+// environment. The test compares the child's stderr. cases.cu holds the kernels.
+// label: native, label: long
 #include <pthread.h>
 
 #include "support/cuda_double/cases.h"
