@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "estimator/run_settings.h"
 #include "optim/settings.h"
 
 #define STUDYING (BEL_VERB_CROSS_VALIDATE | BEL_VERB_TUNE) // several trainings
@@ -73,6 +74,19 @@
 #define FLAG_OF_STEPS INTS
 #define FLAG_OF_RATES STRINGS
 #define FLAG_OF_FORMULA STRING
+
+// Row of a setting of a run; the type follows from its form.
+#define RUN_FLAG(group, name, field, form, verbs, otherwise, accepts, unit, help, when)            \
+    {#name, RUN_FLAG_OF_##form, verbs, otherwise, accepts, unit, group, help, when},
+#define RUN_FLAG_OF_TEXT STRING
+#define RUN_FLAG_OF_INT INT
+#define RUN_FLAG_OF_WHOLE INT
+#define RUN_FLAG_OF_UNSIGNED INT
+#define RUN_FLAG_OF_MIB INT
+#define RUN_FLAG_OF_SECS DOUBLE
+#define RUN_FLAG_OF_SWITCH BOOL
+#define RUN_FLAG_OF_CHOICE STRING
+#define RUN_FLAG_OF_TOWERS INT
 
 // A row keeps its line breaks:
 // clang-format off
@@ -291,14 +305,11 @@ static const bel_option table[] = {
      "Reuse the name of a finished job; its record and logs are removed.", NULL},
     {"follow", BOOL, BEL_VERB_JOBS_LOGS, "true", NULL, NULL, JOB, "Continue until the job ends.", NULL},
 
-    {"model_dir", STRING, STORED, "", NULL, "FOLDER", RUN,
-     "Folder of checkpoints, event files and report; training resumes from what is there.", NULL},
+    BEL_RUN_SETTINGS_RUN(RUN_FLAG)
     {"train_steps", INT, TRAINING, "0", "[0, inf)", "steps", RUN,
      "Train up to this step, counted from the first run; 0: until the data ends.", NULL},
     {"train_secs", DOUBLE, TRAINING, "0", "[0, 1000000000]", "s", RUN,
      "End regularly after this much training in this run; 0: no limit.", NULL},
-    {"seed", INT, TRAINING, "1", "[0, inf)", NULL, RUN,
-     "Initial values, order of the data and dropout depend on it and on nothing else.", NULL},
     {"seed", INT, BEL_VERB_EXPERIMENT, "1", "[0, inf)", NULL, RUN, "The numbers depend on it.", NULL},
     {"seed", INT, BEL_VERB_BENCH, "1", "[0, inf)", NULL, RUN, "The elements of inputs depend on it.", NULL},
     {"batch", INT, BEL_VERB_BENCH, "1", "[1, 1000000]", "examples", RUN,
@@ -306,89 +317,14 @@ static const bel_option table[] = {
     {"length", INT, BEL_VERB_BENCH, "32", "[0, 1000000]", NULL, RUN,
      "Other open dimensions of a model.", NULL},
     {"threads", INT, BEL_VERB_BENCH, "1", "[1, 1024]", "threads", RUN, "Threads that run a model.", NULL},
-    {"stage_memory", INT, BEL_VERB_BENCH | BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "0", "[0, 8388608]", "MiB", RUN,
-     "Memory for weights: a larger model runs in stages, and each stage's weights are read while the one before "
-     "computes; 0: all are in memory.", NULL},
     {"seconds", DOUBLE, BEL_VERB_BENCH, "3", "[0.001, 86400]", "s", RUN,
      "Time to measure, for all models together.", NULL},
     {"against", STRING, BEL_VERB_BENCH, "", NULL, "MODEL", RUN,
      "Another model: rounds alternate, and the ratio is its median time over that of the first.", NULL},
-    {"num_gpus", INT, RUNNING, "0", "[0, 256]", "towers", RUN,
-     "Towers of each worker, each on a GPU; without GPUs they share the processor's cores. 0: one tower, with device "
-     "auto on the processor.", NULL},
-    {"device", STRING, RUNNING, "auto", "auto|cpu|cuda", NULL, RUN,
-     "Towers' device. auto: with num_gpus or gpu_math GPUs if there are any, else the processor's cores; cuda: GPUs, "
-     "with num_gpus 0 one. With gpu_math exact the results are the same.", NULL},
-    {"gpus", STRING, RUNNING, "", NULL, "LIST", RUN,
-     "GPUs for num_gpus, such as 0,2, in the order of the PCI bus; empty: all visible ones.", NULL},
-    {"virtual_devices", BOOL, RUNNING, "false", NULL, NULL, RUN,
-     "Let several towers share a GPU if there are too few; else that is an error.", NULL},
-    {"gpu_math", STRING, RUNNING, "exact", "exact|f32|tf32|bf16", NULL, RUN,
-     "How GPUs multiply: exact, with the processor's bits, or by cuBLASLt and cuDNN in f32, tf32 or bf16, which is "
-     "faster, with the same bits from run to run on one kind of GPU.", NULL},
-    {"update_device", STRING, TRAINING, "auto", "auto|cpu|cuda", NULL, RUN,
-     "Where parameters are stored and updated. cpu: in the process's memory; cuda: on the towers' GPUs; auto: on GPUs "
-     "if possible. The results are the same.", NULL},
-    {"memory_limit", INT, RUNNING, "0", "[0, 8388608]", "MiB", RUN,
-     "Memory of each GPU that this process may use for parameters and towers' values; 0: all of it.",
-     NULL},
-    {"num_workers", INT, RUNNING, "1", "[1, 1024]", "workers", RUN, "Workers in this process.", NULL},
     {"towers_of_workers", INTS, TRAINING, "", "[1, 256]", "towers", RUN,
      "Towers of each worker where they differ; one number per worker.", NULL},
-    {"parameter_server_count", INT, TRAINING, "1", "[0, 1024]", "shards", RUN,
-     "Parameter-server shards in this process; 0: one per worker.", NULL},
-    {"num_threads", INT, RUNNING, "0", "[0, 1024]", "threads", RUN,
-     "Threads of each tower; 0: the cores divided by the towers.", NULL},
-    {"executor", STRING, RUNNING, "sync", "sync|async", NULL, RUN,
-     "How a tower runs a model: operation by operation, or each as soon as its inputs are ready, which helps branched "
-     "models.", NULL},
-    {"products", STRING, RUNNING, "belfry", "belfry|openblas", NULL, RUN,
-     "Code for matrix products: Belfry, with the same bits on every processor, or OpenBLAS, whose bits depend on its "
-     "version and the kernels that it chooses by the processor.", NULL},
-    {"precision", STRING, TRAINING, "f32", "f32|bf16", NULL, RUN,
-     "Type in which activations are kept for the backward pass; bf16 takes half the memory for them. "
-     "Everything is computed in f32.", NULL},
-    {"activation_memory", INT, TRAINING, "0", "[0, 8388608]", "MiB", RUN,
-     "Memory that a tower may take for the values of a step; what does not fit is computed again when the "
-     "backward pass needs it, with the same bits. 0: no limit.", NULL},
-    {"stall_timeout", DOUBLE, TRAINING, "600", "[0.001, 1000000000]", "s", RUN,
-     "No training progress for this time is an error.", NULL},
-    {"mode", STRING, TRAINING, "sync", "sync|async|bounded", NULL, RUN,
-     "How workers' reports become updates: together, each on arrival, or so within --max_staleness.", NULL},
-    {"replicas_to_aggregate", INT, TRAINING, "0", "[0, 1024]", "workers", RUN,
-     "Workers' reports per update; 0: all with --mode sync, else 1. Fewer than the workers: the others are backups; "
-     "more: workers take turns.", NULL},
-    {"accumulate_steps", INT, TRAINING, "1", "[1, 1024]", "batches", RUN,
-     "Batches that each tower computes, one after another, for one update (gradient accumulation): a step's batch is "
-     "this many times as large, in the same memory.", NULL},
-    {"max_staleness", INT, TRAINING, "0", "[0, 1000000000]", "steps", RUN,
-     "how far a worker may run ahead of the slowest.", "mode=bounded"},
-    {"average", STRING, TRAINING, "examples", "examples|replicas|sum", NULL, RUN,
-     "How an update combines replicas' gradients: their mean, weighted by their examples or by 1 each; or their sum.", NULL},
-    {"scale_learning_rate", STRING, TRAINING, "none", "none|linear|always", NULL, RUN,
-     "linear: learning rates are multiplied by the number of replicas whose batches make a step, and --warmup_steps "
-     "rise to that from the rate itself; always: also with --average sum.", NULL},
-    {"drop_remainder", BOOL, TRAINING, "false", NULL, NULL, RUN,
-     "Leave out examples at the data's end that do not fill a step of all replicas, and log how many; else the last "
-     "step has them.", NULL},
-    {"elastic_rescale", BOOL, TRAINING, "false", NULL, NULL, RUN,
-     "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the "
-     "learning rate.", NULL},
-    {"chief_trains", BOOL, TRAINING, "true", NULL, NULL, RUN,
-     "For processes of another launcher: the chief of TF_CONFIG, or rank 0, is a worker, too; else it only coordinates.", NULL},
-    {"table_memory", INT, TRAINING, "0", "[0, 8388608]", "MiB", RUN,
-     "Memory for a table's rows on a shard; 0: no limit.", "model=wide_deep"},
-    {"lane", STRING, TRAINING, "auto", "auto|shm|grpc", NULL, RUN,
-     "How a cluster's processes exchange data; auto: shared memory on one host.", NULL},
 
-    {"save_checkpoints_steps", INT, TRAINING, "0", "[0, inf)", "steps", CHECKPOINTS,
-     "Steps between saves; 0: by time.", NULL},
-    {"save_checkpoints_secs", DOUBLE, TRAINING, "600", "[0, 1000000000]", "s", CHECKPOINTS,
-     "Seconds between saves; 0: only at the end.", "!save_checkpoints_steps"},
-    {"keep_checkpoint_max", INT, TRAINING, "5", "[0, 1000000]", "checkpoints", CHECKPOINTS,
-     "Maximum kept; 0: all.", NULL},
-    {"keep_checkpoint_every_n_hours", DOUBLE, TRAINING, "0", "[0, 1000000000]", "hours", CHECKPOINTS,
-     "Also keep one per this many hours; 0: none.", "keep_checkpoint_max!=0"},
+    BEL_RUN_SETTINGS_CHECKPOINTS(RUN_FLAG)
     {"keep_best", STRING, ALONG, "", NULL, "METRIC", CHECKPOINTS,
      "Also keep the checkpoint whose evaluation has the best METRIC; --best reads it.", EVALUATED},
     {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
@@ -398,8 +334,6 @@ static const bel_option table[] = {
     {"warm_start_names", PAIRS, TRAINING, "", NULL, "HERE=THERE", CHECKPOINTS,
      "A variable's name in the checkpoint; a * at the end of both stands for the rest of the name.",
      "warm_start"},
-    {"allow_changes", BOOL, TRAINING, "false", NULL, NULL, CHECKPOINTS,
-     "Resume although flags or data that determine the result have changed.", NULL},
     {"checkpoint", STRING, READING, "", NULL, "FOLDER", CHECKPOINTS,
      "A checkpoint's folder; unset: the newest in --model_dir.", NULL},
     {"best", BOOL, READING, "false", NULL, NULL, CHECKPOINTS,
@@ -409,8 +343,7 @@ static const bel_option table[] = {
      "Steps between evaluations; 0: at checkpoints.", EVALUATED},
     {"eval_steps", INT, ALONG | BEL_VERB_EVALUATE, "0", "[0, inf)", "batches",
      EVALUATION, "Batches of an evaluation; 0: all data.", EVALUATED},
-    {"evaluate_on_workers", BOOL, ALONG, "false", NULL, NULL, EVALUATION,
-     "In a cluster: workers run batches of the evaluations of checkpoints, too.", EVALUATED},
+    BEL_RUN_SETTINGS_EVALUATION(RUN_FLAG)
     {"early_stopping", STRING, ALONG, "0", NULL, "[METRIC:]N", EVALUATION,
      "End after N evaluations in a row without a better METRIC, by default --best_metric; 0: never.",
      EVALUATED},
@@ -444,31 +377,12 @@ static const bel_option table[] = {
      "65,536 keys.", "!training"},
     {"external_data", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
      "Store values only in weights.safetensors, to which model.onnx points; always above 1 GiB.", "!training"},
-    {"averages", BOOL, READING, "true", NULL, NULL, EVALUATION,
-     "Use moving averages of the parameters where the checkpoint has them.", NULL},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
      "No evaluation at checkpoints before this much time.", EVALUATED},
     {"eval_throttle_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
      "Least time from one evaluation to the next.", EVALUATED},
 
-    {"save_summary_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
-     "Steps between writes of event files; 0: never.", NULL},
-    {"log_step_count_steps", INT, TRAINING, "100", "[0, inf)", "steps", OUTPUT,
-     "Steps between progress lines in the log, at most one a second; 0: never.", NULL},
-    {"trace", STRING, TRAINING | PLACING, "", NULL, "FILE", OUTPUT,
-     "Write a trace of all processes for chrome://tracing or ui.perfetto.dev, at the end.", NULL},
-    {"metrics_port", INT, TRAINING | PLACING, "0", "[-1, 65535]", NULL, OUTPUT,
-     "Port on which the job's numbers can be read while it runs, by Prometheus at /metrics; 0: none, -1: "
-     "a free one, which the log names.", NULL},
-    {"metrics_address", STRING, TRAINING | PLACING, "127.0.0.1", NULL, "ADDRESS", OUTPUT,
-     "Address of that port; 0.0.0.0: all of this host.", "metrics_port"},
-    {"train_metrics", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
-     "Metrics of training steps, too, in event files every --save_summary_steps.", "save_summary_steps!=0"},
-    {"report", BOOL, TRAINING, "true", NULL, NULL, OUTPUT, "Write report.html.", NULL},
-    {"audit_input", BOOL, TRAINING, "false", NULL, NULL, OUTPUT,
-     "Note which records each step reads, 16 bytes a record, for inspect --audit.", NULL},
-    {"check_replicas", INT, TRAINING, "0", "[0, inf)", "steps", OUTPUT,
-     "Steps between comparisons of the parameters of all workers and GPUs; 0: only at the start.", NULL},
+    BEL_RUN_SETTINGS_OUTPUT(RUN_FLAG)
     {"audit", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Check that every record was read exactly once in each epoch.", "!compare"},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,

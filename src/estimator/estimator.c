@@ -1,5 +1,5 @@
-// Creation of an estimator: defaults and checks. Limits are in one table, so that messages are
-// uniform; a NaN fails every comparison and is refused with the rest.
+// Creation of an estimator, and checks of its settings. The limits of single settings are in
+// run_settings.h; here are those that depend on others.
 //
 // In a cluster the job's task, not the program, determines the number of workers and shards, the
 // towers of each worker, and the threads of a tower: bel_estimator_place replaces the settings by
@@ -22,32 +22,10 @@
 #include "base/openblas.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
+#include "estimator/run_flags.h"
 #include "launch/task.h"
 
-enum { MAX_WORKERS = 1024, MAX_TOWERS = 256, MAX_SHARDS = 1024, MAX_THREADS = 1024 };
-enum { MAX_ACCUMULATED = 1024 };
-
-void bel_run_config_init(bel_run_config *config)
-{
-    *config = (bel_run_config){.seed = 1,
-                               .worker_count = 1,
-                               .tower_count = 1,
-                               .shard_count = 1,
-                               .save_checkpoints_secs = 600,
-                               .keep_checkpoint_max = 5,
-                               .save_summary_steps = 100,
-                               .log_step_count_steps = 100,
-                               .report = true,
-                               .averages = true,
-                               .chief_trains = true,
-                               .stall_timeout_secs = 600,
-                               .accumulate_steps = 1};
-}
-
-typedef struct limit {
-    const char *name;
-    double value, low, high;
-} limit;
+enum { MAX_TOWERS = 256 };
 
 // The number of replicas may scale either the rate or the gradient.
 static bel_status *check_rates(const bel_run_config *c)
@@ -73,48 +51,14 @@ static bel_status *check_rates(const bel_run_config *c)
     return NULL;
 }
 
-// Checks the table of limits, then settings against each other.
-static bel_status *check_limits(const bel_run_config *c)
+// Checks the table of settings, then settings against each other.
+static bel_status *check_settings(const bel_run_config *c)
 {
-    const double steps = 9e15;
-    const limit limits[] = {
-        {"worker_count", c->worker_count, 1, MAX_WORKERS},
-        {"tower_count", c->tower_count, 1, MAX_TOWERS},
-        {"shard_count", c->shard_count, 0, MAX_SHARDS},
-        {"thread_count", c->thread_count, 0, MAX_THREADS},
-        {"gpu_count", c->gpu_count, 0, MAX_TOWERS},
-        {"device", (double)c->device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
-        {"gpu_math", (double)c->gpu_math, BEL_GPU_MATH_EXACT, BEL_GPU_MATH_BF16},
-        {"update_device", (double)c->update_device, BEL_DEVICE_AUTO, BEL_DEVICE_CUDA},
-        {"executor", (double)c->executor, BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC},
-        {"precision", (double)c->precision, BEL_PRECISION_F32, BEL_PRECISION_BF16},
-        {"products", (double)c->products, BEL_PRODUCTS_BELFRY, BEL_PRODUCTS_OPENBLAS},
-        {"average", (double)c->average, BEL_AVERAGE_EXAMPLES, BEL_AVERAGE_SUM},
-        {"scale_learning_rate", (double)c->scale_learning_rate, BEL_SCALE_NONE, BEL_SCALE_ALWAYS},
-        {"lane", (double)c->lane, BEL_LANE_AUTO, BEL_LANE_GRPC},
-        {"aggregation", (double)c->aggregation, BEL_AGGREGATE_SYNC, BEL_AGGREGATE_BOUNDED},
-        {"activation_memory", (double)c->activation_memory, 0, 0x1p53},
-        {"memory_limit", (double)c->memory_limit, 0, 0x1p53},
-        {"table_memory", (double)c->table_memory, 0, 0x1p53},
-        {"stage_memory", (double)c->stage_memory, 0, 0x1p53},
-        {"metrics_port", c->metrics_port, -1, 65535},
-        {"save_checkpoints_steps", (double)c->save_checkpoints_steps, 0, steps},
-        {"save_checkpoints_secs", c->save_checkpoints_secs, 0, 1e9},
-        {"keep_checkpoint_max", c->keep_checkpoint_max, 0, INT_MAX},
-        {"keep_checkpoint_every_n_hours", c->keep_checkpoint_every_n_hours, 0, 1e9},
-        {"save_summary_steps", (double)c->save_summary_steps, 0, steps},
-        {"log_step_count_steps", (double)c->log_step_count_steps, 0, steps},
-        {"check_replicas", (double)c->check_replicas, 0, steps},
-        {"stall_timeout_secs", c->stall_timeout_secs, 0.001, 1e9},
-        {"replicas_to_aggregate", c->replicas_to_aggregate, 0, MAX_WORKERS},
-        {"accumulate_steps", c->accumulate_steps, 1, MAX_ACCUMULATED},
-        {"max_staleness", c->max_staleness, 0, INT_MAX},
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        const limit *l = &limits[i];
-        if (l->value >= l->low && l->value <= l->high) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from %g to %g, got %g", l->name, l->low,
-                       l->high, l->value);
+    BEL_TRY(bel_run_config_check_rows(c));
+    if (c->tower_count < 1 || c->gpu_count < 0 || c->gpu_count > MAX_TOWERS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "tower_count must be from 1 to %d and gpu_count from 0 to %d, got %d and %d",
+                       MAX_TOWERS, MAX_TOWERS, c->tower_count, c->gpu_count);
     }
     if (c->predict_parts < 0 || c->predict_part < 0 ||
         (c->predict_part > 0 && c->predict_part >= c->predict_parts)) {
@@ -181,7 +125,7 @@ static bel_status *check_counted(const bel_run_config *c, const bel_counting *co
 
 bel_status *bel_run_config_check(const bel_run_config *config)
 {
-    BEL_TRY(check_limits(config));
+    BEL_TRY(check_settings(config));
     bel_counting counting = counting_of(config);
     return bel_counting_has_ledger(&counting) ? check_counted(config, &counting) : NULL;
 }
@@ -258,7 +202,7 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
     if (config->thread_count == 0) config->thread_count = thread_count;
     if (towers == NULL && estimator->has_towers_of) towers = estimator->towers_of;
     assign_towers(estimator, towers);
-    return check_limits(config);
+    return check_settings(config);
 }
 
 // Threads of a tower if the task leaves that open. Workers of one host share its cores, unless
@@ -388,7 +332,7 @@ bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *ou
     bel_task *task = NULL;
     bel_counting counting;
     BEL_TRY(resolve(config, &placed.config));
-    BEL_TRY(check_limits(&placed.config));
+    BEL_TRY(check_settings(&placed.config));
     BEL_TRY(bel_task_from_environment(config->chief_trains, &task));
     assign_towers(&placed, config->towers_of);
     bel_status *status = task != NULL ? place_in_job(&placed, task) : NULL;
@@ -407,7 +351,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *c
     bel_run_config resolved;
     BEL_TRY(resolve(config, &resolved));
     BEL_TRY(bel_isa_check());
-    BEL_TRY(check_limits(&resolved));
+    BEL_TRY(check_settings(&resolved));
     if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;

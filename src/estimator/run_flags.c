@@ -1,6 +1,5 @@
-// Settings of a run as texts: the parser of the command's flags for other programs and the command
-// itself. Each row is a setting; bel_estimator_create checks ranges. Words and defaults are also in
-// the command's table, and a test compares the two.
+// Settings of a run as texts: defaults, checks, and the parser of the command's flags for other
+// programs and the command itself. All of it comes from the table in run_settings.h.
 #include "estimator/run_flags.h"
 
 #include <errno.h>
@@ -14,78 +13,45 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/run.h"
+#include "estimator/run_settings.h"
 
 typedef enum form {
-    TEXT,   // const char *; empty: NULL
-    INT,    // int
-    WHOLE,  // int64_t or uint64_t
-    MIB,    // int64_t, bytes
-    SECS,   // double
-    SWITCH, // bool
-    CHOICE, // an enumeration: its index in the words
-    TOWERS, // towers of a worker, which must be on GPUs; 0: one that need not
+    TEXT,     // const char *; empty: NULL
+    INT,      // int
+    WHOLE,    // int64_t
+    UNSIGNED, // uint64_t
+    MIB,      // int64_t, bytes
+    SECS,     // double
+    SWITCH,   // bool
+    CHOICE,   // an enumeration: its index in the words
+    TOWERS,   // towers of a worker, which must be on GPUs; 0: one that need not
 } form;
 
 typedef struct row {
-    const char *name;
+    const char *name, *field;
     form form;
     size_t offset;
-    const char *words; // words of a CHOICE
+    const char *otherwise, *accepts, *unit;
 } row;
 
-#define ROW(name, form, field, words)                                                              \
-    {                                                                                              \
-        name, form, offsetof(bel_run_config, field), words                                         \
-    }
-static const row rows[] = {
-    ROW("model_dir", TEXT, model_dir, NULL),
-    ROW("seed", WHOLE, seed, NULL),
-    ROW("num_workers", INT, worker_count, NULL),
-    ROW("num_gpus", TOWERS, tower_count, NULL),
-    ROW("device", CHOICE, device, "auto|cpu|cuda"),
-    ROW("gpus", TEXT, gpus, NULL),
-    ROW("virtual_devices", SWITCH, virtual_devices, NULL),
-    ROW("gpu_math", CHOICE, gpu_math, "exact|f32|tf32|bf16"),
-    ROW("update_device", CHOICE, update_device, "auto|cpu|cuda"),
-    ROW("memory_limit", MIB, memory_limit, NULL),
-    ROW("parameter_server_count", INT, shard_count, NULL),
-    ROW("num_threads", INT, thread_count, NULL),
-    ROW("executor", CHOICE, executor, "sync|async"),
-    ROW("precision", CHOICE, precision, "f32|bf16"),
-    ROW("products", CHOICE, products, "belfry|openblas"),
-    ROW("activation_memory", MIB, activation_memory, NULL),
-    ROW("table_memory", MIB, table_memory, NULL),
-    ROW("stage_memory", MIB, stage_memory, NULL),
-    ROW("save_checkpoints_steps", WHOLE, save_checkpoints_steps, NULL),
-    ROW("save_checkpoints_secs", SECS, save_checkpoints_secs, NULL),
-    ROW("keep_checkpoint_max", INT, keep_checkpoint_max, NULL),
-    ROW("keep_checkpoint_every_n_hours", SECS, keep_checkpoint_every_n_hours, NULL),
-    ROW("save_summary_steps", WHOLE, save_summary_steps, NULL),
-    ROW("log_step_count_steps", WHOLE, log_step_count_steps, NULL),
-    ROW("train_metrics", SWITCH, train_metrics, NULL),
-    ROW("report", SWITCH, report, NULL),
-    ROW("averages", SWITCH, averages, NULL),
-    ROW("allow_changes", SWITCH, allow_changes, NULL),
-    ROW("stall_timeout", SECS, stall_timeout_secs, NULL),
-    ROW("lane", CHOICE, lane, "auto|shm|grpc"),
-    ROW("mode", CHOICE, aggregation, "sync|async|bounded"),
-    ROW("replicas_to_aggregate", INT, replicas_to_aggregate, NULL),
-    ROW("accumulate_steps", INT, accumulate_steps, NULL),
-    ROW("max_staleness", INT, max_staleness, NULL),
-    ROW("average", CHOICE, average, "examples|replicas|sum"),
-    ROW("scale_learning_rate", CHOICE, scale_learning_rate, "none|linear|always"),
-    ROW("drop_remainder", SWITCH, drop_remainder, NULL),
-    ROW("elastic_rescale", SWITCH, elastic_rescale, NULL),
-    ROW("chief_trains", SWITCH, chief_trains, NULL),
-    ROW("evaluate_on_workers", SWITCH, evaluate_on_workers, NULL),
-    ROW("audit_input", SWITCH, audit_input, NULL),
-    ROW("check_replicas", WHOLE, check_replicas, NULL),
-    ROW("metrics_port", INT, metrics_port, NULL),
-    ROW("metrics_address", TEXT, metrics_address, NULL),
-    ROW("trace", TEXT, trace_file, NULL),
-};
-#undef ROW
+#define ROW_OF(group, name, field, form, verbs, otherwise, accepts, unit, help, when)              \
+    {#name, #field, form, offsetof(bel_run_config, field), otherwise, accepts, unit},
+static const row rows[] = {BEL_EACH_RUN_SETTING(ROW_OF)};
 enum { ROWS = sizeof rows / sizeof rows[0] };
+
+// The form of a row decides how its field is read and written.
+#define SIZE_OF_TEXT sizeof(const char *)
+#define SIZE_OF_INT sizeof(int)
+#define SIZE_OF_WHOLE sizeof(int64_t)
+#define SIZE_OF_UNSIGNED sizeof(uint64_t)
+#define SIZE_OF_MIB sizeof(int64_t)
+#define SIZE_OF_SECS sizeof(double)
+#define SIZE_OF_SWITCH sizeof(bool)
+#define SIZE_OF_CHOICE sizeof(int)
+#define SIZE_OF_TOWERS sizeof(int)
+#define CHECK_SIZE(group, name, field, form, ...)                                                  \
+    _Static_assert(sizeof(((bel_run_config *)0)->field) == SIZE_OF_##form, #field);
+BEL_EACH_RUN_SETTING(CHECK_SIZE)
 
 const char *bel_run_flag(size_t index)
 {
@@ -102,7 +68,7 @@ static const row *find(const char *name, size_t length)
 
 void bel_run_flag_word(const char *name, int value, bel_str *out)
 {
-    const char *word = find(name, strlen(name))->words;
+    const char *word = find(name, strlen(name))->accepts;
     while (value-- > 0)
         word = strchr(word, '|') + 1;
     bel_str_append(out, word, strcspn(word, "|"));
@@ -117,14 +83,15 @@ static bel_status *malformed(const row *r, const char *expected, const char *tex
 
 static bel_status *set_whole(const row *r, bel_run_config *config, void *field, const char *text)
 {
-    int64_t low = r->form == WHOLE || r->form == MIB ? INT64_MIN : INT_MIN;
-    int64_t high = r->form == WHOLE ? INT64_MAX : r->form == MIB ? INT64_MAX >> 20 : INT_MAX;
+    bool wide = r->form == WHOLE || r->form == UNSIGNED;
+    int64_t low = wide || r->form == MIB ? INT64_MIN : INT_MIN;
+    int64_t high = wide ? INT64_MAX : r->form == MIB ? INT64_MAX >> 20 : INT_MAX;
     char *rest;
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (rest == text || *rest != '\0' || errno != 0 || value < low || value > high)
         return malformed(r, "an integer", text);
-    if (r->form == WHOLE) *(int64_t *)field = value;
+    if (wide) *(int64_t *)field = value;
     if (r->form == MIB) *(int64_t *)field = value < 0 ? value : value << 20;
     if (r->form == INT) *(int *)field = (int)value;
     if (r->form == TOWERS) {
@@ -145,7 +112,7 @@ static bel_status *set_seconds(const row *r, double *field, const char *text)
 
 static bel_status *set_word(const row *r, void *field, const char *text)
 {
-    const char *words = r->form == SWITCH ? "false|true" : r->words;
+    const char *words = r->form == SWITCH ? "false|true" : r->accepts;
     int number = bel_list_find(words, "|", text);
     if (number < 0) return malformed(r, words, text);
     if (r->form == SWITCH) {
@@ -173,6 +140,57 @@ bel_status *bel_run_config_set(bel_run_config *config, const char *name, const c
     const row *r = find(name, strlen(name));
     if (r != NULL) return set(config, r, text);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no setting \"%s\" of a run", name);
+}
+
+// --- Defaults and checks -------------------------------------------------------------------------
+
+void bel_run_config_init(bel_run_config *config)
+{
+    *config = (bel_run_config){.worker_count = 0};
+    for (size_t i = 0; i < ROWS; i++) // no error: a test reads the defaults of the table
+        bel_status_ignore(set(config, &rows[i], rows[i].otherwise));
+}
+
+// The field as a number in the unit of the flag.
+static double number_of(const row *r, const bel_run_config *config)
+{
+    const void *field = (const char *)config + r->offset;
+    switch (r->form) {
+    case INT:
+    case CHOICE: return *(const int *)field;
+    case WHOLE: return (double)*(const int64_t *)field;
+    case UNSIGNED: return (double)*(const uint64_t *)field;
+    case MIB: return (double)*(const int64_t *)field / (1 << 20);
+    case SECS: return *(const double *)field;
+    case TEXT:
+    case SWITCH:
+    case TOWERS: break; // estimator.c checks both fields
+    }
+    return 0;
+}
+
+static bel_status *check_row(const row *r, const bel_run_config *config)
+{
+    double value = number_of(r, config);
+    if (r->form == CHOICE) {
+        int last = 0;
+        for (const char *bar = r->accepts; (bar = strchr(bar, '|')) != NULL; bar++)
+            last++;
+        if (value >= 0 && value <= last) return NULL;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from 0 to %d (%s), got %g", r->field, last,
+                       r->accepts, value);
+    }
+    bool number = r->form != TEXT && r->form != SWITCH && r->form != TOWERS;
+    if (!number || bel_in_interval(r->accepts, value)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s%s%s, got %.15g", r->field, r->accepts,
+                   r->unit != NULL ? " " : "", r->unit != NULL ? r->unit : "", value);
+}
+
+bel_status *bel_run_config_check_rows(const bel_run_config *config)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        BEL_TRY(check_row(&rows[i], config));
+    return NULL;
 }
 
 // --- Arguments -----------------------------------------------------------------------------------

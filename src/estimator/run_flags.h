@@ -5,11 +5,16 @@
 #include <stddef.h>
 
 #include "base/str.h"
+#include "belfry/run.h"
 
 // Name of the index-th setting, NULL after the last.
 const char *bel_run_flag(size_t index);
 
 // Appends word `value` of the choices of flag `name`: 2 of "gpu_math" is tf32.
 void bel_run_flag_word(const char *name, int value, bel_str *out);
+
+// Checks each field against its row. INVALID_ARGUMENT names the field, what it accepts, and its
+// value.
+bel_status *bel_run_config_check_rows(const bel_run_config *config) BEL_MUST_USE;
 
 #endif

@@ -2,6 +2,7 @@
 
 usage: docs.py check BELFRY PAGE..   every block has a kind; every flag after `belfry` exists
        docs.py script PAGE           prints the blocks of kind `sh`, in their order
+       docs.py defaults HEADER TABLE the defaults in belfry/run.h equal those of estimator/run_settings.h
 
 A block of kind `sh` runs in a test as it is. The commands of `sh norun` need hosts, data or programs
 that no test has, so only their flags are checked.
@@ -52,6 +53,34 @@ def words_of(lines):
             yield list(lexer)
         except ValueError:  # a quote that a later line closes
             continue
+
+
+def documented_defaults(path):
+    """{field: text in the last brackets of its comment} of bel_run_config; "" without brackets."""
+    with open(path, encoding="utf-8") as file:
+        body = re.search(r"typedef struct bel_run_config \{\n(.*?)\n\} bel_run_config;", file.read(), re.DOTALL)[1]
+    found = {}
+    item = r"((?:^ *///(?!<).*\n)*)^ *([^/\n]+;)((?: *///<.*\n)*)"  # comment, fields, comment
+    for before, code, after in re.findall(item, body + "\n", re.MULTILINE):
+        brackets = re.findall(r"\[([^\[\]]*)\]", before + after)
+        for name in re.findall(r"(\w+)[,;]", code):
+            found[name] = brackets[-1] if brackets else ""
+    return found
+
+
+def check_defaults(header, table):
+    """Number of fields whose documented default is another one."""
+    documented, wrong = documented_defaults(header), 0
+    with open(table, encoding="utf-8") as file:
+        rows = re.findall(r'ROW\([A-Z]+, (\w+), (\w+), (\w+), [^"]*"([^"]*)"', file.read())
+    for flag, field, form, default in rows:
+        if form == "TOWERS":  # the flag's 0 is one tower
+            default = "1"
+        said = documented[field].lower()
+        if said != default and not (said == "" and default in ("", "0", "false", "127.0.0.1")):
+            wrong += 1
+            print(f"FAILED: {header}: {field} has the default {default} (--{flag}), not [{documented[field]}]")
+    return wrong if len(rows) > 40 else 1
 
 
 class Checker:
@@ -108,6 +137,8 @@ def main(arguments):
             if kind == "sh":
                 print("\n".join([f"# line {number}"] + lines))
         return 0
+    if arguments[0] == "defaults":
+        return 1 if check_defaults(arguments[1], arguments[2]) else 0
     checker = Checker(arguments[1])
     for path in arguments[2:]:
         checker.check(path)

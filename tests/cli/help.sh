@@ -60,7 +60,7 @@ for flag in train_files eval_files train_batch_size eval_batch_size model_dir tr
     check "help names --$flag" grep -q -- "^  --$flag " out.txt
 done
 # Programs accept the same ones (bel_run_config_flags).
-sed -nE 's/^    ROW\("([a-z_]+)".*/\1/p' "$SOURCE/src/estimator/run_flags.c" >flags.txt
+sed -nE 's/^    ROW\([A-Z]+, ([a-z_]+),.*/\1/p' "$SOURCE/src/estimator/run_settings.h" >flags.txt
 "$BUILD/tools/belfry" evaluate --help | cat out.txt - >both.txt
 check "programs have flags of a run" test "$(wc -l <flags.txt)" -gt 30
 while read -r flag; do

@@ -66,16 +66,31 @@ static void test_limits(void **state)
     good.model_dir = "unused";
     config = good;
     config.aggregation = (bel_aggregation)3;
-    refused(&config, "aggregation must be from 0 to 2, got 3");
+    refused(&config, "aggregation must be from 0 to 2 (sync|async|bounded), got 3");
     config = good;
     config.lane = (bel_lane_choice)3;
-    refused(&config, "lane must be from 0 to 2, got 3");
+    refused(&config, "lane must be from 0 to 2 (auto|shm|grpc), got 3");
     config = good;
-    config.table_memory = -1;
-    refused(&config, "table_memory must be from 0");
+    config.table_memory = -10 * (1 << 20);
+    refused(&config, "table_memory must be in [0, 8388608] MiB, got -10");
     config = good;
     config.stall_timeout_secs = NAN;
-    refused(&config, "stall_timeout_secs must be from 0.001");
+    refused(&config, "stall_timeout_secs must be in [0.001, 1e9] s, got ");
+    config = good;
+    config.worker_count = 1025;
+    refused(&config, "worker_count must be in [1, 1024] workers, got 1025");
+    config = good;
+    config.max_staleness = 2000000000;
+    refused(&config, "max_staleness must be in [0, 1e9] steps, got 2000000000");
+    config = good;
+    config.keep_checkpoint_max = 1000001;
+    refused(&config, "keep_checkpoint_max must be in [0, 1e6] checkpoints");
+    config = good;
+    config.save_checkpoints_steps = (int64_t)1 << 62;
+    refused(&config, "save_checkpoints_steps must be in [0, 1e15] steps");
+    config = good;
+    config.tower_count = 0;
+    refused(&config, "tower_count must be from 1 to 256");
 }
 
 int main(void)

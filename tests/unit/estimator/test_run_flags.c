@@ -1,11 +1,10 @@
-// Flags of a run that a program removes from its arguments: they equal the command's flags.
+// Flags of a run that a program removes from its arguments.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/number.h"
 #include "belfry/belfry.h"
 #include "estimator/run_flags.h"
-#include "flags.h" // the command's
 #include "support/bel_test.h"
 
 enum { MOST = 24 };
@@ -122,73 +121,20 @@ static void left_flags_are_refused(void **state)
     }
 }
 
-// --- The command's flags -------------------------------------------------------------------------
-
-// Reads the words of a choice from the error that names them all, joined by '|'; else "".
-static void read_words(const bel_status *error, const char *before, const char *between, char *out)
-{
-    const char *at = strstr(bel_status_message(error), before);
-    at = at != NULL ? at + strlen(before) : "";
-    for (size_t length = strlen(between); *at != '\0' && strncmp(at, ", got", 5) != 0;) {
-        bool ends = strncmp(at, between, length) == 0;
-        *out++ = ends ? '|' : *at;
-        at += ends ? length : 1;
-    }
-    *out = '\0';
-}
-
-static void compare_words(const char *name, unsigned verb)
-{
-    char *argument = bel_strf("--%s=?", name);
-    bel_run_config config;
-    bel_run_config_init(&config);
-    bel_status *error = bel_run_config_set(&config, name, "?");
-    bel_options *options = bel_flags_create(verb);
-    bel_status *other = bel_options_parse(options, 1, &argument);
-    assert_int_equal(error == NULL, other == NULL); // both accept any text, or neither
-    if (error != NULL) {
-        char own[256], others[256];
-        read_words(error, "expected ", "|", own);
-        read_words(other, "expected one of ", ", ", others);
-        if (strchr(own, '|') == NULL || strcmp(own, "false|true") == 0) own[0] = '\0';
-        assert_string_equal(own, others);
-    }
-    bel_status_destroy(error);
-    bel_status_destroy(other);
-    bel_options_destroy(options);
-    bel_free(argument);
-}
-
-// The default of the command's flag equals the default of a program.
-static void compare_default(const char *name, unsigned verb)
-{
-    bel_run_config before, after;
-    memset(&before, 0, sizeof before); // padding between the fields too
-    bel_run_config_init(&before);
-    memcpy(&after, &before, sizeof after);
-    bel_options *options = bel_flags_create(verb);
-    BEL_ASSERT_OK(bel_run_config_set(&after, name, bel_options_text(options, name)));
-    if (strcmp(name, "metrics_address") == 0) { // the command resolves NULL
-        assert_null(before.metrics_address);
-        assert_string_equal(after.metrics_address, "127.0.0.1");
-        after.metrics_address = NULL;
-    }
-    if (memcmp(&before, &after, sizeof before) != 0) fail_msg("--%s has another default", name);
-    bel_options_destroy(options);
-}
-
-static void flags_are_those_of_the_command(void **state)
+// A program's defaults are those of the table, and are in its ranges.
+static void defaults_are_accepted(void **state)
 {
     (void)state;
-    const char *name;
-    for (size_t i = 0; (name = bel_run_flag(i)) != NULL; i++) {
-        bel_options *options = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE);
-        bool trains = bel_options_has(options, name);
-        bel_options_destroy(options);
-        unsigned verb = trains ? BEL_VERB_TRAIN_AND_EVALUATE : BEL_VERB_EVALUATE;
-        compare_words(name, verb);
-        compare_default(name, verb);
-    }
+    bel_run_config config;
+    bel_run_config_init(&config);
+    BEL_ASSERT_OK(bel_run_config_check_rows(&config));
+    assert_null(config.model_dir);
+    assert_int_equal(config.worker_count, 1);
+    assert_int_equal(config.tower_count, 1);
+    assert_int_equal(config.gpu_count, 0);
+    assert_true(config.save_checkpoints_secs == 600);
+    assert_true(config.report && config.averages && config.chief_trains);
+    assert_int_equal(config.accumulate_steps, 1);
 }
 
 // Every name appears once.
@@ -208,7 +154,7 @@ int main(void)
         cmocka_unit_test(flags_are_taken_and_others_stay),
         cmocka_unit_test(malformed_flags_are_named),
         cmocka_unit_test(left_flags_are_refused),
-        cmocka_unit_test(flags_are_those_of_the_command),
+        cmocka_unit_test(defaults_are_accepted),
         cmocka_unit_test(names_are_distinct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
