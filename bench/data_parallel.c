@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "figures.h"
 #include "graph/graph.h"
 #include "mlp.h"
 #include "runtime/program.h"

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "figures.h"
 #include "mlp.h"
 #include "ps/client/client.h"
 #include "ps/layout/step_stats.h"
