@@ -1,7 +1,7 @@
 // The asynchronous executor on graphs of calls with fixed times, skewed in several ways. The ratio
 // is the makespan on two threads over its lower bound: the longer of the costliest path and half of
 // the whole. A graph so cheap that it should stay on one thread is compared with its calls one
-// after another. Medians of rounds.
+// after another. Medians of rounds with quartiles.
 // usage: bench_async [ROUNDS]
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "figures.h"
 #include "mlp.h"
 #include "runtime/async.h"
 #include "runtime/cost.h"
@@ -17,7 +18,7 @@
 enum { MOST_CALLS = 80, MOST_EDGES = 400, MAX_ROUNDS = 99, CHEAP_RUNS = 100 };
 
 typedef struct workload {
-    const char *name;
+    const char *name; // also in the figure's name
     int64_t costs[MOST_CALLS], parts[MOST_CALLS];
     int first_edges[MOST_CALLS + 1];
     bel_dag_edge edges[MOST_EDGES];
@@ -204,16 +205,19 @@ static double time_skewed(workload *w, bel_team *team, int rounds)
 {
     bel_streams streams;
     bel_async *async = make_executor(w, &streams);
-    double times[MAX_ROUNDS];
+    double ratios[MAX_ROUNDS], bound = bound_of(w);
+    (void)time_run(async, team); // warm-up
     for (int r = 0; r < rounds; r++)
-        times[r] = time_run(async, team);
-    double makespan = bench_median(times, rounds), bound = bound_of(w);
-    printf("%-8s %2d calls in %2d streams: %5.0f us on 2 threads, bound %5.0f us; ratio %.2f\n",
-           w->name, w->dag.node_count, streams.count, makespan / 1000, bound / 1000,
-           makespan / bound);
+        ratios[r] = time_run(async, team) / bound;
+    bench_spread ratio = bench_spread_of(ratios, rounds);
+    printf("%-8s %2d calls in %2d streams: %5.0f us on 2 threads, bound %5.0f us; ratio %.2f "
+           "[%.2f, %.2f]\n",
+           w->name, w->dag.node_count, streams.count, ratio.median * bound / 1000, bound / 1000,
+           ratio.median, ratio.low, ratio.high);
+    bench_figuref(&ratio, "async.%s", w->name);
     bel_async_destroy(async);
     bel_streams_deinit(&streams);
-    return makespan / bound;
+    return ratio.median;
 }
 
 static void time_cheap(workload *w, bel_team *team, int rounds)
@@ -221,6 +225,7 @@ static void time_cheap(workload *w, bel_team *team, int rounds)
     bel_streams streams;
     bel_async *async = make_executor(w, &streams);
     double ours[MAX_ROUNDS], serial[MAX_ROUNDS];
+    (void)time_run(async, team); // warm-up
     for (int r = 0; r < rounds; r++) {
         ours[r] = serial[r] = 0;
         for (int i = 0; i < CHEAP_RUNS; i++) {
@@ -228,11 +233,12 @@ static void time_cheap(workload *w, bel_team *team, int rounds)
             serial[r] += time_serial(w) / CHEAP_RUNS;
         }
     }
-    double executor = bench_median(ours, rounds), plain = bench_median(serial, rounds);
-    printf("%-8s %2d calls in %2d stream: %.2f us, one after another %.2f us; ratio %.3f (mark: "
-           "<= 1.05)\n",
-           w->name, w->dag.node_count, streams.count, executor / 1000, plain / 1000,
-           executor / plain);
+    bench_spread ratio = bench_ratio_of(ours, serial, rounds);
+    printf("%-8s %2d calls in %2d stream: %.2f us, one after another %.2f us; ratio %.3f [%.3f, "
+           "%.3f] (mark: <= 1.05)\n",
+           w->name, w->dag.node_count, streams.count, bench_median(ours, rounds) / 1000,
+           bench_median(serial, rounds) / 1000, ratio.median, ratio.low, ratio.high);
+    bench_figuref(&ratio, "async.%s", w->name);
     bel_async_destroy(async);
     bel_streams_deinit(&streams);
 }
@@ -244,8 +250,8 @@ int main(int count, char **arguments)
         void (*make)(workload *w);
     } graphs[] = {
         {"fan", make_fan},           {"towers", make_towers},     {"comb", make_comb},
-        {"tree", make_tree},         {"random 1", make_random_1}, {"random 2", make_random_2},
-        {"random 3", make_random_3},
+        {"tree", make_tree},         {"random_1", make_random_1}, {"random_2", make_random_2},
+        {"random_3", make_random_3},
     };
     int rounds = count > 1 ? atoi(arguments[1]) : 31;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;

@@ -1,6 +1,6 @@
 // Attention, forward and backward, as one operation and composed of products and MaskedSoftmax: 64
-// matrices of [t × 64], in turns, medians of pairs; time and the memory of the plan. Variants: all
-// keys visible, causal, and lengths.
+// matrices of [t × 64], in turns, medians of pairs with quartiles; time and the memory of the plan.
+// Variants: all keys visible, causal, and lengths.
 // usage: bench_attention [PAIRS]
 #include "graph/attention.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "figures.h"
 #include "graph/graph.h"
 #include "mlp.h"
 #include "runtime/program.h"
@@ -16,7 +17,7 @@
 enum { N = 8, HEADS = 8, WIDTH = 64, OPERANDS = 3, MAX_PAIRS = 999 };
 
 typedef struct hiding {
-    const char *name;
+    const char *name, *figure;
     bool lengths, causal;
 } hiding;
 
@@ -91,7 +92,7 @@ static double time_run(const running *r, bel_team *team)
 static void compare(int64_t t, const hiding *h, int threads, int pairs)
 {
     running composed = start(false, t, h, threads), fused = start(true, t, h, threads);
-    double before[MAX_PAIRS], after[MAX_PAIRS], ratios[MAX_PAIRS];
+    double before[MAX_PAIRS], after[MAX_PAIRS];
     bel_team *team;
     check(bel_team_create(threads, &team));
     for (int i = -2; i < pairs; i++) { // two warm-up rounds
@@ -99,14 +100,15 @@ static void compare(int64_t t, const hiding *h, int threads, int pairs)
         if (i < 0) continue;
         before[i] = first;
         after[i] = second;
-        ratios[i] = first / second;
     }
+    bench_spread ratio = bench_ratio_of(before, after, pairs);
     printf("attention, %s, t %3lld, %d thread%s: composed %.2f ms, one operation %.2f ms; ratio "
-           "%.2f; memory %.1f and %.1f MB\n",
+           "%.2f [%.2f, %.2f]; memory %.1f and %.1f MB\n",
            h->name, (long long)t, threads, threads > 1 ? "s" : "", bench_median(before, pairs),
-           bench_median(after, pairs), bench_median(ratios, pairs),
+           bench_median(after, pairs), ratio.median, ratio.low, ratio.high,
            (double)bel_program_arena_bytes(composed.program) * 1e-6,
            (double)bel_program_arena_bytes(fused.program) * 1e-6);
+    bench_figuref(&ratio, "attention.%s.%lld.%d", h->figure, (long long)t, threads);
     bel_team_destroy(team);
     stop(&composed);
     stop(&fused);
@@ -114,8 +116,9 @@ static void compare(int64_t t, const hiding *h, int threads, int pairs)
 
 int main(int count, char **arguments)
 {
-    static const hiding hidings[] = {
-        {"all seen", false, false}, {"causal", false, true}, {"lengths", true, false}};
+    static const hiding hidings[] = {{"all seen", "all", false, false},
+                                     {"causal", "causal", false, true},
+                                     {"lengths", "lengths", true, false}};
     int pairs = count > 1 ? atoi(arguments[1]) : 21;
     if (pairs < 1 || pairs > MAX_PAIRS) pairs = MAX_PAIRS;
     for (size_t i = 0; i < sizeof hidings / sizeof hidings[0]; i++)

@@ -1,6 +1,6 @@
 // A chain of products so small that the overhead between them counts: [1 × 8] · [8 × 8], twenty
 // times. The executors, synchronous and asynchronous, beside the same kernel called by hand, in
-// turns, medians of rounds.
+// turns, medians of rounds with quartiles.
 // usage: bench_chain [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "belfry/ops.h"
+#include "figures.h"
 #include "graph/graph.h"
 #include "mlp.h"
 #include "ops/kernels/cpu.h"
@@ -72,6 +73,22 @@ static double time_by_hand(void)
     return (double)(bel_clock_ns() - begun) / RUNS;
 }
 
+static void report(double *executor, double *asynchronous, double *by_hand, int rounds)
+{
+    bench_spread over_hand = bench_ratio_of(executor, by_hand, rounds);
+    bench_spread over_executor = bench_ratio_of(asynchronous, executor, rounds);
+    printf("20 products [1 x 8] [8 x 8]: executor %.0f ns, by hand %.0f ns; ratio %.2f [%.2f, "
+           "%.2f]\n",
+           bench_median(executor, rounds), bench_median(by_hand, rounds), over_hand.median,
+           over_hand.low, over_hand.high);
+    printf("the same, asynchronous executor on 2 threads: %.0f ns; over the synchronous %.2f "
+           "[%.2f, %.2f] (mark: <= 2)\n",
+           bench_median(asynchronous, rounds), over_executor.median, over_executor.low,
+           over_executor.high);
+    bench_figure("chain", &over_hand);
+    bench_figure("chain.async", &over_executor);
+}
+
 int main(int count, char **arguments)
 {
     int rounds = count > 1 ? atoi(arguments[1]) : 301;
@@ -89,17 +106,12 @@ int main(int count, char **arguments)
     if (bench_end(bel_team_create(1, &team)) != 0) exit(1);
     if (bench_end(bel_team_create(2, &pair)) != 0) exit(1);
     double ours[MAX_ROUNDS], theirs[MAX_ROUNDS], hand[MAX_ROUNDS];
-    for (int i = 0; i < rounds; i++) {
-        ours[i] = time_executor(instance, team);
-        theirs[i] = time_executor(asynchronous, pair);
-        hand[i] = time_by_hand();
+    for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten
+        int at = i < 0 ? 0 : i;
+        ours[at] = time_executor(instance, team);
+        theirs[at] = time_executor(asynchronous, pair);
+        hand[at] = time_by_hand();
     }
-    double executor = bench_median(ours, rounds), bare = bench_median(hand, rounds);
-    double async = bench_median(theirs, rounds);
-    printf("20 products [1 x 8] [8 x 8]: executor %.0f ns, by hand %.0f ns; ratio %.2f\n", executor,
-           bare, executor / bare);
-    printf("the same, asynchronous executor on 2 threads: %.0f ns; over the synchronous %.2f "
-           "(mark: <= 2)\n",
-           async, async / executor);
+    report(ours, theirs, hand, rounds);
     return results[LENGTH - 1][1] != 1; // uses the result, so that it is computed
 }

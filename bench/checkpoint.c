@@ -1,7 +1,7 @@
 // Checkpoints of MEGABYTES (796) in 24 tensors, with a warm cache. The figures are saving over
 // writing and syncing the same bytes, restoring over reading them, and the stall that a checkpoint
 // causes in a training of 10 M parameters with Adam, over writing and syncing its 120 MB.
-// Interleaved, medians of ROUNDS.
+// Interleaved, medians of ROUNDS with quartiles.
 // usage: bench_checkpoint [ROUNDS [MEGABYTES [FOLDER]]]
 #include <fcntl.h>
 #include <math.h>
@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "figures.h"
 #include "mlp.h"
 
 enum { TENSORS = 24, MOST_ROUNDS = 50 };
@@ -121,19 +122,23 @@ static bel_status *restore(const work *w, double *out_seconds)
 static bel_status *measure_files(const work *w, int rounds)
 {
     double saved[MOST_ROUNDS], wrote[MOST_ROUNDS], restored[MOST_ROUNDS], read_[MOST_ROUNDS];
-    for (int r = 0; r < rounds; r++) {
-        BEL_TRY(write_plainly(w->plain, (const char *)w->data, w->bytes, &wrote[r]));
-        BEL_TRY(save(w, &saved[r]));
-        BEL_TRY(read_plainly(w->plain, (char *)w->back, w->bytes, &read_[r]));
-        BEL_TRY(restore(w, &restored[r]));
+    for (int r = -1; r < rounds; r++) { // one warm-up round, overwritten
+        int at = r < 0 ? 0 : r;
+        BEL_TRY(write_plainly(w->plain, (const char *)w->data, w->bytes, &wrote[at]));
+        BEL_TRY(save(w, &saved[at]));
+        BEL_TRY(read_plainly(w->plain, (char *)w->back, w->bytes, &read_[at]));
+        BEL_TRY(restore(w, &restored[at]));
     }
-    double save_s = bench_median(saved, rounds), write_s = bench_median(wrote, rounds);
-    double restore_s = bench_median(restored, rounds), read_s = bench_median(read_, rounds);
+    bench_spread saving = bench_ratio_of(saved, wrote, rounds);
+    bench_spread restoring = bench_ratio_of(restored, read_, rounds);
     printf("{\"megabytes\": %.0f, \"save\": %.3f, \"write_and_sync\": %.3f, "
-           "\"save_over_write\": %.2f, \"restore\": %.3f, \"read\": %.3f, "
-           "\"restore_over_read\": %.2f}\n",
-           (double)w->bytes * 1e-6, save_s, write_s, save_s / write_s, restore_s, read_s,
-           restore_s / read_s);
+           "\"save_over_write\": %.2f, \"save_quartiles\": [%.2f, %.2f], \"restore\": %.3f, "
+           "\"read\": %.3f, \"restore_over_read\": %.2f, \"restore_quartiles\": [%.2f, %.2f]}\n",
+           (double)w->bytes * 1e-6, bench_median(saved, rounds), bench_median(wrote, rounds),
+           saving.median, saving.low, saving.high, bench_median(restored, rounds),
+           bench_median(read_, rounds), restoring.median, restoring.low, restoring.high);
+    bench_figure("checkpoint.save", &saving);
+    bench_figure("checkpoint.restore", &restoring);
     return NULL;
 }
 
@@ -189,10 +194,12 @@ static bel_status *measure_stall(const work *w, int rounds)
         BEL_TRY(write_plainly(w->plain, (const char *)w->data, bytes, &wrote[r]));
         lost[r] = (with - without) / SAVES;
     }
-    double stall = bench_median(lost, rounds), write_s = bench_median(wrote, rounds);
+    bench_spread ratio = bench_ratio_of(lost, wrote, rounds);
     printf("{\"parameters\": %d, \"megabytes\": %.0f, \"stall\": %.4f, \"write_and_sync\": %.4f, "
-           "\"stall_over_write\": %.2f}\n",
-           PARAMETERS, (double)bytes * 1e-6, stall, write_s, stall / write_s);
+           "\"stall_over_write\": %.2f, \"stall_quartiles\": [%.2f, %.2f]}\n",
+           PARAMETERS, (double)bytes * 1e-6, bench_median(lost, rounds),
+           bench_median(wrote, rounds), ratio.median, ratio.low, ratio.high);
+    bench_figure("checkpoint.stall", &ratio);
     bel_free(folder);
     return NULL;
 }

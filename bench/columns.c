@@ -1,9 +1,9 @@
 // Inference of a table's columns beside a bare parse. The bare parse indexes the same file, splits
 // each cell and reads numbers, on the same number of threads, and stores nothing. It is compared
 // with bel_columns_infer (statistics and the check of every cell in one pass), and with opening the
-// dataset with that description. Seconds are the least of three runs; the ratio is rows a second
-// over those of the bare parse.
-//   bench_columns FILE THREADS
+// dataset with that description. In turns, after a warm-up run; the rates are medians of the
+// rounds. The ratio is rows a second over those of the bare parse, with quartiles.
+//   bench_columns FILE THREADS [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,10 +11,11 @@
 #include "base/clock.h"
 #include "base/decimal.h"
 #include "belfry/columns.h"
+#include "figures.h"
 #include "input/csv_table.h"
 #include "input/input.h"
 
-enum { RUNS = 3, MOST_SLOTS = 1024 };
+enum { MOST_ROUNDS = 99, MOST_SLOTS = 1024 };
 
 typedef struct bare {
     bel_csv_set set;
@@ -94,35 +95,53 @@ static void require(bel_status *status)
     exit(1);
 }
 
+// Seconds of each round: the bare parse, inferring, and inferring and opening.
+typedef enum part { BARE, LOOK, OPEN, PARTS } part;
+static double seconds[PARTS][MOST_ROUNDS];
+
+// Measures one round; returns the rows.
+static int64_t run_round(const char *path, int threads, int round)
+{
+    const bel_csv_options csv = {.paths = &path, .path_count = 1};
+    bel_columns *columns = NULL;
+    int64_t begun = bel_clock_ns();
+    require(parse_bare(path, threads));
+    int64_t parsed = bel_clock_ns();
+    require(bel_columns_infer(&csv, &(bel_columns_options){.thread_count = threads}, &columns));
+    int64_t looked = bel_clock_ns();
+    require(open_with(path, columns));
+    int64_t opened = bel_clock_ns();
+    seconds[BARE][round] = (double)(parsed - begun) * 1e-9;
+    seconds[LOOK][round] = (double)(looked - parsed) * 1e-9;
+    seconds[OPEN][round] = (double)(opened - parsed) * 1e-9;
+    int64_t rows = bel_columns_rows(columns);
+    bel_columns_destroy(columns);
+    return rows;
+}
+
 int main(int count, char **words)
 {
-    if (count != 3) {
-        fprintf(stderr, "usage: bench_columns FILE THREADS\n");
+    int rounds = count > 3 ? atoi(words[3]) : 5;
+    if (count < 3 || count > 4 || rounds < 1 || rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: bench_columns FILE THREADS [ROUNDS], rounds from 1 to %d\n",
+                MOST_ROUNDS);
         return 2;
     }
+    unsetenv("HOME"); // else a cache would answer the later rounds
+    unsetenv("XDG_CACHE_HOME");
     int threads = atoi(words[2]);
-    double best[3] = {1e30, 1e30, 1e30};
-    bel_columns *columns = NULL;
-    for (int run = 0; run < RUNS; run++) {
-        bel_columns_destroy(columns);
-        double times[4] = {(double)bel_clock_ns() / 1e9};
-        require(parse_bare(words[1], threads));
-        times[1] = (double)bel_clock_ns() / 1e9;
-        const bel_csv_options csv = {.paths = (const char *[]){words[1]}, .path_count = 1};
-        require(bel_columns_infer(&csv, &(bel_columns_options){.thread_count = threads}, &columns));
-        times[2] = (double)bel_clock_ns() / 1e9;
-        require(open_with(words[1], columns));
-        times[3] = (double)bel_clock_ns() / 1e9;
-        for (int part = 0; part < 3; part++)
-            if (times[part + 1] - times[part] < best[part])
-                best[part] = times[part + 1] - times[part];
-    }
-    double rows = (double)bel_columns_rows(columns);
+    double rows = (double)run_round(words[1], threads, 0); // warm-up, overwritten
+    for (int round = 0; round < rounds; round++)
+        (void)run_round(words[1], threads, round);
+    bench_spread look = bench_ratio_of(seconds[BARE], seconds[LOOK], rounds);
+    bench_spread open = bench_ratio_of(seconds[BARE], seconds[OPEN], rounds);
     printf("rows %.0f, threads %d\n", rows, threads);
-    printf("bare parse      %8.0f rows/s\n", rows / best[0]);
-    printf("look and check  %8.0f rows/s  ratio %.2f\n", rows / best[1], best[0] / best[1]);
-    printf("and opening     %8.0f rows/s  ratio %.2f\n", rows / (best[1] + best[2]),
-           best[0] / (best[1] + best[2]));
-    bel_columns_destroy(columns);
+    printf("bare parse      %8.0f rows/s\n", rows / bench_median(seconds[BARE], rounds));
+    printf("look and check  %8.0f rows/s  ratio %.2f [%.2f, %.2f]\n",
+           rows / bench_median(seconds[LOOK], rounds), look.median, look.low, look.high);
+    printf("and opening     %8.0f rows/s  ratio %.2f [%.2f, %.2f]\n",
+           rows / bench_median(seconds[OPEN], rounds), open.median, open.low, open.high);
+    bench_figuref(&look, "columns.look.%d", threads);
+    bench_figuref(&open, "columns.open.%d", threads);
     return 0;
 }

@@ -30,9 +30,10 @@ int main(int count, char **arguments)
     int rounds = count > 1 ? atoi(arguments[1]) : 31;
     bench_graph one = build("18 numbers of one example", BEL_SHAPE(1), 20000);
     bench_graph batch = build("18 numbers, batch of 64", BEL_SHAPE(64, 1), 5000);
-    bench_passes(&one, 1u << BEL_PASS_CONCAT, "concat", rounds);
-    bench_passes(&one, BEL_PASSES_ALL, "passes", rounds);
-    bench_passes(&batch, 1u << BEL_PASS_CONCAT, "concat", rounds);
-    bench_passes(&batch, BEL_PASSES_ALL, "passes", rounds);
+    const unsigned concat = 1u << BEL_PASS_CONCAT;
+    bench_passes(&one, concat, "concat", "concat_hoist.one.concat", rounds);
+    bench_passes(&one, BEL_PASSES_ALL, "passes", "concat_hoist.one.passes", rounds);
+    bench_passes(&batch, concat, "concat", "concat_hoist.batch.concat", rounds);
+    bench_passes(&batch, BEL_PASSES_ALL, "passes", "concat_hoist.batch.passes", rounds);
     return 0;
 }

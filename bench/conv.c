@@ -1,6 +1,6 @@
 // Convolutions of the two image models, all three passes, beside oneDNN's in its blocked layout,
-// which would also need a reorder of images at both ends. One thread, in turns; best of rounds,
-// because other load only slows both down. Belfry's images are channels-last except the first.
+// which would also need a reorder of images at both ends. One thread, in turns; medians of rounds,
+// and quartiles of their ratios. Belfry's images are channels-last except the first.
 // Built without oneDNN (Debian: libdnnl-dev), it prints that.
 // usage: bench_conv [ROUNDS]
 #include <stdio.h>
@@ -13,7 +13,6 @@ int main(void)
 }
 #else
 #include <dnnl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,9 +20,10 @@ int main(void)
 #include "base/clock.h"
 #include "base/isa.h"
 #include "belfry/ops.h"
+#include "figures.h"
 #include "ops/op.h"
 
-enum { BATCH = 64, PASSES = 3 };
+enum { BATCH = 64, PASSES = 3, MOST_ROUNDS = 999 };
 
 typedef struct conv {
     int64_t in, out, size, kernel, stride; // channels; square images and windows, SAME padding
@@ -33,6 +33,7 @@ static const conv convs[] = {{1, 32, 28, 5, 1},  {32, 64, 14, 5, 1}, // cnn
                              {3, 16, 32, 3, 1},  {16, 16, 32, 3, 1}, // resnet
                              {16, 32, 32, 3, 2}, {32, 32, 16, 3, 1},
                              {32, 64, 16, 3, 2}, {64, 64, 8, 3, 1}};
+enum { CONVS = sizeof convs / sizeof convs[0] };
 
 // --- oneDNN --------------------------------------------------------------------------------------
 
@@ -172,11 +173,33 @@ static void run_call(const bel_kernel_call *call)
 
 // --- Both ----------------------------------------------------------------------------------------
 
-// Measures a convolution and adds the logarithms of the ratios to *log_sum.
-static void measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, int rounds,
-                    double *log_sum, int *count)
+// Measures one pass in turns; returns the spread of oneDNN's time over Belfry's.
+static bench_spread measure_pass(const bel_kernel_call *call, const peer *p, dnnl_stream_t stream,
+                                 int rounds, double out_ms[2])
+{
+    static double own[MOST_ROUNDS], library[MOST_ROUNDS];
+    for (int r = -2; r < rounds; r++) { // two warm-up rounds, overwritten
+        int at = r < 0 ? 0 : r;
+        int64_t begun = bel_clock_ns();
+        run_call(call);
+        int64_t between = bel_clock_ns();
+        DO(dnnl_primitive_execute, p->primitive, stream, 3, p->args);
+        DO(dnnl_stream_wait, stream);
+        own[at] = (double)(between - begun) * 1e-6;
+        library[at] = (double)(bel_clock_ns() - between) * 1e-6;
+    }
+    bench_spread ratio = bench_ratio_of(library, own, rounds);
+    out_ms[0] = bench_median(own, rounds);
+    out_ms[1] = bench_median(library, rounds);
+    return ratio;
+}
+
+// Measures a convolution's passes; returns their number.
+static int measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, int rounds,
+                   bench_spread ratios[PASSES])
 {
     static const char *const names[PASSES] = {"output", "input gradient", "weights gradient"};
+    static const char *const figures[PASSES] = {"output", "input", "weights"};
     bel_arena *arena = bel_arena_create();
     int64_t out_size = (c->size + c->stride - 1) / c->stride;
     int64_t padding = (out_size - 1) * c->stride + c->kernel - c->size;
@@ -184,31 +207,23 @@ static void measure(dnnl_engine_t engine, dnnl_stream_t stream, const conv *c, i
     int64_t pad[2] = {padding / 2, padding - padding / 2};
     bel_kernel_call calls[PASSES];
     peer peers[PASSES];
+    int count = 0, kernel = (int)c->kernel, in = (int)c->in, out = (int)c->out;
     make_calls(arena, c, out_size, calls);
     make_peers(engine, c, out_size, pad, peers);
     for (int p = 0; p < PASSES; p++) {
         if (p == 1 && c->in <= 3) continue; // the images' gradient is not needed
-        int64_t own = INT64_MAX, library_time = INT64_MAX;
-        for (int r = 0; r < rounds; r++) {
-            int64_t begun = bel_clock_ns();
-            run_call(&calls[p]);
-            int64_t between = bel_clock_ns();
-            DO(dnnl_primitive_execute, peers[p].primitive, stream, 3, peers[p].args);
-            DO(dnnl_stream_wait, stream);
-            int64_t done = bel_clock_ns();
-            if (between - begun < own) own = between - begun;
-            if (done - between < library_time) library_time = done - between;
-        }
-        double ratio = (double)library_time / (double)own;
+        double ms[2];
+        bench_spread ratio = measure_pass(&calls[p], &peers[p], stream, rounds, ms);
         printf("%2d -> %2d, %d x %d, %2d x %2d, stride %d, %-16s  %6.2f ms, oneDNN %6.2f, ratio "
-               "%.2f\n",
-               (int)c->in, (int)c->out, (int)c->kernel, (int)c->kernel, (int)c->size, (int)c->size,
-               (int)c->stride, names[p], (double)own * 1e-6, (double)library_time * 1e-6, ratio);
-        *log_sum += log(ratio);
-        ++*count;
+               "%.2f [%.2f, %.2f]\n",
+               in, out, kernel, kernel, (int)c->size, (int)c->size, (int)c->stride, names[p], ms[0],
+               ms[1], ratio.median, ratio.low, ratio.high);
+        bench_figuref(&ratio, "conv.%dx%dx%d_%d.%s", kernel, kernel, in, out, figures[p]);
+        ratios[count++] = ratio;
     }
     destroy_peers(peers);
     bel_arena_destroy(arena);
+    return count;
 }
 
 int main(int argc, char **argv)
@@ -222,11 +237,14 @@ int main(int argc, char **argv)
     dnnl_stream_t stream;
     DO(dnnl_engine_create, &engine, dnnl_cpu, 0);
     DO(dnnl_stream_create, &stream, engine, dnnl_stream_default_flags);
-    double log_sum = 0;
-    int count = 0, rounds = argc > 1 ? atoi(argv[1]) : 30;
-    for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++)
-        measure(engine, stream, &convs[i], rounds, &log_sum, &count);
-    printf("geometric mean %.2f\n", exp(log_sum / count));
+    bench_spread ratios[CONVS * PASSES];
+    int count = 0, rounds = argc > 1 ? atoi(argv[1]) : 31;
+    if (rounds < 1 || rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
+    for (int i = 0; i < CONVS; i++)
+        count += measure(engine, stream, &convs[i], rounds, ratios + count);
+    bench_spread mean = bench_spread_mean(ratios, count);
+    printf("geometric mean %.2f [%.2f, %.2f]\n", mean.median, mean.low, mean.high);
+    bench_figure("conv.mean", &mean);
     return 0;
 }
 #endif

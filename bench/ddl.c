@@ -1,8 +1,9 @@
 // The DDL calls among processes of one host: all_reduce_n (sum, in place, floats) of 4 KB to 256
-// MB, consecutive calls, µs a call in medians of rank 0. The bound is the time of all ranks to copy
-// the same bytes at once, the least that an all-reduce in place must move (read a tensor, write a
-// tensor). Then 161 tensors of 256 floats in one call and in 161; tensors with ResNet-50's 161
-// sizes, and one tensor of the same bytes. usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
+// MB, consecutive calls, µs a call of rank 0. The bound is the time of all ranks to copy the same
+// bytes at once, the least that an all-reduce in place must move (read a tensor, write a tensor).
+// Then 161 tensors of 256 floats in one call and in 161; tensors with ResNet-50's 161 sizes, and
+// one tensor of the same bytes. In turns, medians; ratios with quartiles.
+// usage: bench_ddl [RANKS [ROUNDS [LARGEST_MB]]]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "belfry/ddl.h"
+#include "figures.h"
 #include "mlp.h"
 
 enum { MAX_ROUNDS = 99, SMALL_TENSORS = 161 };
@@ -32,6 +34,13 @@ static bel_tensor floats(void *data, int64_t n)
 
 typedef void (*work)(const bel_tensor *tensors, int count, void *other);
 
+typedef struct task {
+    work body;
+    const bel_tensor *tensors;
+    int count;
+    void *other;
+} task;
+
 static void reduce(const bel_tensor *tensors, int count, void *other)
 {
     (void)other;
@@ -50,35 +59,49 @@ static void copy(const bel_tensor *tensors, int count, void *other)
         memcpy(other, tensors[i].data, bel_tensor_bytes(&tensors[i]));
 }
 
-// Measures microseconds a call. The count of calls for about 30 ms is a guess, the same on all
-// ranks.
-static double measure(work body, const bel_tensor *tensors, int count, void *other)
+// Returns the calls for about 30 ms: a guess, the same on all ranks.
+static int calls_of(const task *t)
 {
-    double times[MAX_ROUNDS], bytes = 0;
-    for (int i = 0; i < count; i++)
-        bytes += (double)bel_tensor_bytes(&tensors[i]);
+    double bytes = 0;
+    for (int i = 0; i < t->count; i++)
+        bytes += (double)bel_tensor_bytes(&t->tensors[i]);
     int calls = (int)(30e-3 / (20e-6 + bytes * 0.3e-9)) + 1;
-    if (body == reduce_each) calls = calls / 20 + 1;
-    for (int r = -1; r < rounds; r++) {
-        check(bel_ddl_barrier(ddl));
-        int64_t begun = bel_clock_ns();
-        for (int i = 0; i < calls; i++)
-            body(tensors, count, other);
-        if (r >= 0) times[r] = (double)(bel_clock_ns() - begun) * 1e-3 / calls;
-    }
-    return bench_median(times, rounds);
+    return t->body == reduce_each ? calls / 20 + 1 : calls;
 }
 
-static void measure_sizes(float *data, float *other, float *shared, int64_t largest, int rank)
+// Measures tasks in turns: microseconds a call in each round, after one warm-up round.
+static void measure(const task *tasks, int count, double us[][MAX_ROUNDS])
+{
+    for (int r = -1; r < rounds; r++) {
+        for (int t = 0; t < count; t++) {
+            int calls = calls_of(&tasks[t]);
+            check(bel_ddl_barrier(ddl));
+            int64_t begun = bel_clock_ns();
+            for (int i = 0; i < calls; i++)
+                tasks[t].body(tasks[t].tensors, tasks[t].count, tasks[t].other);
+            us[t][r < 0 ? 0 : r] = (double)(bel_clock_ns() - begun) * 1e-3 / calls;
+        }
+    }
+}
+
+static void measure_sizes(float *data, float *other, float *shared, int64_t largest, int rank,
+                          int size)
 {
     for (int64_t bytes = 4096; bytes <= largest; bytes *= 4) {
+        double us[3][MAX_ROUNDS];
         memset(data, 0, (size_t)bytes);
-        bel_tensor t = floats(data, bytes / 4);
-        double us = measure(reduce, &t, 1, NULL), bound = measure(copy, &t, 1, other);
-        t.data = shared;
-        double in_place = measure(reduce, &t, 1, NULL);
-        if (rank == 0) printf("%lld %.2f %.2f %.2f\n", (long long)bytes, us, bound, in_place);
-        if (rank == 0) fflush(stdout);
+        const bel_tensor t = floats(data, bytes / 4), in_place = floats(shared, bytes / 4);
+        const task tasks[] = {
+            {reduce, &t, 1, NULL}, {copy, &t, 1, other}, {reduce, &in_place, 1, NULL}};
+        measure(tasks, 3, us);
+        if (rank != 0) continue;
+        bench_spread ratio = bench_ratio_of(us[0], us[1], rounds);
+        printf("%lld %.2f %.2f %.2f ratio %.2f [%.2f, %.2f]\n", (long long)bytes,
+               bench_median(us[0], rounds), bench_median(us[1], rounds),
+               bench_median(us[2], rounds), ratio.median, ratio.low, ratio.high);
+        fflush(stdout);
+        if (bytes >= 1 << 20) // smaller ones stay in the caches, where a copy costs nothing
+            bench_figuref(&ratio, "ddl.%d.%lldM.copy", size, (long long)bytes >> 20);
     }
 }
 
@@ -109,25 +132,41 @@ static int resnet_sizes(int64_t sizes[SMALL_TENSORS])
     return n;
 }
 
-static void measure_many(float *data, int rank)
+static void measure_small(float *data, int rank, int size)
+{
+    bel_tensor tensors[SMALL_TENSORS];
+    double us[2][MAX_ROUNDS];
+    for (int i = 0; i < SMALL_TENSORS; i++)
+        tensors[i] = floats(data + (int64_t)i * 256, 256);
+    const task tasks[] = {{reduce, tensors, SMALL_TENSORS, NULL},
+                          {reduce_each, tensors, SMALL_TENSORS, NULL}};
+    measure(tasks, 2, us);
+    if (rank != 0) return;
+    bench_spread ratio = bench_ratio_of(us[1], us[0], rounds);
+    printf("161x256 %.2f each %.2f times %.2f [%.2f, %.2f]\n", bench_median(us[0], rounds),
+           bench_median(us[1], rounds), ratio.median, ratio.low, ratio.high);
+    bench_figuref(&ratio, "ddl.%d.161x256", size);
+}
+
+static void measure_resnet(float *data, int rank, int size)
 {
     bel_tensor tensors[SMALL_TENSORS];
     int64_t sizes[SMALL_TENSORS], total = 0;
-    for (int i = 0; i < SMALL_TENSORS; i++)
-        tensors[i] = floats(data + (int64_t)i * 256, 256);
-    double one = measure(reduce, tensors, SMALL_TENSORS, NULL);
-    double each = measure(reduce_each, tensors, SMALL_TENSORS, NULL);
+    double us[2][MAX_ROUNDS];
     int count = resnet_sizes(sizes);
     for (int i = 0; i < count; i++) {
         tensors[i] = floats(data + total, sizes[i]);
         total += sizes[i];
     }
-    bel_tensor whole = floats(data, total);
-    double many = measure(reduce, tensors, count, NULL), single = measure(reduce, &whole, 1, NULL);
+    const bel_tensor whole = floats(data, total);
+    const task tasks[] = {{reduce, tensors, count, NULL}, {reduce, &whole, 1, NULL}};
+    measure(tasks, 2, us);
     if (rank != 0) return;
-    printf("161x256 %.2f each %.2f times %.2f\n", one, each, each / one);
-    printf("resnet50 %d tensors %.1f MB %.1f us, one tensor %.1f us, ratio %.3f\n", count,
-           (double)total * 4e-6, many, single, many / single);
+    bench_spread ratio = bench_ratio_of(us[0], us[1], rounds);
+    printf("resnet50 %d tensors %.1f MB %.1f us, one tensor %.1f us, ratio %.3f [%.3f, %.3f]\n",
+           count, (double)total * 4e-6, bench_median(us[0], rounds), bench_median(us[1], rounds),
+           ratio.median, ratio.low, ratio.high);
+    bench_figuref(&ratio, "ddl.%d.resnet50", size);
 }
 
 static void be_rank(int rank, int size, int64_t largest)
@@ -144,8 +183,9 @@ static void be_rank(int rank, int size, int64_t largest)
     memset(other, 0, (size_t)room);
     void *shared;
     check(bel_ddl_alloc(ddl, (size_t)largest, &shared));
-    measure_sizes(data, other, shared, largest, rank);
-    measure_many(data, rank);
+    measure_sizes(data, other, shared, largest, rank, size);
+    measure_small(data, rank, size);
+    measure_resnet(data, rank, size);
     check(bel_ddl_finalize(ddl));
     bel_free(data);
     bel_free(other);

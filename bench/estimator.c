@@ -1,12 +1,13 @@
 // Overhead of the driver: bel_train over a bare loop that reads the same batches, runs the same
 // program and applies the same rule, without lanes, reports, versions or a master. Interleaved
-// pairs, the median of their ratios. usage: bench_estimator [PAIRS]
+// pairs, the median of their ratios with quartiles. usage: bench_estimator [PAIRS]
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "estimator/model.h"
+#include "figures.h"
 #include "mlp.h"
 #include "optim/rule.h"
 #include "runtime/program.h"
@@ -109,14 +110,17 @@ static bel_status *measure(int pairs)
     bare b = {0};
     if (pairs < 1 || pairs > MOST) return BEL_ERR(BEL_INVALID_ARGUMENT, "1 to %d pairs", MOST);
     BEL_TRY(set_up(&b));
-    for (int i = 0; i < pairs; i++) {
+    for (int i = -1; i < pairs; i++) { // one warm-up pair, overwritten
         double alone, driven;
         BEL_TRY(run(&b, &alone));
         BEL_TRY(bench_train("dnn", BATCH, 1, STEPS, &driven));
-        ratios[i] = driven / alone;
+        ratios[i < 0 ? 0 : i] = driven / alone;
     }
-    printf("{\"bench\":\"estimator\",\"batch\":%d,\"pairs\":%d,\"train_over_bare_loop\":%.3f}\n",
-           BATCH, pairs, bench_median(ratios, pairs));
+    bench_spread ratio = bench_spread_of(ratios, pairs);
+    printf("{\"bench\":\"estimator\",\"batch\":%d,\"pairs\":%d,\"train_over_bare_loop\":%.3f,"
+           "\"quartiles\":[%.3f,%.3f]}\n",
+           BATCH, pairs, ratio.median, ratio.low, ratio.high);
+    bench_figure("estimator", &ratio);
     return NULL;
 }
 

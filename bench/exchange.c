@@ -1,7 +1,7 @@
 // Cost of an all-reduce of 64 floats inside a step: a chain of them in a model with little
 // computation, over the same chain without, between two towers and between two workers of one
 // process. The baseline is a bare round trip of two threads that wake each other by a futex.
-// Medians of interleaved runs. usage: bench_exchange [ROUNDS]
+// Medians of interleaved runs with quartiles. usage: bench_exchange [ROUNDS]
 #define _DEFAULT_SOURCE // syscall
 #include <linux/futex.h>
 #include <pthread.h>
@@ -17,9 +17,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "figures.h"
 #include "mlp.h"
 
-enum { CHAIN = 50, STEPS = 200, FLOATS = 64, HAND_OVERS = 20000, MOST_ROUNDS = 101 };
+enum { CHAIN = 50, STEPS = 200, FLOATS = 64, WARM = 1000, HAND_OVERS = 20000, MOST_ROUNDS = 101 };
 
 // --- The round trip ------------------------------------------------------------------------------
 
@@ -39,7 +40,7 @@ static void await(unsigned parity)
 
 static void *answer(void *unused)
 {
-    for (int i = 0; i < HAND_OVERS; i++) {
+    for (int i = 0; i < WARM + HAND_OVERS; i++) {
         await(1);
         pass_on(atomic_load(&turn));
     }
@@ -52,8 +53,9 @@ static double hand_over(void)
     pthread_t other;
     atomic_store(&turn, 0);
     if (pthread_create(&other, NULL, answer, NULL) != 0) return 0;
-    int64_t begun = bel_clock_ns();
-    for (int i = 0; i < HAND_OVERS; i++) {
+    int64_t begun = 0;
+    for (int i = 0; i < WARM + HAND_OVERS; i++) {
+        if (i == WARM) begun = bel_clock_ns(); // the other thread is running
         pass_on(atomic_load(&turn));
         await(0);
     }
@@ -124,9 +126,10 @@ static bel_status *run(int workers, int towers, const char *exchanges, double *o
 static bel_status *measure(int rounds)
 {
     static const struct {
-        const char *name;
+        const char *name, *figure;
         int workers, towers;
-    } rows[] = {{"two towers", 1, 2}, {"two workers of a process", 2, 1}};
+    } rows[] = {{"two towers", "exchange.towers", 1, 2},
+                {"two workers of a process", "exchange.workers", 2, 1}};
     double bare[MOST_ROUNDS], each[2][MOST_ROUNDS];
     for (int i = 0; i < rounds; i++) {
         bare[i] = hand_over();
@@ -137,12 +140,15 @@ static bel_status *measure(int rounds)
             each[r][i] = (with - without) / CHAIN;
         }
     }
-    double base = bench_median(bare, rounds);
-    printf("a round trip of two threads: %.0f ns\n", base);
+    bench_spread ratios[2];
+    for (int r = 0; r < 2; r++)
+        ratios[r] = bench_ratio_of(each[r], bare, rounds);
+    printf("a round trip of two threads: %.0f ns\n", bench_median(bare, rounds));
     for (int r = 0; r < 2; r++) {
-        double ns = bench_median(each[r], rounds);
-        printf("an all-reduce of %d floats, %s: %.0f ns = %.2f round trips\n", FLOATS, rows[r].name,
-               ns, ns / base);
+        printf("an all-reduce of %d floats, %s: %.0f ns = %.2f [%.2f, %.2f] round trips\n", FLOATS,
+               rows[r].name, bench_median(each[r], rounds), ratios[r].median, ratios[r].low,
+               ratios[r].high);
+        bench_figure(rows[r].figure, &ratios[r]);
     }
     return NULL;
 }

@@ -74,7 +74,9 @@ int main(int count, char **arguments)
         normalised_rows("normalised rows 1024 x 1024", 1024, 1024, 10),
         normalised_rows("the same 64 x 512", 64, 512, 500),
     };
+    static const char *const figures[] = {"fuse.adam", "fuse.gelu.512", "fuse.gelu.64",
+                                          "fuse.rows.1024", "fuse.rows.64"};
     for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
-        bench_passes(&graphs[i], 1u << BEL_PASS_FUSE, "fuse", rounds);
+        bench_passes(&graphs[i], 1u << BEL_PASS_FUSE, "fuse", figures[i], rounds);
     return 0;
 }

@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "cuda/device.h"
 #include "cuda/updater.h"
+#include "figures.h"
 #include "mlp.h"
 #include "runtime/device.h"
 #include "tensor/grain.h"
@@ -24,6 +25,7 @@ enum { MOST_ROUNDS = 15 };
 static const char *const maths[] = {"", " f32", " tf32", " bf16"}; // indexed by bel_gpu_math
 
 static const char *wanted = ""; // part of the names of the rows to run
+static char row_figure[64];     // the row's name with dots
 
 // Returns true if a row is to be measured; then it begins the row's line.
 static bool begin_row(const char *unit, const char *format, ...)
@@ -36,40 +38,54 @@ static bool begin_row(const char *unit, const char *format, ...)
     (void)vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
     if (strstr(name, wanted) == NULL) return false;
+    (void)snprintf(row_figure, sizeof row_figure, "%s", name);
+    for (char *at; (at = strchr(row_figure, ' ')) != NULL;)
+        *at = '.';
     printf("{\"row\":\"%s\",\"unit\":\"%s\",", name, unit);
     return true;
 }
 
-// Measures the time that `steps` steps add to a run of the first ones, which compile kernels, pin
-// memory and make graphs.
-static bel_status *median_rate(const char *model, int64_t batch, int64_t steps, int rounds,
-                               double *out_rate)
+// Measures examples/s in the time that `steps` steps add to a run of the first ones, which compile
+// kernels, pin memory and make graphs.
+static bel_status *rate_of(const char *model, int64_t batch, int64_t steps, double *out_rate)
 {
     enum { FIRST = 20 };
-    double rates[MOST_ROUNDS], begin, all;
-    for (int i = -1; i < rounds; i++) {
-        BEL_TRY(bench_train(model, batch, 0, FIRST, &begin));
-        if (i < 0) continue;
-        BEL_TRY(bench_train(model, batch, 0, FIRST + steps, &all));
-        rates[i] = (double)(steps * batch) / (all - begin);
-    }
-    *out_rate = bench_median(rates, rounds);
+    double begin, all;
+    BEL_TRY(bench_train(model, batch, 0, FIRST, &begin));
+    BEL_TRY(bench_train(model, batch, 0, FIRST + steps, &all));
+    *out_rate = (double)(steps * batch) / (all - begin);
     return NULL;
+}
+
+// Completes a row's line with a ratio. `name` is also the end of the figure's name.
+static void end_row(const char *name, const bench_spread *ratio)
+{
+    printf(",\"%s\":%.3f,\"%s_quartiles\":[%.3f,%.3f]}\n", name, ratio->median, name, ratio->low,
+           ratio->high);
+    bench_figuref(ratio, "gpu.%s.%s", row_figure, name);
 }
 
 static bel_status *train(const char *model, int64_t batch, int64_t steps, int rounds,
                          bel_gpu_math math)
 {
-    double card, cores = 0;
-    if (!begin_row("examples/s", "%s %lld%s", model, (long long)batch, maths[math])) return NULL;
-    bench_use(BEL_DEVICE_CUDA, math, 1);
-    BEL_TRY(median_rate(model, batch, steps, rounds, &card));
-    printf("\"value\":%.0f", card);
-    bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT, 1);
+    double gpu[MOST_ROUNDS], cores[MOST_ROUNDS];
     bool beside = math == BEL_GPU_MATH_EXACT && steps >= 100; // otherwise the cores take too long
-    if (beside) BEL_TRY(median_rate(model, batch, steps / 20, 3, &cores));
-    if (beside) printf(",\"over_cores\":%.2f", card / cores);
-    printf("}\n");
+    if (!begin_row("examples/s", "%s %lld%s", model, (long long)batch, maths[math])) return NULL;
+    for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten
+        int at = i < 0 ? 0 : i;
+        bench_use(BEL_DEVICE_CUDA, math, 1);
+        BEL_TRY(rate_of(model, batch, steps, &gpu[at]));
+        bench_use(BEL_DEVICE_CPU, BEL_GPU_MATH_EXACT, 1);
+        if (beside) BEL_TRY(rate_of(model, batch, steps / 20, &cores[at]));
+    }
+    bench_spread ratio = {.count = 0};
+    if (beside) ratio = bench_ratio_of(gpu, cores, rounds);
+    printf("\"value\":%.0f", bench_median(gpu, rounds));
+    if (beside) {
+        end_row("over_cores", &ratio);
+    } else {
+        printf("}\n");
+    }
     return NULL;
 }
 
@@ -77,14 +93,19 @@ static bel_status *train(const char *model, int64_t batch, int64_t steps, int ro
 static bel_status *share(const char *model, int64_t batch, int64_t steps, int rounds,
                          bel_gpu_math math)
 {
-    double one, two;
+    double one[MOST_ROUNDS], two[MOST_ROUNDS];
     if (!begin_row("examples/s", "%s 2x%lld%s", model, (long long)batch, maths[math])) return NULL;
-    bench_use(BEL_DEVICE_CUDA, math, 1);
-    BEL_TRY(median_rate(model, 2 * batch, steps, rounds, &one));
-    bench_use(BEL_DEVICE_CUDA, math, 2);
-    BEL_TRY(median_rate(model, batch, steps, rounds, &two));
-    two *= 2; // examples of a step
-    printf("\"value\":%.0f,\"over_one\":%.2f}\n", two, two / one);
+    for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten
+        int at = i < 0 ? 0 : i;
+        bench_use(BEL_DEVICE_CUDA, math, 1);
+        BEL_TRY(rate_of(model, 2 * batch, steps, &one[at]));
+        bench_use(BEL_DEVICE_CUDA, math, 2);
+        BEL_TRY(rate_of(model, batch, steps, &two[at]));
+        two[at] *= 2; // examples of a step
+    }
+    bench_spread ratio = bench_ratio_of(two, one, rounds);
+    printf("\"value\":%.0f", bench_median(two, rounds));
+    end_row("over_one", &ratio);
     return NULL;
 }
 
@@ -305,14 +326,18 @@ static bel_status *update_rate(bel_device *device, int64_t elements, double *out
     return NULL;
 }
 
-static bel_status *update(bel_device *device, int64_t millions)
+static bel_status *update(bel_device *device, int64_t millions, int rounds)
 {
-    double copied, updated;
+    double copied[MOST_ROUNDS], updated[MOST_ROUNDS];
     int64_t elements = millions * 1000000;
     if (!begin_row("GB/s", "update %lldM adam", (long long)millions)) return NULL;
-    BEL_TRY(copy_rate((bel_cuda_device *)device, (size_t)elements * sizeof(float), &copied));
-    BEL_TRY(update_rate(device, elements, &updated));
-    printf("\"value\":%.1f,\"over_copy\":%.3f}\n", updated * 1e-9, updated / copied);
+    for (int i = 0; i < rounds; i++) {
+        BEL_TRY(copy_rate((bel_cuda_device *)device, (size_t)elements * sizeof(float), &copied[i]));
+        BEL_TRY(update_rate(device, elements, &updated[i]));
+    }
+    bench_spread ratio = bench_ratio_of(updated, copied, rounds);
+    printf("\"value\":%.1f", bench_median(updated, rounds) * 1e-9);
+    end_row("over_copy", &ratio);
     return NULL;
 }
 
@@ -333,7 +358,7 @@ static bel_status *run(int rounds)
         BEL_TRY(train("wide", 16384, 40, rounds, math));
     BEL_TRY(share("dnn", 1024, 1000, rounds, BEL_GPU_MATH_EXACT));
     BEL_TRY(share("resnet", 256, 60, rounds, BEL_GPU_MATH_BF16));
-    BEL_TRY(update(device, 100));
+    BEL_TRY(update(device, 100, rounds));
     for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)
         BEL_TRY(products(device, 4096, math));
     for (bel_gpu_math math = BEL_GPU_MATH_EXACT; math <= BEL_GPU_MATH_BF16; math++)

@@ -1,9 +1,10 @@
-// Predictors of ONNX files on one thread, against baselines of the same run. Interleaved, best of
-// all rounds, ratio of the times; outputs are compared with the baseline's.
+// Predictors of ONNX files on one thread, against baselines of the same run. Rounds in turns;
+// medians of the times, and median and quartiles of the rounds' ratios. Outputs are compared with
+// the baseline's.
 //
-//   products  20 products of [1, 8] with [8, 8]: against plain C with one chain of fused
-//             multiply-adds an element, and against the same four chains by hand, to the bit; both
-//             after one call and with nothing around them
+//   products  20 products of [1, 8] with [8, 8]: against plain C of the processor's level with one
+//             chain of fused multiply-adds an element (bare.h), and against the same four chains by
+//             hand, to the bit; both after one call and with nothing around them
 //   others    (tests/support/onnx_models.h) against onnxruntime by its C API and the same file, if
 //             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
 //             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
@@ -16,11 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "belfry/predictor.h"
+#include "figures.h"
 #include "mlp.h"
 #include "support/onnx_models.h"
 
@@ -28,13 +31,13 @@
 #include <immintrin.h>
 #endif
 
-enum { ROUND_NS = 20000000, MOST_IO = 1 << 18 };
+enum { ROUND_NS = 20000000, MOST_IO = 1 << 18, MOST_ROUNDS = 99 };
 
 static float x[MOST_IO], other_y[MOST_IO];
 
 // --- The chain in C ------------------------------------------------------------------------------
 
-enum { LAYERS = 20, WIDTH = 8 };
+enum { LAYERS = 20, WIDTH = BENCH_CHAIN_WIDTH };
 
 static float chain_weights[LAYERS][WIDTH][WIDTH];
 
@@ -72,23 +75,19 @@ static void chain_by_hand(const float *from, float *to)
 }
 #endif
 
-// A plain loop, which the compiler vectorizes.
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"), noinline))
-#endif
-static void
-chain_in_c(const float *from, float *to)
+static bool has_intrinsics(void)
 {
-    float now[WIDTH];
-    memcpy(now, from, sizeof now);
-    for (int l = 0; l < LAYERS; l++) {
-        float sum[WIDTH] = {0};
-        for (int k = 0; k < WIDTH; k++)
-            for (int j = 0; j < WIDTH; j++)
-                sum[j] = __builtin_fmaf(now[k], chain_weights[l][k][j], sum[j]);
-        memcpy(now, sum, sizeof now);
-    }
-    memcpy(to, now, sizeof now);
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return true;
+#endif
+}
+
+// A plain loop, which the compiler vectorizes.
+static void chain_in_c(const float *from, float *to)
+{
+    bench_bare_get()->chain(from, LAYERS, chain_weights[0][0], to);
 }
 
 // --- onnxruntime ---------------------------------------------------------------------------------
@@ -233,14 +232,13 @@ static bel_status *run_other(pair *p, int64_t runs)
     return NULL;
 }
 
-// Measures µs of a run in the best of the rounds.
-static bel_status *measure(pair *p, int rounds, double out_us[2])
+// Measures µs of a run in each round, for both sides.
+static bel_status *measure(pair *p, int rounds, double us[2][MOST_ROUNDS])
 {
     typedef bel_status *side_fn(pair *, int64_t);
     side_fn *const sides[2] = {run_ours, run_other};
     int64_t runs[2] = {1, 1};
     for (int s = 0; s < (is_alone(p) ? 1 : 2); s++) {
-        out_us[s] = 1e30;
         for (int64_t spent = 0; spent < ROUND_NS / 2;) { // also warms up
             int64_t begun = bel_clock_ns();
             BEL_TRY(sides[s](p, runs[s]));
@@ -252,8 +250,7 @@ static bel_status *measure(pair *p, int rounds, double out_us[2])
         for (int s = 0; s < (is_alone(p) ? 1 : 2); s++) {
             int64_t begun = bel_clock_ns();
             BEL_TRY(sides[s](p, runs[s]));
-            double us = (double)(bel_clock_ns() - begun) * 1e-3 / (double)runs[s];
-            if (us < out_us[s]) out_us[s] = us;
+            us[s][r] = (double)(bel_clock_ns() - begun) * 1e-3 / (double)runs[s];
         }
     return NULL;
 }
@@ -272,18 +269,26 @@ static double difference(const bel_tensor *y)
 
 static bel_status *report(pair *p, const char *name, int64_t batch, int rounds)
 {
-    double us[2];
+    double us[2][MOST_ROUNDS];
     BEL_TRY(measure(p, rounds, us));
-    printf("%-12s batch %2lld: %9.3f us", name, (long long)batch, us[0]);
-    if (!is_alone(p)) {
-        const bel_tensor y = bel_predictor_output(p->predictor, 0);
-        printf(", %s %9.3f us, ratio %.3f (difference %.1e)",
-               p->chain == chain_in_c      ? "plain C"
-               : p->chain == chain_by_hand ? "intrinsics"
-                                           : "onnxruntime",
-               us[1], p->other == NULL ? us[0] / us[1] : us[1] / us[0], difference(&y));
+    if (is_alone(p)) {
+        printf("%-12s batch %2lld: %9.3f us\n", name, (long long)batch,
+               bench_median(us[0], rounds));
+        return NULL;
     }
-    printf("\n");
+    const bel_tensor y = bel_predictor_output(p->predictor, 0);
+    bool of_belfry = p->chain != NULL; // else the ratio is onnxruntime's time over Belfry's
+    bench_spread ratio = bench_ratio_of(us[of_belfry ? 0 : 1], us[of_belfry ? 1 : 0], rounds);
+    const char *peer = p->chain == chain_in_c      ? "plain C"
+                       : p->chain == chain_by_hand ? "intrinsics"
+                                                   : "onnxruntime";
+    printf("%-12s batch %2lld: %9.3f us, %s %9.3f us, ratio %.3f [%.3f, %.3f] (difference %.1e)\n",
+           name, (long long)batch, bench_median(us[0], rounds), peer, bench_median(us[1], rounds),
+           ratio.median, ratio.low, ratio.high, difference(&y));
+    bench_figuref(&ratio, "infer.%s.%lld%s", name, (long long)batch,
+                  p->chain == chain_in_c      ? ".c"
+                  : p->chain == chain_by_hand ? ".intrinsics"
+                                              : "");
     return NULL;
 }
 
@@ -306,6 +311,7 @@ static bel_status *bench_batch(const char *name, const char *path, bel_predictor
     if (strcmp(name, "products") != 0) return NULL;
     p = (pair){.predictor = predictor, .chain = chain_in_c};
     BEL_TRY(report(&p, name, batch, rounds));
+    if (!has_intrinsics()) return NULL;
     p.chain = chain_by_hand;
     return report(&p, name, batch, rounds);
 }
@@ -341,7 +347,8 @@ int main(int argc, char **argv)
 {
     static const char *const models[] = {"products", "chain",    "tiny_mlp",   "mlp",
                                          "lenet",    "resnet20", "transformer"};
-    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 20;
+    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 21;
+    if (rounds < 1 || rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     bel_status *status = NULL;
     for (int i = 0; i < MOST_IO; i++) {

@@ -13,10 +13,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "figures.h"
 #include "mlp.h"
 #include "transport/grpc/grpc_lane.h"
 
 enum { FRAME_BYTES = 4 << 20, FRAMES = 256, CAPACITY = 16, EXCHANGES = 2000, WARM = 16 };
+enum { MOST_ROUNDS = 32 };
 
 static char *landing; // destination of payloads
 static struct {
@@ -173,11 +175,10 @@ static bool run_round(const char *listen, bool bulk, double out_numbers[2])
 
 static int run(const char *name, const char *listen, int rounds)
 {
-    enum { MOST = 32 };
     const double gb = (double)FRAMES * FRAME_BYTES * 1e-9;
     const double all_gb = (double)(FRAMES + WARM) * FRAME_BYTES * 1e-9;
-    double gbps[MOST], cpu[MOST], us[MOST], numbers[2];
-    for (int i = 0; i < rounds && i < MOST; i++) {
+    double gbps[MOST_ROUNDS], cpu[MOST_ROUNDS], us[MOST_ROUNDS], numbers[2];
+    for (int i = 0; i < rounds; i++) {
         if (!run_round(listen, true, numbers)) return 1;
         gbps[i] = gb / numbers[0];
         cpu[i] = numbers[1] / all_gb;
@@ -194,12 +195,11 @@ static int run(const char *name, const char *listen, int rounds)
 // Runs plain TCP and TLS in turns.
 static int compare_tls(const char *folder, int rounds)
 {
-    enum { MOST = 32 };
-    double ratios[MOST], plain[2], secured[2];
+    double ratios[MOST_ROUNDS], plain[2], secured[2];
     char *ca = bel_path_join(folder, "ca.pem"), *certificate = bel_path_join(folder, "host.pem"),
          *key = bel_path_join(folder, "host.key");
     bool good = true;
-    for (int i = 0; i < rounds && i < MOST && good; i++) {
+    for (int i = 0; i < rounds && good; i++) {
         good = run_round("127.0.0.1:0", true, plain);
         tls.ca = ca;
         tls.certificate = certificate;
@@ -209,8 +209,11 @@ static int compare_tls(const char *folder, int rounds)
         ratios[i] = plain[0] / secured[0];
     }
     if (good) {
-        printf("{\"bench\":\"lane\",\"over\":\"tcp, tls over plain\",\"ratio\":%.3f}\n",
-               bench_median(ratios, rounds));
+        bench_spread ratio = bench_spread_of(ratios, rounds);
+        printf("{\"bench\":\"lane\",\"over\":\"tcp, tls over plain\",\"ratio\":%.3f,"
+               "\"quartiles\":[%.3f,%.3f]}\n",
+               ratio.median, ratio.low, ratio.high);
+        bench_figure("lane.tls", &ratio);
     }
     bel_free(ca);
     bel_free(certificate);
@@ -221,6 +224,7 @@ static int compare_tls(const char *folder, int rounds)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 5;
+    if (rounds < 1 || rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
     landing = bel_xcalloc(FRAME_BYTES, 1);
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) return 1;

@@ -1,5 +1,6 @@
 // A learner's step over that of a training with one replica and one thread: the same model, batches
-// of the same size, in turns, medians. Small models show the overhead of a step.
+// of the same size, in turns, medians and quartiles. Small models show the overhead of a step. The
+// training's start and first steps do not count; the learner has no others after a first round.
 // usage: bench_learner [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +9,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "figures.h"
 #include "mlp.h"
 
-enum { MOST_ROUNDS = 99 };
+enum { MOST_ROUNDS = 99, WARM = 20 };
 
 typedef struct pair {
-    const char *units;
+    const char *figure, *units;
     int64_t batch, steps, made; // steps of a round; steps of the training so far
     bel_estimator *estimator;
     bel_learner *learner;
@@ -84,25 +86,28 @@ static bel_status *measure(pair *p, int rounds)
 {
     double steps[MOST_ROUNDS], ratios[MOST_ROUNDS];
     BEL_TRY(set_up(p));
-    for (int r = 0; r < rounds; r++) {
-        double training, learning;
-        BEL_TRY(train(p, p->steps, &training));
+    for (int r = -1; r < rounds; r++) { // one warm-up round, overwritten
+        double start, training, learning;
+        BEL_TRY(train(p, WARM, &start));
+        BEL_TRY(train(p, WARM + p->steps, &training));
         BEL_TRY(learn(p, &learning));
-        steps[r] = 1e6 * learning / (double)p->steps;
-        ratios[r] = learning / training;
+        steps[r < 0 ? 0 : r] = 1e6 * learning / (double)p->steps;
+        ratios[r < 0 ? 0 : r] = learning / (training - start);
     }
+    bench_spread ratio = bench_spread_of(ratios, rounds);
     printf("{\"bench\":\"learner\",\"hidden_units\":\"%s\",\"batch\":%lld,\"step_us\":%.1f,"
-           "\"learner_over_train\":%.3f}\n",
-           p->units, (long long)p->batch, bench_median(steps, rounds),
-           bench_median(ratios, rounds));
+           "\"learner_over_train\":%.3f,\"quartiles\":[%.3f,%.3f]}\n",
+           p->units, (long long)p->batch, bench_median(steps, rounds), ratio.median, ratio.low,
+           ratio.high);
+    bench_figure(p->figure, &ratio);
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    pair pairs[] = {{.units = "8", .batch = 1, .steps = 4000},
-                    {.units = "128", .batch = 32, .steps = 1000},
-                    {.units = "512,512", .batch = 64, .steps = 200}};
+    pair pairs[] = {{.figure = "learner.8", .units = "8", .batch = 1, .steps = 4000},
+                    {.figure = "learner.128", .units = "128", .batch = 32, .steps = 1000},
+                    {.figure = "learner.512_512", .units = "512,512", .batch = 64, .steps = 200}};
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 11;
     bel_status *status = NULL;
     if (rounds < 1 || rounds > MOST_ROUNDS)

@@ -1,7 +1,7 @@
 // Time from the path of a model of 100 MB to its first answer: an ONNX file in the form of `belfry
 // export`, with its values inside, 24 layers of 1024 by 1024, batch 1, one thread. One baseline
 // reads the same bytes into new memory. The other reads them piece by piece into a small buffer,
-// which is the lower bound. Warm page cache, in turns, medians.
+// which is the lower bound. Warm page cache, in turns, medians and quartiles.
 // usage: bench_load [ROUNDS [MODEL.onnx]] (another model, whose inputs are zeros)
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "belfry/predictor.h"
+#include "figures.h"
 #include "mlp.h"
 #include "onnx/write.h"
 
@@ -111,17 +112,22 @@ int main(int argc, char **argv)
     const char *path = argc > 2 ? argv[2] : made;
     if (path == made) write_model(made);
     size_t size;
-    (void)read_all(path, &size);
-    for (int r = 0; r < rounds; r++) {
-        answers[r] = answer(path);
-        reads[r] = read_all(path, &size);
-        pieces[r] = read_pieces(path);
+    for (int r = -1; r < rounds; r++) { // one warm-up round, overwritten
+        int at = r < 0 ? 0 : r;
+        answers[at] = answer(path);
+        reads[at] = read_all(path, &size);
+        pieces[at] = read_pieces(path);
     }
     if (path == made) (void)unlink(made);
-    double ours = bench_median(answers, rounds), reading = bench_median(reads, rounds);
-    double least = bench_median(pieces, rounds);
+    bench_spread whole = bench_ratio_of(answers, reads, rounds);
+    bench_spread piecewise = bench_ratio_of(answers, pieces, rounds);
     printf("%.1f MB: first answer after %.2f ms; reading the bytes %.2f, in pieces %.2f\n",
-           (double)size / 1e6, ours, reading, least);
-    printf("ratio to reading the bytes: %.3f; in pieces: %.3f\n", ours / reading, ours / least);
+           (double)size / 1e6, bench_median(answers, rounds), bench_median(reads, rounds),
+           bench_median(pieces, rounds));
+    printf("ratio to reading the bytes: %.3f [%.3f, %.3f]; in pieces: %.3f [%.3f, %.3f]\n",
+           whole.median, whole.low, whole.high, piecewise.median, piecewise.low, piecewise.high);
+    if (path != made) return 0; // figures are of the same model everywhere
+    bench_figure("load.read", &whole);
+    bench_figure("load.pieces", &piecewise);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "figures.h"
 
 static float images[BENCH_RECORDS * BENCH_PIXELS];
 static int64_t labels[BENCH_RECORDS];
@@ -104,18 +105,6 @@ bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t s
     return NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double p = *(const double *)a, q = *(const double *)b;
-    return (p > q) - (p < q);
-}
-
-double bench_median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
 int bench_end(bel_status *status)
 {
     if (status == NULL) return 0;
@@ -145,10 +134,13 @@ static bel_status *measure(const beside *b)
         rates[i] = (double)(b->steps * b->batch) / step;
         ratios[i] = step / alone;
     }
+    bench_spread ratio = bench_spread_of(ratios, b->rounds);
     printf("{\"bench\":\"%s\",\"batch\":%lld,\"threads\":%d,\"examples_per_second\":%.0f,"
-           "\"step_over_products\":%.3f}\n",
-           b->bench, (long long)b->batch, b->threads, bench_median(rates, b->rounds),
-           bench_median(ratios, b->rounds));
+           "\"step_over_products\":%.3f,\"quartiles\":[%.3f,%.3f]}\n",
+           b->bench, (long long)b->batch, b->threads, bench_median(rates, b->rounds), ratio.median,
+           ratio.low, ratio.high);
+    if (b->rounds > 1)
+        bench_figuref(&ratio, "%s.%lld.%d.products", b->bench, (long long)b->batch, b->threads);
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "figures.h"
 #include "mlp.h"
 #include "passes/passes.h"
 #include "runtime/program.h"
@@ -64,12 +65,13 @@ static double run(const bench_graph *g, running *r, bel_team *team)
 }
 
 static void show(const bench_graph *g, running *plain, running *made, const char *off_name,
-                 int rounds)
+                 const bench_spread *ratio)
 {
-    double before = bench_median(plain->ns, rounds), after = bench_median(made->ns, rounds);
-    printf("%s: %.0f ns without %s, %.0f ns with; ratio %.2f; %d and %d instructions (%d of these "
-           "once); memory %.1f and %.1f KB; compiled in %.0f and %.0f us\n",
-           g->name, before, off_name, after, before / after,
+    double before = bench_median(plain->ns, ratio->count);
+    double after = bench_median(made->ns, ratio->count);
+    printf("%s: %.0f ns without %s, %.0f ns with; ratio %.2f [%.2f, %.2f]; %d and %d instructions "
+           "(%d of these once); memory %.1f and %.1f KB; compiled in %.0f and %.0f us\n",
+           g->name, before, off_name, after, ratio->median, ratio->low, ratio->high,
            bel_program_instruction_count(plain->program),
            bel_program_instruction_count(made->program), bel_program_prologue_count(made->program),
            (double)bel_program_arena_bytes(plain->program) * 1e-3,
@@ -77,7 +79,8 @@ static void show(const bench_graph *g, running *plain, running *made, const char
            made->compile_us);
 }
 
-void bench_passes(const bench_graph *g, unsigned off, const char *off_name, int rounds)
+void bench_passes(const bench_graph *g, unsigned off, const char *off_name, const char *figure,
+                  int rounds)
 {
     static running plain, made;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
@@ -86,9 +89,9 @@ void bench_passes(const bench_graph *g, unsigned off, const char *off_name, int 
     check(bel_team_create(1, &team));
     start(g, off, &plain);
     start(g, 0, &made);
-    for (int i = 0; i < rounds; i++) {
-        plain.ns[i] = run(g, &plain, team);
-        made.ns[i] = run(g, &made, team);
+    for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten
+        plain.ns[i < 0 ? 0 : i] = run(g, &plain, team);
+        made.ns[i < 0 ? 0 : i] = run(g, &made, team);
     }
     bel_tensor expected = bel_instance_output(plain.instance, 0);
     bel_tensor got = bel_instance_output(made.instance, 0);
@@ -96,6 +99,8 @@ void bench_passes(const bench_graph *g, unsigned off, const char *off_name, int 
         fprintf(stderr, "%s: the results differ\n", g->name);
         exit(1);
     }
-    show(g, &plain, &made, off_name, rounds);
+    bench_spread ratio = bench_ratio_of(plain.ns, made.ns, rounds);
+    show(g, &plain, &made, off_name, &ratio);
+    bench_figure(figure, &ratio);
     bel_team_destroy(team);
 }

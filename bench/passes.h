@@ -16,8 +16,9 @@ typedef struct bench_graph {
 } bench_graph;
 
 // Runs programs without the passes of `off` (bits), and with all passes, `rounds` times in turns on
-// one thread. Prints median times, their ratio, instructions and memory. Exits if something fails
-// or the results differ.
-void bench_passes(const bench_graph *graph, unsigned off, const char *off_name, int rounds);
+// one thread. Prints median times, their ratio, instructions and memory, and records the ratio as
+// `figure`. Exits if something fails or the results differ.
+void bench_passes(const bench_graph *graph, unsigned off, const char *off_name, const char *figure,
+                  int rounds);
 
 #endif

@@ -1,7 +1,7 @@
 // The least that answering a table costs: a plain loop over a mapped CSV file that reads each cell
 // as a number and writes ten numbers of nine digits for each row, one thread, without a model.
 // bench/predict sets `belfry predict` beside it. Prints nanoseconds of processor time a row, the
-// middle of three passes, start left out.
+// median of five passes after a warm-up one, start left out.
 //   bench_predict_bare FILE OUT
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 #include "base/decimal.h"
 #include "base/mapping.h"
 #include "base/number.h"
+#include "figures.h"
 
-enum { PASSES = 3, ANSWERS = 10, MOST_COLUMNS = 4096, OUT_BYTES = 1 << 16, LINE_BYTES = 512 };
+enum { PASSES = 5, ANSWERS = 10, MOST_COLUMNS = 4096, OUT_BYTES = 1 << 16, LINE_BYTES = 512 };
 
 // Reads the cells of the row at `at` into `cells`; how many there are.
 static int read_row(const char **at, const char *end, float *cells)
@@ -59,12 +60,6 @@ static int64_t pass(const char *text, const char *end, FILE *out)
     return rows;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int count, char **words)
 {
     bel_mapping mapping;
@@ -76,15 +71,14 @@ int main(int count, char **words)
         return 2;
     }
     double ns[PASSES];
-    for (int i = 0; i < PASSES; i++) {
+    for (int i = -1; i < PASSES; i++) {
         rewind(out);
         clock_t begun = clock();
         int64_t rows = pass(mapping.data, mapping.data + mapping.size, out);
-        ns[i] = (double)(clock() - begun) * (1e9 / CLOCKS_PER_SEC) / (double)rows;
+        ns[i < 0 ? 0 : i] = (double)(clock() - begun) * (1e9 / CLOCKS_PER_SEC) / (double)rows;
     }
-    qsort(ns, PASSES, sizeof *ns, ascending);
     bel_mapping_close(&mapping);
     fclose(out);
-    printf("%.0f\n", ns[PASSES / 2]);
+    printf("%.0f\n", bench_median(ns, PASSES));
     return 0;
 }

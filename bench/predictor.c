@@ -1,17 +1,20 @@
 // One example at a time through a predictor: dnn 512,512 on 64 numbers, as for the digits. The
-// baseline is the bare arithmetic in plain C, rows of the weights times numbers of the example,
-// with nothing around it; both read 1.2 MB of weights for each example. Interleaved, best of all
-// rounds, one thread. usage: bench_predictor [ROUNDS]
+// baseline is the bare arithmetic in plain C of the processor's level (bare.h), rows of the weights
+// times numbers of the example, with nothing around it; both read 1.2 MB of weights for each
+// example. Rounds in turns, one thread; medians, and quartiles of the ratio.
+// usage: bench_predictor [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "bare.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "figures.h"
 #include "mlp.h"
 
-enum { CALLS = 2000, IN = 64, UNITS = 512, OUT = 10, RECORDS = 64 };
+enum { CALLS = 2000, IN = 64, UNITS = 512, OUT = 10, RECORDS = 64, MOST_ROUNDS = 99 };
+enum { WEIGHTS = IN * UNITS + UNITS * UNITS + UNITS * OUT };
 
 static float images[RECORDS][IN];
 static int64_t labels[RECORDS];
@@ -31,25 +34,16 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 
 static float *weights; // all three matrices
 
-static const float *layer(const float *x, int in, int out, bool relu, const float *w, float *y)
-{
-    memset(y, 0, (size_t)out * sizeof *y);
-    for (int i = 0; i < in; i++)
-        for (int j = 0; j < out; j++)
-            y[j] += x[i] * w[(size_t)i * (size_t)out + (size_t)j];
-    for (int j = 0; relu && j < out; j++)
-        y[j] = y[j] > 0 ? y[j] : 0;
-    return w + (size_t)in * (size_t)out;
-}
-
 static double bare_us(void)
 {
-    static float first[UNITS], second[UNITS], last[OUT];
+    static _Alignas(64) float first[UNITS], second[UNITS], last[OUT];
+    const bench_bare *bare = bench_bare_get();
+    const float *second_weights = weights + IN * UNITS;
     int64_t begun = bel_clock_ns();
     for (int i = 0; i < CALLS; i++) {
-        const float *w = layer(images[i % RECORDS], IN, UNITS, true, weights, first);
-        w = layer(first, UNITS, UNITS, true, w, second);
-        layer(second, UNITS, OUT, false, w, last);
+        bare->dense(images[i % RECORDS], IN, UNITS, weights, true, first);
+        bare->dense(first, UNITS, UNITS, second_weights, true, second);
+        bare->dense(second, UNITS, OUT, second_weights + UNITS * UNITS, false, last);
     }
     return (double)(bel_clock_ns() - begun) * 1e-3 / CALLS;
 }
@@ -70,15 +64,17 @@ static bel_status *predictor_us(bel_predictor *predictor, double *out_us)
 
 static bel_status *measure(bel_predictor *predictor, int rounds)
 {
-    double best = 1e9, best_bare = 1e9;
-    for (int r = 0; r < rounds; r++) {
-        double us, bare = bare_us();
-        BEL_TRY(predictor_us(predictor, &us));
-        best = us < best ? us : best;
-        best_bare = bare < best_bare ? bare : best_bare;
+    double ours[MOST_ROUNDS], bare[MOST_ROUNDS];
+    for (int r = -1; r < rounds; r++) { // one warm-up round, overwritten
+        int at = r < 0 ? 0 : r;
+        bare[at] = bare_us();
+        BEL_TRY(predictor_us(predictor, &ours[at]));
     }
-    printf("predictor: %.1f us an example, bare arithmetic %.1f us, ratio %.2f\n", best, best_bare,
-           best / best_bare);
+    bench_spread ratio = bench_ratio_of(ours, bare, rounds);
+    printf("predictor: %.1f us an example, bare arithmetic %.1f us, ratio %.2f [%.2f, %.2f]\n",
+           bench_median(ours, rounds), bench_median(bare, rounds), ratio.median, ratio.low,
+           ratio.high);
+    bench_figure("predictor", &ratio);
     return NULL;
 }
 
@@ -97,17 +93,20 @@ static bel_status *run(bel_estimator *estimator, int rounds)
 int main(int argc, char **argv)
 {
     const bel_param params[] = {{"hidden_units", "512,512"}, {"class_count", "10"}};
-    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 20;
+    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 21;
+    if (rounds < 1 || rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
     char folder[] = "/tmp/belfry-bench-XXXXXX";
-    size_t count = (size_t)IN * UNITS + (size_t)UNITS * UNITS + (size_t)UNITS * OUT;
+    void *pages;
     bel_run_config config;
     bel_estimator *estimator;
     bel_run_config_init(&config);
     config.model_dir = mkdtemp(folder);
     config.report = false;
     config.thread_count = 1;
-    weights = bel_xcalloc(count, sizeof *weights);
-    for (size_t i = 0; i < count; i++)
+    if (bench_end(bel_pages_create(WEIGHTS * sizeof *weights, true, "weights", &pages)) != 0)
+        return 1;
+    weights = pages;
+    for (int i = 0; i < WEIGHTS; i++)
         weights[i] = (float)(i % 13) * 0.01F - 0.06F;
     for (int i = 0; i < RECORDS * IN; i++)
         images[i / IN][i % IN] = (float)(i * 31 % 17) / 16;
@@ -119,7 +118,7 @@ int main(int argc, char **argv)
         status = run(estimator, rounds);
         bel_estimator_destroy(estimator);
     }
-    bel_free(weights);
+    bel_pages_destroy(weights, WEIGHTS * sizeof *weights);
     bel_status_ignore(bel_dir_remove(folder));
     return bench_end(status);
 }

@@ -1,9 +1,10 @@
-// Matrix products of Belfry beside OpenBLAS's on one thread, in turns; best of rounds, because
-// other load only slows both down. OpenBLAS chooses its kernels when it is loaded, so each core
-// type runs in a separate process, and the fastest counts for each shape. Without OpenBLAS (Debian:
-// libopenblas0-pthread) it prints that.
+// Matrix products of Belfry beside OpenBLAS's on one thread, in turns; medians of rounds, and
+// quartiles of their ratios. OpenBLAS chooses its kernels when it is loaded, so each core type runs
+// in a separate process, in turns with Belfry. For each shape the type counts that is the fastest
+// by the median of its time over Belfry's in the same rounds: the processes run one after another,
+// and other load may differ between them. Without OpenBLAS (Debian: libopenblas0-pthread) it prints
+// that.
 // usage: bench_product [ROUNDS]
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/isa.h"
 #include "base/openblas.h"
+#include "figures.h"
 #include "ops/kernels/product.h"
 
 typedef struct shape {
@@ -27,7 +29,7 @@ static const shape shapes[] = {
     {4, 512, 512, false, false},  {32, 100, 100, false, false},    {1, 512, 512, false, false},
     {1, 512, 512, false, true},   {512, 1, 512, false, false},     {512, 1, 512, true, false},
     {512, 4, 512, false, false},  {1024, 1024, 1024, false, false}};
-enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+enum { SHAPES = sizeof shapes / sizeof shapes[0], MOST_ROUNDS = 999 };
 
 // Allocates at the begin of a cache line, as tensors are.
 static float *make(int64_t count)
@@ -41,14 +43,14 @@ static float *make(int64_t count)
     return x;
 }
 
-static int64_t time_of(bel_product_fn *run, const bel_product *product)
+static double time_of(bel_product_fn *run, const bel_product *product)
 {
     int64_t begun = bel_clock_ns();
     run(product);
-    return bel_clock_ns() - begun;
+    return (double)(bel_clock_ns() - begun);
 }
 
-// Prints the best times of both, in ns.
+// Prints the median times of both, in ns, and the spread of OpenBLAS's over Belfry's.
 static void measure(const shape *s, int rounds)
 {
     float *a = make((int64_t)s->m * s->k), *b = make((int64_t)s->k * s->n);
@@ -64,14 +66,14 @@ static void measure(const shape *s, int rounds)
                                  .b_column = s->transpose_b ? s->k : 1,
                                  .y = y,
                                  .y_row = s->n};
-    int64_t own = INT64_MAX, library = INT64_MAX;
-    for (int r = 0; r < rounds; r++) {
-        int64_t mine = time_of(bel_product_run, &product);
-        int64_t theirs = time_of(bel_product_run_openblas, &product);
-        if (mine < own) own = mine;
-        if (theirs < library) library = theirs;
+    static double own[MOST_ROUNDS], library[MOST_ROUNDS];
+    for (int r = -2; r < rounds; r++) { // two warm-up rounds, overwritten
+        own[r < 0 ? 0 : r] = time_of(bel_product_run, &product);
+        library[r < 0 ? 0 : r] = time_of(bel_product_run_openblas, &product);
     }
-    printf("%lld %lld\n", (long long)own, (long long)library);
+    bench_spread ratio = bench_ratio_of(library, own, rounds);
+    printf("%.0f %.0f %.6f %.6f %.6f\n", bench_median(own, rounds), bench_median(library, rounds),
+           ratio.low, ratio.median, ratio.high);
     free(a);
     free(b);
     free(y);
@@ -93,7 +95,8 @@ static int play(int rounds)
 }
 
 typedef struct best {
-    long long own, library;
+    double own, library; // ns
+    bench_spread ratio;
     char core[32];
 } best;
 
@@ -107,13 +110,15 @@ static bool ask(const char *self, const char *core, int rounds, best results[SHA
     bool there = sscanf(name, "OpenBLAS %*s %31s", type) == 1;
     if (!there) fputs(name, stdout);
     for (int i = 0; i < SHAPES && there; i++) {
-        best now;
-        if (fscanf(pipe, "%lld %lld", &now.own, &now.library) != 2) {
+        best now = {.ratio = {.count = rounds}};
+        bench_spread *ratio = &now.ratio;
+        if (fscanf(pipe, "%lf %lf %lf %lf %lf", &now.own, &now.library, &ratio->low, &ratio->median,
+                   &ratio->high) != 5) {
             printf("OpenBLAS for %s ended at shape %d\n", type, i);
             there = false;
-        } else if (results[i].library == 0 || now.library < results[i].library) {
+        } else if (results[i].library == 0 || ratio->median < results[i].ratio.median) {
             memcpy(now.core, type, sizeof type);
-            results[i] = now; // both from one process, with the same number of rounds
+            results[i] = now; // all from one process
         }
     }
     pclose(pipe);
@@ -123,23 +128,33 @@ static bool ask(const char *self, const char *core, int rounds, best results[SHA
 int main(int argc, char **argv)
 {
     bool plays = argc > 2 && strcmp(argv[1], "--play") == 0;
-    int rounds = argc > 1 ? atoi(argv[argc - 1]) : 100;
+    int rounds = argc > 1 ? atoi(argv[argc - 1]) : 101;
+    if (rounds < 1 || rounds > MOST_ROUNDS) rounds = MOST_ROUNDS;
     if (plays) return play(rounds);
     static const char *const cores[] = {"Nehalem", "Haswell", "SkylakeX"};
     best results[SHAPES] = {{0}};
+    bench_spread ratios[SHAPES];
     for (int i = 0; i < 3 && i <= (int)bel_isa_get(); i++)
         if (!ask(argv[0], cores[i], rounds, results)) return 0;
-    double log_sum = 0;
     printf("level %s\n", bel_isa_name(bel_isa_get()));
     for (int i = 0; i < SHAPES; i++) {
         const shape *s = &shapes[i];
         const best *r = &results[i];
-        double operations = 2.0 * s->m * s->n * s->k, ratio = (double)r->library / (double)r->own;
-        printf("%4d x %4d x %4d %s%s  %6.1f GFLOP/s, OpenBLAS %6.1f (%s), ratio %.2f\n", s->m, s->n,
-               s->k, s->transpose_a ? "T" : "N", s->transpose_b ? "T" : "N",
-               operations / (double)r->own, operations / (double)r->library, r->core, ratio);
-        log_sum += log(ratio);
+        double operations = 2.0 * s->m * s->n * s->k;
+        const char *a = s->transpose_a ? "T" : "N", *b = s->transpose_b ? "T" : "N";
+        printf("%4d x %4d x %4d %s%s  %6.1f GFLOP/s, OpenBLAS %6.1f (%s), ratio %.2f [%.2f, "
+               "%.2f]\n",
+               s->m, s->n, s->k, a, b, operations / r->own, operations / r->library, r->core,
+               r->ratio.median, r->ratio.low, r->ratio.high);
+        if (s->transpose_a || s->transpose_b) {
+            bench_figuref(&r->ratio, "product.%dx%dx%d.%s%s", s->m, s->n, s->k, a, b);
+        } else {
+            bench_figuref(&r->ratio, "product.%dx%dx%d", s->m, s->n, s->k);
+        }
+        ratios[i] = r->ratio;
     }
-    printf("geometric mean %.2f\n", exp(log_sum / SHAPES));
+    bench_spread mean = bench_spread_mean(ratios, SHAPES);
+    printf("geometric mean %.2f [%.2f, %.2f]\n", mean.median, mean.low, mean.high);
+    bench_figure("product.mean", &mean);
     return 0;
 }

@@ -1,8 +1,10 @@
 // A synchronous step of two workers and one shard without computing, three processes over shared
 // memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both
-// receive the new version. The baseline is the bare arithmetic on the same number of threads in one
-// process. Medians of steps.
-// usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS] [shm|grpc]
+// receive the new version. Two baselines: a prototype of such a step that updates in place
+// (ps_step_bare.h), and the bare arithmetic with two buffers in one process. Both have a thread for
+// each core. A round measures all three, each by the median of its steps; medians and quartiles of
+// rounds.
+// usage: bench_ps_step [MILLIONS-OF-PARAMETERS] [sgd|momentum] [STEPS] [shm|grpc] [ROUNDS]
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +12,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bare.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "figures.h"
 #include "mlp.h"
 #include "ps/client/client.h"
 #include "ps/layout/step_stats.h"
 #include "ps/server/shard.h"
+#include "ps_step_bare.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
 
-enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60 };
+enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60, MOST_ROUNDS = 99 };
 
 static int64_t steps = 30;
 static bel_layout *layout;
@@ -256,20 +261,23 @@ static bel_status *run_worker(const char *path, int worker)
 
 // --- Bare arithmetic -----------------------------------------------------------------------------
 
-typedef struct bare {
+typedef struct update {
     const float *gradients[WORKERS], *values;
     float *new_values, *velocity; // velocity NULL: SGD
-} bare;
+} update;
 
 static void run_tile(void *context, int64_t tile)
 {
-    const bare *b = context;
+    const update *b = context;
     int64_t first = tile << 17, end = first + (1 << 17);
     if (end > layout->size) end = layout->size;
-    for (int64_t i = first; i < end; i++) {
-        float gradient = (b->gradients[0][i] + b->gradients[1][i]) * 0.5f;
-        if (b->velocity != NULL) gradient = b->velocity[i] = 0.9f * b->velocity[i] + gradient;
-        b->new_values[i] = b->values[i] - 0.01f * gradient;
+    const float *x = b->gradients[0] + first, *y = b->gradients[1] + first;
+    const bench_bare *bare = bench_bare_get();
+    if (b->velocity == NULL) {
+        bare->sgd(x, y, end - first, 0.01f, b->values + first, b->new_values + first);
+    } else {
+        bare->momentum(x, y, end - first, 0.01f, 0.9f, b->values + first, b->new_values + first,
+                       b->velocity + first);
     }
 }
 
@@ -286,14 +294,19 @@ static double time_bare(void)
     double *times = bel_xcalloc((size_t)steps, sizeof *times);
     int64_t begun = bel_clock_ns();
     for (int64_t number = 0; number < steps; number++) {
-        bare b = {.gradients = {arrays[0], arrays[1]},
-                  .values = arrays[2 + number % 2],
-                  .new_values = arrays[3 - number % 2],
-                  .velocity = optimizer.kind == BEL_OPTIMIZER_MOMENTUM ? arrays[4] : NULL};
-        bel_team_run(team, run_tile, &b, (layout->size >> 17) + 1);
+        update u = {.gradients = {arrays[0], arrays[1]},
+                    .values = arrays[2 + number % 2],
+                    .new_values = arrays[3 - number % 2],
+                    .velocity = optimizer.kind == BEL_OPTIMIZER_MOMENTUM ? arrays[4] : NULL};
+        bel_team_run(team, run_tile, &u, (layout->size + (1 << 17) - 1) >> 17);
         times[number] = ms_since(&begun);
     }
-    return bench_median(times + WARM, (int)(steps - WARM));
+    double ms = bench_median(times + WARM, (int)(steps - WARM));
+    bel_team_destroy(team);
+    for (int i = 0; i < 5; i++)
+        bel_space_free_array(layout, arrays[i]);
+    bel_free(times);
+    return ms;
 }
 
 // --- The run -------------------------------------------------------------------------------------
@@ -338,6 +351,29 @@ static double time_processes(void)
     return got > 0 ? strtod(text, NULL) : -1;
 }
 
+static void compare(double millions, int rounds)
+{
+    double ours[MOST_ROUNDS], prototype[MOST_ROUNDS], bare[MOST_ROUNDS];
+    bool sgd = optimizer.kind == BEL_OPTIMIZER_SGD;
+    for (int r = 0; r < rounds; r++) {
+        ours[r] = time_processes();
+        check(bench_ps_step_bare(layout->size, !sgd, WARM, steps - WARM, &prototype[r]));
+        bare[r] = time_bare(); // its threads end with it: the next round forks
+    }
+    bench_spread over_prototype = bench_ratio_of(ours, prototype, rounds);
+    bench_spread over_bare = bench_ratio_of(ours, bare, rounds);
+    printf("%.4g M parameters, %s, %d chunks, %s: %.2f ms a step; prototype in place %.2f ms, "
+           "ratio %.2f [%.2f, %.2f]; bare arithmetic %.2f ms, ratio %.2f [%.2f, %.2f]\n",
+           millions, sgd ? "SGD" : "momentum", layout->chunk_count,
+           over_grpc ? "gRPC" : "shared memory", bench_median(ours, rounds),
+           bench_median(prototype, rounds), over_prototype.median, over_prototype.low,
+           over_prototype.high, bench_median(bare, rounds), over_bare.median, over_bare.low,
+           over_bare.high);
+    const char *rule = sgd ? "sgd" : "momentum", *lane = over_grpc ? "grpc" : "shm";
+    bench_figuref(&over_prototype, "ps_step.%.4gM.%s.%s", millions, rule, lane);
+    bench_figuref(&over_bare, "ps_step.%.4gM.%s.%s.arithmetic", millions, rule, lane);
+}
+
 int main(int count, char **arguments)
 {
     double millions = count > 1 ? strtod(arguments[1], NULL) : 10;
@@ -347,12 +383,13 @@ int main(int count, char **arguments)
     }
     if (count > 3) steps = strtoll(arguments[3], NULL, 10);
     over_grpc = count > 4 && strcmp(arguments[4], "grpc") == 0;
+    int rounds = count > 5 ? (int)strtol(arguments[5], NULL, 10) : 5;
+    if (rounds < 1 || rounds > MOST_ROUNDS || steps <= WARM) {
+        fprintf(stderr, "bench_ps_step: 1 to %d rounds, more than %d steps\n", MOST_ROUNDS, WARM);
+        return 2;
+    }
     check(bel_optimizer_check(&optimizer));
     make_layout((int64_t)(millions * 1e6));
-    double ours = time_processes(), theirs = time_bare();
-    printf("%.4g M parameters, %s, %d chunks, %s: %.2f ms a step; bare arithmetic %.2f ms; ratio "
-           "%.2f\n",
-           millions, optimizer.kind == BEL_OPTIMIZER_SGD ? "SGD" : "momentum", layout->chunk_count,
-           over_grpc ? "gRPC" : "shared memory", ours, theirs, ours / theirs);
+    compare(millions, rounds);
     return 0;
 }

@@ -22,6 +22,7 @@ def play(rank, store):
     values, gradients = torch.zeros(elements), torch.full((elements,), 1e-3)
     times = []
     for _ in range(WARM + steps):
+        dist.barrier()  # both have filled their gradients
         begun = time.perf_counter()
         dist.all_reduce(gradients)
         values.add_(gradients, alpha=-0.005)

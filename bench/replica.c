@@ -1,10 +1,12 @@
 // Overhead of a user's loop (belfry/replica.h): seconds of the same number of steps of bel_train,
 // of a loop that never waits for a step, and of one that waits for each. dnn on 784 pixels, batch
-// 64: a large one, and one whose step takes a fraction of a millisecond. In turns; medians.
+// 64: a large one, and one whose step takes a fraction of a millisecond. In turns; medians and
+// quartiles.
 // usage: bench_replica [THREADS [ROUNDS]]
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "figures.h"
 #include "mlp.h"
 
 enum { BATCH = 64, MAX_ROUNDS = 99, KINDS = 3 };
@@ -45,7 +47,8 @@ static bel_status *train(int kind, const char *hidden, int threads, int64_t step
     return NULL;
 }
 
-static bel_status *compare(const char *hidden, int threads, int64_t steps, int rounds)
+static bel_status *compare(const char *figure, const char *hidden, int threads, int64_t steps,
+                           int rounds)
 {
     double seconds[MAX_ROUNDS], free_ratios[MAX_ROUNDS], waiting_ratios[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
@@ -56,11 +59,16 @@ static bel_status *compare(const char *hidden, int threads, int64_t steps, int r
         free_ratios[i] = took[1] / took[0];
         waiting_ratios[i] = took[2] / took[0];
     }
+    bench_spread loose = bench_spread_of(free_ratios, rounds);
+    bench_spread waiting = bench_spread_of(waiting_ratios, rounds);
     printf("{\"bench\":\"replica\",\"hidden_units\":\"%s\",\"threads\":%d,\"step_us\":%.1f,"
-           "\"loop_over_bel_train\":%.3f,\"waiting_loop_over_bel_train\":%.3f}\n",
-           hidden, threads, bench_median(seconds, rounds) * 1e6 / (double)steps,
-           bench_median(free_ratios, rounds), bench_median(waiting_ratios, rounds));
+           "\"loop_over_bel_train\":%.3f,\"loop_quartiles\":[%.3f,%.3f],"
+           "\"waiting_loop_over_bel_train\":%.3f,\"waiting_loop_quartiles\":[%.3f,%.3f]}\n",
+           hidden, threads, bench_median(seconds, rounds) * 1e6 / (double)steps, loose.median,
+           loose.low, loose.high, waiting.median, waiting.low, waiting.high);
     fflush(stdout);
+    bench_figuref(&loose, "replica.%s.%d.free", figure, threads);
+    bench_figuref(&waiting, "replica.%s.%d.waiting", figure, threads);
     return NULL;
 }
 
@@ -70,7 +78,7 @@ int main(int count, char **arguments)
     int rounds = count > 2 ? (int)strtol(arguments[2], NULL, 10) : 7;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
     bench_fill();
-    bel_status *status = compare("512,512", threads, 400, rounds);
-    if (status == NULL) status = compare("64", threads, 4000, rounds);
+    bel_status *status = compare("512_512", "512,512", threads, 400, rounds);
+    if (status == NULL) status = compare("64", "64", threads, 4000, rounds);
     return bench_end(status);
 }

@@ -4,8 +4,8 @@
 //                                               tfrecord
 // One thread reads blocks of both orders in turns, CHUNK records at a time. A record's cost is this
 // thread's CPU time, so that other programs on the machine have little effect. The result is the
-// median over the chunks, with the quartiles. The start is the time from the paths to the opened
-// dataset, as wall time and as CPU time of all threads.
+// median over the chunks, with the quartiles, as is the ratio of two chunks in turns. The start is
+// the time from the paths to the opened dataset, as wall time and as CPU time of all threads.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "belfry/columns.h"
+#include "figures.h"
 #include "input/input.h"
 #include "mlp.h"
 
@@ -259,6 +260,16 @@ static bel_status *read_chunk(reading *r, int chunk)
     return NULL;
 }
 
+// Returns the numbers of a record: all elements of the fields that are not the label.
+static int64_t numbers_of(const reading *r)
+{
+    int64_t elements = 0;
+    for (int f = 0; f < r->batch->field_count; f++)
+        if (!bel_input_field_is_label(r->input, f))
+            elements += bel_shape_elements(&r->batch->fields[f].shape);
+    return elements / r->batch->example_count;
+}
+
 static bel_status *read_both(const data_file *file, reading *both, double seconds)
 {
     int chunks = 0;
@@ -268,15 +279,17 @@ static bel_status *read_both(const data_file *file, reading *both, double second
     for (; chunks < MOST_CHUNKS && (chunks < 5 || bel_clock_ns() < end_ns); chunks++)
         for (int i = 0; i < 2; i++)
             BEL_TRY(read_chunk(&both[(chunks + i) % 2], chunks));
+    bench_spread ratio = bench_ratio_of(both[1].ns, both[0].ns, chunks);
     for (int i = 0; i < 2; i++) {
-        bench_median(both[i].ns, chunks); // sorts
+        bench_spread ns = bench_spread_of(both[i].ns, chunks);
         printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"order\":\"%s\",\"ns\":%.1f,"
                "\"quartiles\":[%.1f,%.1f],\"chunks\":%d}\n",
-               file->kind, both[i].order, both[i].ns[chunks / 2], both[i].ns[chunks / 4],
-               both[i].ns[chunks * 3 / 4], chunks);
+               file->kind, both[i].order, ns.median, ns.low, ns.high, chunks);
     }
-    printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"shuffled_over_in_order\":%.2f}\n", file->kind,
-           both[1].ns[chunks / 2] / both[0].ns[chunks / 2]);
+    printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"shuffled_over_in_order\":%.2f,"
+           "\"ratio_quartiles\":[%.2f,%.2f]}\n",
+           file->kind, ratio.median, ratio.low, ratio.high);
+    bench_figuref(&ratio, "shuffle.%s.%lld", file->kind, (long long)numbers_of(&both[0]));
     return NULL;
 }
 

@@ -1,7 +1,8 @@
 // A model that is read while it runs: 24 layers of 1024 by 1024 in a file of 96 MB (warm page
 // cache), 16 MB of memory for weights. The baseline is the lower bound of a run: the longer of
 // computing with all weights in memory and of reading them, from the same mapped file into memory
-// by one thread. Interleaved, medians of rounds. usage: bench_staged [ROUNDS [BATCH]]
+// by one thread. Interleaved, medians of rounds and quartiles. The medians decide which of the two
+// is the longer: per round, noise would lengthen the bound. usage: bench_staged [ROUNDS [BATCH]]
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/linux_memory.h"
 #include "base/mapping.h"
+#include "figures.h"
 #include "mlp.h"
 #include "predictor/forward.h"
 
@@ -59,9 +61,23 @@ static bel_forward *open_forward(const bel_forward_config *config, bel_value *y,
     return forward;
 }
 
+static double whole[MOST_ROUNDS], reading[MOST_ROUNDS], staged[MOST_ROUNDS]; // ms of each round
+
+static void report(int64_t batch, int stages, int rounds)
+{
+    bench_spread over_whole = bench_ratio_of(staged, whole, rounds);
+    bench_spread over_reading = bench_ratio_of(staged, reading, rounds);
+    double compute = bench_median(whole, rounds), read = bench_median(reading, rounds);
+    const bench_spread *ratio = compute > read ? &over_whole : &over_reading;
+    printf("batch %lld, %d stages: %.2f ms; only computing %.2f, only reading %.2f\n",
+           (long long)batch, stages, bench_median(staged, rounds), compute, read);
+    printf("ratio to the longer of the two: %.3f [%.3f, %.3f]\n", ratio->median, ratio->low,
+           ratio->high);
+    bench_figuref(ratio, "staged.%lld", (long long)batch);
+}
+
 static int compare(int rounds, int64_t batch, const char *path)
 {
-    static double whole[MOST_ROUNDS], reading[MOST_ROUNDS], staged[MOST_ROUNDS];
     static const int fields[] = {0};
     bel_mapping file;
     if (bench_end(write_weights(path)) != 0 || bench_end(bel_mapping_open(path, &file)) != 0)
@@ -92,11 +108,7 @@ static int compare(int rounds, int64_t batch, const char *path)
         (void)run(many); // clears the caches of the rounds between
         staged[r] = run(many);
     }
-    double compute = bench_median(whole, rounds), read = bench_median(reading, rounds);
-    double both = bench_median(staged, rounds), bound = compute > read ? compute : read;
-    printf("batch %lld, %d stages: %.2f ms; only computing %.2f, only reading %.2f\n",
-           (long long)batch, bel_staging_count(bel_forward_staging(many)), both, compute, read);
-    printf("ratio to the longer of the two: %.3f\n", both / bound);
+    report(batch, bel_staging_count(bel_forward_staging(many)), rounds);
     bel_forward_destroy(one);
     bel_forward_destroy(many);
     bel_graph_destroy(graph);

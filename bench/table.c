@@ -2,8 +2,8 @@
 // thread, in one process. The parts are distinct ids, pull, copying rows to their places, sums (of
 // given gradients), update. The peer is PyTorch's nn.Embedding(sparse=True) with forward, backward
 // and the optimizer's step (table_torch.py, a process that waits while Belfry is measured), in
-// turns, medians. Then the memory of a row and the time of an update in a table of ten million
-// rows.
+// turns, medians and quartiles. Then the memory of a row and the time of an update in a table of
+// ten million rows.
 // usage: bench_table [ROUNDS] [SCRIPT]; run it in the root of the repository
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/thread.h"
+#include "figures.h"
 #include "mlp.h"
 #include "ps/client/row_batch.h"
 #include "ps/table/table.h"
@@ -195,13 +196,19 @@ static void compare(bel_row_batch *batch, bel_optimizer_kind kind, int64_t rows,
         ours[i] = turn(batch, table, &rule, &p);
         theirs[i] = ask_peer(&torch);
     }
+    bench_spread ratio = bench_ratio_of(theirs, ours, rounds);
     double mine = bench_median(ours, rounds), other = bench_median(theirs, rounds);
     double us = 1e6 / (rounds * (double)STEPS);
     printf("%s, 26 x %lld rows, %s ids: %.0f us a batch (set %.0f, pull %.0f, spread %.0f, sum "
            "%.0f, update %.0f)",
            name, (long long)rows, power ? "power-law" : "uniform", mine * 1e6, p.set * us,
            p.pull * us, p.spread * us, p.sum * us, p.update * us);
-    if (other > 0) printf(", PyTorch %.0f us, ratio %.2f", other * 1e6, other / mine);
+    if (other > 0) {
+        printf(", PyTorch %.0f us, ratio %.2f [%.2f, %.2f]", other * 1e6, ratio.median, ratio.low,
+               ratio.high);
+        bench_figuref(&ratio, "table.%s.%lldk%s", name, (long long)rows / 1000,
+                      power ? ".power" : "");
+    }
     printf("\n");
     fflush(stdout);
     end_peer(&torch);

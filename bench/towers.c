@@ -1,6 +1,6 @@
 // Two parallel towers of dense layers, with two inputs, and the product of their outputs: a
-// training step's program on both executors with two threads, in turns, medians of pairs. Some
-// batches are so small that a layer is one tile, others larger.
+// training step's program on both executors with two threads, in turns, medians of pairs and
+// quartiles. Some batches are so small that a layer is one tile, others larger.
 // usage: bench_towers [PAIRS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "belfry/ops.h"
+#include "figures.h"
 #include "graph/graph.h"
 #include "mlp.h"
 #include "runtime/program.h"
@@ -98,18 +99,19 @@ static double time_run(const running *r, bel_team *team)
 static void compare(const model *m, int64_t batch, bel_team *team, int pairs)
 {
     running plain = start(m, batch, false), streams = start(m, batch, true);
-    double sync[MAX_PAIRS], async[MAX_PAIRS], ratios[MAX_PAIRS];
-    for (int i = 0; i < pairs; i++) {
-        sync[i] = time_run(&plain, team);
-        async[i] = time_run(&streams, team);
-        ratios[i] = async[i] / sync[i];
+    double sync[MAX_PAIRS], async[MAX_PAIRS];
+    for (int i = -2; i < pairs; i++) { // two warm-up rounds, overwritten
+        sync[i < 0 ? 0 : i] = time_run(&plain, team);
+        async[i < 0 ? 0 : i] = time_run(&streams, team);
     }
+    bench_spread ratio = bench_ratio_of(async, sync, pairs);
     printf("two towers, batch %4lld, 2 threads: synchronous %.0f us, asynchronous %.0f us; ratio "
-           "%.2f; memory %.2f times as much\n",
-           (long long)batch, bench_median(sync, pairs), bench_median(async, pairs),
-           bench_median(ratios, pairs),
+           "%.2f [%.2f, %.2f]; memory %.2f times as much\n",
+           (long long)batch, bench_median(sync, pairs), bench_median(async, pairs), ratio.median,
+           ratio.low, ratio.high,
            (double)bel_program_arena_bytes(streams.program) /
                (double)bel_program_arena_bytes(plain.program));
+    bench_figuref(&ratio, "towers.%lld", (long long)batch);
     stop(&plain);
     stop(&streams);
 }

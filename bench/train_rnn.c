@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "figures.h"
 #include "mlp.h"
 
 enum {

@@ -1,6 +1,6 @@
 // Unpacking a gzip'd IDX file of 60,000 images of 28 × 28 by bel_file_read, over a plain loop of
 // zlib's gzread into memory of the right size. Half of an image is zeros, the rest is noise around
-// a level, which compresses to about half, as Fashion-MNIST does. In turns; medians.
+// a level, which compresses to about half, as Fashion-MNIST does. In turns; medians and quartiles.
 // usage: bench_unpack [ROUNDS [FILE]] (FILE: another .gz)
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "figures.h"
 
 enum { IMAGES = 60000, PIXELS = 784, HEADER = 16, MAX_ROUNDS = 99 };
 
@@ -61,12 +62,6 @@ static double read_zlib(const char *path, size_t size)
     return seconds;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 9;
@@ -77,16 +72,17 @@ int main(int argc, char **argv)
     if (path == made) write_images(made);
     double belfry[MAX_ROUNDS], zlib[MAX_ROUNDS];
     size_t size;
-    read_belfry(path, &size);
-    for (int i = 0; i < rounds; i++) {
-        belfry[i] = read_belfry(path, &size);
-        zlib[i] = read_zlib(path, size);
+    for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten
+        belfry[i < 0 ? 0 : i] = read_belfry(path, &size);
+        zlib[i < 0 ? 0 : i] = read_zlib(path, size);
     }
-    qsort(belfry, (size_t)rounds, sizeof *belfry, compare);
-    qsort(zlib, (size_t)rounds, sizeof *zlib, compare);
-    double a = belfry[rounds / 2], b = zlib[rounds / 2];
-    printf("unpacking %.1f MB: Belfry %.0f MB/s, gzread %.0f MB/s, ratio %.2f\n",
-           (double)size / 1e6, (double)size / 1e6 / a, (double)size / 1e6 / b, b / a);
-    if (path == made) unlink(made);
+    bench_spread ratio = bench_ratio_of(zlib, belfry, rounds);
+    double megabytes = (double)size / 1e6;
+    printf("unpacking %.1f MB: Belfry %.0f MB/s, gzread %.0f MB/s, ratio %.2f [%.2f, %.2f]\n",
+           megabytes, megabytes / bench_median(belfry, rounds),
+           megabytes / bench_median(zlib, rounds), ratio.median, ratio.low, ratio.high);
+    if (path != made) return 0; // the figure is of the same file everywhere
+    unlink(made);
+    bench_figure("unpack", &ratio);
     return 0;
 }

@@ -2,7 +2,8 @@
 // layers [8 × 8] with bias and a final layer of classes, batch 8, SGD, one thread. It runs all of
 // bel_train: seconds of a run of one step with its two checkpoints, and ms a step, from the
 // difference between a long run and a short one. In turns with PyTorch's eager step of the same
-// chain (variables_torch.py); the best of the rounds. Without PyTorch only Belfry's figures.
+// chain (variables_torch.py); medians of the rounds, and quartiles of their ratios. Without PyTorch
+// only Belfry's figures.
 // usage: bench_variables [ROUNDS [VARIABLES]] (in the repository's root, for the script)
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "figures.h"
 #include "mlp.h"
 
 enum { WIDTH = 8, CLASSES = 4, BATCH = 8, RECORDS = 64, MAX_ROUNDS = 99 };
@@ -105,22 +107,25 @@ static double theirs(int64_t steps)
 
 static bel_status *compare(int variables, int rounds)
 {
-    double first = 0, own = 0, peer = 0;
+    double first[MAX_ROUNDS], own[MAX_ROUNDS], peer[MAX_ROUNDS];
+    bool has_peer = true;
     int64_t steps = 2000000 / variables, peer_steps = 60000 / variables + 3;
     layer_count = variables / 2 - 1;
     for (int i = 0; i < rounds; i++) {
         double seconds, one, all;
-        BEL_TRY(train(1, &seconds, &one));
-        if (i == 0 || seconds < first) first = seconds;
+        BEL_TRY(train(1, &first[i], &one));
         BEL_TRY(train(1 + steps, &seconds, &all));
-        double ms = (all - one) / (double)steps * 1e3;
-        if (i == 0 || ms < own) own = ms;
-        ms = theirs(peer_steps);
-        if (i == 0 || ms < peer) peer = ms;
+        own[i] = (all - one) / (double)steps * 1e3;
+        peer[i] = theirs(peer_steps);
+        has_peer = has_peer && peer[i] > 0;
     }
-    printf("%6d variables: first step after %.3f s, %.3f ms a step", variables, first, own);
-    if (peer > 0) {
-        printf("; PyTorch %.2f ms, ratio %.3f\n", peer, own / peer);
+    bench_spread ratio = bench_ratio_of(own, peer, rounds);
+    printf("%6d variables: first step after %.3f s, %.3f ms a step", variables,
+           bench_median(first, rounds), bench_median(own, rounds));
+    if (has_peer) {
+        printf("; PyTorch %.2f ms, ratio %.3f [%.3f, %.3f]\n", bench_median(peer, rounds),
+               ratio.median, ratio.low, ratio.high);
+        bench_figuref(&ratio, "variables.%d", variables);
     } else {
         printf("; no PyTorch for /usr/bin/python3 to compare with\n");
     }
@@ -131,7 +136,7 @@ static bel_status *compare(int variables, int rounds)
 int main(int count, char **arguments)
 {
     static const int sizes[] = {102, 1002, 2002, 5002, 10002};
-    int rounds = count > 1 ? (int)strtol(arguments[1], NULL, 10) : 3;
+    int rounds = count > 1 ? (int)strtol(arguments[1], NULL, 10) : 5;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     if (count > 2) return bench_end(compare((int)strtol(arguments[2], NULL, 10), rounds));

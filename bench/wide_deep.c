@@ -1,8 +1,8 @@
 // A wide and deep model: 26 fields of ids in tables of 16 floats and of 1, 13 numbers, layers 256,
 // 128, 1; batches of 512. One worker with one thread is compared with PyTorch with sparse
 // embeddings. Two workers, as threads of one process and as processes with a parameter server, are
-// compared with two processes of DDP (wide_deep_torch.py). In turns, medians. Without PyTorch only
-// Belfry's figures.
+// compared with two processes of DDP (wide_deep_torch.py). In turns, medians and quartiles. Without
+// PyTorch only Belfry's figures.
 // usage: bench_wide_deep [ROUNDS [SCRIPT]]
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "belfry/estimator.h"
+#include "figures.h"
 #include "mlp.h"
 
 enum { FIELDS = 26, NUMBERS = 13, EXAMPLES = 512, BATCHES = 32, STEPS = 150, MAX_ROUNDS = 15 };
@@ -176,13 +177,22 @@ static void compare(const char *script, const char *optimizer, int64_t rows, int
         apart[i] = workers > 1 ? ours(optimizer, workers, true) : own[i];
         peer[i] = theirs(script, optimizer, rows, workers);
     }
+    bench_spread ratio = bench_ratio_of(own, peer, rounds);
+    bench_spread processes = bench_ratio_of(apart, peer, rounds);
     double a = bench_median(own, rounds), b = bench_median(peer, rounds),
            c = bench_median(apart, rounds);
     printf("26 x %lld rows, %s, %d worker%s: %.0f examples/s", (long long)rows, optimizer, workers,
            workers == 1 ? "" : "s", a);
     if (workers > 1) printf(", as processes %.0f", c);
-    if (b > 0) printf("; PyTorch %.0f; ratio %.2f", b, a / b);
-    if (b > 0 && workers > 1) printf(", as processes %.2f", c / b);
+    if (b > 0) {
+        printf("; PyTorch %.0f; ratio %.2f [%.2f, %.2f]", b, ratio.median, ratio.low, ratio.high);
+        bench_figuref(&ratio, "wide_deep.%s.%lldk.%d", optimizer, (long long)rows / 1000, workers);
+    }
+    if (b > 0 && workers > 1) {
+        printf(", as processes %.2f [%.2f, %.2f]", processes.median, processes.low, processes.high);
+        bench_figuref(&processes, "wide_deep.%s.%lldk.%d.processes", optimizer,
+                      (long long)rows / 1000, workers);
+    }
     printf("\n");
     fflush(stdout);
 }
