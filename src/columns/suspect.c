@@ -95,11 +95,12 @@ static int run_of(const view *v)
 }
 
 // Whether the first `run` values are a mark: the range of the others is smaller than their distance
-// from it.
+// from it. A value in nearly all rows is the usual one, such as 0 in counts and pixels.
 static bool is_mark(const view *v, int run, int trimmed)
 {
     int last = v->count - 1 - trimmed; // one more cell may be far, too
     if (run < LEAST_MARKS || run * HUNDREDTH < v->count || run >= last) return false;
+    if (run * 10 > v->count * 9) return false;
     double gap = fabs(at(v, run) - at(v, 0)), others = fabs(at(v, last) - at(v, run));
     int different = 1;
     for (int i = run + 1; i < v->count && different < LEAST_OTHERS; i++)
