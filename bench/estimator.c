@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "estimator/model.h"
 #include "figures.h"
 #include "mlp.h"
+#include "model/model.h"
 #include "optim/rule.h"
 #include "runtime/program.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "estimator/graph_dump.h"
 #include "passes/passes.h"
 #include "results.h"
 #include "setup.h"
+#include "trainable/graph_dump.h"
 #include "verbs.h"
 
 // Parses `--passes`: the enabled passes, "all" or "none".

@@ -10,13 +10,13 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "distribute.h"
-#include "estimator/measure.h"
 #include "inputs.h"
 #include "launch/engine.h"
 #include "launch/stop_signals.h"
 #include "launch/supervisor.h"
 #include "results.h"
 #include "setup.h"
+#include "trainable/measure.h"
 #include "verbs.h"
 
 static void warn_of_unused(const bel_options *options)

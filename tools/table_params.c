@@ -100,7 +100,7 @@ static const char *schedule_of(const bel_options *options)
 }
 
 // If the schedule counts --decay_steps, it ends with the training. "decay_over" reports this to a
-// resumed training, which may be longer (estimator/longer.h). A checkpoint without it had
+// resumed training, which may be longer (model/longer.h). A checkpoint without it had
 // --decay_steps.
 static bel_status *set_decay(bel_params *params, const bel_options *options,
                              const bel_columns *columns, const char *remembering, int blocks)

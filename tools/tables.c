@@ -15,9 +15,9 @@
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
 #include "columns/guess.h"
-#include "estimator/settings.h"
 #include "input/table_look.h"
 #include "inputs.h"
+#include "model/settings.h"
 
 // Returns the first given flag of a list that ends with NULL; NULL: no flag is given.
 static const char *first_given(const bel_options *options, const char *const *flags)

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/str.h"
-#include "estimator/goal.h"
+#include "evaluate/goal.h"
 #include "launch/task.h"
 #include "results.h"
 #include "setup.h"

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "estimator/goal.h"
+#include "evaluate/goal.h"
 #include "flags.h"
 #include "results.h"
 #include "search_space.h"

@@ -1,5 +1,5 @@
 // Names of settings that several folders of src/ use, with their meaning. Each name is defined only
-// here. src/estimator/settings.c collects the settings, and checkpoints store them.
+// here. src/model/settings.c collects the settings, and checkpoints store them.
 #ifndef BELFRY_CHECKPOINT_SETTING_NAMES_H
 #define BELFRY_CHECKPOINT_SETTING_NAMES_H
 

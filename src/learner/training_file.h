@@ -1,4 +1,4 @@
-// File format constants of an exported training, shared by its writer (estimator/export_training.c)
+// File format constants of an exported training, shared by its writer (export/export_training.c)
 // and the learner. docs/formats/training.md is the normative description.
 #ifndef BELFRY_LEARNER_TRAINING_FILE_H
 #define BELFRY_LEARNER_TRAINING_FILE_H

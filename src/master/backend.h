@@ -5,7 +5,7 @@
 #define BELFRY_MASTER_BACKEND_H
 
 #include "checkpoint/checkpoint.h"
-#include "estimator/evaluation.h"
+#include "evaluate/evaluation.h"
 #include "monitoring/board.h"
 #include "ps/server/control.h"
 #include "ps/table/rows.h"

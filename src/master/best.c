@@ -20,9 +20,9 @@
 #include "base/number.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
-#include "estimator/goal.h"
-#include "estimator/history.h"
+#include "evaluate/goal.h"
 #include "master/job.h"
+#include "report/history.h"
 
 static const char user[] = "keep_best";
 

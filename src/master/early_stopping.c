@@ -15,9 +15,9 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "estimator/goal.h"
-#include "estimator/history.h"
+#include "evaluate/goal.h"
 #include "master/job.h"
+#include "report/history.h"
 
 static const char *metric_of(const bel_early_stopping *rule)
 {

@@ -3,8 +3,8 @@
 #ifndef BELFRY_MASTER_EMBEDDED_H
 #define BELFRY_MASTER_EMBEDDED_H
 
-#include "estimator/trainable.h"
 #include "master/backend.h"
+#include "trainable/trainable.h"
 
 // Creates memory, shards and lanes; nothing runs yet. The trainable must outlive the backend.
 // RESOURCE_EXHAUSTED: not enough memory.

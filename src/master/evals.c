@@ -11,10 +11,10 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/folder.h"
-#include "estimator/evaluation.h"
-#include "estimator/history.h"
-#include "estimator/input_fn.h"
+#include "evaluate/evaluation.h"
 #include "master/job.h"
+#include "model/input_fn.h"
+#include "report/history.h"
 
 // Finds the training table of that name and width, -1: absent.
 static int find_table(const bel_layout *layout, const bel_graph_table *wanted)

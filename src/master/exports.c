@@ -1,4 +1,4 @@
-// The master's exporters (estimator/exporters.h): the checkpoints that are kept after an
+// The master's exporters (export/exporters.h): the checkpoints that are kept after an
 // evaluation. An exporter copies a checkpoint, so an evaluated version without one is saved first.
 // Names of exporters are folders. They are checked before the first step, as two equal ones would
 // overwrite each other. The watchdog must rest while files are written.

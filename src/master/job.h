@@ -5,15 +5,15 @@
 #define BELFRY_MASTER_JOB_H
 
 #include "estimator/estimator_inner.h"
-#include "estimator/exporters.h"
-#include "estimator/model.h"
-#include "estimator/run_log.h"
-#include "estimator/trainable.h"
+#include "export/exporters.h"
 #include "master/master.h"
 #include "master/remote.h"
 #include "master/replicator.h"
 #include "master/status_reporter.h"
+#include "model/model.h"
 #include "ps/table/rows.h"
+#include "report/run_log.h"
+#include "trainable/trainable.h"
 
 // An evaluation, whose input and graph are kept for the whole job.
 typedef struct bel_job_eval {

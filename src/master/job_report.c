@@ -1,5 +1,5 @@
 // report.html of a run, while it runs and at its end: the curves come from the event files
-// (estimator/history.h), the rest from the job. It never ends a job: a failure to write is logged
+// (report/history.h), the rest from the job. It never ends a job: a failure to write is logged
 // once as a warning, and training continues.
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "belfry/columns.h"
-#include "estimator/history.h"
 #include "master/job_tables.h"
+#include "report/history.h"
 
 // Formats a rate with its meaningful digits.
 static char *count_text(double value)

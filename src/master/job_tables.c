@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "estimator/report_chart.h"
 #include "input/audit.h"
+#include "report/report_chart.h"
 
 enum { MOST_NOTE_BYTES = 64 << 20, LISTED_EPOCHS = 12 };
 

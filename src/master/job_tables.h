@@ -2,8 +2,8 @@
 #ifndef BELFRY_MASTER_JOB_TABLES_H
 #define BELFRY_MASTER_JOB_TABLES_H
 
-#include "estimator/report.h"
 #include "master/job.h"
+#include "report/report.h"
 
 enum { BEL_JOB_TABLES = 5 };
 

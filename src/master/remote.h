@@ -7,11 +7,11 @@
 #ifndef BELFRY_MASTER_REMOTE_H
 #define BELFRY_MASTER_REMOTE_H
 
-#include "estimator/trainable.h"
 #include "launch/task.h"
 #include "master/backend.h"
 #include "master/members.h"
 #include "master/watchdog.h"
+#include "trainable/trainable.h"
 
 // Writes model_dir/job.token and listens, so that members can join while the master builds its
 // model. Free with bel_members_destroy. *out_replaces: an earlier master did not end its job, and

@@ -7,8 +7,8 @@
 #ifndef BELFRY_MASTER_REPLICATOR_H
 #define BELFRY_MASTER_REPLICATOR_H
 
-#include "estimator/trainable.h"
 #include "ps/server/control.h"
+#include "trainable/trainable.h"
 
 // Requests a step from shard 0. Called on the loop's thread, or the master's.
 typedef void bel_replicator_ask(void *context, int64_t version, int function, bool wanted);

@@ -2,7 +2,7 @@
 // training begins, so that a wrong name does not show only after hours.
 #include <string.h>
 
-#include "estimator/goal.h"
+#include "evaluate/goal.h"
 #include "master/job.h"
 
 bool bel_job_is_named(const char *folder, const char *name)

@@ -18,11 +18,11 @@
 #include "base/trace.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
-#include "estimator/goal.h"
-#include "estimator/input_fn.h"
-#include "estimator/model.h"
-#include "estimator/predict.h"
+#include "evaluate/goal.h"
+#include "evaluate/predict.h"
 #include "member/member_inner.h"
+#include "model/input_fn.h"
+#include "model/model.h"
 
 // Returns the newest checkpoint's step; -1: no checkpoint.
 static bel_status *newest_step(const char *model_dir, int64_t *out_step)

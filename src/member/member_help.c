@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "estimator/predict.h"
+#include "evaluate/predict.h"
 #include "member/member_inner.h"
 
 typedef struct request {

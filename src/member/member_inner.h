@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
-#include "estimator/exporters.h"
-#include "estimator/trainable.h"
+#include "export/exporters.h"
 #include "member/member.h"
 #include "ps/server/control.h"
+#include "trainable/trainable.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
 #include "transport/shm/shm_lane.h"

@@ -1,6 +1,6 @@
 // Settings as texts, by their rows. A field is found by its offset, and its form decides how it is
 // read and written. Numbers that are read back have 17 digits. Those of a checkpoint have nine, and
-// their form is part of its format (estimator/settings.h): rows of a key in table order.
+// their form is part of its format (model/settings.h): rows of a key in table order.
 #include "optim/settings.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "belfry/belfry.h"
 #include "checkpoint/best.h"
-#include "estimator/history.h"
+#include "report/history.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
 

@@ -10,10 +10,10 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "belfry/belfry.h"
-#include "estimator/observer.h"
 #include "events.pb-c.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
+#include "trainable/observer.h"
 
 enum { STEPS = 12, EVERY = 5, PIXELS = 64, SIDE = 8 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "estimator/event_file.h"
 #include "fuzz/fuzz.h"
+#include "report/event_file.h"
 
 static void each(void *context, const bel_event *event)
 {

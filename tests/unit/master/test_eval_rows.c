@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "belfry/belfry.h"
-#include "estimator/input_fn.h"
 #include "master/job.h"
+#include "model/input_fn.h"
 #include "support/bel_test.h"
 
 enum { RECORDS = 8, STEPS = 2 };
