@@ -296,8 +296,10 @@ def read_table():
 
 def run_flags():
     source = os.environ.get("BELFRY_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-    with open(os.path.join(source, "src/estimator/run_flags.c")) as text:
-        return set(re.findall(r'ROW\("([a-z_]+)"', text.read()))
+    with open(os.path.join(source, "src/estimator/run_settings.h")) as text:
+        found = set(re.findall(r"ROW\([A-Z]+, ([a-z_]+),", text.read()))
+    assert len(found) > 40, "run_settings.h has no rows of settings"
+    return found
 
 
 # Every role of a job reads these in one way, however it is started.
