@@ -149,7 +149,7 @@ typedef struct bel_run_config {
     /// is also a worker, as in TensorFlow 1; false: it only coordinates, as in TensorFlow 2. [true]
     bool chief_trains;
     int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
-    const char *metrics_address; ///< address of that port; NULL: 127.0.0.1
+    const char *metrics_address; ///< address of that port; NULL: the default [127.0.0.1]
     const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
     /// Text for model_dir/job.yaml; NULL: none. The process that trains (in a cluster the master)
     /// writes it when the folder is locked and its contents are compatible.

@@ -161,6 +161,7 @@ bel_status *bel_team_create(int thread_count, bel_team **out_team)
 bel_team *bel_team_create_some(int thread_count)
 {
     bel_team *team = bel_xcalloc(1, sizeof *team);
+    // A thread that cannot be started is no error: the others do its tiles.
     bel_status_ignore(start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0));
     return team;
 }

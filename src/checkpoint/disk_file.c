@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,11 +76,12 @@ bel_status *bel_disk_file_read(const bel_disk_file *file, uint64_t offset, void 
 
 // --- Checksum ------------------------------------------------------------------------------------
 
-// Parts of a file, which threads read in any order.
+// Parts of a file, which threads begin in order.
 typedef struct parts {
     const bel_disk_file *file;
     uint32_t *crcs;
     bel_status **errors;
+    atomic_bool failed; // the other parts need not be read
 } parts;
 
 static uint64_t part_size(const bel_disk_file *file, uint64_t number)
@@ -90,7 +92,8 @@ static uint64_t part_size(const bel_disk_file *file, uint64_t number)
 
 static void check_part(void *argument, int64_t number)
 {
-    const parts *p = argument;
+    parts *p = argument;
+    if (atomic_load(&p->failed)) return;
     uint64_t begin = (uint64_t)number * PART_BYTES,
              end = begin + part_size(p->file, (uint64_t)number);
     unsigned char *block = bel_xmalloc(BLOCK_BYTES);
@@ -100,6 +103,7 @@ static void check_part(void *argument, int64_t number)
         p->errors[number] = bel_disk_file_read(p->file, at, block, size);
         if (p->errors[number] == NULL) crc = bel_crc32c(crc, block, size);
     }
+    if (p->errors[number] != NULL) atomic_store(&p->failed, true);
     p->crcs[number] = crc;
     bel_free(block);
 }

@@ -55,7 +55,8 @@ static bel_status *check_rates(const bel_run_config *c)
 static bel_status *check_settings(const bel_run_config *c)
 {
     BEL_TRY(bel_run_config_check_rows(c));
-    if (c->tower_count < 1 || c->gpu_count < 0 || c->gpu_count > MAX_TOWERS) {
+    bool towers = c->tower_count >= 1 && c->tower_count <= MAX_TOWERS;
+    if (!towers || c->gpu_count < 0 || c->gpu_count > MAX_TOWERS) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "tower_count must be from 1 to %d and gpu_count from 0 to %d, got %d and %d",
                        MAX_TOWERS, MAX_TOWERS, c->tower_count, c->gpu_count);

@@ -182,8 +182,12 @@ static bel_status *check_row(const row *r, const bel_run_config *config)
     }
     bool number = r->form != TEXT && r->form != SWITCH && r->form != TOWERS;
     if (!number || bel_in_interval(r->accepts, value)) return NULL;
+    const char *unit = r->unit != NULL ? r->unit : "", *gap = r->unit != NULL ? " " : "";
+    if (r->form == MIB) // the field has bytes
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s MiB, got %.0f bytes", r->field,
+                       r->accepts, value * (1 << 20));
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s%s%s, got %.15g", r->field, r->accepts,
-                   r->unit != NULL ? " " : "", r->unit != NULL ? r->unit : "", value);
+                   gap, unit, value);
 }
 
 bel_status *bel_run_config_check_rows(const bel_run_config *config)

@@ -150,19 +150,21 @@ static bel_status *merge_part(const indexing *in, part *p, const char **row)
     *row = p->next;
     if (!p->fault) return NULL;
     bel_csv_look look = bel_csv_row_look(in->file, p->next, in->label);
-    return bel_csv_row_error(in->file, p->next, in->label, &look);
+    if (look.fault != BEL_CSV_NO_FAULT)
+        return bel_csv_row_error(in->file, p->next, in->label, &look);
+    return BEL_ERR(BEL_DATA_LOSS, "%s: changed while it was opened", in->file->path);
 }
 
-// Reserves memory for all rows of the file, assuming that they are as long as those so far.
-static bel_status *reserve(bel_csv_file *file, const char *row)
+// Reserves memory for all rows of the file, assuming that they are as long as those so far. A
+// failure is no error: the list grows later.
+static void reserve(bel_csv_file *file, const char *row)
 {
     enum { FEW = 1 << 16 };
     double through = (double)(row - file->rows), all = (double)(file->end - file->rows);
     double rows = (double)file->row_starts.count;
-    if (rows < FEW || through <= 0) return NULL;
-    BEL_TRY_CTX(bel_offset_list_reserve(&file->row_starts, (size_t)(rows * all / through * 1.02)),
-                "%s", file->path);
-    return NULL;
+    if (rows < FEW || through <= 0) return;
+    bel_status_ignore(
+        bel_offset_list_reserve(&file->row_starts, (size_t)(rows * all / through * 1.02)));
 }
 
 static bel_status *run(indexing *in, bel_team *team, int slots)
@@ -177,7 +179,7 @@ static bel_status *run(indexing *in, bel_team *team, int slots)
         bel_team_run(team, guess_part, in, count);
         for (int i = 0; i < count; i++)
             BEL_TRY(merge_part(in, &in->parts[i], &row));
-        if (first) BEL_TRY(reserve(file, row));
+        if (first) reserve(file, row);
     }
     return NULL;
 }

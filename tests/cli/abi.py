@@ -29,20 +29,25 @@ def outer(body):
 
 
 def fields_of(body):
+    """(name, declaration) of each field; fields of one declaration have its words."""
     for declaration in outer(body).split(";"):
+        words = " ".join(declaration.split())
         for part in re.sub(r"\(\s*\*\s*(\w+)\s*\)\([^)]*\)", r" \1", declaration).split(","):
             found = re.search(r"(\w+)\s*(\[[^\]]*\]\s*)*$", part.strip())
             if found:
-                yield found[1]
+                yield found[1], words
 
 
 def items(text):
-    """(kind, name, what) of the declarations: structs with fields, enumerators, functions."""
-    pattern = r"(?:typedef )?struct (\w+) \{|enum(?: \w+)? \{|BEL_API\b[^;]*;"
+    """(kind, name, what) of the declarations: structs with fields, enumerators, functions and their types."""
+    pattern = r"(?:typedef )?struct (\w+) \{|enum(?: \w+)? \{|BEL_API\b[^;]*;|typedef [^;{]*\([^;{]*\);"
     for found in re.finditer(pattern, text):
         if found[0].startswith("BEL_API"):
             words = " ".join(found[0][7:-1].split())
             yield "function", None, re.sub(r" BEL_(MUST_USE|PRINTF\([^)]*\))", "", words)
+            continue
+        if found[0].endswith(";"):
+            yield "function", None, " ".join(found[0][:-1].split())
             continue
         depth, end = 1, found.end()
         while depth > 0:
@@ -71,8 +76,8 @@ def main(folder):
                 program.append(f'printf("{item} = %lld\\n", (long long){item});')
             else:
                 program.append(f'printf("struct {item}: %zu bytes\\n", sizeof(struct {item}));')
-                program += [f'printf("    {field} at %zu, %zu bytes\\n", offsetof(struct {item}, {field}), '
-                            f'sizeof(((struct {item} *)0)->{field}));' for field in what]
+                program += [f'printf("    {field} at %zu, %zu bytes: {words}\\n", offsetof(struct {item}, {field}), '
+                            f'sizeof(((struct {item} *)0)->{field}));' for field, words in what]
     program += ["return 0;", "}", ""]
     with tempfile.TemporaryDirectory() as work:
         source, binary = os.path.join(work, "abi.c"), os.path.join(work, "abi")

@@ -1,7 +1,10 @@
-// Safetensors container: its bytes, its alignment, and files with false headers.
+// Safetensors container: its bytes, its alignment, files with false headers, and checksums.
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "checkpoint/safetensors.h"
 #include "support/bel_test.h"
@@ -253,6 +256,27 @@ static void test_random_changes_never_crash(void **state)
     assert_true(refused > ROUNDS / 4);
 }
 
+// The checksum of a file of several parts, which threads read, is that of its bytes in order.
+static void test_checksum_of_a_long_file(void **state)
+{
+    (void)state;
+    enum { SIZE = (17 << 20) + 3 };
+    char *data = bel_xmalloc(SIZE);
+    for (uint32_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i * 2654435761u >> 15);
+    char *path = bel_test_file(bel_test_own_folder(), "long", data, SIZE);
+    bel_disk_file file = {0};
+    BEL_ASSERT_OK(bel_disk_file_open(path, &file));
+    uint32_t crc;
+    BEL_ASSERT_OK(bel_disk_file_crc32c(&file, &crc));
+    assert_int_equal(crc, bel_crc32c(0, data, SIZE));
+    assert_int_equal(truncate(path, 6 << 20), 0);
+    BEL_ASSERT_FAILS(bel_disk_file_crc32c(&file, &crc), BEL_DATA_LOSS, "has become shorter");
+    bel_disk_file_close(&file);
+    bel_free(path);
+    bel_free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_hostile_headers_are_refused),
         cmocka_unit_test(test_header_length_is_bounded_by_the_file),
         cmocka_unit_test(test_random_changes_never_crash),
+        cmocka_unit_test(test_checksum_of_a_long_file),
     };
     return cmocka_run_group_tests(tests, bel_test_enter_folder, bel_test_leave_folder);
 }

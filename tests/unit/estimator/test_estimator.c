@@ -71,8 +71,8 @@ static void test_limits(void **state)
     config.lane = (bel_lane_choice)3;
     refused(&config, "lane must be from 0 to 2 (auto|shm|grpc), got 3");
     config = good;
-    config.table_memory = -10 * (1 << 20);
-    refused(&config, "table_memory must be in [0, 8388608] MiB, got -10");
+    config.table_memory = -1;
+    refused(&config, "table_memory must be in [0, 8388608] MiB, got -1 bytes");
     config = good;
     config.stall_timeout_secs = NAN;
     refused(&config, "stall_timeout_secs must be in [0.001, 1e9] s, got ");
@@ -91,6 +91,11 @@ static void test_limits(void **state)
     config = good;
     config.tower_count = 0;
     refused(&config, "tower_count must be from 1 to 256");
+    config.tower_count = 257;
+    refused(&config, "tower_count must be from 1 to 256");
+    config = good;
+    config.gpu_count = 257;
+    refused(&config, "gpu_count from 0 to 256, got 257 and 257");
 }
 
 int main(void)
