@@ -53,7 +53,7 @@ typedef struct hand {
     } threads[THREADS];
     atomic_int arrived; // arrivals at all barriers
     int64_t begun;      // end of the first WARM steps
-    double seconds;     // of the others
+    double seconds;     // taken by the other steps
 } hand;
 
 static bel_value *build(bel_graph *g)

@@ -32,7 +32,7 @@ bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t s
 // Runs a whole benchmark, called with BATCH THREADS [ROUNDS]: steps of a canned model, in turns
 // with a callback that measures the same number of steps of only its products. Prints the
 // examples/s and the ratio of the two; returns the exit code. It records the figure
-// BENCH.BATCH.THREADS.products, unless ROUNDS is 1: such a caller has its own rounds.
+// BENCH.BATCH.THREADS.products, unless ROUNDS is 1: such a caller counts rounds itself.
 typedef bel_status *bench_alone_fn(int64_t batch, int threads, double *out_seconds);
 int bench_beside(int argc, char **argv, const char *bench, const char *model, int64_t steps,
                  bench_alone_fn *alone);

@@ -23,7 +23,7 @@ typedef struct part {
     const char *next;          // the first row after the part; or the row with a fault
     bool fault;
     int64_t *rows; // offsets
-    bool *numbers; // of each row: it is plain numbers (csv_scan.h)
+    bool *numbers; // a row is plain numbers (csv_scan.h)
     size_t count, capacity, numbers_capacity;
     size_t *tall; // rows with line breaks in them, by their place in `rows`
     int64_t *breaks;
@@ -34,7 +34,7 @@ typedef struct indexing {
     bel_csv_file *file;
     const bel_csv_label *label; // NULL: rows may be bad
     part *parts;
-    const char *wave; // where the first part of the wave begins
+    const char *wave; // start of the first part of the wave
     size_t part_bytes;
 } indexing;
 

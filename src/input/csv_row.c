@@ -1,5 +1,5 @@
 // Checks of a row, and their errors. Finding a fault and making its error are two steps, because
-// threads check rows before the rows in front of them are numbered, so that the line is unknown.
+// threads check rows before all earlier rows are numbered, so that the line is unknown.
 #include "input/csv_row.h"
 
 #include <string.h>

@@ -13,10 +13,10 @@ typedef enum bel_csv_fault {
 } bel_csv_fault;
 
 typedef struct bel_csv_look {
-    const char *next; // where the next row begins, without a fault
+    const char *next; // start of the next row; unset after a fault
     int64_t breaks;   // line breaks within the row
     bel_csv_fault fault;
-    const char *at; // of the fault
+    const char *at; // place of the fault
     bel_csv_stop stop;
     bel_csv_field label;
     int count; // fields

@@ -151,11 +151,11 @@ static inline marks mark(const char *at, char delimiter)
 
 // State between one block and the next. The bits are 0 or 1.
 typedef struct state {
-    // Of the row in which the next block begins.
+    // The row in which the next block begins.
     int64_t delimiters; // in it so far
     uint64_t bad;       // not 0: it is not plain
     uint64_t wrong;     // not 0: it is not plain numbers
-    // Of the byte before.
+    // The byte before.
     uint64_t returned, digit, start; // start: a field begins after it
     uint64_t point;                  // the field has a point already
     int open;                        // consecutive blocks without the end of a field

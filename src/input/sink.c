@@ -54,7 +54,7 @@ typedef struct tiles {
     const bel_source *source;
     int64_t first, end;
     atomic_llong failed; // the first tile known to have an error
-    bel_status **errors; // of each tile
+    bel_status **errors; // one a tile
 } tiles;
 
 enum { TILE = 4096 };
