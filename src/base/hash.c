@@ -1,5 +1,6 @@
-// XXH3 from the header-only form of xxhash. Files contain these hashes: their values must stay the
-// same on every processor.
+// XXH3 from the header-only form of xxhash, so that the library has no symbols that programs could
+// replace. Its warnings are off here. Checkpoints and caches contain these hashes: their values
+// must stay the same on every processor and in every version.
 #include "base/hash.h"
 
 #pragma GCC diagnostic push

@@ -161,8 +161,8 @@ bel_status *bel_team_create(int thread_count, bel_team **out_team)
 bel_team *bel_team_create_some(int thread_count)
 {
     bel_team *team = bel_xcalloc(1, sizeof *team);
-    // A thread that cannot be started is no error: the others do its tiles.
-    bel_status_ignore(start_helpers(team, thread_count > 1 ? (size_t)thread_count - 1 : 0));
+    size_t helpers = thread_count > 1 ? (size_t)thread_count - 1 : 0;
+    bel_status_ignore(start_helpers(team, helpers)); // the threads that run do all tiles
     return team;
 }
 
@@ -209,6 +209,42 @@ void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t til
             sched_yield();
         }
     }
+}
+
+typedef struct trials {
+    bel_team_trial *trial;
+    void *argument;
+    pthread_mutex_t mutex;
+    int64_t failed;     // the first tile known to fail
+    bel_status *status; // its error
+} trials;
+
+// A tile before the failed one has begun before it, so it always runs.
+static void try_tile(void *argument, int64_t tile)
+{
+    trials *t = argument;
+    pthread_mutex_lock(&t->mutex);
+    bool after = tile > t->failed;
+    pthread_mutex_unlock(&t->mutex);
+    bel_status *status = after ? NULL : t->trial(t->argument, tile), *other = status;
+    if (status == NULL) return;
+    pthread_mutex_lock(&t->mutex);
+    if (tile < t->failed) {
+        other = t->status;
+        t->status = status;
+        t->failed = tile;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    bel_status_ignore(other); // the first one is enough
+}
+
+bel_status *bel_team_try(bel_team *team, bel_team_trial *trial, void *argument, int64_t tile_count)
+{
+    trials t = {.trial = trial, .argument = argument, .failed = INT64_MAX};
+    pthread_mutex_init(&t.mutex, NULL);
+    bel_team_run(team, try_tile, &t, tile_count);
+    pthread_mutex_destroy(&t.mutex);
+    return t.status;
 }
 
 int bel_available_cores(void)

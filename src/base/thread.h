@@ -45,6 +45,12 @@ void bel_team_destroy(bel_team *team);
 int bel_team_size(const bel_team *team);
 void bel_team_run(bel_team *team, bel_team_job *job, void *argument, int64_t tile_count);
 
+// The same for tiles that may fail. Tiles begin in their order, and those after a failed one may be
+// left out. Returns the error of the first tile that fails, whatever the threads.
+typedef bel_status *bel_team_trial(void *argument, int64_t tile);
+bel_status *bel_team_try(bel_team *team, bel_team_trial *trial, void *argument,
+                         int64_t tile_count) BEL_MUST_USE;
+
 // Returns the cores that this process may use (its affinity mask, limited by the cgroup's quota).
 int bel_available_cores(void);
 

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,12 +75,10 @@ bel_status *bel_disk_file_read(const bel_disk_file *file, uint64_t offset, void 
 
 // --- Checksum ------------------------------------------------------------------------------------
 
-// Parts of a file, which threads begin in order.
+// Parts of a file.
 typedef struct parts {
     const bel_disk_file *file;
     uint32_t *crcs;
-    bel_status **errors;
-    atomic_bool failed; // the other parts need not be read
 } parts;
 
 static uint64_t part_size(const bel_disk_file *file, uint64_t number)
@@ -90,44 +87,35 @@ static uint64_t part_size(const bel_disk_file *file, uint64_t number)
     return left < PART_BYTES ? left : PART_BYTES;
 }
 
-static void check_part(void *argument, int64_t number)
+static bel_status *check_part(void *argument, int64_t number)
 {
-    parts *p = argument;
-    if (atomic_load(&p->failed)) return;
-    uint64_t begin = (uint64_t)number * PART_BYTES,
-             end = begin + part_size(p->file, (uint64_t)number);
+    const parts *p = argument;
+    uint64_t begin = (uint64_t)number * PART_BYTES;
+    uint64_t end = begin + part_size(p->file, (uint64_t)number);
     unsigned char *block = bel_xmalloc(BLOCK_BYTES);
+    bel_status *status = NULL;
     uint32_t crc = 0;
-    for (uint64_t at = begin; at < end && p->errors[number] == NULL; at += BLOCK_BYTES) {
+    for (uint64_t at = begin; at < end && status == NULL; at += BLOCK_BYTES) {
         size_t size = end - at < BLOCK_BYTES ? (size_t)(end - at) : BLOCK_BYTES;
-        p->errors[number] = bel_disk_file_read(p->file, at, block, size);
-        if (p->errors[number] == NULL) crc = bel_crc32c(crc, block, size);
+        status = bel_disk_file_read(p->file, at, block, size);
+        if (status == NULL) crc = bel_crc32c(crc, block, size);
     }
-    if (p->errors[number] != NULL) atomic_store(&p->failed, true);
     p->crcs[number] = crc;
     bel_free(block);
+    return status;
 }
 
 bel_status *bel_disk_file_crc32c(const bel_disk_file *file, uint32_t *out_crc32c)
 {
     size_t count = (size_t)((file->size_bytes + PART_BYTES - 1) / PART_BYTES);
-    parts p = {.file = file};
-    p.crcs = bel_xcalloc(count + 1, sizeof *p.crcs);
-    p.errors = bel_xcalloc(count + 1, sizeof(bel_status *));
+    parts p = {.file = file, .crcs = bel_xcalloc(count + 1, sizeof(uint32_t))};
     bel_team *team = bel_team_create_some(count < FEW_PARTS ? 1 : bel_available_cores());
-    bel_team_run(team, check_part, &p, (int64_t)count);
+    bel_status *status = bel_team_try(team, check_part, &p, (int64_t)count);
     bel_team_destroy(team);
-    bel_status *status = NULL;
     uint32_t crc = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         crc = bel_crc32c_joined(crc, p.crcs[i], part_size(file, i));
-        if (status == NULL)
-            status = p.errors[i];
-        else
-            bel_status_ignore(p.errors[i]); // the first one is enough
-    }
     bel_free(p.crcs);
-    bel_free(p.errors);
     if (status == NULL) *out_crc32c = crc;
     return status;
 }

@@ -1,5 +1,6 @@
 // Settings of a run as texts: defaults, checks, and the parser of the command's flags for other
-// programs and the command itself. All of it comes from the table in run_settings.h.
+// programs and the command itself. All of it comes from the table in run_settings.h, so a program
+// and the command accept the same values. A NaN is in no interval and is refused with the rest.
 #include "estimator/run_flags.h"
 
 #include <errno.h>
@@ -147,8 +148,8 @@ bel_status *bel_run_config_set(bel_run_config *config, const char *name, const c
 void bel_run_config_init(bel_run_config *config)
 {
     *config = (bel_run_config){.worker_count = 0};
-    for (size_t i = 0; i < ROWS; i++) // no error: a test reads the defaults of the table
-        bel_status_ignore(set(config, &rows[i], rows[i].otherwise));
+    for (size_t i = 0; i < ROWS; i++)
+        bel_status_ignore(set(config, &rows[i], rows[i].otherwise)); // a test reads all defaults
 }
 
 // The field as a number in the unit of the flag.

@@ -155,16 +155,15 @@ static bel_status *merge_part(const indexing *in, part *p, const char **row)
     return BEL_ERR(BEL_DATA_LOSS, "%s: changed while it was opened", in->file->path);
 }
 
-// Reserves memory for all rows of the file, assuming that they are as long as those so far. A
-// failure is no error: the list grows later.
+// Reserves memory for all rows of the file, assuming that they are as long as those so far.
 static void reserve(bel_csv_file *file, const char *row)
 {
     enum { FEW = 1 << 16 };
     double through = (double)(row - file->rows), all = (double)(file->end - file->rows);
     double rows = (double)file->row_starts.count;
     if (rows < FEW || through <= 0) return;
-    bel_status_ignore(
-        bel_offset_list_reserve(&file->row_starts, (size_t)(rows * all / through * 1.02)));
+    size_t expected = (size_t)(rows * all / through * 1.02);
+    bel_status_ignore(bel_offset_list_reserve(&file->row_starts, expected)); // it grows later
 }
 
 static bel_status *run(indexing *in, bel_team *team, int slots)

@@ -4,9 +4,6 @@
 // be a cycle.
 #include "input/source.h"
 
-#include <stdatomic.h>
-
-#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/thread.h"
 
@@ -48,44 +45,25 @@ static bel_status *read_range(const bel_source *source, int64_t first, int64_t e
     return status;
 }
 
-// Tiles of a range of records, read on all cores. Tiles begin in their order, so the first one with
-// an error is always read. Its first error is that of the range.
+// A range of records, read in tiles on all cores.
 typedef struct tiles {
     const bel_source *source;
     int64_t first, end;
-    atomic_llong failed; // the first tile known to have an error
-    bel_status **errors; // one a tile
 } tiles;
 
 enum { TILE = 4096 };
 
-static void read_tile(void *argument, int64_t number)
+static bel_status *read_tile(void *argument, int64_t number)
 {
-    tiles *t = argument;
-    long long failed = atomic_load(&t->failed);
+    const tiles *t = argument;
     int64_t first = t->first + number * TILE, left = t->end - first;
-    if (number > failed) return;
-    t->errors[number] = read_range(t->source, first, first + (left < TILE ? left : TILE), NULL);
-    if (t->errors[number] == NULL) return;
-    while (number < failed && !atomic_compare_exchange_weak(&t->failed, &failed, number))
-        continue;
+    return read_range(t->source, first, first + (left < TILE ? left : TILE), NULL);
 }
 
 static bel_status *read_tiles(const bel_source *source, bel_team *team, int64_t first, int64_t end)
 {
-    int64_t count = (end - first + TILE - 1) / TILE;
-    tiles t = {.source = source, .first = first, .end = end, .failed = INT64_MAX};
-    t.errors = bel_xcalloc((size_t)count + 1, sizeof(bel_status *));
-    bel_team_run(team, read_tile, &t, count);
-    bel_status *status = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        if (status == NULL)
-            status = t.errors[i];
-        else
-            bel_status_ignore(t.errors[i]); // the first one is enough
-    }
-    bel_free(t.errors);
-    return status;
+    tiles t = {.source = source, .first = first, .end = end};
+    return bel_team_try(team, read_tile, &t, (end - first + TILE - 1) / TILE);
 }
 
 bel_status *bel_source_read_some(const bel_source *source, const bel_opening *opening)

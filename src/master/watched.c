@@ -1,5 +1,6 @@
 // Evaluation and metric of a rule (early stopping, the best checkpoint). Both are checked before
-// training begins, so that a wrong name does not show only after hours.
+// training begins, so that a wrong name does not show only after hours. Both rules name them alike,
+// so they share this check.
 #include <string.h>
 
 #include "evaluate/goal.h"
