@@ -29,6 +29,9 @@ typedef struct bel_flag_input {
 // NOT_FOUND, PERMISSION_DENIED: one of the files in the data flags cannot be read here.
 bel_status *bel_flag_inputs_check(const bel_options *options) BEL_MUST_USE;
 
+// Returns true if --train_files names a file that is not here, or is no regular file.
+bool bel_flag_inputs_are_elsewhere(const bel_options *options);
+
 // Returns the files to train on, or to read, below --data_dir, with patterns replaced by their
 // matches. They live in `arena`.
 bel_status *bel_flag_inputs_paths(const bel_options *options, bel_mode mode, bel_arena *arena,

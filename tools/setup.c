@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "checkpoint/best.h"
 #include "columns/description.h"
+#include "driver/hear_input.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
 #include "flags.h"
@@ -330,6 +331,7 @@ static bel_status *create_estimator(const bel_options *options, bel_params *para
         status = bel_estimator_create(setup->model->model_fn, &config, params->items,
                                       (int)params->count, &setup->estimator);
     }
+    if (status == NULL) setup->estimator->remote_input = setup->remote;
     bel_free(towers);
     if (status == NULL) mark_read(options, params, setup);
     if (status == NULL && setup->onnx_file != NULL)
@@ -420,8 +422,8 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
                                    bel_setup **out_setup)
 {
     bel_params params = {.arena = bel_arena_create()};
-    bel_status *status =
-        bel_table_for_training(options, setup->model_dir, &setup->columns, &setup->remembers);
+    bel_status *status = bel_table_for_training(options, setup->model_dir, setup->remote,
+                                                &setup->columns, &setup->remembers);
     if (status != NULL) {
         bel_arena_destroy(params.arena);
         bel_setup_destroy(setup);
@@ -455,25 +457,37 @@ static bel_status *finish_serving(const bel_options *options, bel_setup *setup,
     return status;
 }
 
-static bel_status *find_role(const bel_options *options, bel_role *out_role)
+// Finds the role of this process. A master that does not train needs no access to the data: then it
+// takes a worker's description of them.
+static bel_status *find_role(const bel_options *options, bel_setup *setup, bel_role *out_role)
 {
     bel_task *task;
+    bel_status *status = NULL;
     BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
     *out_role = task != NULL ? task->role : BEL_ROLE_MASTER;
+    if (bel_may_hear_input(task) && bel_flag_inputs_are_elsewhere(options)) {
+        bel_log_write(BEL_LOG_INFO, "the training data is not on this host: waiting for a worker's "
+                                    "description of it");
+        status = bel_hear_input(task, &setup->remote);
+    }
     bel_task_destroy(task);
-    return NULL;
+    return status;
 }
 
 bel_status *bel_setup_for_training(const bel_options *options, const char *job_file,
                                    bel_setup **out_setup)
 {
-    bel_role role;
-    BEL_TRY(find_role(options, &role));
     const char *model_dir = bel_options_string(options, "model_dir");
     if (model_dir == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir is needed: the folder for checkpoints");
     }
+    bel_role role;
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
+    bel_status *status = find_role(options, setup, &role);
+    if (status != NULL) {
+        bel_setup_destroy(setup);
+        return status;
+    }
     setup->model_dir = bel_xstrdup(model_dir);
     if (job_file != NULL) setup->job_file = bel_xstrdup(job_file);
     return role == BEL_ROLE_PS ? finish_serving(options, setup, out_setup)
@@ -566,6 +580,7 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->length_column);
     bel_free(setup->label_column);
     bel_columns_destroy(setup->columns);
+    bel_remote_input_destroy(setup->remote);
     bel_options_destroy(setup->training);
     bel_free(setup->checkpoint);
     bel_free(setup->model_dir);

@@ -3,6 +3,7 @@
 #define BELFRY_TOOLS_SETUP_H
 
 #include "inputs.h"
+#include "model/remote_input.h"
 
 #define BEL_PART_OF_RANKS "ranks" // a value of --part
 
@@ -23,10 +24,11 @@ typedef struct bel_setup {
     int64_t eval_every_steps; // a table's default; 0: at checkpoints
     char *checkpoint;         // evaluate, predict: folder to read
     char *model_dir;
-    char *job_file;         // train: text of job.yaml, or NULL
-    bel_options *training;  // --held_out: the training's flags; NULL: unset
-    char *onnx_file;        // file of model "onnx"; NULL: another model
-    bel_dtype vector_dtype; // type in which this model reads CSV numbers; else F32
+    char *job_file;           // train: text of job.yaml, or NULL
+    bel_options *training;    // --held_out: the training's flags; NULL: unset
+    char *onnx_file;          // file of model "onnx"; NULL: another model
+    bel_dtype vector_dtype;   // type in which this model reads CSV numbers; else F32
+    bel_remote_input *remote; // training input of the workers, without access to it here; or NULL
 } bel_setup;
 
 // For training: all settings come from flags. `job_file`: text of job.yaml, or NULL.

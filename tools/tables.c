@@ -195,6 +195,17 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     return status;
 }
 
+// Takes the description of files on other hosts; *out_columns stays NULL without one.
+static bel_status *take_remote(const bel_options *options, const bel_remote_input *remote,
+                               bel_columns **out_columns)
+{
+    const char *text = bel_remote_input_table(remote);
+    if (text == NULL) return NULL;
+    BEL_TRY(bel_columns_parse(text, "the workers' columns", out_columns));
+    say(options, *out_columns, "the workers' data");
+    return NULL;
+}
+
 // Reads a description, and counts the rows of the files: defaults follow from the count, and the
 // description may be of a few rows, or handwritten.
 static bel_status *read_given(const bel_options *options, const char *path,
@@ -341,7 +352,8 @@ static bool takes_tables(const bel_options *options)
 }
 
 bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
-                                   bel_columns **out_columns, bool *out_remembered)
+                                   const bel_remote_input *remote, bel_columns **out_columns,
+                                   bool *out_remembered)
 {
     const char *given = bel_options_string(options, "columns");
     const char *other = first_given(options, other_flags), *looking = looking_flag(options);
@@ -352,6 +364,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     if (!automatic && !none) {
         const char *beside = other != NULL ? other : looking;
         if (beside == NULL && bel_options_is_given(options, "header")) beside = "header";
+        if (beside == NULL && remote != NULL) return take_remote(options, remote, out_columns);
         if (beside == NULL) return read_given(options, given, out_columns);
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", beside);
     }
@@ -360,7 +373,8 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     if (table) BEL_TRY(remembered(model_dir, out_columns, &without));
     *out_remembered = *out_columns != NULL;
     if (*out_remembered) return check_remembered(options, *out_columns);
-    if (table && !without) BEL_TRY(infer_training(options, out_columns));
+    if (table && !without && remote != NULL) BEL_TRY(take_remote(options, remote, out_columns));
+    if (table && !without && remote == NULL) BEL_TRY(infer_training(options, out_columns));
     if (*out_columns == NULL && csv && bel_options_is_given(options, "check_input")) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--check_input has no effect here: cells are looked at beforehand only in "

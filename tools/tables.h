@@ -5,16 +5,19 @@
 
 #include "base/options.h"
 #include "belfry/columns.h"
+#include "model/remote_input.h"
 #include "params.h"
 
 // Returns the columns of the files to train on: those of --columns, else those of the newest
 // checkpoint in model_dir (*out_remembered), else inferred ones. *out_columns is NULL if flags
 // describe the columns (--feature_scale and the like), if the model reads no tables, if a file is
-// not a regular one, or if the checkpoint was trained without a description. Errors: those of
-// bel_columns_infer; INVALID_ARGUMENT: flags that exclude each other, or contradict the
-// checkpoint's description of a column.
+// not a regular one, or if the checkpoint was trained without a description. `remote`: the files
+// are on other hosts, and this is their description there, or NULL without one; it replaces the
+// first and the last of these. Errors: those of bel_columns_infer; INVALID_ARGUMENT: flags that
+// exclude each other, or contradict the checkpoint's description of a column.
 bel_status *bel_table_for_training(const bel_options *options, const char *model_dir,
-                                   bel_columns **out_columns, bool *out_remembered) BEL_MUST_USE;
+                                   const bel_remote_input *remote, bel_columns **out_columns,
+                                   bool *out_remembered) BEL_MUST_USE;
 
 // Infers a description of the files at `paths`, using only the column flags; without a label unless
 // `labelled`.

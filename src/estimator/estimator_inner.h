@@ -44,6 +44,8 @@ struct bel_estimator {
     int *replicas_of;  // by worker: more than its towers if it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // threads of each tower, resolved
+    const struct bel_remote_input *remote_input; // training input of other hosts, borrowed; NULL:
+                                                 // this process opens it
 };
 
 // Marks a parameter that other code reads, or that only holds a default. Training warns of other

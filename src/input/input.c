@@ -50,6 +50,28 @@ static uint64_t take_fingerprint(const bel_input *input, int64_t epochs)
     return fingerprint;
 }
 
+static bel_input_facts gather_facts(const bel_input *input)
+{
+    const bel_source *source = input->stream->source;
+    const bel_positions *positions = &input->stream->positions;
+    const bel_stage *last =
+        positions->count > 0 ? &positions->stages[positions->count - 1].stage : NULL;
+    bool some = source->kind->file != NULL && source->record_count > 0;
+    size_t count = (size_t)input->fields.count;
+    double *scales = bel_arena_alloc(input->arena, (count + 1) * sizeof *scales);
+    for (size_t f = 0; f < count; f++)
+        scales[f] = input->fields.items[f].scale == 0 ? 1 : input->fields.items[f].scale;
+    return (bel_input_facts){.names = source->names,
+                             .table = source->table,
+                             .file = some ? source->kind->file(source, 0) : NULL,
+                             .scales = scales,
+                             .epoch_records = positions->epoch_records,
+                             .records = positions->endless ? INT64_MAX : positions->length,
+                             .epochs =
+                                 last != NULL && last->kind == BEL_STAGE_REPEAT ? last->count : 0,
+                             .fingerprint = take_fingerprint(input, 0)};
+}
+
 static bel_status *open_parts(bel_input *input, const bel_input_use *use)
 {
     if (input->description.most_bad_records > 0)
@@ -58,7 +80,8 @@ static bel_status *open_parts(bel_input *input, const bel_input_use *use)
     BEL_TRY(bel_record_stream_open(&input->description, &opening, &input->stream));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
-    input->fingerprint = take_fingerprint(input, 0);
+    input->elsewhere = use->facts != NULL;
+    input->facts = use->facts != NULL ? *use->facts : gather_facts(input);
     return NULL;
 }
 
@@ -93,19 +116,17 @@ void bel_input_destroy(bel_input *input)
 
 const bel_column_names *bel_input_names(const bel_input *input)
 {
-    return input->stream->source->names;
+    return input->facts.names;
 }
 
 const char *bel_input_file(const bel_input *input)
 {
-    const bel_source *source = input->stream->source;
-    bool some = source->kind->file != NULL && source->record_count > 0;
-    return some ? source->kind->file(source, 0) : NULL;
+    return input->facts.file;
 }
 
 const bel_columns *bel_input_table(const bel_input *input)
 {
-    return input->stream->source->table;
+    return input->facts.table;
 }
 
 int bel_input_field_count(const bel_input *input)
@@ -147,8 +168,7 @@ void bel_input_field_spec(const bel_input *input, int field, bel_dtype *out_dtyp
 
 double bel_input_field_scale(const bel_input *input, int field)
 {
-    double scale = input->fields.items[field].scale;
-    return scale == 0 ? 1 : scale;
+    return input->facts.scales[field];
 }
 
 int64_t bel_input_batch_size(const bel_input *input)
@@ -158,12 +178,12 @@ int64_t bel_input_batch_size(const bel_input *input)
 
 int64_t bel_input_epoch_records(const bel_input *input)
 {
-    return input->stream->positions.epoch_records;
+    return input->facts.epoch_records;
 }
 
 int64_t bel_input_records(const bel_input *input)
 {
-    return input->stream->positions.length;
+    return input->facts.records;
 }
 
 void bel_input_set_origin(bel_input *input, int64_t origin)
@@ -174,29 +194,27 @@ void bel_input_set_origin(bel_input *input, int64_t origin)
 
 int64_t bel_input_block_count(const bel_input *input, bool with_partial)
 {
-    if (input->stream->positions.endless) return INT64_MAX;
+    if (input->facts.records == INT64_MAX) return INT64_MAX;
     int64_t batch_size = input->description.batch_size;
-    int64_t left = input->stream->positions.length - input->origin;
+    int64_t left = input->facts.records - input->origin;
     if (left < 0) left = 0;
     return left / batch_size + (with_partial && left % batch_size > 0 ? 1 : 0);
 }
 
 uint64_t bel_input_fingerprint(const bel_input *input)
 {
-    return input->fingerprint;
+    return input->facts.fingerprint;
 }
 
 int64_t bel_input_epochs(const bel_input *input)
 {
-    const bel_positions *positions = &input->stream->positions;
-    if (positions->count == 0) return 0;
-    const bel_stage *last = &positions->stages[positions->count - 1].stage;
-    return last->kind == BEL_STAGE_REPEAT ? last->count : 0;
+    return input->facts.epochs;
 }
 
 uint64_t bel_input_fingerprint_of_epochs(const bel_input *input, int64_t epochs)
 {
-    return take_fingerprint(input, epochs);
+    if (!input->elsewhere) return take_fingerprint(input, epochs);
+    return epochs == input->facts.epochs ? input->facts.fingerprint : 0;
 }
 
 // --- Blocks --------------------------------------------------------------------------------------
@@ -307,6 +325,10 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     const bel_record_stream *stream = input->stream;
     int64_t batch_size = input->description.batch_size;
     int64_t length = stream->positions.length - input->origin;
+    if (input->elsewhere) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "input: its data is on other hosts, and cannot be read here");
+    }
     if (block < 0 || length <= 0 || block > (length - 1) / batch_size) {
         return BEL_ERR(BEL_OUT_OF_RANGE, "input: expected a block below %lld, got %lld",
                        (long long)bel_input_block_count(input, true), (long long)block);

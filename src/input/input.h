@@ -13,10 +13,25 @@
 // An opened dataset. Immutable after open, so thread-safe.
 typedef struct bel_input bel_input;
 
+// Facts about an input, besides its fields, labels and batch size. bel_input_names and so on give
+// them.
+typedef struct bel_input_facts {
+    const bel_column_names *names;
+    const bel_columns *table;
+    const char *file;
+    const double *scales; // by field
+    int64_t epoch_records, records, epochs;
+    uint64_t fingerprint;
+} bel_input_facts;
+
 // Context of opening a dataset. It must live until bel_input_open returns; NULL: unset.
 typedef struct bel_input_use {
     const bel_column_names *like; // as in source.h
     bool at_once;                 // as in source.h
+    // The dataset has the fields, labels and batch size of an input in another process, on a host
+    // with the data. These are the facts about that input; what they point to must outlive this
+    // one. Blocks cannot be read. NULL: the dataset is the input.
+    const bel_input_facts *facts;
 } bel_input_use;
 // Opens files, checks structure, builds offset indexes. Reports the dataset's first error.
 // INVALID_ARGUMENT: no batch stage, or stages in an impossible order. Other errors: see dataset.h.
@@ -66,7 +81,7 @@ uint64_t bel_input_fingerprint(const bel_input *input);
 int64_t bel_input_epochs(const bel_input *input);
 
 // Fingerprint of the same input with `epochs` instead. Blocks have the same records in both, as far
-// as both have records.
+// as both have records. 0: unknown, as only facts are here and theirs are another number.
 uint64_t bel_input_fingerprint_of_epochs(const bel_input *input, int64_t epochs);
 
 // A batch and its memory, which is reused by the next read into it.
@@ -84,7 +99,8 @@ bel_batch *bel_batch_create(const bel_input *input);
 void bel_batch_destroy(bel_batch *batch);
 
 // Reads block `block` into `batch`. Steady state allocates nothing for fixed-shape fields. Errors:
-// those of the source and of user maps, prefixed with the record's origin.
+// those of the source and of user maps, prefixed with the record's origin. FAILED_PRECONDITION:
+// only facts are here.
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch) BEL_MUST_USE;
 
 // Observer of the memory of batches' fields: it is called after allocation and before release, by

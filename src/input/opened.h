@@ -11,7 +11,8 @@ struct bel_input {
     bel_description description; // a copy
     bel_record_stream *stream;
     bel_batch_fields fields;
-    uint64_t fingerprint;
+    bel_input_facts facts;
+    bool elsewhere;       // the facts are those of an input in another process
     int64_t origin;       // first record of block 0
     bel_bad_records *bad; // NULL: no record may be left out
 };

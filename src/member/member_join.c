@@ -58,7 +58,8 @@ static int64_t step_of(const member *m)
     return step;
 }
 
-// Sends its identity, its state's step and, for a worker, the settings of its model.
+// Sends its identity, its state's step and, for a worker, the settings of its model and the size of
+// its input.
 static void send_join(member *m)
 {
     char host[HOST_TEXT] = "?";
@@ -91,10 +92,17 @@ static void send_join(member *m)
     join.clock = bel_clock_ns();
     if (m->worker.trainable.collectives.length > 0)
         join.collectives = m->worker.trainable.collectives.text;
+    const bel_input *input = m->worker.trainable.input; // NULL: no worker
+    char *file =
+        bel_xstrdup(input != NULL && bel_input_file(input) != NULL ? bel_input_file(input) : "");
+    join.records = input != NULL ? bel_input_records(input) : 0;
+    join.epoch_records = input != NULL ? bel_input_epoch_records(input) : 0;
+    join.data_file = file;
     join.leaves = bel_leave_stood() && m->program->master_over == NULL;
     bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);
+    bel_free(file);
     bel_free(list);
     bel_free(pointers);
 }

@@ -10,13 +10,17 @@
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
 #include "model/input_fn.h"
+#include "model/remote_input.h"
 #include "ps/layout/row_buffer.h"
 #include "trainable/trainable_inner.h"
 
-// An earlier training binds the columns; in a new run the file does.
+// An earlier training binds the columns; in a new run the file does. Workers have bound those of an
+// input that only they see.
 static bel_status *open_training_input(bel_trainable *t, const bel_train_spec *spec)
 {
     char *columns;
+    if (t->estimator->remote_input != NULL)
+        return bel_remote_input_open(t->estimator->remote_input, &t->input);
     BEL_TRY(bel_ckpt_latest_setting(t->estimator->config.model_dir, BEL_SETTING_COLUMNS, &columns));
     bel_status *status = bel_input_fn_open_like(spec->input_fn, spec->input_user, t->estimator,
                                                 BEL_MODE_TRAIN, columns, &t->input);

@@ -166,15 +166,44 @@ for i in 0 1; do tf tf2 worker "$i" --no_chief_trains; done
 tf tf2 ps 0 --no_chief_trains
 ends_well tf2 "$of2"
 
-# --- A parameter server needs no data: it has none where it runs
+# --- Parameter servers, and a chief that does not train, have no data where they run
 cp "$TRAIN_CSV" here.csv
 plain=("${digits[@]}")
 digits=("${digits[@]/#$TRAIN_CSV/here.csv}")
-tf bare chief 0
-for i in 0 1; do tf bare worker "$i"; done
-BELFRY_DATA_DIR=$work/nowhere tf bare ps 0
-ends_well bare "$of3"
-digits=("${plain[@]}")
+bare() { # NAME FLAGS…
+    BELFRY_DATA_DIR=$work/nowhere tf "$1" chief 0 --no_chief_trains "${@:2}"
+    for i in 0 1; do BELFRY_DATA_DIR=$work tf "$1" worker "$i" --no_chief_trains "${@:2}"; done
+    BELFRY_DATA_DIR=$work/nowhere tf "$1" ps 0 --no_chief_trains "${@:2}"
+}
+bare bare
+ends_well bare "$of2"
+check "the chief says that it hears of the data" grep -q "not on this host: waiting for a worker's description" bare-0.err
+short=("${settings[@]}")
+settings=("${settings[@]/#20/30}")
+bare bare # goes on
+run_ok "$BUILD/tools/belfry" train_and_evaluate --model_dir longer "${digits[@]}" "${settings[@]}" --num_workers 2
+ends_well bare "$(digest longer)"
+
+# A table's model and defaults follow from its columns. A chief that comes after a killed one hears of them again.
+digits=(--train_files here.csv --label_column digit)
+settings=(--num_threads 1 --train_steps 400 --save_checkpoints_steps 50)
+run_ok "$BUILD/tools/belfry" train_and_evaluate --model_dir columns "${digits[@]}" "${settings[@]}" --num_workers 2
+BELFRY_FAULT=slow:tower_compute#10 bare table
+for ((tries = 0; tries < 600; tries++)); do
+    [ ! -d table/ckpt-00000050 ] || break
+    sleep 0.05
+done
+check "the table's job saves" test -d table/ckpt-00000050
+kill -KILL "$(cat "/proc/${others[0]}/task/${others[0]}/children")" # the command that `timeout` runs
+wait "${others[0]}" || true
+mv table-0.err killed.err
+members=("${others[@]:1}") others=()
+BELFRY_FAULT='' BELFRY_DATA_DIR=$work/nowhere tf table chief 0 --no_chief_trains
+others+=("${members[@]}")
+ends_well table "$(digest columns)"
+check "the chief heard of the columns" grep -q "the workers' data: 1438 rows; label \"digit\", classes" killed.err
+check "and the next chief hears again" grep -q "waiting for a worker's description" table-0.err
+settings=("${short[@]}") digits=("${plain[@]}")
 
 # --- A worker with other evaluation data is not asked to help: the results are the master's
 mkdir own other

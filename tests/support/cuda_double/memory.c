@@ -3,9 +3,9 @@
 // A device's memory is a range of addresses that is accessible only while operations of the device
 // run. Host code that follows such an address crashes at once. An allocation has separate pages,
 // with a free page after it. It begins at a multiple of 256, mostly not at one of 512 or more, and
-// is filled with 0xA5. Addresses are reused as late as the range allows, so freed memory is long
-// known as freed. System calls are direct, as the sanitizers' interceptors would make shadows for
-// the whole range.
+// is filled with 0xA5. Addresses are reused only after REUSED_AFTER bytes of others, so freed
+// memory is long known as freed; access to a larger range takes longer to change. System calls are
+// direct, as the sanitizers' interceptors would make shadows for the whole range.
 //
 // This file is compiled without sanitizers, as checks of kernels run on stacks that they do not
 // know.
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, ALIGNMENT = 256 };
+enum { PAGE = 4096, ALIGNMENT = 256, REUSED_AFTER = 64 << 20 };
 
 static void *map(size_t bytes, int access)
 {
@@ -121,6 +121,7 @@ static uint64_t allocate(device *d, size_t bytes)
     if (room < bytes || d->used > config.memory || room > config.memory - d->used) return 0;
     size_t skip = d->allocation_count % (PAGE / ALIGNMENT) * ALIGNMENT;
     size_t pages = (skip + room + PAGE - 1) / PAGE + 1; // the last one stays free
+    if (d->cursor * PAGE > REUSED_AFTER) d->cursor = 1;
     size_t page = find_free(d, d->cursor, pages);
     if (page == SIZE_MAX) page = find_free(d, 1, pages);
     if (page == SIZE_MAX) return 0;

@@ -1,0 +1,18 @@
+// Training input of a master that has no access to the data: what the first worker says of it.
+#ifndef BELFRY_DRIVER_HEAR_INPUT_H
+#define BELFRY_DRIVER_HEAR_INPUT_H
+
+#include "launch/task.h"
+#include "model/remote_input.h"
+
+// Whether this process may do without the training data: it is a master that does not train, of a
+// job whose members call again after a lost connection.
+bool bel_may_hear_input(const bel_task *task);
+
+// Listens at the master's address until a worker joins, takes its description of the input, and
+// disconnects all callers: they call again, and then meet the job's master. DEADLINE_EXCEEDED: no
+// worker came within the join timeout. Other errors: those of bel_task_reach and
+// bel_endpoint_create.
+bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input) BEL_MUST_USE;
+
+#endif
