@@ -161,8 +161,9 @@ int bel_columns_find(const bel_columns *columns, const char *name);
 // Whether cells of the column are read to predict.
 bool bel_column_is_feature(const bel_column *column);
 
-// Assigns positions to the elements, and the text to the description. INVALID_ARGUMENT: two labels,
-// a cross of a column that is no category, a number without deviation …; `source` names it.
+// Assigns positions to the elements, and the text to the description. INVALID_ARGUMENT: one of
+// several labels has other than two classes, a cross is of a column that is no category, a number
+// has no deviation …; `source` names it.
 bel_status *bel_columns_finish(bel_columns *columns, const char *source) BEL_MUST_USE;
 
 // Sets another number of rows in a finished description, before its first use.

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/real.h"
 #include "base/str.h"
 #include "columns/cell_number.h"
 #include "columns/column_name.h"
@@ -26,7 +27,7 @@ enum {
     LEAST_OFTEN = 5,
     HASH_LEAST = 3,   // repetitions of a hashed value, in half of the cells
     MANY_VALUES = 32, // with fewer rows and more values, a value needs two cells
-    CLIP = 10,        // in deviations, to each side
+    MOST_CLIP = 10,   // in deviations, to each side
     FEW_ROWS = 20,    // with fewer rows, distinct values prove nothing
 };
 
@@ -80,6 +81,22 @@ static void note_missing(guess *g)
     if (g->s->missing > 0) bel_str_printf(&g->note, ", %lld missing", (long long)g->s->missing);
 }
 
+// Limit of a scaled number: a little above the largest in training, as nothing is known of a model
+// beyond it, and few rows say less about it. Outliers count only up to MOST_CLIP. No number in
+// training changes.
+static double clip_of(const bel_column *column, const bel_range *range)
+{
+    const double ends[] = {range->low, range->high}, more = 1 + 3 / sqrt((double)range->count + 1);
+    double most = 0;
+    for (int i = 0; i < 2; i++) {
+        double v = ends[i];
+        if (column->scale == BEL_SCALE_LOG) v = copysign(bel_real_log(1 + fabs(v)), v);
+        most = fmax(most, fabs(v - column->mean) / column->deviation);
+    }
+    most = ceil(most * more * 100) / 100;
+    return most < MOST_CLIP ? most : MOST_CLIP;
+}
+
 static void fill_number(guess *g)
 {
     bel_column *c = g->column;
@@ -92,7 +109,7 @@ static void fill_number(guess *g)
     c->high = s->range.high;
     c->fill = s->values_of_numbers.mean;
     c->indicator = s->missing > 0;
-    c->clip = CLIP;
+    c->clip = clip_of(c, &s->range);
     bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->range.low, s->range.high,
                    s->values_of_numbers.mean);
     note_missing(g);
@@ -260,7 +277,7 @@ static void fill_date(guess *g)
     c->mean = seconds->mean;
     c->deviation = deviation > 0 ? deviation : 1;
     c->indicator = s->missing > 0 || c->absent.count > 0;
-    c->clip = CLIP;
+    c->clip = MOST_CLIP; // later dates are expected
     bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
     note_missing(g);
 }

@@ -27,7 +27,7 @@ typedef struct hearing {
 bool bel_may_hear_input(const bel_task *task)
 {
     return task != NULL && task->role == BEL_ROLE_MASTER && !task->master_trains &&
-           bel_task_recovers(task);
+           strncmp(task->master_address, "unix:", 5) != 0 && bel_task_recovers(task);
 }
 
 // Runs on the endpoint's thread.

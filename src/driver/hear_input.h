@@ -5,8 +5,8 @@
 #include "launch/task.h"
 #include "model/remote_input.h"
 
-// Whether this process may do without the training data: it is a master that does not train, of a
-// job whose members call again after a lost connection.
+// Whether this process may do without the training data: it is a master that does not train, its
+// workers may be on other hosts, and members call again after a lost connection.
 bool bel_may_hear_input(const bel_task *task);
 
 // Listens at the master's address until a worker joins, takes its description of the input, and

@@ -44,8 +44,7 @@ ended() { # NAME
 process() { # ROLE INDEX HOST: prints the pid of a job's role on HOST
     local pid
     for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
-        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "^BELFRY_TASK=.*\"role\":\"$1\",\"index\":$2," &&
-            [ "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -d' ' -f2)" = train_and_evaluate ] && echo "$pid" && return
+        trains_as "$pid" "*\"role\":\"$1\",\"index\":$2,*" && echo "$pid" && return
     done
 }
 

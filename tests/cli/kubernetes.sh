@@ -154,7 +154,7 @@ json.dump({"kind": "JobSet", "metadata": {"labels": {}}, "spec": {"suspend": Tru
 PY
 run_fails 1 "taken already|not one of belfry's" submit taken
 run_ok submit missing-file --replace --job_dir /models/missing
-sed -i 's/digits-train.csv/nothing.csv/' "$(object jobset missing-file)"
+sed -i 's/digits-train.csv/nothing.csv/g' "$(object jobset missing-file)"
 run_ok play jobset missing-file
 check "a permanent error is not retried" grep -q '^Failed .* ended with exit code 3' out.txt
 is missing-file FAILED

@@ -123,6 +123,20 @@ roles() { # [ROLE INDEX]
     done
 }
 
+# Whether a process trains as the role whose BELFRY_TASK has the pattern. It starts no process: a job must not end while
+# its processes are looked through.
+trains_as() { # PID PATTERN
+    local variable environment words
+    { mapfile -d '' -t environment <"/proc/$1/environ" && mapfile -d '' -t words <"/proc/$1/cmdline"; } 2>/dev/null ||
+        return 1
+    [[ "${words[*]}" =~ ^[^\ ]+\ train_and_evaluate ]] || return 1
+    for variable in "${environment[@]}"; do
+        # shellcheck disable=SC2053 # a pattern
+        [[ "$variable" == BELFRY_TASK=$2 ]] && return 0
+    done
+    return 1
+}
+
 nothing_left() { # waits a moment for processes that are exiting
     for _ in $(seq 200); do
         [ -z "$(roles)" ] && return 0

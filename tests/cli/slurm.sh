@@ -74,8 +74,7 @@ long=$(digest long)
 victim() { # NAME: prints the pid of a worker
     local pid
     for pid in $(pgrep -x belfry); do
-        tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -q "^BELFRY_TASK={\"job\":\"$1\",\"role\":\"worker\",\"index\":1," &&
-            [ "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -d' ' -f2)" = train_and_evaluate ] && echo "$pid" && return
+        trains_as "$pid" "{\"job\":\"$1\",\"role\":\"worker\",\"index\":1,*" && echo "$pid" && return
     done
 }
 run_ok submit killed

@@ -748,6 +748,29 @@ static void numbers_may_be_missing(void **state)
     bel_columns_destroy(columns);
 }
 
+// The limit is 3 / sqrt(n + 1) above the largest number in training, and at most ten deviations.
+static void numbers_beyond_the_training_are_limited(void **state)
+{
+    (void)state;
+    enum { ROWS = 400, OUTLIER = 1000 };
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b,c,y\n");
+    for (int i = 0; i < ROWS; i++)
+        bel_str_printf(&text, "%d,%d,%d,%d\n", i * 7 % 20, i == 9 ? OUTLIER : i % 2, i * i % 90,
+                       i * 3 % 2);
+    bel_columns *columns = infer(
+        text.text, &(bel_columns_options){.logs = (const char *const[]){"c"}, .log_count = 1});
+    const bel_column *a = &columns->items[0], *b = &columns->items[1], *c = &columns->items[2];
+    double more = 1 + 3 / sqrt(ROWS + 1), largest = 9.5 / a->deviation * more;
+    assert_true(a->clip >= largest && a->clip < largest + 0.01);
+    assert_true(b->clip == 10);
+    double most = fmax(c->mean, log(1 + c->high) - c->mean) / c->deviation * more;
+    assert_int_equal(c->scale, BEL_SCALE_LOG);
+    assert_true(c->clip >= most && c->clip < most + 0.01);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
 // One cell decides between day-first and month-first, and the decision holds for all cells.
 static void moments_of_dates_are_of_their_reading(void **state)
 {
@@ -851,6 +874,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(decimal_commas_are_found),
         BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
+        BEL_TEST_IN_FOLDER(numbers_beyond_the_training_are_limited),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
         BEL_TEST_IN_FOLDER(many_values_are_a_hash_when_they_come_again),
         BEL_TEST_IN_FOLDER(categories_without_values_are_ignored),
