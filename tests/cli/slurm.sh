@@ -68,9 +68,10 @@ run_fails 1 "exit code 1 of sbatch: |Batch job submission failed: Invalid partit
     submit training refused --config other.yaml --engine slurm --job_dir refused -- "${digits[@]}"
 
 # --- A process is killed; the queue; cancelling and resuming
-settings=(--train_steps 4000 --save_checkpoints_steps 500)
+settings=(--train_steps 1200 --save_checkpoints_steps 100)
 run_ok train long "${settings[@]}" --num_workers 3
 long=$(digest long)
+export BELFRY_FAULT=slow:tower_step#10 # each job lasts longer than the commands that disturb it
 victim() { # NAME: prints the pid of a worker
     local pid
     for pid in $(pgrep -x belfry); do
@@ -78,7 +79,7 @@ victim() { # NAME: prints the pid of a worker
     done
 }
 run_ok submit killed
-check "it trains" job_reaches killed 300
+check "it trains" job_reaches killed 150
 kill -9 "$(victim killed)"
 check "it ends well" becomes killed SUCCEEDED
 equal "digest after a kill" "$(digest killed)" "$long"
@@ -86,7 +87,7 @@ cp "$(job_folder killed)/logs/supervisor.log" err.txt
 check "the dead process is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
 run_ok submit stopped
 run_ok submit waits --worker_count 5 # there is no room for both
-check "it trains" job_reaches stopped 300
+check "it trains" job_reaches stopped 150
 check "the other one is queued" becomes waits QUEUED
 check "with Slurm's reason" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
 run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
@@ -104,10 +105,10 @@ equal "digest after resuming" "$(digest stopped)" "$long"
 # two minutes before that, unless it is released. A release must not come in the second in which the first run
 # was ended: a node refuses the new run as part of the old one ("Job credential revoked"), and Slurm drops the
 # job.
-begins_again() { # NAME
+begins_again() { # NAME: fails at once if the job has ended
     local number told=
     number=$(cat "$(job_folder "$1")/engine_id")
-    for _ in $(seq 4800); do
+    for _ in $(seq 1200); do
         case "$(scontrol show job "$number" 2>/dev/null)" in
         *"JobState=PENDING "*Restarts=[1-9]*)
             [ -n "$told" ] || ! scontrol update JobId="$number" StartTime=now+2 >/dev/null 2>&1 || told=yes
@@ -115,13 +116,14 @@ begins_again() { # NAME
                 scontrol release "$number" >/dev/null 2>&1 || true
             ;;
         *"JobState=RUNNING "*Restarts=[1-9]*) return 0 ;;
+        *"JobState=COMPLETED "* | *"JobState=FAILED "* | *"JobState=CANCELLED "*) return 1 ;;
         esac
         sleep 0.05
     done
     return 1
 }
 run_ok submit lost
-check "it trains" job_reaches lost 700
+check "it trains" job_reaches lost 250
 lost=$(squeue --noheader --job "$(cat "$(job_folder lost)/engine_id")" --format=%N)
 lost=$(scontrol show hostnames "$lost" | tail -n 1)
 run_ok "$engines/slurm-up" --lose "$work/slurm" "$lost"
@@ -130,7 +132,7 @@ check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
 submit requeued --wait >waited.txt 2>&1 &
 waiting=$!
-check "it trains" job_reaches requeued 700
+check "it trains" job_reaches requeued 250
 run_ok scontrol requeue "$(cat "$(job_folder requeued)/engine_id")"
 check "Slurm restarts it" begins_again requeued
 check "it ends well" becomes requeued SUCCEEDED
