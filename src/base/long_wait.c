@@ -1,9 +1,11 @@
-// Watcher of the main thread's long waits, which logs them. A detached thread checks once a second,
-// and ends when there is no wait. A series of short waits thus starts at most one thread a second,
-// and a training starts none. If the system has no thread left, only the line is missing.
+// Watcher of the main thread's long waits, which logs them and repeats a signal that came before. A
+// detached thread checks once a second, and ends when there is no wait. A series of short waits
+// thus starts at most one thread a second, and a training starts none. If the system has no thread
+// left, waits are not watched.
 #include "base/long_wait.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@ static bel_long_wait *innermost;
 static bool watched;
 static atomic_int depth;
 static atomic_bool training;
+static atomic_int early_signal; // 0: none
 
 // Returns false if there is no wait, so the thread is to end.
 static bool look(void)
@@ -33,6 +36,9 @@ static bool look(void)
     }
     watched = wait != NULL;
     pthread_mutex_unlock(&mutex);
+    int number = atomic_load(&early_signal);
+    if (wait != NULL && number != 0 && bel_long_wait_is_on())
+        kill(getpid(), number); // blocked here
     return wait != NULL;
 }
 
@@ -75,6 +81,11 @@ void bel_long_wait_end(bel_long_wait *wait)
 bool bel_long_wait_is_on(void)
 {
     return atomic_load(&depth) > 0 && !atomic_load(&training);
+}
+
+void bel_long_wait_note_signal(int number)
+{
+    atomic_store(&early_signal, number);
 }
 
 void bel_long_wait_note_training(bool trains)

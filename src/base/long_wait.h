@@ -24,6 +24,10 @@ void bel_long_wait_end(bel_long_wait *wait);
 // handlers.
 bool bel_long_wait_is_on(void);
 
+// Remembers a signal that asked the process to end outside of a wait; 0: none. A wait that begins
+// later and takes more than a second raises it again. Safe in signal handlers.
+void bel_long_wait_note_signal(int number);
+
 // Marks the beginning of a job's training; until a call with `false`, the function above ignores
 // waits.
 void bel_long_wait_note_training(bool trains);

@@ -10,7 +10,8 @@
 //
 // The handler only sets a flag and calls bel_request_stop or bel_request_leave, which are
 // async-signal-safe; the rest happens in the training loop. A process that waits for its data
-// (base/long_wait.h) has no step to save, and exits at once.
+// (base/long_wait.h) has no step to save, and exits at once, also if the request came before the
+// wait.
 //
 // A second signal ends the process with _exit, without saving and without waiting for any thread.
 // Under a supervisor it is ignored, because the supervisor may forward a signal that all have
@@ -59,6 +60,7 @@ static void on_signal(int number)
 {
     const struct itimerspec patience = {.it_value = {.tv_sec = ANSWER_SECS}};
     if ((caught != 0 && repeats_count) || bel_long_wait_is_on()) _exit(code_of(number));
+    bel_long_wait_note_signal(number);
     if (caught == 0 && has_timer) timer_settime(answer_timer, 0, &patience, NULL);
     if (number == SIGINT) {
         bel_request_stop(); // also in a process that was asked to leave
@@ -197,6 +199,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
         bel_notice_end(notice);
     }
     delete_timer();
+    bel_long_wait_note_signal(0);
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
     if (out_result != NULL) *out_result = result;
