@@ -154,8 +154,10 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     const bel_initializer small = {.kind = BEL_INIT_UNIFORM, .value = 0.01};
     bel_value *a = bel_variable(g, "a", &shape, small, BEL_VARIABLE_TRAINABLE);
     bel_value *b = bel_variable(g, "b", &shape, small, BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mul(g, bel_mean(g, bel_mul(g, a, b)), x);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 1e-4};
+    bel_loss_set(spec, bel_mul(g, bel_mean(g, bel_mul(g, a, b)), x));
+    const bel_optimizer adam = {
+        .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 1e-4};
+    bel_optimizer_use(spec, NULL, &adam);
     return NULL;
 }
 
@@ -164,15 +166,16 @@ static bel_status *train(const char *folder, int saves, double *out_seconds)
 {
     static int64_t batch = 1;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.report = false;
     config.save_checkpoints_steps = STEPS / (saves + 1);
     config.keep_checkpoint_max = 2;
     bel_estimator *estimator;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_TRY(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = STEPS};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = bench_input, .input_user = &batch, .max_steps = STEPS};
     bel_status *status = bel_train(estimator, &spec, &result);
     bel_estimator_destroy(estimator);
     BEL_TRY(bel_dir_remove(folder));

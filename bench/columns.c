@@ -78,8 +78,9 @@ static bel_status *parse_bare(const char *path, int threads)
 
 static bel_status *open_with(const char *path, const bel_columns *columns)
 {
-    bel_dataset *data =
-        bel_dataset_from_csv(&(bel_csv_options){.paths = &path, .path_count = 1, .table = columns});
+    const bel_csv_options csv = {
+        .size = sizeof csv, .paths = &path, .path_count = 1, .table = columns};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     bel_dataset_batch(data, 256);
     bel_input *input = NULL;
     bel_status *status = bel_input_open(data, NULL, &input);
@@ -102,12 +103,14 @@ static double seconds[PARTS][MOST_ROUNDS];
 // Measures one round; returns the rows.
 static int64_t run_round(const char *path, int threads, int round)
 {
-    const bel_csv_options csv = {.paths = &path, .path_count = 1};
+    const bel_csv_options csv = {.size = sizeof csv, .paths = &path, .path_count = 1};
     bel_columns *columns = NULL;
     int64_t begun = bel_clock_ns();
     require(parse_bare(path, threads));
     int64_t parsed = bel_clock_ns();
-    require(bel_columns_infer(&csv, &(bel_columns_options){.thread_count = threads}, &columns));
+    require(bel_columns_infer(
+        &csv, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = threads},
+        &columns));
     int64_t looked = bel_clock_ns();
     require(open_with(path, columns));
     int64_t opened = bel_clock_ns();

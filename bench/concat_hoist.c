@@ -1,5 +1,5 @@
-// 18 numbers, each with a separate mean and deviation, normalised one by one and joined. With the
-// pass they are joined first and normalised by two vector operations. One example, and a batch.
+// 18 numbers, each with a separate mean and deviation, normalized one by one and joined. With the
+// pass they are joined first and normalized by two vector operations. One example, and a batch.
 // usage: bench_concat_hoist [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>

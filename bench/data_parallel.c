@@ -187,15 +187,16 @@ static double train(int64_t steps)
                                 {"class_count", "10"},
                                 {"hidden_units", "512,512"}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.tower_count = THREADS;
     config.thread_count = 1;
     config.report = false;
     int64_t batch = BATCH;
-    const bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = bench_input, .input_user = &batch, .max_steps = steps};
     bel_estimator *estimator;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     check(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
     check(bel_train(estimator, &spec, &result));
     bel_estimator_destroy(estimator);

@@ -106,7 +106,7 @@ static void measure_sizes(float *data, float *other, float *shared, int64_t larg
 }
 
 // Sets the sizes of ResNet-50's variables: a first convolution, 16 blocks of three with batch
-// normalisation, a side convolution in four of them, and a layer of 1,000 classes.
+// normalization, a side convolution in four of them, and a layer of 1,000 classes.
 static int resnet_sizes(int64_t sizes[SMALL_TENSORS])
 {
     static const int blocks[4] = {3, 4, 6, 3};

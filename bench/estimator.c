@@ -42,7 +42,7 @@ static bel_status *set_up(bare *b)
     int64_t batch = BATCH;
     bel_dataset *dataset;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = "unused";
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
@@ -92,7 +92,7 @@ static bel_status *run(bare *b, double *out_seconds)
             bel_instance_bind_output(b->instance, v, b->gradients[v]);
         }
         BEL_TRY(bel_instance_run(b->instance, b->team, &context, NULL, NULL));
-        bel_rule_step numbers = bel_rule_begin(&b->built->spec.optimizer, step);
+        bel_rule_step numbers = bel_rule_begin(&b->built->optimizers->main, step);
         for (int v = 0; v < VARIABLES; v++) {
             bel_rule_apply(&numbers, b->gradients[v], 1.0f, b->values[step % 2][v],
                            b->values[1 - step % 2][v], (float *[BEL_RULE_MAX_SLOTS]){b->slots[v]},

@@ -79,9 +79,12 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
         x = bel_tanh(g, x); // so that additions are not merged
     }
     bel_value *input = bel_mean(g, bel_context_only_feature(context));
-    spec->loss = bel_mul(g, input, bel_mean(g, bel_mul(g, w, x)));
-    spec->predictions = spec->loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1e-6};
+    bel_value *loss = bel_mul(g, input, bel_mean(g, bel_mul(g, w, x)));
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    const bel_optimizer sgd = {
+        .size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 1e-6};
+    bel_optimizer_use(spec, NULL, &sgd);
     return NULL;
 }
 
@@ -102,7 +105,7 @@ static bel_status *run(int workers, int towers, const char *exchanges, double *o
 {
     char folder[64];
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     (void)bel_snprintf(folder, sizeof folder, "/tmp/bench-exchange-%d", (int)getpid());
     config.model_dir = folder;
     config.worker_count = workers;
@@ -113,9 +116,9 @@ static bel_status *run(int workers, int towers, const char *exchanges, double *o
     config.save_summary_steps = 0;
     const bel_param param = {"exchanges", exchanges};
     bel_estimator *estimator;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_TRY(bel_estimator_create(model, &config, &param, 1, &estimator));
-    const bel_train_spec spec = {.input_fn = input_fn, .max_steps = STEPS};
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input_fn, .max_steps = STEPS};
     bel_status *status = bel_train(estimator, &spec, &result);
     bel_estimator_destroy(estimator);
     bel_status_ignore(bel_dir_remove(folder));

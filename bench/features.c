@@ -1,5 +1,5 @@
 // JPEG files to batches for training on one thread: decode, shorter side to 256 pixels, random
-// window of 224 × 224, random flip, normalise; and recordings to log-mel. bench/features runs it
+// window of 224 × 224, random flip, normalize; and recordings to log-mel. bench/features runs it
 // beside PyTorch. usage: bench_features images|sounds LIST.csv SECONDS
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +12,23 @@
 static bel_dataset *make_dataset(const char *kind, const char *path)
 {
     static const bel_csv_column columns[] = {{"path", BEL_DTYPE_STRING}};
-    static const bel_image_options images = {.height = 224,
+    static const bel_image_options images = {.size = sizeof images,
+                                             .height = 224,
                                              .width = 224,
                                              .resize_short = 256,
                                              .random_crop = true,
                                              .random_flip = 0.5,
                                              .mean = {0.485, 0.456, 0.406},
                                              .deviation = {0.229, 0.224, 0.225}};
-    static const bel_audio_options sounds = {.sample_rate = 8000, .mel_count = 26};
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
-                                                                .path_count = 1,
-                                                                .columns = columns,
-                                                                .column_count = 1,
-                                                                .label_column = "label"});
+    static const bel_audio_options sounds = {
+        .size = sizeof sounds, .sample_rate = 8000, .mel_count = 26};
+    const bel_csv_options csv = {.size = sizeof csv,
+                                 .paths = &path,
+                                 .path_count = 1,
+                                 .columns = columns,
+                                 .column_count = 1,
+                                 .label_column = "label"};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
     if (strcmp(kind, "images") == 0) {
         bel_dataset_map_image(data, &images);

@@ -5,7 +5,7 @@ usage: features_torch.py make FOLDER          writes 64 files of 500 x 375 pixel
        features_torch.py whole|window FOLDER SECONDS
 whole: the image is scaled, then cropped, as torchvision's Resize and RandomCrop do. window: only the visible
 part is scaled (Image.resize with a box), which is faster. The faster of both is the peer. Pixels stay bytes
-until a batch is complete; it is normalised as a whole, in place."""
+until a batch is complete; it is normalized as a whole, in place."""
 import json
 import os
 import random
@@ -27,8 +27,8 @@ def make(folder):
             for _ in range(3):
                 noise = np.fft.irfft2(slope * np.fft.rfft2(rng.standard_normal((375, 500))), (375, 500))
                 planes.append(noise / noise.std())
-            grey = planes[0]
-            mixed = np.stack([grey + 0.25 * plane for plane in planes], -1) * 45 + 128
+            gray = planes[0]
+            mixed = np.stack([gray + 0.25 * plane for plane in planes], -1) * 45 + 128
             Image.fromarray(np.clip(mixed, 0, 255).astype(np.uint8)).save(
                 os.path.join(folder, f"{i}.jpg"), quality=92)
             out.write(f"{i}.jpg,{i % 10}\n")

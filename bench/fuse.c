@@ -1,5 +1,5 @@
 // Programs with many element-wise operations, without fusing and with: a chain as in an optimizer,
-// layers with GELU of single operations, and normalised rows.
+// layers with GELU of single operations, and normalized rows.
 // usage: bench_fuse [ROUNDS]
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bench_graph gelu_layers(const char *name, int64_t batch, int64_t width, i
 }
 
 // (x - mean) / deviation · scale + bias by column, and Relu.
-static bench_graph normalised_rows(const char *name, int64_t batch, int64_t width, int runs)
+static bench_graph normalized_rows(const char *name, int64_t batch, int64_t width, int runs)
 {
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(batch, width), row = BEL_SHAPE(width);
@@ -71,8 +71,8 @@ int main(int count, char **arguments)
         adam_like(),
         gelu_layers("3 layers of 512 with GELU by hand, batch 256", 256, 512, 3),
         gelu_layers("the same of 64, batch 64", 64, 64, 200),
-        normalised_rows("normalised rows 1024 x 1024", 1024, 1024, 10),
-        normalised_rows("the same 64 x 512", 64, 512, 500),
+        normalized_rows("normalized rows 1024 x 1024", 1024, 1024, 10),
+        normalized_rows("the same 64 x 512", 64, 512, 500),
     };
     static const char *const figures[] = {"fuse.adam", "fuse.gelu.512", "fuse.gelu.64",
                                           "fuse.rows.1024", "fuse.rows.64"};

@@ -284,7 +284,8 @@ static bel_status *copy_rate(bel_cuda_device *device, size_t bytes, double *out_
 static bel_status *update_rate(bel_device *device, int64_t elements, double *out_rate)
 {
     enum { RUNS = 10, TOUCHED = 7 };
-    const bel_optimizer adam = {.kind = BEL_OPTIMIZER_ADAM,
+    const bel_optimizer adam = {.size = sizeof adam,
+                                .kind = BEL_OPTIMIZER_ADAM,
                                 .learning_rate = 1e-3,
                                 .beta1 = 0.9,
                                 .beta2 = 0.999,

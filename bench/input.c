@@ -18,8 +18,9 @@ enum { CSV_BATCH = 256, PADDED_BATCH = 32, WIDTH = 40, LEAST = 20, MOST = 100, R
 
 static bel_status *open_csv(const char *path, int threads, bel_input **out_input)
 {
-    bel_dataset *data = bel_dataset_from_csv(
-        &(bel_csv_options){.paths = &path, .path_count = 1, .label_column = "label"});
+    const bel_csv_options csv = {
+        .size = sizeof csv, .paths = &path, .path_count = 1, .label_column = "label"};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
     bel_dataset_batch(data, CSV_BATCH);
     bel_dataset_prefetch(data, 8, threads);

@@ -24,9 +24,11 @@ typedef struct pair {
 
 static bel_status *train(pair *p, int64_t steps, double *out_seconds)
 {
-    bel_result result;
-    const bel_train_spec spec = {
-        .input_fn = bench_input, .input_user = &p->batch, .max_steps = p->made + steps};
+    bel_result result = {.size = sizeof result};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bench_input,
+                                 .input_user = &p->batch,
+                                 .max_steps = p->made + steps};
     BEL_TRY(bel_train(p->estimator, &spec, &result));
     p->made += steps;
     *out_seconds = result.train_seconds;
@@ -45,7 +47,7 @@ static bel_status *set_up(pair *p)
     const bel_export_options options = {.size = sizeof options, .training = true};
     double seconds;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *model_dir = bel_path_join(folder, "model"), *path = bel_path_join(folder, "training");
     config.model_dir = model_dir;
     config.thread_count = 1;

@@ -68,7 +68,7 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.thread_count = threads;
     config.report = false;
@@ -97,8 +97,9 @@ bel_status *bench_train(const char *model, int64_t batch, int threads, int64_t s
                                 {"class_count", "10"},
                                 wide ? (bel_param){"hidden_units", "4096,4096,4096"}
                                      : (bel_param){"width", "64"}};
-    bel_train_spec spec = {.input_fn = bench_input, .input_user = &batch, .max_steps = steps};
-    bel_result result;
+    bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = bench_input, .input_user = &batch, .max_steps = steps};
+    bel_result result = {.size = sizeof result};
     BEL_TRY(bench_run(wide ? "dnn" : model, params, wide || resnet ? COMMON + 1 : COMMON, threads,
                       &spec, NULL, &result));
     *out_seconds = result.train_seconds;

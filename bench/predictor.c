@@ -80,7 +80,7 @@ static bel_status *measure(bel_predictor *predictor, int rounds)
 
 static bel_status *run(bel_estimator *estimator, int rounds)
 {
-    const bel_train_spec train = {.input_fn = input, .max_steps = 1};
+    const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = 1};
     const bel_feature feature = {"x", BEL_DTYPE_F32, BEL_SHAPE(IN)};
     bel_predictor *predictor;
     BEL_TRY(bel_train(estimator, &train, NULL));
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     void *pages;
     bel_run_config config;
     bel_estimator *estimator;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = mkdtemp(folder);
     config.report = false;
     config.thread_count = 1;

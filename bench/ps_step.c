@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "figures.h"
 #include "mlp.h"
+#include "optim/settings.h"
 #include "ps/client/client.h"
 #include "ps/layout/step_stats.h"
 #include "ps/server/shard.h"

@@ -19,7 +19,7 @@ typedef struct course {
 static bel_status *loop(void *user, bel_replicator *replicator)
 {
     const course *c = user;
-    bel_step_result result;
+    const bel_step_result *result;
     while (bel_replicator_step(replicator) < c->steps)
         BEL_TRY(bel_replicator_run(replicator, 0, c->waits ? &result : NULL));
     return NULL;
@@ -35,13 +35,15 @@ static bel_status *train(int kind, const char *hidden, int threads, int64_t step
                                 {"hidden_units", hidden}};
     const bel_step_function function = {"train", bel_model_find("dnn")->model_fn, NULL};
     course c = {.steps = steps, .waits = kind == 2};
-    const bel_loop own = {.functions = &function, .function_count = 1, .run = loop, .user = &c};
+    const bel_loop own = {
+        .size = sizeof own, .functions = &function, .function_count = 1, .run = loop, .user = &c};
     int64_t batch = BATCH;
-    const bel_train_spec spec = {.input_fn = bench_input,
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bench_input,
                                  .input_user = &batch,
                                  .max_steps = steps,
                                  .loop = kind > 0 ? &own : NULL};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_TRY(bench_run("dnn", params, 4, threads, &spec, NULL, &result));
     *out_seconds = result.train_seconds;
     return NULL;

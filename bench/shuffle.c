@@ -190,14 +190,19 @@ static int64_t example_width(const char *path)
 
 static bel_status *describe(data_file *file, bel_dataset **out_data)
 {
-    const bel_csv_options numbers = {
-        .paths = &file->path, .path_count = 1, .label_column = "label", .class_count = CLASSES};
+    const bel_csv_options numbers = {.size = sizeof numbers,
+                                     .paths = &file->path,
+                                     .path_count = 1,
+                                     .label_column = "label",
+                                     .class_count = CLASSES};
     if (strcmp(file->kind, "csv") == 0) *out_data = bel_dataset_from_csv(&numbers);
     if (strcmp(file->kind, "table") == 0) {
-        bel_csv_options table = {.paths = &file->path, .path_count = 1};
+        bel_csv_options table = {.size = sizeof table, .paths = &file->path, .path_count = 1};
         if (file->columns == NULL)
-            BEL_TRY(bel_columns_infer(&table, &(bel_columns_options){.label = "label"},
-                                      &file->columns));
+            BEL_TRY(bel_columns_infer(
+                &table,
+                &(bel_columns_options){.size = sizeof(bel_columns_options), .label = "label"},
+                &file->columns));
         table.table = file->columns;
         *out_data = bel_dataset_from_csv(&table);
     }
@@ -211,8 +216,12 @@ static bel_status *describe(data_file *file, bel_dataset **out_data)
                                        .field = "x",
                                        .dtype = BEL_DTYPE_F32,
                                        .shape = BEL_SHAPE(example_width(file->path))};
-        *out_data = bel_dataset_from_tfrecord(&(bel_tfrecord_options){
-            .paths = &file->path, .path_count = 1, .features = &x, .feature_count = 1});
+        *out_data =
+            bel_dataset_from_tfrecord(&(bel_tfrecord_options){.size = sizeof(bel_tfrecord_options),
+                                                              .paths = &file->path,
+                                                              .path_count = 1,
+                                                              .features = &x,
+                                                              .feature_count = 1});
     }
     return NULL;
 }

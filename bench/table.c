@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "figures.h"
 #include "mlp.h"
+#include "optim/settings.h"
 #include "ps/client/row_batch.h"
 #include "ps/table/table.h"
 

@@ -32,8 +32,9 @@ static bel_status *train(int64_t batch, int threads, int64_t steps, double *out_
                                 {"learning_rate", "0.01"},
                                 {"class_count", "10"},
                                 {"image_shape", "3,32,32"}};
-    bel_train_spec spec = {.input_fn = input, .input_user = &batch, .max_steps = steps};
-    bel_result result;
+    bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &batch, .max_steps = steps};
+    bel_result result = {.size = sizeof result};
     int64_t begun = bel_clock_ns();
     BEL_TRY(bench_run("resnet", params, 4, threads, &spec, NULL, &result));
     *out_seconds = (double)(bel_clock_ns() - begun) * 1e-9;

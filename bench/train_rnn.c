@@ -72,15 +72,15 @@ static bel_status *train(const char *model, int threads, int64_t steps, bool eva
                                 {"learning_rate", evaluate ? "0.003" : "0.01"},
                                 {"clip_global_norm", evaluate ? "1" : "0"},
                                 {"class_count", "10"}};
-    bel_train_spec spec = {.input_fn = open_input, .max_steps = steps};
-    bel_eval_spec eval_spec = {.input_fn = open_input};
+    bel_train_spec spec = {.size = sizeof spec, .input_fn = open_input, .max_steps = steps};
+    bel_eval_spec eval_spec = {.size = sizeof eval_spec, .input_fn = open_input};
     return bench_run(model, params, 4, threads, &spec, evaluate ? &eval_spec : NULL, out_result);
 }
 
 static bel_status *remember(const char *model, int threads)
 {
     enum { LEARNING_STEPS = 2500 };
-    bel_result result = {.examples = 0};
+    bel_result result = {.size = sizeof result};
     BEL_TRY(train(model, threads, LEARNING_STEPS, true, &result));
     printf("{\"bench\":\"train_rnn\",\"model\":\"%s\",\"steps\":%d,\"held_out_accuracy\":%.4f}\n",
            model, LEARNING_STEPS, result.metrics[0].value);
@@ -95,7 +95,7 @@ static bel_status *measure(const char *model, int threads, int rounds)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "0 to %d rounds", MOST_ROUNDS);
     }
     for (int i = 0; i < rounds; i++) {
-        bel_result result = {.examples = 0};
+        bel_result result = {.size = sizeof result};
         BEL_TRY(train(model, threads, STEPS, false, &result));
         rates[i] = STEPS * BATCH / result.train_seconds;
     }

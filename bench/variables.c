@@ -42,8 +42,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
         x = layer(g, x, WIDTH, name);
     }
     x = layer(g, x, CLASSES, "classes");
-    spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, x, bel_context_labels(context)));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1e-6};
+    bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, x, bel_context_labels(context))));
+    const bel_optimizer sgd = {
+        .size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 1e-6};
+    bel_optimizer_use(spec, NULL, &sgd);
     return NULL;
 }
 
@@ -73,13 +75,13 @@ static bel_status *train(int64_t steps, double *out_seconds, double *out_step_se
     char folder[] = "/tmp/belfry-bench-XXXXXX";
     if (mkdtemp(folder) == NULL) return BEL_ERR(BEL_INTERNAL, "cannot make a folder");
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.thread_count = 1;
     config.report = false;
     config.save_summary_steps = 0;
-    const bel_train_spec spec = {.input_fn = input_fn, .max_steps = steps};
-    bel_result result = {.train_seconds = 0};
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input_fn, .max_steps = steps};
+    bel_result result = {.size = sizeof result};
     bel_estimator *estimator;
     int64_t begun = bel_clock_ns();
     BEL_TRY(bel_estimator_create(model_fn, &config, NULL, 0, &estimator));

@@ -72,17 +72,19 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     logits = bel_add(g, logits, bel_reduce_sum(g, wide, &axis, 1, true));
     bel_value *losses =
         bel_sigmoid_cross_entropy(g, logits, bel_context_feature(context, "clicked"));
-    spec->loss = bel_mean(g, losses);
-    bool sgd = strcmp(bel_context_param(context, "optimizer", "sgd"), "sgd") == 0;
-    spec->optimizer = (bel_optimizer){.kind = sgd ? BEL_OPTIMIZER_SGD : BEL_OPTIMIZER_ADAGRAD,
-                                      .learning_rate = 0.01};
+    bel_loss_set(spec, bel_mean(g, losses));
+    bool plain = strcmp(bel_context_param(context, "optimizer", "sgd"), "sgd") == 0;
+    const bel_optimizer own = {.size = sizeof own,
+                               .kind = plain ? BEL_OPTIMIZER_SGD : BEL_OPTIMIZER_ADAGRAD,
+                               .learning_rate = 0.01};
+    bel_optimizer_use(spec, NULL, &own);
     return NULL;
 }
 
 static double train(const char *folder, const char *optimizer, int workers)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.worker_count = workers;
     config.thread_count = 1;
@@ -91,8 +93,8 @@ static double train(const char *folder, const char *optimizer, int workers)
     config.report = false;
     const bel_param param = {"optimizer", optimizer};
     bel_estimator *estimator;
-    bel_train_spec spec = {.input_fn = input, .max_steps = STEPS};
-    bel_result result = {0};
+    bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .max_steps = STEPS};
+    bel_result result = {.size = sizeof result};
     bel_status *status = bel_estimator_create(model, &config, &param, 1, &estimator);
     if (status == NULL) status = bel_train(estimator, &spec, &result);
     if (status != NULL) {

@@ -91,7 +91,7 @@ endforeach()
 file(GLOB_RECURSE loading CONFIGURE_DEPENDS ${room_files})
 list(FILTER loading EXCLUDE REGEX "onnx/((graph_)?write[a-z_]*|emit)\\.c$")
 foreach(name alloc arena budget cgroup clock crc32c fault file hash index isa json linux_memory linux_sched log mapping
-        number philox real rng status str thread)
+        number philox real rng sized status str thread)
     list(APPEND loading src/base/${name}.c)
 endforeach()
 belfry_small_objects(belfry_small_loading ${loading} ${BELFRY_PROTO}/onnx.pb-c.c)

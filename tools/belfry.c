@@ -70,7 +70,7 @@ static const bel_verb verbs[] = {
     {"carry", BEL_VERB_CARRY, "", NULL, bel_verb_carry, false},
     {"new", BEL_VERB_NEW, "NAME", "create a model package to start from", bel_verb_new, true},
     {"experiment batch_norm", BEL_VERB_EXPERIMENT, "[flags]",
-     "batch normalisation over 8 replicas beside that of one", bel_verb_experiment_batch_norm,
+     "batch normalization over 8 replicas beside that of one", bel_verb_experiment_batch_norm,
      false},
     {"doctor", BEL_VERB_DOCTOR, "[flags]", "check whether this machine can train", bel_verb_doctor,
      false},

@@ -10,10 +10,11 @@ bel_status *bel_verb_evaluate(const bel_options *options, int *out_exit_code)
     (void)out_exit_code; // stays 0
     bel_setup *setup;
     BEL_TRY(bel_setup_for_reading(options, &setup));
-    bel_eval_spec spec = {.input_fn = setup->input_fn,
+    bel_eval_spec spec = {.size = sizeof spec,
+                          .input_fn = setup->input_fn,
                           .input_user = setup->input_user,
                           .steps = bel_options_int(options, "eval_steps")};
-    bel_result result = {0};
+    bel_result result = {.size = sizeof result};
     bel_status *status = bel_evaluate(setup->estimator, &spec, setup->checkpoint, &result);
     bel_setup_destroy(setup);
     if (status != NULL) return status;

@@ -1,4 +1,4 @@
-// Verb experiment batch_norm: repeats a notebook's experiment on distributed batch normalisation in
+// Verb experiment batch_norm: repeats a notebook's experiment on distributed batch normalization in
 // TensorFlow, with Belfry's. 8 replicas read batches of 32 from normal numbers [101 · 256, 64], in
 // order: 100 steps of training and one of inference, with momentum 0.99 and epsilon 0.001. Their
 // results are compared with one layer that reads the 256 rows at once, and the differences with
@@ -6,7 +6,7 @@
 //
 // All layers are in one model function, which bel_train runs with a tower for each replica:
 //
-//   regular  normalises the gathered rows of all replicas, so each replica has the whole layer
+//   regular  normalizes the gathered rows of all replicas, so each replica has the whole layer
 //   local    each replica keeps separate moving statistics (BEL_VARIABLE_REPLICA_MEAN), and
 //            their mean is kept beside them ("read")
 //   mean     bel_batch_norm: moving statistics are the replicas' mean after each step
@@ -56,7 +56,7 @@ static bel_value *state(bel_graph *g, const char *name, const bel_shape *shape, 
     return bel_variable(g, name, shape, initializer, kind);
 }
 
-// Adds a layer with separate moving statistics for each replica. *out_inference: normalised by
+// Adds a layer with separate moving statistics for each replica. *out_inference: normalized by
 // those of the earlier steps.
 static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_inference)
 {
@@ -121,9 +121,11 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     note(g, "inference/copy", regular_read, layer(g, x, "regular", false), false);
     const bel_initializer start = {.kind = BEL_INIT_ZEROS}; // the smallest variable to train
     bel_value *w = bel_variable(g, "w", &BEL_SHAPE(1), start, BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mean(g, w);
-    spec->predictions = spec->loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_value *loss = bel_mean(g, w);
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_optimizer_use(spec, NULL, &sgd);
     return NULL;
 }
 
@@ -158,7 +160,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 static bel_status *train(const char *folder, float *numbers, int64_t steps)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.tower_count = REPLICAS;
     config.thread_count = 1;
@@ -166,9 +168,10 @@ static bel_status *train(const char *folder, float *numbers, int64_t steps)
     config.log_step_count_steps = 0;
     config.save_summary_steps = 0;
     bel_estimator *estimator;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_TRY(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {.input_fn = input, .input_user = numbers, .max_steps = steps};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = numbers, .max_steps = steps};
     bel_status *status = bel_train(estimator, &spec, &result);
     bel_estimator_destroy(estimator);
     return status;

@@ -230,8 +230,8 @@ static const bel_option table[] = {
     {"width", INT, RUNNING, "16", "[1, 16384]", "channels", MODEL,
      "filters of the first stage; the others have 2 and 4 times as many.", "model=resnet"},
     {"batch_norm", STRING, RUNNING, "local", "local|merged|sync", NULL, MODEL,
-     "statistics of batch normalisation: local: per replica; merged: moving ones of all replicas' examples; sync: "
-     "normalises by all replicas, too.", "model=resnet"},
+     "statistics of batch normalization: local: per replica; merged: moving ones of all replicas' examples; sync: "
+     "normalizes by all replicas, too.", "model=resnet"},
     {"recurrent_units", INTS, RUNNING, "128", "[1, 16384]", "units", MODEL,
      "sizes of the recurrent layers.", "model=gru|lstm"},
     {"sequence_width", INT, RUNNING, "1", "[1, 1048576]", "columns", MODEL,

@@ -43,7 +43,8 @@ bel_status *bel_verb_graph(const bel_options *options, int *out_exit_code)
     BEL_TRY(read_passes(options, &explain.passes_off));
     bel_setup *setup;
     BEL_TRY(bel_setup_for_looking(options, &setup));
-    const bel_train_spec train = {.input_fn = setup->input_fn, .input_user = setup->input_user};
+    const bel_train_spec train = {
+        .size = sizeof train, .input_fn = setup->input_fn, .input_user = setup->input_user};
     bel_str text = {0};
     bel_status *status = bel_estimator_dump_graph(setup->estimator, &train, &explain, &text);
     if (status == NULL) status = bel_results_write(text.text);

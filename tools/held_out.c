@@ -39,7 +39,8 @@ bel_status *bel_held_out_options(const char *model_dir, bel_options **out_traini
 bel_status *bel_held_out_rows(const bel_setup *setup, int64_t **out_rows)
 {
     const bel_columns *columns = setup->columns;
-    bel_csv_options csv = {.delimiter = columns != NULL ? columns->delimiter : ',',
+    bel_csv_options csv = {.size = sizeof csv,
+                           .delimiter = columns != NULL ? columns->delimiter : ',',
                            .no_header = columns != NULL
                                             ? !columns->header
                                             : !bel_options_bool(setup->training, "header")};

@@ -325,6 +325,7 @@ static bel_status *open_paths(const bel_flag_input *input, const char *label, bo
     BEL_TRY(check_path_flags(input));
     const char *path = bel_options_string(input->options, "path_column");
     bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options),
         .paths = files->paths,
         .path_count = files->count,
         .no_header = !bel_options_bool(input->options, "header"),
@@ -357,19 +358,20 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
                      !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
         *out_dataset =
-            bel_dataset_from_csv(&(bel_csv_options){.paths = files->paths,
+            bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                    .paths = files->paths,
                                                     .path_count = files->count,
                                                     .holdout = holdout,
                                                     .table = input->columns,
                                                     .unchecked = unchecked,
                                                     .unchanged = mode != BEL_MODE_PREDICT,
-                                                    .unlabelled = mode == BEL_MODE_PREDICT});
+                                                    .unlabeled = mode == BEL_MODE_PREDICT});
         return NULL;
     }
     bool header = bel_options_bool(options, "header");
     const char *label = bel_options_string(options, "label_column");
-    bool labelled = mode == BEL_MODE_EVAL || again; // the choice of held out rows depends on labels
-    if (label == NULL && labelled) label = input->label_column;
+    bool labeled = mode == BEL_MODE_EVAL || again; // the choice of held out rows depends on labels
+    if (label == NULL && labeled) label = input->label_column;
     bool last_is_label = label == NULL && mode != BEL_MODE_PREDICT;
     if (input->feature_fn != NULL)
         return open_paths(input, label, last_is_label, &holdout, files, out_dataset);
@@ -380,6 +382,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     if (input->id_list_columns != NULL)
         lists = split_names(input->id_list_columns, &list_text, &list_count);
     *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options),
         .paths = files->paths,
         .path_count = files->count,
         .no_header = !header,

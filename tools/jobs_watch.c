@@ -4,7 +4,7 @@
 // files). So they work for a job whose supervisor is gone, and do not slow a running job.
 //
 // The state is read before the lines, so that all lines up to the end are shown. Numbers of an
-// earlier job in the same model folder are recognised by their time and omitted. On a terminal top
+// earlier job in the same model folder are recognized by their time and omitted. On a terminal top
 // continues until the job ends or Ctrl-C; elsewhere, and in JSON, it prints one snapshot.
 #include <errno.h>
 #include <fcntl.h>

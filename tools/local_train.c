@@ -77,7 +77,8 @@ static bel_status *print_plan(const bel_distribution *distribution)
     if (files == 0) return write_plan(plan, NULL); // also for a user's program
     bel_setup *setup;
     BEL_TRY(bel_setup_for_training(distribution->training, NULL, &setup));
-    const bel_train_spec train = {.input_fn = setup->input_fn, .input_user = setup->input_user};
+    const bel_train_spec train = {
+        .size = sizeof train, .input_fn = setup->input_fn, .input_user = setup->input_user};
     bel_plan_sizes sizes;
     int64_t *shard_bytes = NULL;
     bel_status *status = bel_estimator_measure(setup->estimator, &train, plan->worker_count,

@@ -7,7 +7,7 @@
 #include "belfry/package.h"
 #include "checkpoint/checkpoint.h"
 
-// Zero-initialise but for `arena`, which holds the texts. Thread-compatible.
+// Zero-initialize but for `arena`, which holds the texts. Thread-compatible.
 typedef struct bel_params {
     bel_arena *arena;
     bel_param *items; // free with bel_params_deinit

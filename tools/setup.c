@@ -169,7 +169,7 @@ static bel_status *set_run(const bel_options *options, bel_run_config *config)
 static bel_status *read_run(const bel_options *options, bel_run_config *out_config,
                             int **out_towers)
 {
-    bel_run_config_init(out_config);
+    bel_run_config_init(out_config, sizeof *out_config);
     BEL_TRY(set_run(options, out_config));
     return set_towers(options, out_config, out_towers);
 }
@@ -256,7 +256,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
 bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     BEL_TRY(set_run(options, &config));
     config.worker_count = worker_count;
     config.model_dir = "."; // any folder: the launcher knows the real one

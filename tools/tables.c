@@ -74,16 +74,18 @@ static int take_list(const bel_options *options, const char *flag, const char *c
 }
 
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
-                            bool labelled, bel_columns **out_columns)
+                            bool labeled, bel_columns **out_columns)
 {
-    bel_csv_options csv = {.paths = paths,
+    bel_csv_options csv = {.size = sizeof csv,
+                           .paths = paths,
                            .path_count = count,
                            .no_header = !bel_options_bool(options, "header"),
                            .delimiter = '\0'};
     const char *decimal = bel_options_string(options, "decimal");
     BEL_TRY(bel_flag_inputs_holdout(options, false, &csv.holdout));
     BEL_TRY(read_delimiter(options, &csv.delimiter));
-    bel_columns_options o = {.no_label = !labelled,
+    bel_columns_options o = {.size = sizeof o,
+                             .no_label = !labeled,
                              .label = bel_options_string(options, "label_column"),
                              .label_kind = wanted_kind(options),
                              .weight = bel_options_string(options, "weight_column"),

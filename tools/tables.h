@@ -20,9 +20,9 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
                                    bool *out_remembered) BEL_MUST_USE;
 
 // Infers a description of the files at `paths`, using only the column flags; without a label unless
-// `labelled`.
+// `labeled`.
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
-                            bool labelled, bel_columns **out_columns) BEL_MUST_USE;
+                            bool labeled, bel_columns **out_columns) BEL_MUST_USE;
 
 // INVALID_ARGUMENT: the columns have no label, --objective cannot learn their label, or
 // --label_column names another one.

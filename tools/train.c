@@ -178,14 +178,17 @@ static void plan_warm_start(const bel_options *options, plan *p)
 static bel_status *run(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bool evaluates = bel_flag_inputs_evaluates(options);
-    bel_result result;
-    plan p = {.train = {.input_fn = setup->input_fn,
+    bel_result result = {.size = sizeof result};
+    plan p = {.train = {.size = sizeof p.train,
+                        .input_fn = setup->input_fn,
                         .input_user = setup->input_user,
                         .max_steps = bel_options_int(options, "train_steps"),
                         .max_seconds = bel_options_double(options, "train_secs"),
                         .hooks = setup->model->hooks,
                         .hook_count = setup->model->hook_count},
-              .eval = {.input_fn = setup->input_fn, .input_user = setup->input_user}};
+              .eval = {.size = sizeof p.eval,
+                       .input_fn = setup->input_fn,
+                       .input_user = setup->input_user}};
     p.arena = bel_arena_create();
     plan_warm_start(options, &p);
     bel_flag_inputs_say(options);

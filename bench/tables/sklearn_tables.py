@@ -3,7 +3,7 @@
 
 usage: sklearn_tables.py FOLDER [--table NAME] [--model linear|mlp|hgb] [--seed N]
 With a table, a model and a seed it trains and evaluates one model. Otherwise it runs each combination of the open
-ones in a separate process: three seeds of a randomised model, and the line has their median.
+ones in a separate process: three seeds of a randomized model, and the line has their median.
 A line has the table, the model, training and test rows, used columns and all columns without the target, the
 number of inputs made of them, the quality on the test rows (the table's measure first), and the seconds of one
 process with its imports.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws architecture.svg and step.svg beside this file. Colours follow the reader's light or dark mode.
+"""Draws architecture.svg and step.svg beside this file. Colors follow the reader's light or dark mode.
 
 usage: docs/pictures/draw.py
 """

@@ -241,8 +241,10 @@ static bel_status *learn_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *weight = bel_stop_gradient(g, bel_min(g, ratio, bel_scalar(g, BEL_DTYPE_F32, 2)));
     bel_value *usual = bel_mean(g, reward);
     bel_value *above = bel_mul(g, weight, bel_sub(g, reward, usual));
-    spec->loss = bel_mean(g, bel_mul(g, above, surprise));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.03};
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, above, surprise)));
+    const bel_optimizer adam = {
+        .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.03};
+    bel_optimizer_use(spec, NULL, &adam);
     bel_return_add(context, spec, "reward", usual, BEL_RETURN_MEAN);
     return NULL;
 }
@@ -251,7 +253,7 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_feature(context, "seen"), ACTIONS, "policy");
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
     return NULL;
 }
 
@@ -261,11 +263,11 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     const program *p = user;
     double sum = 0;
     for (int64_t n = 1; bel_replicator_step(replicator) < p->steps; n++) {
-        bel_step_result result;
+        const bel_step_result *result;
         BEL_TRY(bel_replicator_run(replicator, 0, &result));
-        sum += *bel_step_result_find(&result, "reward", NULL);
+        sum += *bel_step_result_find(result, "reward", NULL);
         if (n % SAY_EVERY != 0) continue;
-        printf("step %lld: reward %.3f\n", (long long)result.step, sum / SAY_EVERY);
+        printf("step %lld: reward %.3f\n", (long long)result->step, sum / SAY_EVERY);
         fflush(stdout);
         sum = 0;
     }
@@ -285,7 +287,7 @@ int main(int count, char **arguments)
     static program p = {
         .queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.tower_count = 2;
     config.save_checkpoints_steps = SAVE_EVERY;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
@@ -301,8 +303,10 @@ int main(int count, char **arguments)
     if (status != NULL) return bel_status_report(status);
     p.model_dir = bel_estimator_config(estimator)->model_dir;
     const bel_step_function learn = {"learn", learn_fn, NULL};
-    const bel_loop own = {.functions = &learn, .function_count = 1, .run = loop, .user = &p};
-    const bel_train_spec train = {.input_fn = input_fn, .input_user = &p, .loop = &own};
+    const bel_loop own = {
+        .size = sizeof own, .functions = &learn, .function_count = 1, .run = loop, .user = &p};
+    const bel_train_spec train = {
+        .size = sizeof train, .input_fn = input_fn, .input_user = &p, .loop = &own};
     int code = bel_run_job(estimator, &train, NULL, 0, NULL);
     end_actors(&p);
     bel_estimator_destroy(estimator);

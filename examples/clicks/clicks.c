@@ -31,21 +31,24 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *popularity = bel_embedding(g, "popularity", item, 1, zeros);
     bel_value *by_hour = bel_dense(g, bel_reshape(g, hour, &column), 1, "hour");
     bel_value *logit = bel_add(g, bel_add(g, taste, popularity), by_hour);
-    spec->predictions = bel_sigmoid(g, logit);
+    bel_predictions_set(spec, bel_sigmoid(g, logit));
 
     bel_value *labels = bel_context_labels(context); // I64 [n]
     if (labels != NULL) {
         bel_value *clicked = bel_reshape(g, bel_cast(g, labels, BEL_DTYPE_F32), &column);
         bel_value *losses = bel_sigmoid_cross_entropy(g, logit, clicked);
-        spec->loss = bel_mean(g, losses);
+        bel_loss_set(spec, bel_mean(g, losses));
         bel_value *yes = bel_greater(g, logit, bel_scalar(g, BEL_DTYPE_F32, 0));
         bel_value *said = bel_cast(g, yes, BEL_DTYPE_F32);
         bel_metric_accuracy(context, spec, "accuracy", clicked, said, NULL);
     }
     // A row's gradient is small, since few examples of a batch name it, so its sum begins small,
     // too.
-    spec->optimizer = (bel_optimizer){
-        .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1, .initial_accumulator = 1e-6};
+    const bel_optimizer adagrad = {.size = sizeof adagrad,
+                                   .kind = BEL_OPTIMIZER_ADAGRAD,
+                                   .learning_rate = 0.1,
+                                   .initial_accumulator = 1e-6};
+    bel_optimizer_use(spec, NULL, &adagrad);
     return NULL;
 }
 
@@ -62,12 +65,14 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
         {"user", BEL_DTYPE_I64}, {"item", BEL_DTYPE_I64}, {"hour", BEL_DTYPE_F32}};
     const files *f = user;
     const char *path = mode == BEL_MODE_TRAIN ? f->train : f->eval;
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
-                                                                .path_count = 1,
-                                                                .columns = columns,
-                                                                .column_count = 3,
-                                                                .label_column = "clicked",
-                                                                .class_count = 2});
+    const bel_csv_options csv = {.size = sizeof csv,
+                                 .paths = &path,
+                                 .path_count = 1,
+                                 .columns = columns,
+                                 .column_count = 3,
+                                 .label_column = "clicked",
+                                 .class_count = 2};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     if (mode == BEL_MODE_TRAIN) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, f->epochs);
@@ -88,7 +93,7 @@ static bool read_count(const char *text, int64_t *out)
 int main(int count, char **arguments)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.worker_count = 2; // in a cluster: overridden by its count
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
     if (status == NULL) status = bel_refuse_flags(count, arguments);
@@ -101,9 +106,9 @@ int main(int count, char **arguments)
     files f = {arguments[1], arguments[2], epochs};
 
     bel_estimator *estimator;
-    bel_result result;
-    const bel_train_spec train = {.input_fn = input_fn, .input_user = &f};
-    const bel_eval_spec eval = {.input_fn = input_fn, .input_user = &f};
+    bel_result result = {.size = sizeof result};
+    const bel_train_spec train = {.size = sizeof train, .input_fn = input_fn, .input_user = &f};
+    const bel_eval_spec eval = {.size = sizeof eval, .input_fn = input_fn, .input_user = &f};
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     int code = bel_run_job(estimator, &train, &eval, 1, &result);

@@ -1,4 +1,4 @@
-/// Matrix factorisation: images times pixels, of handwritten digits. Each image and each pixel has
+/// Matrix factorization: images times pixels, of handwritten digits. Each image and each pixel has
 /// a row of RANK numbers, in a separate table, and a pixel's brightness is the scalar product of
 /// the two.
 ///
@@ -49,8 +49,10 @@ static bel_status *step_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *error = bel_sub(g, brightness(context), bel_context_feature(context, "value"));
-    spec->loss = bel_mean(g, bel_mul(g, error, error));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.05};
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, error, error)));
+    const bel_optimizer adam = {
+        .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.05};
+    bel_optimizer_use(spec, NULL, &adam);
     return NULL;
 }
 
@@ -63,7 +65,7 @@ static const bel_step_function functions[] = {
 // The loop trains; this serves programs that read the checkpoints.
 static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
-    spec->predictions = brightness(context);
+    bel_predictions_set(spec, brightness(context));
     return NULL;
 }
 
@@ -75,11 +77,11 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     while ((step = bel_replicator_step(replicator)) < steps) {
         int function = step / ALTERNATE % 2 == 0 ? IMAGES_STEP : PIXELS_STEP;
         bool says = (step + 1) % SAY_EVERY == 0 || step + 1 == steps;
-        bel_step_result result;
+        const bel_step_result *result;
         BEL_TRY(bel_replicator_run(replicator, function, says ? &result : NULL));
         if (!says) continue;
-        printf("step %lld: off by %.3f of full brightness\n", (long long)result.step,
-               sqrt(result.loss));
+        printf("step %lld: off by %.3f of full brightness\n", (long long)result->step,
+               sqrt(result->loss));
         fflush(stdout);
     }
     return NULL;
@@ -147,7 +149,7 @@ static bool read_count(const char *text, int64_t *out)
 int main(int count, char **arguments)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.save_checkpoints_steps = 150;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
     if (status == NULL) status = bel_refuse_flags(count, arguments);
@@ -163,9 +165,14 @@ int main(int count, char **arguments)
     bel_estimator *estimator;
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
-    const bel_loop own = {.functions = functions, .function_count = 2, .run = loop, .user = &steps};
-    const bel_train_spec train = {.input_fn = input_fn, .input_user = &r, .loop = &own};
-    bel_result result;
+    const bel_loop own = {.size = sizeof own,
+                          .functions = functions,
+                          .function_count = 2,
+                          .run = loop,
+                          .user = &steps};
+    const bel_train_spec train = {
+        .size = sizeof train, .input_fn = input_fn, .input_user = &r, .loop = &own};
+    bel_result result = {.size = sizeof result};
     int code = bel_run_job(estimator, &train, NULL, 0, &result);
     if (result.digest[0] != '\0') printf("digest %s\n", result.digest);
     bel_estimator_destroy(estimator);

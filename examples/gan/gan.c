@@ -28,7 +28,7 @@ enum {
 };
 
 static const bel_optimizer adam = {
-    .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
+    .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.002, .beta1 = 0.5};
 
 // Makes images [n, PIXELS] from noise in the shape of `like`, [n, NOISE].
 static bel_value *generate(bel_graph *g, bel_value *like)
@@ -67,16 +67,16 @@ static bel_status *discriminator_fn(bel_model_context *context, bel_estimator_sp
     bel_value *made = bel_stop_gradient(g, generate(g, rows(context)));
     // 0.9 instead of 1 prevents overconfidence (one-sided label smoothing).
     bel_value *real = loss_of(g, judge(g, bel_context_only_feature(context)), 0.9);
-    spec->loss = bel_add(g, real, loss_of(g, judge(g, made), 0));
-    spec->optimizer = adam;
+    bel_loss_set(spec, bel_add(g, real, loss_of(g, judge(g, made), 0)));
+    bel_optimizer_use(spec, NULL, &adam);
     return NULL;
 }
 
 static bel_status *generator_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    spec->loss = loss_of(g, judge(g, generate(g, rows(context))), 1);
-    spec->optimizer = adam;
+    bel_loss_set(spec, loss_of(g, judge(g, generate(g, rows(context))), 1));
+    bel_optimizer_use(spec, NULL, &adam);
     const bel_shape some = BEL_SHAPE(SAMPLES, NOISE);
     bel_value *samples = generate(g, bel_expand(g, bel_scalar(g, BEL_DTYPE_F32, 0), &some));
     bel_return_add(context, spec, "samples", samples, BEL_RETURN_REPLICAS);
@@ -92,7 +92,7 @@ static const bel_step_function functions[] = {
 // The loop trains; this serves programs that read the checkpoints: predictions are samples.
 static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
-    spec->predictions = generate(bel_context_graph(context), rows(context));
+    bel_predictions_set(spec, generate(bel_context_graph(context), rows(context)));
     return NULL;
 }
 
@@ -102,11 +102,13 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
 {
     (void)estimator;
     const char *const *path = user;
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = path,
-                                                                .path_count = 1,
-                                                                .label_column = "digit",
-                                                                .class_count = 10,
-                                                                .scale = 1.0 / 16});
+    const bel_csv_options csv = {.size = sizeof csv,
+                                 .paths = path,
+                                 .path_count = 1,
+                                 .label_column = "digit",
+                                 .class_count = 10,
+                                 .scale = 1.0 / 16};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     if (mode == BEL_MODE_TRAIN) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
@@ -129,7 +131,7 @@ typedef struct course {
     memory memory;
 } course;
 
-// Writes SAMPLES images side by side, white on black, as a grey map for any viewer.
+// Writes SAMPLES images side by side, white on black, as a gray map for any viewer.
 static bel_status *write_picture(const course *c, int64_t step, const double *pixels)
 {
     enum { ACROSS = 8, DOWN = SAMPLES / ACROSS };
@@ -159,19 +161,19 @@ static bel_status *loop(void *user, bel_replicator *replicator)
     course *c = user;
     int64_t step;
     while ((step = bel_replicator_step(replicator)) < c->steps) {
-        bel_step_result result;
+        const bel_step_result *result;
         if (step % 3 < 2) {
             BEL_TRY(bel_replicator_run(replicator, DISCRIMINATOR, &result));
-            take_loss(&c->memory.discriminator_loss, result.loss);
+            take_loss(&c->memory.discriminator_loss, result->loss);
             continue;
         }
         BEL_TRY(bel_replicator_run(replicator, GENERATOR, &result));
-        take_loss(&c->memory.generator_loss, result.loss);
-        if (result.step % PICTURE_EVERY != 0 && result.step < c->steps) continue;
-        printf("step %lld: discriminator %.3f, generator %.3f\n", (long long)result.step,
+        take_loss(&c->memory.generator_loss, result->loss);
+        if (result->step % PICTURE_EVERY != 0 && result->step < c->steps) continue;
+        printf("step %lld: discriminator %.3f, generator %.3f\n", (long long)result->step,
                c->memory.discriminator_loss, c->memory.generator_loss);
         fflush(stdout);
-        BEL_TRY(write_picture(c, result.step, bel_step_result_find(&result, "samples", NULL)));
+        BEL_TRY(write_picture(c, result->step, bel_step_result_find(result, "samples", NULL)));
     }
     return NULL;
 }
@@ -187,7 +189,7 @@ static bool read_count(const char *text, int64_t *out)
 int main(int count, char **arguments)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.tower_count = 2;
     config.save_checkpoints_steps = 150;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
@@ -202,14 +204,16 @@ int main(int count, char **arguments)
     status = bel_estimator_create(model_fn, &config, NULL, 0, &estimator);
     if (status != NULL) return bel_status_report(status);
     course c = {.steps = steps, .estimator = estimator};
-    const bel_loop own = {.functions = functions,
+    const bel_loop own = {.size = sizeof own,
+                          .functions = functions,
                           .function_count = 2,
                           .run = loop,
                           .user = &c,
                           .state = &c.memory,
                           .state_bytes = sizeof c.memory};
-    const bel_train_spec train = {.input_fn = input_fn, .input_user = &arguments[1], .loop = &own};
-    bel_result result;
+    const bel_train_spec train = {
+        .size = sizeof train, .input_fn = input_fn, .input_user = &arguments[1], .loop = &own};
+    bel_result result = {.size = sizeof result};
     int code = bel_run_job(estimator, &train, NULL, 0, &result);
     if (result.digest[0] != '\0') printf("digest %s\n", result.digest);
     bel_estimator_destroy(estimator);

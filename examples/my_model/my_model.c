@@ -37,16 +37,18 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *h = bel_relu(g, bel_dense(g, x, units, "entry"));
     h = residual_block(g, h, units, "block");
     bel_value *logits = bel_dense(g, h, classes, "logits");
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
 
     // In PREDICT there are no labels, and neither loss nor metrics are needed.
     bel_value *labels = bel_context_labels(context);
     if (labels != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels); // [n]
-        spec->loss = bel_mean(g, losses);
+        bel_loss_set(spec, bel_mean(g, losses));
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
     }
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = rate};
+    const bel_optimizer adam = {
+        .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = rate};
+    bel_optimizer_use(spec, NULL, &adam);
     return NULL;
 }
 

@@ -48,17 +48,20 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *heard = pool(g, words, lengths);
     if (bel_context_mode(context) == BEL_MODE_TRAIN) heard = bel_dropout(g, heard, ratio);
     bel_value *logits = bel_dense(g, heard, LANGUAGES, "logits");
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
 
     bel_value *labels = bel_context_labels(context);
     if (labels != NULL) {
-        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, logits, labels)));
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
     }
-    spec->optimizer = (bel_optimizer){
-        .kind = BEL_OPTIMIZER_ADAM,
-        .learning_rate = rate,
-        .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = steps, .alpha = 0.01}};
+    bel_optimizer_use(
+        spec, NULL,
+        &(bel_optimizer){
+            .size = sizeof(bel_optimizer),
+            .kind = BEL_OPTIMIZER_ADAM,
+            .learning_rate = rate,
+            .schedule = {.kind = BEL_SCHEDULE_COSINE, .decay_steps = steps, .alpha = 0.01}});
     return NULL;
 }
 
@@ -77,17 +80,20 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a CSV file in --%s_files, got none",
                        train ? "train" : "eval");
     }
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
-                                                                .path_count = 1,
-                                                                .columns = columns,
-                                                                .column_count = 1,
-                                                                .label_column = "label",
-                                                                .class_count = LANGUAGES});
+    const bel_csv_options csv = {.size = sizeof csv,
+                                 .paths = &path,
+                                 .path_count = 1,
+                                 .columns = columns,
+                                 .column_count = 1,
+                                 .label_column = "label",
+                                 .class_count = LANGUAGES};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     if (train) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
     }
-    bel_dataset_map_audio(data, &(bel_audio_options){.sample_rate = SAMPLE_RATE,
+    bel_dataset_map_audio(data, &(bel_audio_options){.size = sizeof(bel_audio_options),
+                                                     .sample_rate = SAMPLE_RATE,
                                                      .mel_count = BANDS,
                                                      .length_field = BEL_LENGTH_FIELD});
     bel_dataset_padded_batch(data, batch_size, &(bel_padded_shape){"x", BEL_SHAPE(-1, BANDS)}, 1);

@@ -1,5 +1,11 @@
 /// All public headers. Include only this one. Reading order: estimator.h, model.h, dataset.h,
 /// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h, learner.h.
+///
+/// **Structs with a size.** A struct whose first member is `size` may get more fields in a later
+/// version. Set it to the sizeof of your own: `bel_train_spec train = {.size = sizeof train}`.
+/// Those with defaults have a function, such as bel_run_config_init. The library reads and writes
+/// no byte beyond the size. INVALID_ARGUMENT: the size is unset, or a field is set that an older
+/// library lacks. Structs without a size, and those inside other structs, stay as they are.
 #ifndef BELFRY_BELFRY_H
 #define BELFRY_BELFRY_H
 

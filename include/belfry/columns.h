@@ -48,10 +48,11 @@ typedef enum bel_label_kind {
     BEL_LABEL_SEVERAL, ///< several columns, each of two classes
 } bel_label_kind;
 
-/// Known facts about a table, set before it is read. Zero-initialise, then set the fields you need.
+/// Known facts about a table, set before it is read. Set `size` and the fields you need.
 /// Names of columns may be patterns (`*`, `?`, `[…]`). Two lists that name the same column are an
 /// error.
 typedef struct bel_columns_options {
+    size_t size;       ///< sizeof(bel_columns_options): fields after it count as 0
     const char *label; ///< NULL: a column called label, target, class or y, else the last one
     /// Instead of `label`: several labels to learn together, each of two classes.
     const char *const *labels;
@@ -85,6 +86,7 @@ typedef struct bel_columns_options {
 /// Reads every cell of the files and decides the type of each column: see docs/columns.md for the
 /// rules. The result depends only on the rows, in their order. Reads only paths, delimiter (0: the
 /// most frequent one of the first line), no_header and holdout of `csv`. Held-out rows are ignored.
+/// options NULL: nothing is known.
 /// Free *out_columns with bel_columns_destroy. Errors: those of opening the files; DATA_LOSS, with
 /// the first ten invalid cells, each with file, line and column; INVALID_ARGUMENT: a named column
 /// does not exist, or the label cannot be learned.

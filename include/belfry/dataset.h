@@ -123,8 +123,9 @@ typedef struct bel_holdout {
 } bel_holdout;
 
 /// Options for CSV (RFC 4180: quotes, doubled quotes, line breaks inside quotes, CR LF or LF).
-/// Files whose names end in .gz are unpacked. Zero-initialise, then set the fields you need.
+/// Files whose names end in .gz are unpacked. Set `size` and the fields you need.
 typedef struct bel_csv_options {
+    size_t size;              ///< sizeof(bel_csv_options): fields after it count as 0
     const char *const *paths; ///< Files or patterns, read one after another.
     int path_count;
     char delimiter;                  ///< 0 means ','.
@@ -152,7 +153,7 @@ typedef struct bel_csv_options {
     /// Description of the columns (columns.h), which must stay valid. With it only paths, holdout
     /// and the fields below apply.
     const bel_columns *table;
-    bool unlabelled; ///< With `table`: rows need no label, as for prediction.
+    bool unlabeled; ///< With `table`: rows need no label, as for prediction.
     /// With `table`: fails with DATA_LOSS if a file changed since bel_columns_infer made `table`
     /// from it in this process.
     bool unchanged;
@@ -221,8 +222,9 @@ typedef struct bel_example_feature {
 } bel_example_feature;
 
 /// Options for TFRecord files, which may be compressed as a whole by gzip or zlib. A file's first
-/// bytes show its format. Zero-initialise, then set the fields you need.
+/// bytes show its format. Set `size` and the fields you need.
 typedef struct bel_tfrecord_options {
+    size_t size;              ///< sizeof(bel_tfrecord_options): fields after it count as 0
     const char *const *paths; ///< Files or patterns, read one after another.
     int path_count;
     const bel_example_feature *features; ///< Features to parse; NULL: records are not parsed.
@@ -267,6 +269,7 @@ BEL_API bel_dataset *bel_dataset_from_function(bel_make_fn *make, void *user, in
 /// and position. Several states are in use at a time, also for one epoch, each by one thread at a
 /// time.
 typedef struct bel_generator {
+    size_t size; ///< sizeof(bel_generator): fields after it count as NULL
     /// Begins an epoch; *out_state is passed to the other functions. After an error no epoch has
     /// begun.
     bel_status *(*begin)(void *user, int64_t epoch, void **out_state);

@@ -1,6 +1,6 @@
 /// Collectives of processes, for any C program: the calls of IBM's Distributed Deep Learning (DDL),
 /// without a graph and without a Belfry job. Four steps distribute a program over many processes:
-/// initialise, broadcast the start values, average gradients, assign the data by rank.
+/// initialize, broadcast the start values, average gradients, assign the data by rank.
 ///
 /// ```c
 /// bel_ddl *ddl;
@@ -55,9 +55,10 @@ typedef enum bel_ddl_order {
 } bel_ddl_order;
 
 /// Preferences of a program. The variable BELFRY_DDL_OPTIONS, such as "mode=r order=fast
-/// timeout=60", overrides them. Mode, order and check must be the same for all ranks. Start with
-/// bel_ddl_options_default.
+/// timeout=60", overrides them. Mode, order and check must be the same for all ranks.
+/// bel_ddl_options_init sets the defaults in brackets.
 typedef struct bel_ddl_options {
+    size_t size;         ///< sizeof(bel_ddl_options), by bel_ddl_options_init
     double timeout_secs; ///< deadline for a rank, above 0 [600]
     int device;          ///< preferred device of this process; negative: by its local rank [-1]
     /// Numbers devices by PCI address, as CUDA_DEVICE_ORDER=PCI_BUS_ID does, which is set unless it
@@ -87,8 +88,8 @@ typedef struct bel_ddl_options {
     double check;
 } bel_ddl_options;
 
-/// Returns the defaults.
-BEL_API bel_ddl_options bel_ddl_options_default(void);
+/// Sets every field to its default. `size` is sizeof *options.
+BEL_API void bel_ddl_options_init(bel_ddl_options *options, size_t size);
 
 /// Position of a process among the ranks.
 typedef struct bel_ddl_place {

@@ -5,14 +5,16 @@
 /// {
 ///     bel_graph *g = bel_context_graph(ctx);
 ///     bel_value *logits = bel_dense(g, bel_context_feature(ctx, "x"), 10, "logits");
-///     spec->predictions = bel_softmax(g, logits);
+///     bel_predictions_set(spec, bel_softmax(g, logits));
 ///     if (bel_context_labels(ctx) != NULL) {
 ///         bel_value *labels = bel_context_labels(ctx);
 ///         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels);
-///         spec->loss = bel_mean(g, losses);
+///         bel_loss_set(spec, bel_mean(g, losses));
 ///         bel_metric_accuracy(ctx, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
 ///     }
-///     spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
+///     const bel_optimizer adam = {
+///         .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.001};
+///     bel_optimizer_use(spec, NULL, &adam);
 ///     return NULL;
 /// }
 /// ```
@@ -114,6 +116,7 @@ typedef bel_status *bel_init_fn(void *user, const bel_estimator *estimator, cons
 
 /// Input and end of training. Read only during the call, as is bel_eval_spec.
 typedef struct bel_train_spec {
+    size_t size; ///< sizeof(bel_train_spec): fields after it count as 0
     bel_input_fn *input_fn;
     void *input_user; ///< `user` of its calls
     /// The step at which training ends, counted from the first run on; it is the same in a resumed
@@ -140,6 +143,7 @@ enum { BEL_RESULT_TEXT = 33 };
 
 /// Numbers of an evaluation, and of training. Owns nothing.
 typedef struct bel_result {
+    size_t size;             ///< sizeof(bel_result), by the caller: fields after it are not set
     int64_t global_step;     ///< EVAL: the checkpoint's; training: the last version's
     int64_t evaluation_step; ///< evaluated version: global_step, or an earlier one if training was
                              ///< interrupted; -1: there was no evaluation
@@ -147,11 +151,11 @@ typedef struct bel_result {
                              ///< step's; NaN if a requested evaluation did not happen
     double batch_mean_loss;  ///< EVAL: mean of the batches' means, as TensorFlow reports it
     int64_t examples;        ///< EVAL: number of evaluated examples
-    int metric_count;        ///< EVAL: number of metrics that the model function added
     struct {
         char name[64];
         double value;
-    } metrics[BEL_MAX_METRICS];
+    } metrics[BEL_MAX_METRICS]; ///< EVAL: those that the model function added
+    int metric_count;
     double train_seconds;         ///< time in training steps
     double examples_per_second;   ///< during training
     bool interrupted;             ///< ended by a signal or bel_request_stop, after saving
@@ -192,6 +196,7 @@ enum { BEL_MAX_EXPORTERS = 8 };
 /// evaluations with different names. An evaluator of a cluster evaluates all of them together for
 /// each new checkpoint, at the pace of the smallest start_delay_secs and throttle_secs among them.
 typedef struct bel_eval_spec {
+    size_t size; ///< sizeof(bel_eval_spec): fields after it count as 0; the same in a list of specs
     bel_input_fn *input_fn;
     void *input_user;
     int64_t steps;           ///< batches; 0: all of the input

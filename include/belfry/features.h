@@ -16,8 +16,8 @@
 /// functions that it uses are public, for custom maps (bel_map_fn): read a file, change its
 /// contents, and compute features from it.
 ///
-/// **Options.** Zero-initialise structs of options, then set the fields you need. A number of 0 and
-/// NULL mean the default in the comment. bel_dataset_map_… copy options, texts included.
+/// **Options.** Set `size` and the fields you need. A number of 0 and NULL mean the default in the
+/// comment. bel_dataset_map_… copy options, texts included.
 ///
 /// **Same bits.** All results are functions of the file's bytes and the options, and with
 /// augmentation of seed, record and epoch. They have the same bits on every processor
@@ -96,13 +96,14 @@ typedef enum bel_audio_window { BEL_WINDOW_HANN, BEL_WINDOW_HAMMING } bel_audio_
 /// Layout of mel bands. HTK: edges are evenly spaced and triangles straight in mel = 2595 log10(1 +
 /// f / 700), triangles 1 high, as in HTK, Kaldi and TensorFlow. SLANEY: edges are linear below 1
 /// kHz and logarithmic above, triangles straight in Hz and 2 / (their width in Hz) high, so that
-/// their area is 1, as librosa's default. HTK is the default, as most speech recognisers use it.
+/// their area is 1, as librosa's default. HTK is the default, as most speech recognizers use it.
 typedef enum bel_mel_scale { BEL_MEL_HTK, BEL_MEL_SLANEY } bel_mel_scale;
 
 /// Options of audio features. Frames begin every `hop_ms` and are inside the sound: 1 +
 /// floor((samples - frame) / hop) of them. A sound that is shorter than a frame gives one, padded
 /// with zeros. Frame and hop are rounded to the nearest sample.
 typedef struct bel_audio_options {
+    size_t size;       ///< sizeof(bel_audio_options): fields after it count as 0
     const char *field; ///< Becomes F32 [frames, width]; NULL: "x".
     bel_file_options file;
     const char *length_field; ///< Becomes I64 [], the number of frames; NULL: no such field.
@@ -143,7 +144,7 @@ BEL_API void bel_audio_compute(const bel_audio *audio, const float *samples, int
 
 /// --- Images -------------------------------------------------------------------------------------
 
-/// Pixels [height, width, channels], rows from the top, 1 channel (grey) or 3 (red, green, blue).
+/// Pixels [height, width, channels], rows from the top, 1 channel (gray) or 3 (red, green, blue).
 typedef struct bel_image {
     uint8_t *pixels;
     int64_t height, width, channels; ///< Each at least 1.
@@ -151,7 +152,8 @@ typedef struct bel_image {
 
 /// Options of reading an image.
 typedef struct bel_image_read_options {
-    int64_t channels;   ///< 1 or 3; 0: 3. Grey is 0.299 r + 0.587 g + 0.114 b; alpha is dropped.
+    size_t size;        ///< sizeof(bel_image_read_options): fields after it count as 0
+    int64_t channels;   ///< 1 or 3; 0: 3. Gray is 0.299 r + 0.587 g + 0.114 b; alpha is dropped.
     int64_t max_bytes;  ///< Maximal size of the file; 0: 2^28.
     int64_t max_pixels; ///< Maximal height · width, checked in the header; 0: 10^8.
     int64_t enough_height, enough_width; ///< Both above 0: any size of at least this suffices. A
@@ -175,7 +177,7 @@ BEL_API bel_status *bel_image_parse(const void *data, size_t size, const char *n
 /// Frees the pixels and zeroes the struct; a zeroed one is fine.
 BEL_API void bel_image_deinit(bel_image *image);
 
-/// Filter of resizing. BILINEAR: a triangle over neighbouring pixels that widens when an image
+/// Filter of resizing. BILINEAR: a triangle over neighboring pixels that widens when an image
 /// shrinks, so that all of them count (antialiased, as Pillow's). NEAREST: the pixel under the
 /// middle of the new one.
 typedef enum bel_image_filter { BEL_IMAGE_BILINEAR, BEL_IMAGE_NEAREST } bel_image_filter;
@@ -205,15 +207,16 @@ BEL_API bel_status *bel_image_rotate(const bel_image *image, double degrees,
 /// Mirrors an image left and right, in place.
 BEL_API void bel_image_flip(bel_image *image);
 
-/// Normalises pixels: (pixel · scale - mean[c]) / deviation[c] -> out F32 [channels, height,
+/// Normalizes pixels: (pixel · scale - mean[c]) / deviation[c] -> out F32 [channels, height,
 /// width], or [height, width, channels] with `channels_last`. scale 0: 1 / 255; a deviation of 0 is
 /// 1.
-BEL_API void bel_image_normalise(const bel_image *image, double scale, const double mean[3],
+BEL_API void bel_image_normalize(const bel_image *image, double scale, const double mean[3],
                                  const double deviation[3], bool channels_last, float *out);
 
 /// Options of image features, applied in this order: random quarter turn, resize, random rotation,
-/// crop, flip, normalise.
+/// crop, flip, normalize.
 typedef struct bel_image_options {
+    size_t size;       ///< sizeof(bel_image_options): fields after it count as 0
     const char *field; ///< Becomes F32 [channels, height, width]; NULL: "x".
     bel_file_options file;
     int64_t channels;      ///< 1 or 3; 0: 3.
@@ -232,7 +235,7 @@ typedef struct bel_image_options {
     bool random_turn;     ///< By 0 to 3 quarters.
     double random_rotate; ///< Maximal angle in degrees to either side.
     uint64_t seed;        ///< Seed of all random choices, with the record's number and epoch.
-    double scale;         ///< As in bel_image_normalise.
+    double scale;         ///< As in bel_image_normalize.
     double mean[3], deviation[3];
     bool channels_last; ///< [height, width, channels] instead.
     int64_t max_pixels; ///< As in bel_image_read_options.
@@ -248,10 +251,11 @@ BEL_API void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options
 /// from 0x80 on, so words in UTF-8 of any language stay intact. ASCII letters become lower case.
 /// All other bytes separate words.
 typedef struct bel_words_options {
+    size_t size;            ///< sizeof(bel_words_options): fields after it count as 0
     const char *text_field; ///< The STRING field; NULL: "text". The map drops it.
     const char *field;      ///< Becomes I64 [ids]; NULL: "ids".
     const char *hash_name;  ///< Part of every id; NULL: the same as `field`.
-    int64_t ngrams; ///< 2: also pairs of neighbours after the words; 3: also triples; at most 8; 0:
+    int64_t ngrams; ///< 2: also pairs of neighbors after the words; 3: also triples; at most 8; 0:
                     ///< 1.
     int64_t max_count; ///< Maximal number of ids; the rest is dropped; 0: no limit.
     bool keep_case;
@@ -260,11 +264,11 @@ typedef struct bel_words_options {
 /// Adds a map that converts words to ids for tables (bel_embedding).
 BEL_API void bel_dataset_map_words(bel_dataset *dataset, const bel_words_options *options);
 
-/// Computes ids of a text's words, then of its pairs of neighbouring words and so on, each in the
+/// Computes ids of a text's words, then of its pairs of neighboring words and so on, each in the
 /// order of the text. Returns their number, and writes the first `capacity` of them. The id of a
 /// word is the same as for bel_csv_options.id_columns in a column called `hash_name`: the low half
 /// of XXH3's 128 bits, seeded with the 64 of the name. Words of a pair are hashed with one space
-/// between them. options NULL: defaults.
+/// between them. options NULL: defaults. -1: their size is unset (belfry.h).
 BEL_API int64_t bel_word_ids(const char *text, size_t length, const bel_words_options *options,
                              int64_t *out_ids, int64_t capacity);
 

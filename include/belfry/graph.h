@@ -89,11 +89,11 @@ typedef enum bel_variable_kind {
 /// its value, and keeps it in a step in which it has no examples. Evaluation, prediction and export
 /// read the aggregate of all values, by kind; they cannot read a BEL_VARIABLE_REPLICA. Parameter
 /// servers and checkpoints store the values as one tensor with a leading axis of replicas. A job
-/// with another number of replicas (--allow_changes), or a warm start, initialises each value with
+/// with another number of replicas (--allow_changes), or a warm start, initializes each value with
 /// the old aggregate, or with an equal part of it for a sum. Modes in which a step has no fixed
 /// replicas (async, bounded, --elastic_rescale) do not support these kinds.
 
-/// When copies of a variable are synchronised, in the terms of tf.VariableSynchronization.
+/// When copies of a variable are synchronized, in the terms of tf.VariableSynchronization.
 typedef enum bel_variable_synchronization {
     BEL_SYNCHRONIZATION_AUTO,     ///< ON_WRITE.
     BEL_SYNCHRONIZATION_NONE,     ///< Each replica has a value, and they are never read together.
@@ -197,7 +197,7 @@ BEL_API bel_dtype bel_value_dtype(const bel_value *value);
 ///
 /// Second gradients exist for element-wise functions, products, convolutions, softmax,
 /// cross-entropy, sums, means, and operations that move elements. They do not exist for largest
-/// elements of windows, products of elements, normalisations, attention, recurrent layers and CTC.
+/// elements of windows, products of elements, normalizations, attention, recurrent layers and CTC.
 /// Errors: loss is no float scalar; UNIMPLEMENTED: an operation between loss and a value has no
 /// gradient (it is named).
 BEL_API void bel_gradients(bel_graph *graph, bel_value *loss, bel_value *const *values, int count,

@@ -83,44 +83,17 @@ BEL_API int bel_context_param_list(bel_model_context *context, const char *name,
 BEL_API int bel_context_param_numbers(bel_model_context *context, const char *name,
                                       const char *otherwise, double *out_numbers, int capacity);
 
-/// Returns the optimizer that the parameters describe, with the names and defaults of the command's
-/// flags: "optimizer", "learning_rate", "momentum", … (belfry train_and_evaluate --help,
-/// Optimizer). An invalid text is a sticky error that names the parameter.
-BEL_API bel_optimizer bel_context_optimizer(bel_model_context *context);
-
-/// Result of a metric from its sums over the entire evaluation. These sums do not depend on which
-/// tower ran which batch.
-typedef enum bel_metric_kind {
-    BEL_METRIC_MEAN,      ///< sum / weight; NaN if the weight is 0
-    BEL_METRIC_ROOT_MEAN, ///< its root
-    BEL_METRIC_AUC,       ///< area under the curve of the rows of `sum`: bel_metric_auc
-    BEL_METRIC_OWN,       ///< result of a function of the program: bel_metric_own
-} bel_metric_kind;
+/// Sets *out_optimizer, whose size the caller has set, to what the parameters describe, with the
+/// names and defaults of the command's flags: "optimizer", "learning_rate", "momentum", … (belfry
+/// train_and_evaluate --help, Optimizer). An invalid text is a sticky error that names the
+/// parameter.
+BEL_API void bel_context_optimizer(bel_model_context *context, bel_optimizer *out_optimizer);
 
 /// Returns the value of a metric from its sums over the evaluation, `count` numbers in the order of
 /// the value's elements. Called once at the end, on the evaluating thread.
 typedef double bel_metric_fn(void *user, const double *sums, int64_t count);
 
-/// A batch's contribution to a metric; both values are added over the batches, in double. Made by
-/// the functions below, or by hand.
-typedef struct bel_metric {
-    const char *name; ///< Not copied: must outlive the estimator's call. 63 bytes of it are shown.
-    bel_metric_kind kind;
-    bel_value *sum;    ///< scalar F32; AUC: [3, n]: scores, their weights as no, and as yes; OWN:
-                       ///< F32 of any closed shape
-    bel_value *weight; ///< scalar F32; NULL: `sum` is a mean over the batch's examples, weighted by
-                       ///< their number; AUC, OWN: NULL
-    bel_metric_fn *result; ///< OWN
-    void *user;            ///< for `result`
-} bel_metric;
-
 enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16, BEL_MAX_RETURNS = 16 };
-
-/// Named prediction (bel_output_add).
-typedef struct bel_output {
-    const char *name; ///< Not copied: must outlive the estimator's call.
-    bel_value *value; ///< [batch, …] of any type, a row for each example
-} bel_output;
 
 /// Reduction of a value over all replicas.
 typedef enum bel_return_kind {
@@ -129,70 +102,51 @@ typedef enum bel_return_kind {
     BEL_RETURN_REPLICAS, ///< concatenated; zeros for a replica without examples
 } bel_return_kind;
 
-/// Value that a step function returns to the loop that runs it (bel_return_add).
-typedef struct bel_return {
-    const char *name; ///< Not copied: must outlive the estimator's call.
-    bel_value *value; ///< F32 of a closed shape
-    bel_return_kind kind;
-} bel_return;
+/// --- Results of the model function --------------------------------------------------------------
 
-typedef enum bel_summary_kind {
-    BEL_SUMMARY_SCALAR,
-    BEL_SUMMARY_HISTOGRAM,
-    BEL_SUMMARY_IMAGE,
-} bel_summary_kind;
-
-/// Value of the training graph for event files (bel_summary_scalar and the like).
-typedef struct bel_summary {
-    const char *name; ///< Not copied: must outlive the estimator's call.
-    bel_summary_kind kind;
-    bel_value *value; ///< SCALAR: scalar F32
-    int most;         ///< IMAGE: maximal number per batch
-} bel_summary;
-
-/// Results of the model function, zero when it is called. Required: TRAIN loss and optimizer; EVAL
-/// loss; PREDICT predictions, or an output. Metrics and loss_weight are optional, for EVAL.
-/// INVALID_ARGUMENT of the call that trains, evaluates or predicts names a value that is missing or
-/// of another shape.
-typedef struct bel_estimator_spec {
-    bel_value *loss;        ///< scalar F32: mean over the examples of the batch (+ penalties)
-    bel_value *predictions; ///< [batch, …] of any type, a row for each example
-    bel_metric metrics[BEL_MAX_METRICS];
-    int metric_count;
-    bel_optimizer optimizer;
-    /// Optimizers for some of the variables, such as FTRL for "wide/*" beside ADAGRAD for the rest.
-    /// A pattern that matches no trainable variable and no table is an error.
-    bel_optimizer_part optimizer_parts[BEL_MAX_OPTIMIZER_PARTS];
-    int optimizer_part_count;
-    /// Scalar F32, the divisor in the loss's mean, such as the sum of its weights
-    /// (bel_weighted_mean); an evaluation weights the batches' losses by it. NULL: the number of
-    /// examples.
-    bel_value *loss_weight;
-    bel_summary summaries[BEL_MAX_SUMMARIES]; ///< TRAIN
-    int summary_count;
-    bel_output outputs[BEL_MAX_OUTPUTS]; ///< PREDICT
-    int output_count;
-    bel_value *confusion; ///< EVAL: F32 [classes, classes], a batch's counts; NULL: unset
-    bel_return returns[BEL_MAX_RETURNS]; ///< TRAIN, of a step function (replica.h)
-    int return_count;
-} bel_estimator_spec;
+/// Results of the model function; opaque, and empty when the function is called. Required: TRAIN
+/// loss and optimizer; EVAL loss; PREDICT predictions, or an output. Metrics and the loss's weight
+/// are optional, for EVAL. INVALID_ARGUMENT of the call that trains, evaluates or predicts names a
+/// value that is missing or of another shape. Names that the functions below get are not copied:
+/// they must outlive the estimator's call.
+typedef struct bel_estimator_spec bel_estimator_spec;
 
 /// Builds the graph of the context's mode and fills in `spec`. Returns NULL, or an error for
 /// mistakes outside the graph, such as a parameter out of range.
 typedef bel_status *bel_model_fn(bel_model_context *context, bel_estimator_spec *spec);
 
+/// Sets the loss, scalar F32: the mean over the examples of the batch, and penalties.
+BEL_API void bel_loss_set(bel_estimator_spec *spec, bel_value *loss);
+
+/// Sets the divisor in the loss's mean, scalar F32, such as the sum of its weights
+/// (bel_weighted_mean); an evaluation weights the batches' losses by it. Unset: the number of
+/// examples.
+BEL_API void bel_loss_weight_set(bel_estimator_spec *spec, bel_value *weight);
+
+/// Sets the predictions: [batch, …] of any type, a row for each example.
+BEL_API void bel_predictions_set(bel_estimator_spec *spec, bel_value *predictions);
+
+/// Trains the variables and tables whose names match a pattern (bel_multiplier) with a copy of
+/// `optimizer`. `variables` NULL: those that match no other pattern; required in TRAIN. With
+/// patterns, such as FTRL for "wide/*" beside ADAGRAD for the rest, the last matching one applies.
+/// clip_global_norm, moving averages and mean_by_contributors cover all variables and belong to the
+/// optimizer without a pattern. Errors of the call that trains, INVALID_ARGUMENT: a pattern matches
+/// nothing that is trained; more than BEL_MAX_OPTIMIZER_PARTS; a field is out of range (named).
+BEL_API void bel_optimizer_use(bel_estimator_spec *spec, const char *variables,
+                               const bel_optimizer *optimizer);
+
 /// --- Losses and predictions of several heads ----------------------------------------------------
 
-/// Adds `factor` · `loss` to spec->loss (NULL: sets it). `loss`, scalar F32, is a mean over the
+/// Adds `factor` · `loss` to the loss (sets it if unset). `loss`, scalar F32, is a mean over the
 /// examples of the batch. Without the factor it is shown under `name`: a summary in TRAIN; in EVAL
 /// a metric, its mean over the examples. Errors: as for a summary and a metric; the factor is not
 /// finite.
 BEL_API void bel_loss_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                           bel_value *loss, double factor);
 
-/// Adds a prediction to spec->predictions, or instead of it: `value` [batch, …] under `name`. Has
-/// no effect in TRAIN and EVAL. Errors: the name is taken, empty, or "predictions", which is that
-/// of spec->predictions; more than BEL_MAX_OUTPUTS.
+/// Adds a prediction besides those of bel_predictions_set, or instead of them: `value` [batch, …]
+/// under `name`. Has no effect in TRAIN and EVAL. Errors: the name is taken, empty, or
+/// "predictions", which is that of bel_predictions_set; more than BEL_MAX_OUTPUTS.
 BEL_API void bel_output_add(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *value);
 
@@ -225,7 +179,7 @@ BEL_API void bel_metric_accuracy(bel_model_context *context, bel_estimator_spec 
                                  bel_value *weights);
 
 /// Adds the share of labels (I64 [batch]) whose score is among the k highest of scores (F32 [batch,
-/// classes]). Ties count in favour of the label. Errors: scores of another rank, or of fewer than k
+/// classes]). Ties count in favor of the label. Errors: scores of another rank, or of fewer than k
 /// classes. A label out of range ends the step with OUT_OF_RANGE.
 BEL_API void bel_metric_top_k(bel_model_context *context, bel_estimator_spec *spec,
                               const char *name, bel_value *labels, bel_value *scores, int64_t k,
@@ -256,7 +210,7 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
 /// Adds the area under the receiver operating characteristic: how often a positive example has a
 /// higher probability (F32 [batch]) than a negative one. Labels [batch] as above. NaN if all labels
 /// are the same, or a probability is NaN. Exact for up to 2^18 different probabilities, which are
-/// kept until the end of the evaluation; beyond, neighbours count as equal.
+/// kept until the end of the evaluation; beyond, neighbors count as equal.
 BEL_API void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                             bel_value *labels, bel_value *probabilities, bel_value *weights);
 
@@ -288,7 +242,7 @@ BEL_API void bel_summary_histogram(bel_model_context *context, bel_estimator_spe
                                    const char *name, bel_value *value);
 
 /// Adds the first `most` (1 to 64) images of replica 0's batch, as PNG: `value` [batch, c, h, w]
-/// with 1 (grey), 3 (RGB) or 4 (RGBA) channels, U8, or F32 clamped to 0 (dark) … 1. Tags are
+/// with 1 (gray), 3 (RGB) or 4 (RGBA) channels, U8, or F32 clamped to 0 (dark) … 1. Tags are
 /// `name`/0, `name`/1 … Files, steps and errors as with bel_summary_histogram.
 BEL_API void bel_summary_image(bel_model_context *context, bel_estimator_spec *spec,
                                const char *name, bel_value *value, int most);

@@ -278,7 +278,7 @@ BEL_API bel_value *bel_gather_elements(bel_graph *graph, bel_value *data, bel_va
 /// [0, depth). No gradient. Error: depth is below 1.
 BEL_API bel_value *bel_one_hot(bel_graph *graph, bel_value *indices, int64_t depth);
 
-/// --- Regularisation -----------------------------------------------------------------------------
+/// --- Regularization -----------------------------------------------------------------------------
 
 /// Keeps each element with probability 1 - ratio and multiplies it by 1 / (1 - ratio). Call it only
 /// in TRAIN. The choice is a function of (seed, this operation, step, replica). Type T. Error:
@@ -320,6 +320,7 @@ typedef enum bel_auto_pad {
 
 /// Options of a window. NULL lists are ones (strides, dilations) and zeros (pads).
 typedef struct bel_window_options {
+    size_t size; ///< sizeof(bel_window_options): fields after it count as 0
     const int64_t *strides, *pads, *dilations;
     bel_auto_pad auto_pad;
 } bel_window_options;
@@ -354,7 +355,7 @@ BEL_API bel_value *bel_average_pool(bel_graph *graph, bel_value *x, const int64_
 /// Mean over the spatial dimensions -> [n, c, 1] or [n, c, 1, 1]. ONNX GlobalAveragePool.
 BEL_API bel_value *bel_global_average_pool(bel_graph *graph, bel_value *x);
 
-/// Batch normalisation by channel: (x - mean) / sqrt(variance + epsilon) · scale + bias, for x [n,
+/// Batch normalization by channel: (x - mean) / sqrt(variance + epsilon) · scale + bias, for x [n,
 /// c, …] of any rank from 2 on and four vectors [c]. ONNX BatchNormalization. With `training` mean
 /// and variance are those of the batch (the variance divided by the number of elements), and
 /// *out_mean and *out_variance become momentum · mean + (1 - momentum) · the batch's: assign them
@@ -365,24 +366,24 @@ BEL_API bel_value *bel_batch_normalization(bel_graph *graph, bel_value *x, bel_v
                                            double epsilon, double momentum, bool training,
                                            bel_value **out_mean, bel_value **out_variance);
 
-/// --- Normalisation of rows ----------------------------------------------------------------------
+/// --- Normalization of rows ----------------------------------------------------------------------
 ///
 /// A row becomes (row - its mean) / sqrt(its variance + epsilon), with the variance divided by the
 /// number of elements; then every element is multiplied by its scale, and its bias is added. Type
 /// T. Mean and variance stay precise even if the mean is much larger than the deviation.
 
-/// Layer normalisation: a row has the dimensions from `axis` on (negative: from the end). x [a...,
+/// Layer normalization: a row has the dimensions from `axis` on (negative: from the end). x [a...,
 /// b...] with scale and bias [b...] (bias NULL: 0), where b... are the dimensions from the axis on.
 /// ONNX LayerNormalization (Ba et al. 2016), whose scale and bias may also broadcast.
 BEL_API bel_value *bel_layer_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
                                            bel_value *bias, int64_t axis, double epsilon);
 
-/// Instance normalisation: rows are the channels of each image. x [n, c, ...] with scale and bias
+/// Instance normalization: rows are the channels of each image. x [n, c, ...] with scale and bias
 /// [c]. ONNX InstanceNormalization (Ulyanov et al. 2016).
 BEL_API bel_value *bel_instance_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
                                               bel_value *bias, double epsilon);
 
-/// Group normalisation: rows are `groups` equal groups of neighbouring channels of each image. x
+/// Group normalization: rows are `groups` equal groups of neighboring channels of each image. x
 /// [n, c, ...] with scale and bias [c]. ONNX GroupNormalization as of opset 21 (Wu & He 2018);
 /// domain belfry. Error: c is no multiple of the groups.
 BEL_API bel_value *bel_group_normalization(bel_graph *graph, bel_value *x, bel_value *scale,
@@ -520,17 +521,17 @@ BEL_API bel_value *bel_dense(bel_graph *graph, bel_value *x, int64_t units, cons
 BEL_API bel_value *bel_conv_2d(bel_graph *graph, bel_value *x, int64_t filters, int64_t size,
                                int64_t stride, bool bias, const char *name);
 
-/// Statistics of a batch normalisation in training, when several replicas exchange with each other
+/// Statistics of a batch normalization in training, when several replicas exchange with each other
 /// (collective.h). With one replica all three are the same, to the bit.
 typedef enum bel_batch_statistics {
-    /// Each replica normalises by the statistics of its batch, and the moving statistics are the
+    /// Each replica normalizes by the statistics of its batch, and the moving statistics are the
     /// means over replicas. No exchange. The mean of the replicas' variances is less than the
     /// variance of all their examples, by the variance of their means.
     BEL_STATISTICS_LOCAL,
-    /// Each replica normalises by the statistics of its batch; the moving statistics are those of
+    /// Each replica normalizes by the statistics of its batch; the moving statistics are those of
     /// all replicas' examples together. One exchange.
     BEL_STATISTICS_MERGED,
-    /// Normalises by the statistics of all replicas' examples together, which the moving ones
+    /// Normalizes by the statistics of all replicas' examples together, which the moving ones
     /// follow: the same as one replica with all batches. One exchange in the forward pass and one
     /// in the backward pass.
     BEL_STATISTICS_SYNC,
@@ -538,7 +539,7 @@ typedef enum bel_batch_statistics {
 
 typedef struct bel_batch_norm_options {
     size_t size;      ///< sizeof(bel_batch_norm_options): fields after it count as 0
-    bool training;    ///< normalise by the batch, and update the moving statistics
+    bool training;    ///< normalize by the batch, and update the moving statistics
     const char *name; ///< name of the layer's scope
     double momentum;  ///< 0 … 1; 0: 0.9. The share of the moving statistics that stays at each
                       ///< step.
@@ -551,10 +552,10 @@ typedef struct bel_batch_norm_options {
     bool sum_formula;
 } bel_batch_norm_options;
 
-/// Batch normalisation layer of x [n, c, …], F32, with variables "name/scale" (1) and "name/bias"
+/// Batch normalization layer of x [n, c, …], F32, with variables "name/scale" (1) and "name/bias"
 /// (0), and the moving "name/mean" (0) and "name/variance" (1), which are state
-/// (BEL_VARIABLE_STATE_MEAN). `training` normalises by the batch and updates the moving statistics.
-/// Otherwise it normalises by the moving statistics, without an exchange. Every variance, also the
+/// (BEL_VARIABLE_STATE_MEAN). `training` normalizes by the batch and updates the moving statistics.
+/// Otherwise it normalizes by the moving statistics, without an exchange. Every variance, also the
 /// moving one, is divided by the number of elements (not by one less). Replicas may have batches of
 /// different sizes, or empty ones. Errors: momentum, epsilon or statistics out of range.
 #define bel_batch_norm_with(graph, x, options)                                                     \
@@ -568,10 +569,10 @@ BEL_API bel_value *bel_batch_norm_at(bel_graph *graph, bel_value *x,
                                      const bel_batch_norm_options *options, const char *file,
                                      int line);
 
-/// Layer normalisation over the last dimension, x [..., c], with variables "name/scale" [c] (1) and
+/// Layer normalization over the last dimension, x [..., c], with variables "name/scale" [c] (1) and
 /// "name/bias" [c] (0); epsilon is 1e-5.
 BEL_API bel_value *bel_layer_norm(bel_graph *graph, bel_value *x, const char *name);
-/// The same as group normalisation of x [n, c, ...].
+/// The same as group normalization of x [n, c, ...].
 BEL_API bel_value *bel_group_norm(bel_graph *graph, bel_value *x, int64_t groups, const char *name);
 
 /// Gated recurrent unit over padded sequences (Cho et al. 2014, eq. 5 to 8; ONNX GRU with

@@ -79,11 +79,11 @@ typedef enum bel_schedule_kind {
 
 enum { BEL_SCHEDULE_MAX_PIECES = 16, BEL_FORMULA_BYTES = 256 };
 
-/// Schedule of the learning rate. Zero-initialised it is constant. With `warmup_steps` w > 0 the
+/// Schedule of the learning rate. Zero-initialized it is constant. With `warmup_steps` w > 0 the
 /// rates of the first w steps are multiplied by (s + 1) / w. With `scale` k > 0 all rates are
 /// multiplied by k, except those of the first w steps, which are multiplied by 1 + (k - 1) s / w
 /// instead: they rise from the rate itself to k times it (Goyal et al. 2017, section 2.2).
-/// bel_optimizer_check names a field that is out of range.
+/// An error of the training names a field that is out of range.
 typedef struct bel_schedule {
     bel_schedule_kind kind;
     double decay_rate;    ///< EXPONENTIAL: (0, 1]; NATURAL_EXP, INVERSE_TIME: above 0
@@ -103,7 +103,7 @@ typedef struct bel_schedule {
     double scale;
 } bel_schedule;
 
-enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64 };
+enum { BEL_MAX_MULTIPLIERS = 16, BEL_PATTERN_BYTES = 64, BEL_MAX_OPTIMIZER_PARTS = 4 };
 
 /// Factor for the variables whose names match a pattern: `*` stands for any characters, "/"
 /// included, `?` for one, `[ab]` for one of these (fnmatch). A pattern cannot contain "=" or
@@ -113,14 +113,15 @@ typedef struct bel_multiplier {
     double factor;                   ///< [0, 1e6]
 } bel_multiplier;
 
-/// Optimizer with its settings. Zero-initialise, set `kind` and `learning_rate`, and any other
-/// field you need. Fields that are 0 take the default in brackets or switch the feature off. All
-/// must be in range, even those that the kind does not use.
+/// Optimizer with its settings. Set `size`, `kind`, `learning_rate`, and any other field you need.
+/// Fields that are 0 take the default in brackets or switch the feature off. All must be in range,
+/// even those that the kind does not use.
 ///
 /// Slots, the memory of a rule for each parameter, are floats. SGD has none, MOMENTUM, ADAGRAD and
 /// LARS have one, and ADAM, ADAMW, FTRL, LAMB and ADADELTA have two. RMSPROP has one, and one more
 /// for each of momentum and centered. A moving average adds one.
 typedef struct bel_optimizer {
+    size_t size; ///< sizeof(bel_optimizer): fields after it count as 0
     bel_optimizer_kind kind;
     double learning_rate;       ///< above 0, at most 1e6; PIECEWISE [the first rate]
     double momentum;            ///< MOMENTUM, LARS: mu, below 1 [0.9]
@@ -151,7 +152,7 @@ typedef struct bel_optimizer {
     /// With a rate of 0 a variable stays as it is, while its slots still change (but LARS's slot
     /// contains the rate). FTRL, which divides by the rate, allows no lr_mults. It is an error when
     /// training begins if a pattern matches no trainable variable, or none that this optimizer
-    /// trains (bel_optimizer_part).
+    /// trains (bel_optimizer_use).
     bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
     bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
     /// Keeps an average q of every trainable variable p, as TensorFlow's ExponentialMovingAverage:
@@ -169,30 +170,11 @@ typedef struct bel_optimizer {
     bool clip_each_replica;
 } bel_optimizer;
 
-enum { BEL_MAX_OPTIMIZER_PARTS = 4 };
-
-/// Another optimizer for the variables whose names match a pattern (bel_multiplier); the last
-/// matching part applies. clip_global_norm, moving averages and mean_by_contributors cover all
-/// variables and belong only to the main optimizer.
-typedef struct bel_optimizer_part {
-    char variables[BEL_PATTERN_BYTES]; ///< with its closing 0
-    bel_optimizer optimizer;
-} bel_optimizer_part;
-
-/// Fills in defaults and checks ranges, in place. INVALID_ARGUMENT names the field, its value and
-/// the range, or the two settings that exclude each other; some defaults may then be filled in
-/// already. The trainer calls it with the model function's optimizer in TRAIN.
-BEL_API bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
-
 /// Parses a list "dense_0/*=0.1,*/bias=0" of at most BEL_MAX_MULTIPLIERS items; "" is an empty one.
 /// `out_list` is set completely, and only on success. INVALID_ARGUMENT names the item that is
-/// malformed or too long. bel_optimizer_check checks the factors.
+/// malformed or too long. Training checks the factors.
 BEL_API bel_status *
 bel_multipliers_parse(const char *text, bel_multiplier out_list[BEL_MAX_MULTIPLIERS]) BEL_MUST_USE;
-
-/// Returns the learning rate of the step that makes version `step` + 1 (`step` from 0), before the
-/// multipliers. The optimizer must have passed bel_optimizer_check.
-BEL_API double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
 
 #ifdef __cplusplus
 }

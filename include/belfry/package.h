@@ -82,7 +82,7 @@ typedef struct bel_package {
 /// Version of the interface, raised when packages must be recompiled. A package of another version
 /// is refused when it is loaded. New fields are added at the end of bel_package and need no new
 /// version.
-enum { BEL_PACKAGE_ABI = 12 };
+enum { BEL_PACKAGE_ABI = 13 };
 
 /// Exports the package of a shared object, once in it: fields after `size`, by their names.
 #define BEL_PACKAGE(...)                                                                           \

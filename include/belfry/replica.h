@@ -74,6 +74,7 @@ typedef bel_status *bel_loop_fn(void *user, bel_replicator *replicator);
 /// Loop and its steps; read during the call that trains. bel_train_spec.max_steps, the end of the
 /// input, and a request to stop also end training.
 typedef struct bel_loop {
+    size_t size; ///< sizeof(bel_loop): fields after it count as 0
     const bel_step_function *functions;
     int function_count; ///< 1 to BEL_MAX_LOOP_FUNCTIONS
     bel_loop_fn *run;
@@ -101,13 +102,13 @@ typedef struct bel_step_result {
 } bel_step_result;
 
 /// Runs a step of function `function`, an index into bel_loop.functions. With NULL for out_result
-/// it does not wait for the step, so the loop can request the next one meanwhile; otherwise the
-/// call returns when the step is done. The loop must pass on errors. INVALID_ARGUMENT: there is no
-/// such function. OUT_OF_RANGE: training ends here, by max_steps or the end of the input (the job
-/// ends normally). CANCELLED: a stop was requested, the job failed, or training returns to a
-/// checkpoint.
+/// it does not wait for the step, so the loop can request the next one meanwhile. Otherwise the
+/// call returns when the step is done, and *out_result belongs to the replicator. The loop must
+/// pass on errors. INVALID_ARGUMENT: there is no such function. OUT_OF_RANGE: training ends here,
+/// by max_steps or the end of the input (the job ends normally). CANCELLED: a stop was requested,
+/// the job failed, or training returns to a checkpoint.
 BEL_API bel_status *bel_replicator_run(bel_replicator *replicator, int function,
-                                       bel_step_result *out_result) BEL_MUST_USE;
+                                       const bel_step_result **out_result) BEL_MUST_USE;
 
 /// Returns the version on which the next step is made.
 BEL_API int64_t bel_replicator_step(const bel_replicator *replicator);

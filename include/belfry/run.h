@@ -5,6 +5,7 @@
 #define BELFRY_RUN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "belfry/status.h"
@@ -102,13 +103,39 @@ typedef enum bel_device_choice {
 /// is given); then the caller changes them. bel_estimator_create copies the struct with its texts
 /// and lists, and names a setting that is out of range.
 typedef struct bel_run_config {
+    size_t size; ///< sizeof(bel_run_config), by bel_run_config_init
+
+    // Folder and program.
+
     /// Folder of checkpoints, events and report; created if missing. NULL: the folder that the
     /// launcher named (`--job_dir`, in BELFRY_MODEL_DIR). One of the two is required.
     const char *model_dir;
-    uint64_t seed;            ///< [1]
-    int worker_count;         ///< workers in this process [1]
-    int tower_count;          ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;     ///< towers of each worker, if they differ; NULL: tower_count each
+    uint64_t seed; ///< [1]
+    void *user;    ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
+    /// Text for model_dir/job.yaml; NULL: none. The process that trains (in a cluster the master)
+    /// writes it when the folder is locked and its contents are compatible.
+    const char *job_file;
+    /// ONNX file to copy to model_dir/source-DIGEST.onnx when job_file is written; NULL: none.
+    const char *model_file;
+    bool allow_changes; ///< resume even if settings that determine the bits changed
+
+    // Replicas.
+
+    int worker_count;      ///< workers in this process [1]
+    int tower_count;       ///< towers of a worker; a CPU tower is a share of the cores [1]
+    const int *towers_of;  ///< towers of each worker, if they differ; NULL: tower_count each
+    int shard_count;       ///< parameter-server shards in this process; 0: worker_count [1]
+    int thread_count;      ///< threads of a tower; 0: cores / towers of this machine [0]
+    bel_executor executor; ///< [SYNC]
+    bel_products products; ///< [BELFRY]
+    bel_lane_choice lane;  ///< transport of a cluster [AUTO]
+    bool elastic_rescale; ///< in a cluster: replicas and learning rate follow the number of workers
+    /// For TF_CONFIG and launchers of ranks, which do not specify it. true: the chief, or rank 0,
+    /// is also a worker, as in TensorFlow 1; false: it only coordinates, as in TensorFlow 2. [true]
+    bool chief_trains;
+
+    // GPUs.
+
     int gpu_count;            ///< > 0: number of a worker's towers, on GPUs (`device`) [0]
     bel_device_choice device; ///< [AUTO]
     const char *gpus;         ///< "0,2": these GPUs, by the PCI bus; NULL: all visible ones
@@ -118,43 +145,28 @@ typedef struct bel_run_config {
     /// CUDA: on the towers' GPUs, or an error that gives the reason. AUTO: on the GPUs if possible.
     /// [AUTO]
     bel_device_choice update_device;
+
+    // Memory.
+
     /// Maximal bytes of each GPU's memory for this process's programs, all towers on that GPU
     /// together; 0: all of it. Beyond it: RESOURCE_EXHAUSTED, as on a smaller GPU. INVALID_ARGUMENT
     /// if no tower is on a GPU. [0]
     int64_t memory_limit;
-    int shard_count;         ///< parameter-server shards in this process; 0: worker_count [1]
-    int thread_count;        ///< threads of a tower; 0: cores / towers of this machine [0]
-    bel_executor executor;   ///< [SYNC]
-    bel_precision precision; ///< [F32]
-    bel_products products;   ///< [BELFRY]
-    int64_t save_checkpoints_steps;       ///< 0: by time [0]
-    double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
-    int keep_checkpoint_max;              ///< 0: keep all [5]
-    double keep_checkpoint_every_n_hours; ///< also keep one for each N hours; 0: off [0]
-    int64_t save_summary_steps;           ///< events; 0: off [100]
-    int64_t log_step_count_steps;         ///< progress, at most once a second; 0: off [100]
-    bool train_metrics;                   ///< metrics of training steps as events, too [false]
-    bool report;                          ///< write report.html [true]
-    bool allow_changes;          ///< resume even if settings that determine the bits changed
-    bool averages;               ///< bel_evaluate, bel_predict: moving averages, if present [true]
-    int64_t activation_memory;   ///< maximal bytes of a tower's values; recomputes some; 0: off [0]
-    int64_t table_memory;        ///< maximal bytes of a table's rows on a shard; 0: no limit [0]
-    double stall_timeout_secs;   ///< the job fails after this time without a step [600]
-    bel_lane_choice lane;        ///< transport of a cluster [AUTO]
+    bel_precision precision;   ///< [F32]
+    int64_t activation_memory; ///< maximal bytes of a tower's values; recomputes some; 0: off [0]
+    int64_t table_memory;      ///< maximal bytes of a table's rows on a shard; 0: no limit [0]
+    /// bel_evaluate, bel_predict: maximal bytes of variables in a tower; 0: all are in memory. A
+    /// larger model runs in stages, for every batch: while one stage computes, the values of the
+    /// next are read from the checkpoint. [0]
+    int64_t stage_memory;
+
+    // Update.
+
     bel_aggregation aggregation; ///< [SYNC]
     int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]
     int max_staleness;           ///< BOUNDED [0]
-    bool elastic_rescale; ///< in a cluster: replicas and learning rate follow the number of workers
-    /// For TF_CONFIG and launchers of ranks, which do not specify it. true: the chief, or rank 0,
-    /// is also a worker, as in TensorFlow 1; false: it only coordinates, as in TensorFlow 2. [true]
-    bool chief_trains;
-    int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
-    const char *metrics_address; ///< address of that port; NULL: the default [127.0.0.1]
-    const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
-    /// Text for model_dir/job.yaml; NULL: none. The process that trains (in a cluster the master)
-    /// writes it when the folder is locked and its contents are compatible.
-    const char *job_file;
-    bel_average average; ///< weights of replicas' gradients [EXAMPLES]
+    int accumulate_steps;        ///< SYNC: batches that each tower computes for an update [1]
+    bel_average average;         ///< weights of replicas' gradients [EXAMPLES]
     /// Sets bel_schedule.scale of every optimizer to R, the number of replicas whose batches make a
     /// step: bel_estimator_replicas, or with backups those that count. Only with SYNC: with ASYNC
     /// and BOUNDED an update has the batches of replicas_to_aggregate workers, however many workers
@@ -163,15 +175,17 @@ typedef struct bel_run_config {
     /// At the end of the input, drops examples that do not fill a step of all replicas, and logs
     /// their number. false: the last step uses them. [false]
     bool drop_remainder;
-    /// Workers record in model_dir/audit which records each step read, 16 bytes a record, for
-    /// `belfry inspect --audit`. Only if all workers count in every update. [false]
-    bool audit_input;
-    /// Every N steps, hashes and compares the dense parameters of each worker, and of each GPU if
-    /// several store them. A difference ends the job and names the worker or GPU. 0: only at the
-    /// start and after a worker's replacement. Only if all workers count in every update. [0]
-    int64_t check_replicas;
-    void *user; ///< for the program's functions: bel_estimator_config(estimator)->user [NULL]
-    int accumulate_steps; ///< SYNC: batches that each tower computes for an update [1]
+
+    // Checkpoints.
+
+    int64_t save_checkpoints_steps;       ///< 0: by time [0]
+    double save_checkpoints_secs;         ///< 0: off; ignored when steps are set [600]
+    int keep_checkpoint_max;              ///< 0: keep all [5]
+    double keep_checkpoint_every_n_hours; ///< also keep one for each N hours; 0: off [0]
+
+    // Evaluation and prediction.
+
+    bool averages; ///< bel_evaluate, bel_predict: moving averages, if present [true]
     /// In a cluster, workers also run batches of the evaluations of saved versions. They use a
     /// separate thread during training, and hold the checkpoint's values in memory meanwhile. They
     /// call the evaluation's input and model functions. The results have the same bits. [false]
@@ -180,16 +194,32 @@ typedef struct bel_run_config {
     /// of the input, each a run of batches; 0 parts: all of it. Several processes, on any hosts,
     /// can thus predict an input. Their concatenated rows equal those of one process. [0, 0]
     int predict_part, predict_parts;
-    /// bel_evaluate, bel_predict: maximal bytes of variables in a tower; 0: all are in memory. A
-    /// larger model runs in stages, for every batch: while one stage computes, the values of the
-    /// next are read from the checkpoint. [0]
-    int64_t stage_memory;
-    /// ONNX file to copy to model_dir/source-DIGEST.onnx when job_file is written; NULL: none.
-    const char *model_file;
+
+    // Reports.
+
+    int64_t save_summary_steps;   ///< events; 0: off [100]
+    int64_t log_step_count_steps; ///< progress, at most once a second; 0: off [100]
+    bool train_metrics;           ///< metrics of training steps as events, too [false]
+    bool report;                  ///< write report.html [true]
+    int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
+    const char *metrics_address; ///< address of that port; NULL: the default [127.0.0.1]
+    const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
+
+    // Checks.
+
+    double stall_timeout_secs; ///< the job fails after this time without a step [600]
+    /// Workers record in model_dir/audit which records each step read, 16 bytes a record, for
+    /// `belfry inspect --audit`. Only if all workers count in every update. [false]
+    bool audit_input;
+    /// Every N steps, hashes and compares the dense parameters of each worker, and of each GPU if
+    /// several store them. A difference ends the job and names the worker or GPU. 0: only at the
+    /// start and after a worker's replacement. Only if all workers count in every update. [0]
+    int64_t check_replicas;
 } bel_run_config;
 
-/// Sets every field to its default.
-BEL_API void bel_run_config_init(bel_run_config *config);
+/// Sets every field to its default. `size` is sizeof *config; nothing beyond it is
+/// written.
+BEL_API void bel_run_config_init(bel_run_config *config, size_t size);
 
 /// Sets the field of a flag of `belfry train_and_evaluate` or `evaluate`: ("mode", "async"),
 /// ("num_gpus", "4"). Supports all fields except lists (towers_of) and predict_part. Texts are

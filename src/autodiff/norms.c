@@ -1,7 +1,7 @@
-// Gradient rules of softmax, cross-entropy and normalisations. Each is one operation that reads
+// Gradient rules of softmax, cross-entropy and normalizations. Each is one operation that reads
 // saved results of the forward pass (probabilities, or mean and inverse deviation), so nothing is
 // reduced twice. If replicas exchanged moments, the rule of their reader includes the moments, so
-// there is one exchange in the backward pass. Batch normalisation in evaluation has its statistics
+// there is one exchange in the backward pass. Batch normalization in evaluation has its statistics
 // as inputs; only then do mean and variance have gradients, which follow from those of bias and
 // scale.
 #include "autodiff/rules.h"
@@ -35,7 +35,7 @@ void bel_grad_cross_entropy(bel_gradient *g)
     g->input_grads[0] = sum;
 }
 
-// Outputs 3 and 4 are the mean and inverse deviation used for normalisation. With fixed statistics
+// Outputs 3 and 4 are the mean and inverse deviation used for normalization. With fixed statistics
 // y = (x - mean) · inverse · scale + bias: dmean = -dbias · scale · inverse, and dvariance =
 // -dscale · scale · inverse² / 2.
 void bel_grad_batch_norm(bel_gradient *g)

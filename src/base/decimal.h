@@ -18,7 +18,7 @@ const char *bel_decimal_parse(const char *text, const char *end, double *out_val
 // Bytes from `text` on that must be readable for bel_decimal_parse_short.
 enum { BEL_DECIMAL_ROOM = 9 };
 
-// Joins eight digits, each a byte of its value, the first one lowest, to one number: neighbours to
+// Joins eight digits, each a byte of its value, the first one lowest, to one number: neighbors to
 // pairs, pairs to fours and fours to all eight.
 static inline uint64_t bel_decimal_join(uint64_t digits)
 {

@@ -1,6 +1,6 @@
 // Shared memory and descriptors through memfd and its seals, eventfd and SCM_RIGHTS. Memory is
 // sized, then mapped for writing, then sealed: the write seal exempts existing mappings, so the
-// owner has the only writable one. A full event cannot be signalled, and need not be, as its owner
+// owner has the only writable one. A full event cannot be signaled, and need not be, as its owner
 // is awake.
 //
 // Sockets never block. Descriptors arrive close-on-exec and belong to the caller as soon as they

@@ -8,7 +8,7 @@
 
 #include "belfry/status.h"
 
-// Zero-initialise to begin; `text` is NULL while empty and otherwise always ends with a zero byte.
+// Zero-initialize to begin; `text` is NULL while empty and otherwise always ends with a zero byte.
 typedef struct bel_str {
     char *text;
     size_t length;

@@ -26,10 +26,10 @@ static inline void bel_thread_pause(void)
 #endif
 }
 
-// Initialises a condition variable on the monotonic clock.
+// Initializes a condition variable on the monotonic clock.
 void bel_cond_init(pthread_cond_t *cond);
 
-// Waits until signalled or `deadline_ns` (bel_clock_ns) is reached; false when it was reached.
+// Waits until signaled or `deadline_ns` (bel_clock_ns) is reached; false when it was reached.
 bool bel_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns);
 
 // Team of threads: the calling thread and `thread_count - 1` helpers, which take the tiles 0 …

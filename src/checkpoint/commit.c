@@ -80,7 +80,7 @@ static bel_status *describe_tensor(const bel_ckpt_run *const *runs, size_t run_c
     return NULL;
 }
 
-// Runs are sorted by name, so one tensor's runs are neighbours.
+// Runs are sorted by name, so one tensor's runs are neighbors.
 static bel_status *describe_tensors(const bel_ckpt_run *const *runs, size_t run_count,
                                     bel_arena *arena, bel_manifest *manifest)
 {
@@ -132,7 +132,7 @@ static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t
                    head->name, shard_count, part_count);
 }
 
-// Parts are sorted like runs: one table's parts are neighbours.
+// Parts are sorted like runs: one table's parts are neighbors.
 static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_t part_count,
                                    int shard_count, bel_arena *arena, bel_manifest *manifest)
 {

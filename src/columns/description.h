@@ -44,7 +44,7 @@ typedef enum bel_column_missing {
 
 // Parts of a date, bits.
 enum {
-    BEL_DATE_TIME = 1,    // seconds since 1970, standardised: one number
+    BEL_DATE_TIME = 1,    // seconds since 1970, standardized: one number
     BEL_DATE_SEASON = 2,  // sine and cosine of the fraction of the year that has passed
     BEL_DATE_MONTH = 4,   // one of 12
     BEL_DATE_WEEKDAY = 8, // one of 7, 0 is Monday

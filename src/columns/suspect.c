@@ -1,4 +1,4 @@
-// The difference of neighbours over the difference of any two rows is von Neumann's ratio
+// The difference of neighbors over the difference of any two rows is von Neumann's ratio
 // ("Distribution of the ratio of the mean square successive difference to the variance", 1941). The
 // rows are sorted by a column: the ratio is 1 if the column tells nothing about the label, and 0 if
 // it tells all. Classes differ if they are not equal. Rows of one key are in random order, so that

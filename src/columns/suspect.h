@@ -14,7 +14,7 @@ typedef struct bel_suspect_row {
     uint64_t order;
 } bel_suspect_row;
 
-// Whether this one column predicts nearly all of the label: rows with neighbouring keys nearly
+// Whether this one column predicts nearly all of the label: rows with neighboring keys nearly
 // always have the same class, or nearly the same number. Sorts the rows.
 bool bel_suspect_tells(bel_suspect_row *rows, int count, bool classes);
 

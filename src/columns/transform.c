@@ -4,7 +4,7 @@
 // and all such values share one row of a table. A missing value is a separate value only if
 // training had one.
 //
-// Loops over numbers contain no calls, so that the compiler vectorises them. Hashes and look-ups
+// Loops over numbers contain no calls, so that the compiler vectorizes them. Hashes and look-ups
 // work cell by cell.
 #include "columns/transform.h"
 

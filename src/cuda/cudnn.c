@@ -304,7 +304,7 @@ static bel_status *convolve(bel_cuda_device *device, void *stream,
 
 // --- Preparation ---------------------------------------------------------------------------------
 
-// Whether pixels of a tensor are neighbours, more than one, and few: for arrange_planes_in and
+// Whether pixels of a tensor are neighbors, more than one, and few: for arrange_planes_in and
 // _out.
 static bool has_planes(const bel_cuda_arrange *a)
 {

@@ -11,7 +11,7 @@ bel_cuda_image_steps bel_cuda_steps_of(const bel_image_steps *steps);
 bel_status *bel_cuda_windows_of(const bel_window *window,
                                 bel_cuda_window out_windows[2]) BEL_MUST_USE;
 
-// True if the channels of a pixel are neighbours; then neighbouring threads take neighbouring
+// True if the channels of a pixel are neighbors; then neighboring threads take neighboring
 // channels.
 bool bel_cuda_is_last(const bel_image_steps *steps);
 

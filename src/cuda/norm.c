@@ -1,4 +1,4 @@
-// Normalisation by channel (ops/norm.c) in up to three launches: sums of each channel by chains of
+// Normalization by channel (ops/norm.c) in up to three launches: sums of each channel by chains of
 // pixels, the results of the sums, and the images. Sums that no kernel reads are left out. The
 // layout of the images decides which kernels read them; the sums and their order are always the
 // same.
@@ -72,7 +72,7 @@ static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
                BEL_CUDA_NORM_TILE, p);
 }
 
-// Processes four elements at a time if they are neighbours in all three images, which start at
+// Processes four elements at a time if they are neighbors in all three images, which start at
 // multiples of BEL_PLAN_ALIGNMENT; else one.
 static bel_status *add_apply(bel_cuda_build *build, const bel_cuda_norm *p)
 {

@@ -1,4 +1,4 @@
-// Normalisation of rows (ops/row_norm.c, ops/kernels/row_norm.c): layers, instances and groups.
+// Normalization of rows (ops/row_norm.c, ops/kernels/row_norm.c): layers, instances and groups.
 #include "cuda/kernels/row_norm.h"
 #include "cuda/device.h"
 #include "ops/kernels/row_norm.h"

@@ -1,5 +1,5 @@
 // Walks for kernels: see walk.h. Kernels divide for each element, while the CPU's go from run to
-// run. On a GPU, neighbours are computed side by side, and memory is the bottleneck.
+// run. On a GPU, neighbors are computed side by side, and memory is the bottleneck.
 #include "cuda/walk.h"
 
 #include <string.h>

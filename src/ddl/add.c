@@ -1,5 +1,5 @@
 // Works block by block, so that partial sums stay in the L1 cache and each array is read once. The
-// tree is that of bel_assignment: neighbours are added, an odd last one moves up unchanged, and no
+// tree is that of bel_assignment: neighbors are added, an odd last one moves up unchanged, and no
 // zero is added for absent ranks.
 #include "ddl/add.h"
 

@@ -7,7 +7,7 @@
 
 enum { BEL_DDL_ADD_BLOCK = 2048 }; // bytes of each rank added at a time
 
-// Adds `count` arrays of `bytes` bytes along the tree over ranks. Each level adds neighbours, and
+// Adds `count` arrays of `bytes` bytes along the tree over ranks. Each level adds neighbors, and
 // an odd last array moves to the next level unchanged. The sum, divided by `divisor`, goes to `out`
 // and, unless NULL, to `also`; each may be one of the arrays. Types: F32, F64, I32, I64. Integers
 // wrap around and are not divided. `scratch` has BEL_DDL_ADD_BLOCK bytes for every two arrays. All

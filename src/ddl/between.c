@@ -28,7 +28,7 @@ typedef struct stage {
 
 static int rank_at(const stage *s, int i)
 {
-    return bel_ddl_mode_neighbour(&s->call->mode, s->dim, s->call->ddl->place.rank, i);
+    return bel_ddl_mode_neighbor(&s->call->mode, s->dim, s->call->ddl->place.rank, i);
 }
 
 static bool is_last(const bel_ddl_mode *mode, int dim)
@@ -231,7 +231,7 @@ static bel_status *sum_from(bel_ddl_call *call, const bel_ddl_round *round, int 
         return sum_from(call, round, dim + 1, from, to, share);
     }
     bool ring = call->mode.letter == 'r';
-    // An exchange with neighbours would not detect another missing rank.
+    // An exchange with neighbors would not detect another missing rank.
     if (ring && !call->told[dim]) BEL_TRY(meet(&s));
     BEL_TRY(ring ? ring_scatter(&s) : scatter(&s));
     int own = ring ? around(&s, s.own + 1) : s.own;

@@ -120,7 +120,7 @@ int bel_ddl_mode_coordinate(const bel_ddl_mode *mode, int dim, int rank)
     return rank / stride_of(mode, dim) % mode->dims[dim];
 }
 
-int bel_ddl_mode_neighbour(const bel_ddl_mode *mode, int dim, int rank, int coordinate)
+int bel_ddl_mode_neighbor(const bel_ddl_mode *mode, int dim, int rank, int coordinate)
 {
     int own = bel_ddl_mode_coordinate(mode, dim, rank);
     return rank + (coordinate - own) * stride_of(mode, dim);

@@ -41,6 +41,6 @@ const char *bel_ddl_mode_text(const bel_ddl_mode *mode, char out[BEL_DDL_MODE_TE
 
 // Return the coordinate of a rank, and the rank that differs from it only in that coordinate.
 int bel_ddl_mode_coordinate(const bel_ddl_mode *mode, int dim, int rank);
-int bel_ddl_mode_neighbour(const bel_ddl_mode *mode, int dim, int rank, int coordinate);
+int bel_ddl_mode_neighbor(const bel_ddl_mode *mode, int dim, int rank, int coordinate);
 
 #endif

@@ -8,15 +8,22 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 
 #define VARIABLE "BELFRY_DDL_OPTIONS"
 static const char ORDERS[] = "fixed|fast";
 
-bel_ddl_options bel_ddl_options_default(void)
+static const bel_ddl_options defaults = {.size = sizeof defaults,
+                                         .timeout_secs = 600,
+                                         .device = -1,
+                                         .pci = true,
+                                         .order = BEL_DDL_FIXED};
+
+void bel_ddl_options_init(bel_ddl_options *options, size_t size)
 {
-    return (bel_ddl_options){
-        .timeout_secs = 600, .device = -1, .pci = true, .order = BEL_DDL_FIXED};
+    options->size = size;
+    bel_sized_give(options, &defaults, sizeof defaults);
 }
 
 // Reads one word of the variable over the program's option. False: unknown word, or a value of
@@ -86,8 +93,9 @@ bel_status *bel_ddl_settings_read(const bel_ddl_options *options, bel_ddl_settin
 {
     const char *variable = getenv(VARIABLE);
     char words[512];
-    *out = (bel_ddl_settings){.options = bel_ddl_options_default()};
-    if (options != NULL) out->options = *options;
+    bel_ddl_options *own = &out->options;
+    *out = (bel_ddl_settings){.options = defaults};
+    BEL_TRY(bel_sized_take_over(own, sizeof *own, options, "bel_ddl_options"));
     if (variable != NULL) {
         if (strlen(variable) >= sizeof words)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "environment variable " VARIABLE ": too long");

@@ -32,6 +32,7 @@
 #include "base/log.h"
 #include "base/long_wait.h"
 #include "base/requests.h"
+#include "base/sized.h"
 #include "driver/notice.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task.h"
@@ -186,12 +187,14 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
                 int eval_count, bel_result *out_result)
 {
     place where;
-    if (out_result != NULL) *out_result = (bel_result){0};
-    bel_status *status = find_place(estimator, &where);
+    bel_result result = {.size = sizeof result};
+    bel_status *status = bel_sized_check(out_result, "bel_result");
+    if (status != NULL) return bel_status_report(status);
+    bel_sized_give(out_result, &result, sizeof result);
+    status = find_place(estimator, &where);
     if (status != NULL) return bel_status_report(status);
     take_signals(where.has_supervisor);
     watch_for_crashes();
-    bel_result result = {0};
     bel_notice *notice;
     status = bel_notice_begin(on_notice, &notice);
     if (status == NULL) {
@@ -202,7 +205,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     bel_long_wait_note_signal(0);
     if (status != NULL) return end_with(status, where.member);
     if (where.member) return 0;
-    if (out_result != NULL) *out_result = result;
+    bel_sized_give(out_result, &result, sizeof result);
     if (!result.interrupted) return 0;
     bel_log_write(BEL_LOG_WARN,
                   "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "

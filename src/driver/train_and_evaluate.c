@@ -17,8 +17,10 @@
 #include "base/long_wait.h"
 #include "base/number.h"
 #include "base/requests.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "belfry/replica.h"
 #include "driver/reach.h"
 #include "launch/sockets.h"
 #include "launch/start_count.h"
@@ -170,9 +172,10 @@ static void leave_folder(const bel_task *task, int lock)
     bel_free(folder);
 }
 
-bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
-                                   const bel_eval_spec *evals, int eval_count,
-                                   bel_result *out_result)
+// With specs of this library's size.
+static bel_status *train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train_spec,
+                                      const bel_eval_spec *evals, int eval_count,
+                                      bel_result *out_result)
 {
     if (train_spec->max_steps < 0 || train_spec->steps < 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -184,10 +187,6 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
                        "max_steps, %lld, and steps, %lld, exclude each other: one counts from the "
                        "first run on, the other from here",
                        (long long)train_spec->max_steps, (long long)train_spec->steps);
-    }
-    if (eval_count < 0 || eval_count > BEL_MAX_EVALS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "there can be from 0 to %d evaluations, got %d",
-                       BEL_MAX_EVALS, eval_count);
     }
     bel_task *task;
     char lacks[BEL_ISA_TEXT];
@@ -222,6 +221,41 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     if (task != NULL) leave_folder(task, lock);
     bel_task_destroy(task);
     return status;
+}
+
+// Copies a list of specs, whose elements have the caller's size.
+static bel_status *take_evals(const bel_eval_spec *given, int count, bel_eval_spec *out_evals)
+{
+    if (count < 0 || count > BEL_MAX_EVALS) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "there can be from 0 to %d evaluations, got %d",
+                       BEL_MAX_EVALS, count);
+    }
+    for (int i = 0; i < count; i++) {
+        const char *one = (const char *)given + (size_t)i * given->size;
+        BEL_TRY(bel_sized_take(&out_evals[i], sizeof *out_evals, one, "bel_eval_spec"));
+        BEL_TRY(bel_sized_check(out_evals[i].out_result, "bel_result"));
+    }
+    return NULL;
+}
+
+bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *given,
+                                   const bel_eval_spec *given_evals, int eval_count,
+                                   bel_result *out_result)
+{
+    bel_train_spec spec;
+    bel_loop loop;
+    bel_eval_spec evals[BEL_MAX_EVALS];
+    BEL_TRY(bel_sized_take(&spec, sizeof spec, given, "bel_train_spec"));
+    BEL_TRY(take_evals(given_evals, eval_count, evals));
+    BEL_TRY(bel_sized_check(out_result, "bel_result"));
+    if (spec.loop != NULL) {
+        BEL_TRY(bel_sized_take(&loop, sizeof loop, spec.loop, "bel_loop"));
+        spec.loop = &loop;
+    }
+    bel_result result = {.size = sizeof result};
+    BEL_TRY(train_and_evaluate(estimator, &spec, evals, eval_count, &result));
+    bel_sized_give(out_result, &result, sizeof result);
+    return NULL;
 }
 
 bel_status *bel_train(bel_estimator *estimator, const bel_train_spec *train_spec,

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/openblas.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
@@ -313,7 +314,9 @@ static bel_status *take_task(bel_estimator *estimator)
 // environment.
 static bel_status *resolve(const bel_run_config *config, bel_run_config *out_config)
 {
-    bel_run_config resolved = *config;
+    bel_run_config resolved;
+    bel_run_config_init(&resolved, sizeof resolved);
+    BEL_TRY(bel_sized_take_over(&resolved, sizeof resolved, config, "bel_run_config"));
     if (resolved.gpu_count > 0 && resolved.tower_count == 1)
         resolved.tower_count = resolved.gpu_count;
     if (resolved.gpu_count > 0 && resolved.tower_count != resolved.gpu_count) {
@@ -329,13 +332,15 @@ static bel_status *resolve(const bel_run_config *config, bel_run_config *out_con
 
 bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *out_blocks)
 {
-    bel_estimator placed = {.has_towers_of = config->towers_of != NULL};
+    bel_estimator placed = {.has_towers_of = false};
     bel_task *task = NULL;
     bel_counting counting;
     BEL_TRY(resolve(config, &placed.config));
     BEL_TRY(check_settings(&placed.config));
-    BEL_TRY(bel_task_from_environment(config->chief_trains, &task));
-    assign_towers(&placed, config->towers_of);
+    BEL_TRY(bel_task_from_environment(placed.config.chief_trains, &task));
+    const int *towers_of = placed.config.towers_of;
+    placed.has_towers_of = towers_of != NULL;
+    assign_towers(&placed, towers_of);
     bel_status *status = task != NULL ? place_in_job(&placed, task) : NULL;
     if (status == NULL) status = bel_estimator_counting(&placed, &counting);
     if (status == NULL) *out_blocks = bel_estimator_blocks_per_step(&placed, &counting);
@@ -345,14 +350,15 @@ bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *ou
     return status;
 }
 
-bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *config,
+bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *given,
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
 {
     bel_run_config resolved;
-    BEL_TRY(resolve(config, &resolved));
+    BEL_TRY(resolve(given, &resolved));
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_settings(&resolved));
+    const bel_run_config *config = &resolved;
     if (config->products == BEL_PRODUCTS_OPENBLAS) BEL_TRY(bel_openblas_open());
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;

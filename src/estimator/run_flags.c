@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "belfry/run.h"
 #include "estimator/run_settings.h"
@@ -31,12 +32,19 @@ typedef enum form {
 typedef struct row {
     const char *name, *field;
     form form;
-    size_t offset;
+    size_t offset, bytes;
     const char *otherwise, *accepts, *unit;
 } row;
 
 #define ROW_OF(group, name, field, form, verbs, otherwise, accepts, unit, help, when)              \
-    {#name, #field, form, offsetof(bel_run_config, field), otherwise, accepts, unit},
+    {#name,                                                                                        \
+     #field,                                                                                       \
+     form,                                                                                         \
+     offsetof(bel_run_config, field),                                                              \
+     sizeof(((bel_run_config *)0)->field),                                                         \
+     otherwise,                                                                                    \
+     accepts,                                                                                      \
+     unit},
 static const row rows[] = {BEL_EACH_RUN_SETTING(ROW_OF)};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -124,8 +132,14 @@ static bel_status *set_word(const row *r, void *field, const char *text)
     return NULL;
 }
 
+// A field beyond the program's struct cannot be set.
 static bel_status *set(bel_run_config *config, const row *r, const char *text)
 {
+    BEL_TRY(bel_sized_check(config, "bel_run_config"));
+    if (r->offset + r->bytes > config->size) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "--%s: the program was compiled for a version that lacks it", r->name);
+    }
     void *field = (char *)config + r->offset;
     switch (r->form) {
     case TEXT: *(const char **)field = text[0] != '\0' ? text : NULL; return NULL;
@@ -145,11 +159,13 @@ bel_status *bel_run_config_set(bel_run_config *config, const char *name, const c
 
 // --- Defaults and checks -------------------------------------------------------------------------
 
-void bel_run_config_init(bel_run_config *config)
+void bel_run_config_init(bel_run_config *config, size_t size)
 {
-    *config = (bel_run_config){.worker_count = 0};
+    bel_run_config defaults = {.size = sizeof defaults};
     for (size_t i = 0; i < ROWS; i++)
-        bel_status_ignore(set(config, &rows[i], rows[i].otherwise)); // a test reads all defaults
+        bel_status_ignore(set(&defaults, &rows[i], rows[i].otherwise)); // a test reads all defaults
+    config->size = size;
+    bel_sized_give(config, &defaults, sizeof defaults);
 }
 
 // The field as a number in the unit of the flag.

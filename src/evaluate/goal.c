@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "model/spec.h"
 
 typedef struct known_metric {
     const char *name;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "estimator/estimator_inner.h"
 #include "evaluate/blocks.h"
@@ -98,14 +99,21 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
     bel_saved_close(&u);
     if (status != NULL) return status;
     *out_result = result;
-    if (eval->out_result != NULL) *eval->out_result = result;
+    bel_sized_give(eval->out_result, &result, sizeof result);
     return NULL;
 }
 
-bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *given,
                          const char *checkpoint, bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, NULL, NULL, out_result);
+    bel_eval_spec eval;
+    bel_result result = {.size = sizeof result};
+    BEL_TRY(bel_sized_take(&eval, sizeof eval, given, "bel_eval_spec"));
+    BEL_TRY(bel_sized_check(eval.out_result, "bel_result"));
+    BEL_TRY(bel_sized_check(out_result, "bel_result"));
+    BEL_TRY(evaluate(estimator, &eval, checkpoint, NULL, NULL, &result));
+    bel_sized_give(out_result, &result, sizeof result);
+    return NULL;
 }
 
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "belfry/columns.h"
 #include "checkpoint/safetensors.h"
@@ -367,18 +368,11 @@ static void remove_files(const export *x)
     }
 }
 
-static bel_export_options copy_of(const bel_export_options *options)
-{
-    bel_export_options copy = {.size = sizeof copy};
-    if (options != NULL)
-        memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
-    return copy;
-}
-
 bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
                              const bel_export_options *options, const char *folder)
 {
-    const bel_export_options copy = copy_of(options);
+    bel_export_options copy;
+    BEL_TRY(bel_sized_take(&copy, sizeof copy, options, "bel_export_options"));
     export x = {.options = &copy,
                 .folder = folder,
                 .saved = {.estimator = estimator, .averages = estimator->config.averages},
@@ -410,7 +404,8 @@ static bel_status *fill(void *context, const char *folder)
 bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
                        const bel_export_options *options, const char *folder)
 {
-    const bel_export_options copy = copy_of(options);
+    bel_export_options copy;
+    BEL_TRY(bel_sized_take(&copy, sizeof copy, options, "bel_export_options"));
     order o = {.estimator = estimator, .checkpoint = checkpoint, .options = &copy};
     return bel_export_to_folder(folder, !copy.training, fill, &o);
 }

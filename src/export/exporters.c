@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/share.h"
@@ -86,11 +87,8 @@ bel_status *bel_exporters_init(bel_exporters *exporters, const bel_estimator *es
     for (int e = 0; e < eval->exporter_count; e++) {
         const bel_exporter *from = eval->exporters[e];
         bel_exporter *to = &exporters->items[exporters->count++];
-        if (from->size == 0) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "%s: exporter %d: size must be sizeof(bel_exporter), got 0", name, e);
-        }
-        memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+        BEL_TRY_CTX(bel_sized_take(to, sizeof *to, from, "bel_exporter"), "%s: exporter %d", name,
+                    e);
         BEL_TRY(check_exporter(name, spec, to));
     }
     return NULL;

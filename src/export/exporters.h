@@ -6,7 +6,7 @@
 
 #include "belfry/estimator.h"
 
-// Zero-initialise to begin. Bound to one thread; owns nothing.
+// Zero-initialize to begin. Bound to one thread; owns nothing.
 typedef struct bel_exporters {
     const bel_estimator *estimator;
     bel_exporter items[BEL_MAX_EXPORTERS]; // copied, as an older program's is shorter

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/real.h"
+#include "base/sized.h"
 #include "features/fft.h"
 #include "features/mel.h"
 
@@ -151,8 +152,9 @@ static bel_status *prepare(bel_audio *audio)
 bel_status *bel_audio_create(const bel_audio_options *options, bel_audio **out_audio)
 {
     bel_audio *audio = bel_xcalloc(1, sizeof *audio);
-    if (options != NULL) audio->options = *options;
-    bel_status *status = prepare(audio);
+    bel_audio_options *copy = &audio->options;
+    bel_status *status = bel_sized_take(copy, sizeof *copy, options, "bel_audio_options");
+    if (status == NULL) status = prepare(audio);
     if (status != NULL) {
         bel_audio_destroy(audio);
         return status;

@@ -4,7 +4,7 @@
 // because the results enter batches: Debian's kissfft is compiled with fused multiply-adds on
 // aarch64 and without on x86-64, and takes its twiddles from the C library, so its last bits differ
 // (docs/features.md). Here each number results from single operations in one order. Eight frames
-// are side by side, so that compilers vectorise across them without changing that order.
+// are side by side, so that compilers vectorize across them without changing that order.
 //
 // The pass with stride s over blocks of n: for p < n / 2, q < s
 //

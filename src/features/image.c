@@ -1,5 +1,5 @@
 // Operations on the pixels of an image, one by one. All are integer arithmetic, except
-// bel_image_rotate, which is plain sums and products of doubles, and bel_image_normalise, which
+// bel_image_rotate, which is plain sums and products of doubles, and bel_image_normalize, which
 // uses a precomputed table of the 256 values.
 #include "features/image.h"
 
@@ -181,7 +181,7 @@ bel_status *bel_image_rotate(const bel_image *image, double degrees, bel_image *
     return NULL;
 }
 
-void bel_image_normalise(const bel_image *image, double scale, const double mean[3],
+void bel_image_normalize(const bel_image *image, double scale, const double mean[3],
                          const double deviation[3], bool channels_last, float *out)
 {
     int64_t channels = image->channels, count = image->height * image->width;

@@ -19,7 +19,7 @@ typedef struct bel_image_request {
 
 // Decoders, one file for each library. DATA_LOSS as features.h says.
 bel_status *bel_jpeg_decode(const bel_image_request *request, bel_image *out_image) BEL_MUST_USE;
-// Appends the image as a PNG file; 1, 3 or 4 channels (grey, RGB, RGBA). INTERNAL: libpng refuses
+// Appends the image as a PNG file; 1, 3 or 4 channels (gray, RGB, RGBA). INTERNAL: libpng refuses
 // the image.
 bel_status *bel_png_encode(const bel_image *image, bel_str *out) BEL_MUST_USE;
 
@@ -30,7 +30,7 @@ bel_status *bel_pnm_decode(const bel_image_request *request, bel_image *out_imag
 bel_status *bel_image_check_size(const bel_image_request *request, int64_t height,
                                  int64_t width) BEL_MUST_USE;
 
-// Makes an image with uninitialised pixels; free with bel_image_deinit.
+// Makes an image with uninitialized pixels; free with bel_image_deinit.
 bel_image bel_image_make(int64_t height, int64_t width, int64_t channels);
 
 // Converts an image to 1 or 3 channels; takes ownership of it.

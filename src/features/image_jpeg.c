@@ -1,5 +1,5 @@
 // JPEG through libjpeg-turbo; its types appear in no other file. Pixels are the same on every
-// processor. The integer DCT ("islow") with its scaled forms (1/2, 1/4), upsampling and colour
+// processor. The integer DCT ("islow") with its scaled forms (1/2, 1/4), upsampling and color
 // conversion have vector code that must match the bits of the plain code (test_image_bits.c
 // compares them). Errors of the library leave by longjmp. Everything that must survive one is
 // therefore in `reading`, and nothing between setjmp and the library's calls owns anything else.

@@ -44,7 +44,7 @@ static void read_bytes(png_structp png, png_bytep out, size_t size)
     r->at += size;
 }
 
-// Converts all kinds of pixels to 8 bits of grey, or of red, green and blue.
+// Converts all kinds of pixels to 8 bits of gray, or of red, green and blue.
 static void set_transforms(reading *r)
 {
     png_set_strip_16(r->png);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "features/image.h"
 #include "features/record_file.h"
 
@@ -47,7 +48,8 @@ static bel_status *decode(const bel_image_request *request, bel_image *out_image
 bel_status *bel_image_parse(const void *data, size_t size, const char *name,
                             const bel_image_read_options *options, bel_image *out_image)
 {
-    bel_image_read_options o = options == NULL ? (bel_image_read_options){0} : *options;
+    bel_image_read_options o;
+    BEL_TRY(bel_sized_take(&o, sizeof o, options, "bel_image_read_options"));
     if (o.channels != 0 && o.channels != 1 && o.channels != 3) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "image: expected 1 or 3 channels, got %lld",
                        (long long)o.channels);
@@ -74,7 +76,9 @@ bel_status *bel_image_read(const char *path, const bel_image_read_options *optio
 {
     uint8_t *data;
     size_t size;
-    BEL_TRY(bel_feature_file_read(path, options == NULL ? 0 : options->max_bytes, &data, &size));
+    bel_image_read_options o;
+    BEL_TRY(bel_sized_take(&o, sizeof o, options, "bel_image_read_options"));
+    BEL_TRY(bel_feature_file_read(path, o.max_bytes, &data, &size));
     bel_status *status = bel_image_parse(data, size, path, options, out_image);
     bel_free(data);
     return status;

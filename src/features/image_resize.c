@@ -1,7 +1,7 @@
 // Image scaling: first down the columns, then along the rows, with a list of weights for every new
 // row or column. Weights are 14-bit integers whose sum is exactly 2^14, so that an area of one
-// colour keeps it and no sum overflows. Sums of the first pass are integers below 2^22, which a
-// float holds exactly. Those of the second are floats in the order of the columns, three colours
+// color keeps it and no sum overflows. Sums of the first pass are integers below 2^22, which a
+// float holds exactly. Those of the second are floats in the order of the columns, three colors
 // side by side. Only the inputs of the wanted part are computed, and its bits are those of the
 // whole image.
 #include "features/image.h"
@@ -135,13 +135,13 @@ static void mix_rows(const uint8_t *rows, int64_t stride, const int16_t *weights
     }
 }
 
-// A pixel: three colours, and an unused fourth number.
+// A pixel: three colors, and an unused fourth number.
 typedef float pixel_floats __attribute__((vector_size(16)));
 typedef int32_t pixel_ints __attribute__((vector_size(16)));
 
 // Callers pass a constant `taps` if it is small, so that the loop is unrolled.
-static inline void mix_colours(const axis_weights *axis, const float *sums, int64_t origin,
-                               int64_t taps, uint8_t *out)
+static inline void mix_colors(const axis_weights *axis, const float *sums, int64_t origin,
+                              int64_t taps, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++, out += 3) {
         const float *at = sums + (axis->first[i] - origin) * 3;
@@ -164,15 +164,15 @@ static inline void mix_colours(const axis_weights *axis, const float *sums, int6
 static void mix_columns(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
 {
     switch (axis->most_used) {
-    case 2: mix_colours(axis, sums, origin, 2, out); break;
-    case 3: mix_colours(axis, sums, origin, 3, out); break;
-    case 4: mix_colours(axis, sums, origin, 4, out); break;
-    default: mix_colours(axis, sums, origin, axis->most_used, out); break;
+    case 2: mix_colors(axis, sums, origin, 2, out); break;
+    case 3: mix_colors(axis, sums, origin, 3, out); break;
+    case 4: mix_colors(axis, sums, origin, 4, out); break;
+    default: mix_colors(axis, sums, origin, axis->most_used, out); break;
     }
 }
 
-// The same for grey pixels.
-static void mix_grey(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
+// The same for gray pixels.
+static void mix_gray(const axis_weights *axis, const float *sums, int64_t origin, uint8_t *out)
 {
     for (int64_t i = 0; i < axis->count; i++) {
         const float *at = sums + (axis->first[i] - origin);
@@ -195,7 +195,7 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
     int64_t origin = across.first[0], last = across.count - 1;
     int64_t count = (across.first[last] + across.used[last] - origin) * channels;
     // Zeros follow: every new pixel reads the same number of old ones, some with weights of 0, as a
-    // loop of one length is faster; and three colours are read as four.
+    // loop of one length is faster; and three colors are read as four.
     float *sums = bel_xcalloc((size_t)(count + across.most_used * channels + 1), sizeof *sums);
     bel_image out = bel_image_make(s->part_height, s->part_width, channels);
     for (int64_t y = 0; y < down.count; y++) {
@@ -206,7 +206,7 @@ bel_image bel_image_scale(const bel_image *image, const bel_image_scaling *s)
         if (channels == 3) {
             mix_columns(&across, sums, origin, row);
         } else {
-            mix_grey(&across, sums, origin, row);
+            mix_gray(&across, sums, origin, row);
         }
     }
     bel_free(sums);

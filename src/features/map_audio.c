@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "features/audio.h"
 #include "features/record_file.h"
 #include "features/resample.h"
@@ -138,16 +139,17 @@ static void identify(const bel_audio_options *o, const audio_map *map, bel_str *
                    o->power_floor, (long long)o->mfcc_count, (long long)o->delta_order);
 }
 
-void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *options)
+void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *given)
 {
-    static const bel_audio_options defaults = {0};
-    if (options == NULL) options = &defaults;
     audio_map *map = bel_xcalloc(1, sizeof *map);
+    bel_audio_options copy;
+    const bel_audio_options *options = &copy;
+    map->wrong = bel_sized_take(&copy, sizeof copy, given, "bel_audio_options");
     pthread_mutex_init(&map->mutex, NULL);
     bel_file_options_copy(&options->file, &map->file);
     map->field = bel_xstrdup(options->field == NULL ? "x" : options->field);
     if (options->length_field != NULL) map->length_field = bel_xstrdup(options->length_field);
-    map->wrong = bel_audio_create(options, &map->audio);
+    if (map->wrong == NULL) map->wrong = bel_audio_create(options, &map->audio);
     bel_drop_list drop = bel_drop_path(&map->file);
     bel_str identity = {0};
     identify(options, map, &identity);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/real.h"
+#include "base/sized.h"
 #include "features/image.h"
 #include "features/record_file.h"
 
@@ -206,8 +207,10 @@ static bel_status *change_image(const image_map *map, const bel_record *record, 
 // result, and a turned image may have either orientation.
 static bel_image_read_options read_options(const bel_image_options *o)
 {
-    bel_image_read_options read = {
-        .channels = o->channels, .max_bytes = o->file.max_bytes, .max_pixels = o->max_pixels};
+    bel_image_read_options read = {.size = sizeof read,
+                                   .channels = o->channels,
+                                   .max_bytes = o->file.max_bytes,
+                                   .max_pixels = o->max_pixels};
     if (o->height == 0 || o->random_area > 0) return read;
     int64_t longer = o->height > o->width ? o->height : o->width;
     read.enough_height = o->random_turn ? longer : o->height;
@@ -238,7 +241,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
                                            : BEL_SHAPE(image.channels, image.height, image.width);
         float *out = bel_record_add(record, map->field, BEL_DTYPE_F32, &shape);
         if (out != NULL) { // else the record has the error
-            bel_image_normalise(&image, o->scale, o->mean, o->deviation, o->channels_last, out);
+            bel_image_normalize(&image, o->scale, o->mean, o->deviation, o->channels_last, out);
         }
     }
     bel_image_deinit(&image);
@@ -273,13 +276,13 @@ static void identify(const image_map *map, bel_str *out)
 void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options *options)
 {
     image_map *map = bel_xcalloc(1, sizeof *map);
-    if (options != NULL) map->options = *options;
+    map->wrong = bel_sized_take(&map->options, sizeof map->options, options, "bel_image_options");
     if (map->options.channels == 0) map->options.channels = 3;
     bel_file_options file = map->options.file;
     bel_file_options_copy(&file, &map->options.file);
     map->field = bel_xstrdup(map->options.field == NULL ? "x" : map->options.field);
     map->options.field = NULL; // the caller's
-    map->wrong = check_options(&map->options);
+    if (map->wrong == NULL) map->wrong = check_options(&map->options);
     bel_drop_list drop = bel_drop_path(&map->options.file);
     bel_str identity = {0};
     identify(map, &identity);

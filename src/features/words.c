@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/sized.h"
 #include "belfry/features.h"
 #include "features/record_file.h"
 
@@ -84,15 +85,19 @@ static void write_ids(const word_list *words, uint64_t seed, int64_t *out, int64
     }
 }
 
-int64_t bel_word_ids(const char *text, size_t length, const bel_words_options *options,
+int64_t bel_word_ids(const char *text, size_t length, const bel_words_options *given,
                      int64_t *out_ids, int64_t capacity)
 {
-    static const bel_words_options defaults = {0};
-    if (options == NULL) options = &defaults;
+    bel_words_options options;
+    bel_status *status = bel_sized_take(&options, sizeof options, given, "bel_words_options");
+    if (status != NULL) {
+        bel_status_ignore(status); // the caller sees -1
+        return -1;
+    }
     word_list words;
-    words_init(&words, text, length, options->keep_case);
-    int64_t count = count_ids(words.count, options);
-    write_ids(&words, name_seed(options), out_ids, count < capacity ? count : capacity);
+    words_init(&words, text, length, options.keep_case);
+    int64_t count = count_ids(words.count, &options);
+    write_ids(&words, name_seed(&options), out_ids, count < capacity ? count : capacity);
     words_deinit(&words);
     return count;
 }
@@ -151,19 +156,18 @@ static void destroy(void *user)
     bel_free(map);
 }
 
-void bel_dataset_map_words(bel_dataset *dataset, const bel_words_options *options)
+void bel_dataset_map_words(bel_dataset *dataset, const bel_words_options *given)
 {
-    static const bel_words_options defaults = {0};
-    if (options == NULL) options = &defaults;
     words_map *map = bel_xcalloc(1, sizeof *map);
+    bel_words_options *options = &map->options;
+    map->wrong = bel_sized_take(options, sizeof *options, given, "bel_words_options");
     map->text_field = bel_xstrdup(options->text_field == NULL ? "text" : options->text_field);
     map->field = bel_xstrdup(options->field == NULL ? "ids" : options->field);
     map->hash_name = bel_xstrdup(options->hash_name == NULL ? map->field : options->hash_name);
-    map->options = *options;
-    map->options.text_field = map->text_field;
-    map->options.field = map->field;
-    map->options.hash_name = map->hash_name;
-    map->wrong = check_options(options);
+    options->text_field = map->text_field;
+    options->field = map->field;
+    options->hash_name = map->hash_name;
+    if (map->wrong == NULL) map->wrong = check_options(options);
     char *identity = bel_strf("words 1 %s %s %s ngrams=%lld most=%lld case=%d", map->text_field,
                               map->field, map->hash_name, (long long)options->ngrams,
                               (long long)options->max_count, options->keep_case);

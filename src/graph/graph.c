@@ -1,7 +1,7 @@
 // Nodes, leaves, scopes, the first error, and inference of closed shapes. Nodes, values and names
 // are in the graph's arena, so they keep their addresses while the arrays that list them grow, and
 // are freed together. A node is named by scope, operation and index. Random operations draw by a
-// hash of that name (and variables are initialised by theirs), so other node names change bits.
+// hash of that name (and variables are initialized by theirs), so other node names change bits.
 // Every shape, of leaves and inferred, is below 2^48 elements with open and empty dimensions
 // counted as 1, which lets later code multiply sizes in int64. A shape rule runs again for closed
 // shapes: it must depend only on attributes and input specs.
@@ -74,6 +74,14 @@ void bel_graph_fail(bel_graph *graph, bel_code code, const char *format, ...)
     va_end(args);
     graph->error_code = code == BEL_OK ? BEL_UNKNOWN : code;
     graph->error = bel_xstrdup(message);
+}
+
+bool bel_graph_ok(bel_graph *graph, bel_status *status)
+{
+    if (status == NULL) return true;
+    bel_graph_fail(graph, bel_status_code(status), "%s", bel_status_message(status));
+    bel_status_destroy(status);
+    return false;
 }
 
 void bel_graph_push_scope(bel_graph *graph, const char *scope)

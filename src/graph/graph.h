@@ -108,6 +108,9 @@ struct bel_graph {
 // freed.
 void bel_graph_attach(bel_graph *graph, void *owner, void (*release)(void *owner));
 
+// Takes ownership of a status: an error becomes the graph's. Returns true if there was none.
+bool bel_graph_ok(bel_graph *graph, bel_status *status);
+
 // Like bel_graph_add (ops/op.h), for rewriting: under a given name (NULL: the usual one), and the
 // elements of a constant are not copied and must outlive the graph.
 bel_node *bel_graph_add_node(bel_graph *graph, const char *name, bel_op op,

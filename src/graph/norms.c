@@ -1,4 +1,4 @@
-// Normalisations, and layers with variables for them. The moving mean and variance of
+// Normalizations, and layers with variables for them. The moving mean and variance of
 // bel_batch_norm are state variables of kind STATE_MEAN. In training each replica assigns its
 // result and the job takes the mean over replicas, so they do not depend on the placement of
 // replicas; in evaluation and prediction they are only read. Exchanged values are the same in all
@@ -7,6 +7,7 @@
 // change the bits of every model with such a layer.
 #include <string.h>
 
+#include "base/sized.h"
 #include "belfry/collective.h"
 #include "belfry/ops.h"
 #include "graph/attrs.h"
@@ -70,7 +71,7 @@ static bel_value *vector(bel_graph *graph, const char *name, int64_t size, doubl
     return bel_variable(graph, name, &shape, initializer, kind);
 }
 
-// A batch normalisation during construction: its settings and variables.
+// A batch normalization during construction: its settings and variables.
 typedef struct batch_norm {
     bel_graph *graph;
     bel_batch_norm_options options;
@@ -80,8 +81,8 @@ typedef struct batch_norm {
 static bool read_options(bel_graph *graph, const bel_batch_norm_options *given,
                          bel_batch_norm_options *out)
 {
-    memset(out, 0, sizeof *out);
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    bel_status *status = bel_sized_take(out, sizeof *out, given, "bel_batch_norm_options");
+    if (!bel_graph_ok(graph, status)) return false;
     if (out->momentum == 0) out->momentum = 0.9;
     if (out->epsilon == 0) out->epsilon = epsilon;
     const char *wrong = NULL;
@@ -95,7 +96,7 @@ static bool read_options(bel_graph *graph, const bel_batch_norm_options *given,
     return false;
 }
 
-// Normalises by this replica's batch only, or by the moving statistics.
+// Normalizes by this replica's batch only, or by the moving statistics.
 static bel_value *norm_alone(const batch_norm *b, bel_value *x)
 {
     bel_value *new_mean, *new_variance;
@@ -109,7 +110,7 @@ static bel_value *norm_alone(const batch_norm *b, bel_value *x)
     return y;
 }
 
-// Normalises by moments that replicas exchanged; the moving statistics use these in any case.
+// Normalizes by moments that replicas exchanged; the moving statistics use these in any case.
 static bel_value *norm_together(const batch_norm *b, bel_value *x, const char *file, int line)
 {
     bel_graph *graph = b->graph;

@@ -1,5 +1,5 @@
 // Parts and joins of tensors, and indices. Split is a Slice for each part. Concat of more parts
-// than an operation has inputs is a tree of Concats over neighbours. Passes, kernels and gradient
+// than an operation has inputs is a tree of Concats over neighbors. Passes, kernels and gradient
 // rules thus need no case for them. Lists are counted before they are packed: an attribute holds no
 // more than BEL_MAX_RANK numbers.
 #include "belfry/ops.h"
@@ -74,7 +74,7 @@ void bel_split(bel_graph *graph, bel_value *x, int64_t axis, const int64_t *size
     }
 }
 
-// An operation has at most BEL_OP_MAX_INPUTS inputs; more are joined in rounds of neighbours.
+// An operation has at most BEL_OP_MAX_INPUTS inputs; more are joined in rounds of neighbors.
 bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int64_t axis)
 {
     if (count < 1) {

@@ -1,6 +1,6 @@
 // Checker of notes. First each note that counts is stored by its block; the checkpoint's segments
 // give the blocks that must exist. Then the positions of all blocks are sorted by epoch and number,
-// so that repeated ones are neighbours. The sort takes 24 bytes per record that was read.
+// so that repeated ones are neighbors. The sort takes 24 bytes per record that was read.
 #include "input/audit.h"
 
 #include <stdlib.h>

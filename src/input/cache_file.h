@@ -15,7 +15,7 @@ typedef struct bel_cache_patience {
 
 static const bel_cache_patience bel_cache_usual_patience = {30, 20};
 
-// Immutable once opened. Zero-initialise to begin.
+// Immutable once opened. Zero-initialize to begin.
 typedef struct bel_cache_file {
     const char *path;
     bel_cache_patience patience; // all zero: bel_cache_usual_patience

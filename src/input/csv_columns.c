@@ -372,15 +372,15 @@ static bel_status *take_by_place(bel_csv_source *source)
     int rest = 0;
     for (int i = 0; i < source->column_count; i++)
         rest += source->columns[i].use == BEL_CSV_USE_NOTHING;
-    bool labelled = like->label != NULL && source->label.column < 0;
+    bool labeled = like->label != NULL && source->label.column < 0;
     if (rest == like->column_count) {
         (void)take_the_rest(source);
         return NULL;
     }
-    if (labelled && rest == like->column_count + 1) return take_by_name(source);
+    if (labeled && rest == like->column_count + 1) return take_by_name(source);
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "%s: expected %d columns of numbers as in training%s, got %d", path,
-                   like->column_count, labelled ? ", or one more with the label" : "", rest);
+                   like->column_count, labeled ? ", or one more with the label" : "", rest);
 }
 
 // Without typed columns: all columns except ids, the length and the label become one vector.

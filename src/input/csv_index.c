@@ -56,14 +56,14 @@ static bool pass_plain_rows(const indexing *in, part *p, bool crosses)
     const bel_csv_scan scan = {file->delimiter, in->label == NULL ? -1 : file->column_count - 1};
     const char *stop = crosses ? file->end : p->limit;
     const size_t most = crosses ? 1 : AT_ONCE;
-    bool labelled = in->label != NULL && in->label->column >= 0;
+    bool labeled = in->label != NULL && in->label->column >= 0;
     bel_csv_scanned rows[AT_ONCE];
     for (size_t got = most; got == most && p->next < p->limit;) {
         const char *first = p->next;
         got = bel_csv_scan_rows(&scan, first, stop, most, rows);
         for (size_t i = 0; i < got; i++) {
             const char *end = first + rows[i].end;
-            if (labelled && !bel_csv_row_label_fits(file, p->next, end, in->label)) return false;
+            if (labeled && !bel_csv_row_label_fits(file, p->next, end, in->label)) return false;
             note_row(p, file, rows[i].numbers);
             p->next = end + 1;
         }

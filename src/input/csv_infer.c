@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
 #include "input/column_names.h"
@@ -397,9 +398,13 @@ static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
 bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_options *options,
                               bel_columns **out_columns)
 {
+    bel_csv_options files;
+    bel_columns_options known;
+    BEL_TRY(bel_sized_take(&files, sizeof files, csv, "bel_csv_options"));
+    BEL_TRY(bel_sized_take(&known, sizeof known, options, "bel_columns_options"));
     bel_table_look in = {
-        .options = options, .description = bel_columns_create(), .arena = bel_arena_create()};
-    bel_status *status = run(&in, csv);
+        .options = &known, .description = bel_columns_create(), .arena = bel_arena_create()};
+    bel_status *status = run(&in, &files);
     clean_up(&in);
     if (status == NULL) {
         *out_columns = in.description;

@@ -157,8 +157,8 @@ bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
     bel_csv_scanned found;
     const bel_csv_scan scan = {file->delimiter, label == NULL ? -1 : file->column_count - 1};
     bool plain = bel_csv_scan_rows(&scan, row, file->end, 1, &found) == 1;
-    bool labelled = label != NULL && label->column >= 0;
-    if (plain && (!labelled || bel_csv_row_label_fits(file, row, row + found.end, label)))
+    bool labeled = label != NULL && label->column >= 0;
+    if (plain && (!labeled || bel_csv_row_label_fits(file, row, row + found.end, label)))
         return NULL;
     bel_csv_look look = bel_csv_row_look(file, row, label);
     return bel_csv_row_error(file, row, label, &look);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "input/dataset_build.h"
 #include "input/holdout.h"
 
@@ -140,9 +141,9 @@ static bel_status *check_csv(const bel_csv_options *options)
 
 bel_dataset *bel_dataset_from_csv(const bel_csv_options *options)
 {
-    bel_status *status = check_csv(options);
     bel_source_description source = {.kind = BEL_SOURCE_CSV};
-    if (status == NULL) source.csv = *options;
+    bel_status *status = bel_sized_take(&source.csv, sizeof source.csv, options, "bel_csv_options");
+    if (status == NULL) status = check_csv(&source.csv);
     if (source.csv.delimiter == '\0') source.csv.delimiter = ',';
     if (source.csv.scale == 0) source.csv.scale = 1;
     if (source.csv.vector_name == NULL) source.csv.vector_name = "x";
@@ -237,9 +238,10 @@ static bel_status *check_tfrecord(const bel_tfrecord_options *options)
 
 bel_dataset *bel_dataset_from_tfrecord(const bel_tfrecord_options *options)
 {
-    bel_status *status = check_tfrecord(options);
     bel_source_description source = {.kind = BEL_SOURCE_TFRECORD};
-    if (status == NULL) source.tfrecord = *options;
+    bel_tfrecord_options *copy = &source.tfrecord;
+    bel_status *status = bel_sized_take(copy, sizeof *copy, options, "bel_tfrecord_options");
+    if (status == NULL) status = check_tfrecord(copy);
     return bel_dataset_create(&source, status);
 }
 
@@ -272,11 +274,11 @@ bel_dataset *bel_dataset_from_generator(const bel_generator *generator, void *us
         .kind = BEL_SOURCE_GENERATOR,
         .generator = {.user = user, .record_count = record_count},
     };
-    if (status == NULL &&
-        (generator == NULL || generator->begin == NULL || generator->next == NULL)) {
+    bel_generator *steps = &source.generator.steps;
+    if (status == NULL) status = bel_sized_take(steps, sizeof *steps, generator, "bel_generator");
+    if (status == NULL && (steps->begin == NULL || steps->next == NULL)) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT, "generator: expected begin and next, got NULL");
     }
-    if (status == NULL) source.generator.steps = *generator;
     return bel_dataset_create(&source, status);
 }
 

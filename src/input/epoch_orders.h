@@ -16,7 +16,7 @@ typedef bel_status *bel_epoch_order_make(const void *context, int64_t epoch,
 bel_epoch_orders *bel_epoch_orders_create(bel_epoch_order_make *make, const void *context);
 void bel_epoch_orders_destroy(bel_epoch_orders *orders); // release all holds first; accepts NULL
 
-// Reference to one epoch's order. Zero-initialise; bound to one thread at a time.
+// Reference to one epoch's order. Zero-initialize; bound to one thread at a time.
 typedef struct bel_epoch_hold {
     struct bel_epoch_order *order;
 } bel_epoch_hold;

@@ -1,6 +1,6 @@
 // View of a file as one pair of pointer and size, backed by a mapping or by memory. Plain files are
 // mapped, so that processes of one host share the pages and read only the pages in use. The
-// unpacked form of a large packed file is mapped, too. open_view recognises a pipe before it opens
+// unpacked form of a large packed file is mapped, too. open_view recognizes a pipe before it opens
 // it, since the pipe's writer would take a second opening for an end. It opens all other files
 // without blocking.
 //

@@ -7,7 +7,7 @@
 
 #include "belfry/status.h"
 
-// Zero-initialise to begin. Thread-compatible.
+// Zero-initialize to begin. Thread-compatible.
 typedef struct bel_number_list {
     int64_t *items;
     size_t count;

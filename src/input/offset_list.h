@@ -16,7 +16,7 @@ typedef struct bel_offset_group {
     uint16_t above[BEL_OFFSETS_A_GROUP];
 } bel_offset_group;
 
-// Zero-initialise to begin. Thread-compatible.
+// Zero-initialize to begin. Thread-compatible.
 typedef struct bel_offset_list {
     bel_offset_group *groups; // pages; NULL once an offset did not fit its group
     int64_t *wide;            // pages with all offsets if `groups` is NULL

@@ -28,7 +28,7 @@ static inline uint64_t bel_permutation_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
-// Initialises the permutation of a window of `size` >= 1 records. `stage` numbers the shuffle
+// Initializes the permutation of a window of `size` >= 1 records. `stage` numbers the shuffle
 // stages of a dataset, so that two stages with the same seed differ.
 void bel_permutation_init(bel_permutation *permutation, int64_t size, uint64_t seed, int stage,
                           int64_t epoch, int64_t window);

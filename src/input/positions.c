@@ -6,7 +6,7 @@
 // window. The epoch comes from the repeats after the shuffle, by division on the way back to the
 // source. A shuffle before repeat therefore has a new order in each epoch, and a shuffle after
 // repeat has windows across epochs. The cache saves making the same permutation again for
-// neighbours. It never changes a result.
+// neighbors. It never changes a result.
 #include "input/positions.h"
 
 #include "base/alloc.h"
@@ -188,7 +188,7 @@ static const bel_permutation *permutation_of(const bel_position_stage *stage,
 }
 
 // Windows are numbered from 0 in the epoch. Position p is element p - start of its window.
-// Neighbours in `at` that are in one window go through its permutation together.
+// Neighbors in `at` that are in one window go through its permutation together.
 static void shuffle_all(const bel_position_stage *stage, bel_position_cache *cache,
                         bel_position *at, int64_t count)
 {
@@ -225,7 +225,7 @@ static int64_t inner_epoch(const bel_position_stage *stage, int64_t outer, int64
     return (int64_t)((uint64_t)outer * run + (uint64_t)turn);
 }
 
-// Neighbours are mostly in the same turn, which saves the division.
+// Neighbors are mostly in the same turn, which saves the division.
 static void repeat_all(const bel_position_stage *stage, bel_position *at, int64_t count)
 {
     int64_t turn = 0, start = 0;

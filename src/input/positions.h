@@ -43,7 +43,7 @@ typedef struct bel_position {
     int64_t number;
 } bel_position;
 
-// Cache of the permutation or order last used by each stage, since neighbours mostly share it.
+// Cache of the permutation or order last used by each stage, since neighbors mostly share it.
 // Bound to one thread at a time.
 typedef struct bel_position_cache bel_position_cache;
 

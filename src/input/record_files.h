@@ -14,7 +14,7 @@ typedef struct bel_indexed_file {
     bel_offset_list starts; // offset of each record's first byte
 } bel_indexed_file;
 
-// Immutable once opened. Zero-initialise to begin.
+// Immutable once opened. Zero-initialize to begin.
 typedef struct bel_record_files {
     bel_indexed_file *items;
     int64_t *first_record; // [count], each file's

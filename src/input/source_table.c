@@ -98,7 +98,7 @@ static void table_describe(const bel_source *base, bel_str *out_text)
 {
     const bel_table_source *source = (const bel_table_source *)base;
     bel_str_printf(out_text, "columns=%016llx label=%d",
-                   (unsigned long long)source->columns->fingerprint, source->labelled);
+                   (unsigned long long)source->columns->fingerprint, source->labeled);
     bel_holdout_describe(&source->holdout, out_text);
 }
 
@@ -127,7 +127,7 @@ static const bel_source_kind table_kind = {
 static bool is_read(const bel_table_source *source, const bel_column *column)
 {
     bool beside = column->kind == BEL_COLUMN_LABEL || column->kind == BEL_COLUMN_WEIGHT;
-    return beside ? source->labelled : bel_column_is_feature(column);
+    return beside ? source->labeled : bel_column_is_feature(column);
 }
 
 static bel_status *missing_columns(const bel_table_source *source, const bel_csv_file *file,
@@ -203,7 +203,7 @@ static void make_fields(bel_table_source *source)
     if (c->list_count > 0)
         add_field(source, fields, &source->list_field, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
                   BEL_SHAPE(c->list_count, c->list_most));
-    if (!source->labelled) return;
+    if (!source->labeled) return;
     if (c->weight >= 0)
         add_field(source, fields, &source->weight_field, BEL_WEIGHT_FIELD, BEL_DTYPE_F32,
                   bel_shape_scalar());
@@ -270,7 +270,7 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool lazy = source->bad != NULL || source->unchecked;
-    if ((!lazy || source->labelled) && !was_seen(source)) BEL_TRY(bel_table_source_check(source));
+    if ((!lazy || source->labeled) && !was_seen(source)) BEL_TRY(bel_table_source_check(source));
     source->base.record_count = set->row_count;
     return NULL;
 }
@@ -283,7 +283,7 @@ bel_status *bel_source_open_table(const bel_csv_options *options, const bel_open
     source->base.table = options->table;
     source->arena = bel_arena_create();
     source->columns = options->table;
-    source->labelled = !options->unlabelled && options->table->label >= 0;
+    source->labeled = !options->unlabeled && options->table->label >= 0;
     source->holdout = options->holdout;
     source->bad = opening->bad;
     source->unchecked = options->unchecked;

@@ -16,10 +16,10 @@ typedef struct check_slot {
     bel_columns_block rows; // a block's
     bel_table_block block;
     bel_table_scratch scratch;
-    int64_t first, count, unlabelled, unknown; // the grain's
-    int64_t *missing;                          // per missing text: unlabelled rows with it
-    bool left_out[BEL_GRAIN_ROWS];             // rows whose label is missing or unknown
-    bel_status *unknown_error;                 // error of the first unknown class
+    int64_t first, count, unlabeled, unknown; // the grain's
+    int64_t *missing;                         // per missing text: unlabeled rows with it
+    bool left_out[BEL_GRAIN_ROWS];            // rows whose label is missing or unknown
+    bel_status *unknown_error;                // error of the first unknown class
     bel_status *errors[MOST_ERRORS];
     int error_count;
 } check_slot;
@@ -28,10 +28,10 @@ typedef struct check {
     bel_table_source *source;
     check_slot *slots;
     int slot_count;
-    int64_t unlabelled, unknown, *missing; // as in a slot
-    bool some;                             // some rows are left out
-    bel_number_list rows;                  // if so, the rows that are kept
-    bel_category_cells *seen;              // per column
+    int64_t unlabeled, unknown, *missing; // as in a slot
+    bool some;                            // some rows are left out
+    bel_number_list rows;                 // if so, the rows that are kept
+    bel_category_cells *seen;             // per column
     bel_unknown_cell *unknown_cells;
     bel_status *unknown_error;
     bel_status *errors[MOST_ERRORS];
@@ -58,7 +58,7 @@ static bel_label_state check_label(const bel_table_source *source, const bel_csv
 static void take_row(check_slot *slot, int64_t i, bel_label_state label, bel_status *status)
 {
     slot->left_out[i] = label.kind != BEL_FOUND_GOOD;
-    slot->unlabelled += label.kind == BEL_FOUND_MISSING;
+    slot->unlabeled += label.kind == BEL_FOUND_MISSING;
     slot->unknown += label.kind == BEL_FOUND_UNKNOWN;
     if (label.kind == BEL_FOUND_MISSING) slot->missing[label.missing]++;
     if (label.kind == BEL_FOUND_UNKNOWN && slot->unknown == 1) {
@@ -103,7 +103,7 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
     check_slot *slot = &c->slots[number];
     slot->first = first;
     slot->count = count;
-    slot->unlabelled = slot->unknown = 0;
+    slot->unlabeled = slot->unknown = 0;
     memset(slot->missing, 0, (size_t)source->columns->missing.count * sizeof *slot->missing);
     slot->error_count = 0;
     size_t columns = (size_t)source->columns->count;
@@ -119,7 +119,7 @@ static void check_grain(void *user, int number, int64_t first, int64_t count)
 // Lists the rows that are kept. The list begins when the first row is left out.
 static bel_status *note_rows(check *c, const check_slot *slot)
 {
-    if (!c->some && slot->unlabelled + slot->unknown == 0) return NULL;
+    if (!c->some && slot->unlabeled + slot->unknown == 0) return NULL;
     for (int64_t row = 0; !c->some && row < slot->first; row++)
         BEL_TRY(bel_number_list_append(&c->rows, row));
     c->some = true;
@@ -150,7 +150,7 @@ static bool merge_grain(void *user, int number)
         }
     }
     slot->error_count = 0;
-    c->unlabelled += slot->unlabelled;
+    c->unlabeled += slot->unlabeled;
     c->unknown += slot->unknown;
     for (int i = 0; i < c->source->columns->missing.count; i++)
         c->missing[i] += slot->missing[i];
@@ -237,7 +237,7 @@ static void free_slots(check *c)
 
 // Reports which texts stood for a missing label, because the table's author may have meant one as a
 // class.
-static void tell_unlabelled(const check *c)
+static void tell_unlabeled(const check *c)
 {
     enum { FEW = 100 }; // one row in FEW is an accident
     const bel_table_source *source = c->source;
@@ -253,7 +253,7 @@ static void tell_unlabelled(const check *c)
     }
     bel_log_write(
         BEL_LOG_WARN, "%s: %lld of %lld rows have no label \"%s\", and are left out: %s%s",
-        source->set.files[0].path, (long long)c->unlabelled, (long long)rows,
+        source->set.files[0].path, (long long)c->unlabeled, (long long)rows,
         bel_columns_label(source->columns), texts.text,
         named * FEW <= rows ? ""
                             : "; hint: if such a text is a class, list only the texts that mean a "
@@ -268,16 +268,16 @@ static bel_status *tell_left_out(const check *c)
     enum { MOST_UNKNOWN = 10 }; // at most one row in MOST_UNKNOWN
     const bel_table_source *source = c->source;
     const char *path = source->set.files[0].path, *label = bel_columns_label(source->columns);
-    int64_t rows = source->set.row_count - c->unlabelled;
+    int64_t rows = source->set.row_count - c->unlabeled;
     if (c->unknown > 0 && c->unknown * MOST_UNKNOWN > rows) {
         return BEL_ERR(BEL_DATA_LOSS, "%s, and %lld more of %lld rows have other classes",
                        bel_status_message(c->unknown_error), (long long)c->unknown - 1,
                        (long long)rows);
     }
-    if (c->unlabelled > 0 && c->rows.count == 0) {
+    if (c->unlabeled > 0 && c->rows.count == 0) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: no row has a label \"%s\"", path, label);
     }
-    if (c->unlabelled > 0) tell_unlabelled(c);
+    if (c->unlabeled > 0) tell_unlabeled(c);
     if (c->unknown > 0) {
         bel_log_write(BEL_LOG_WARN,
                       "%lld of %lld rows have a class that training did not have, and are left "

@@ -16,7 +16,7 @@ typedef struct bel_table_source {
     int *label_fields; // per file: the field of the (first) label, read or not; -1: no label
     bel_holdout holdout;
     bool unchecked; // cells are not checked before they are read
-    bool labelled;  // rows have a label
+    bool labeled;   // rows have a label
     int x_field, id_field, list_field, label_field, weight_field; // -1: absent
     bel_bad_records *bad;
 } bel_table_source;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/isa.h"
+#include "base/sized.h"
 #include "learner/learner_inner.h"
 #include "ops/kernels/elements.h"
 #include "predictor/predictor.h"
@@ -137,12 +138,8 @@ static bel_status *check(const bel_learner_options *options)
 bel_status *bel_learner_load(const char *path, const bel_learner_options *given,
                              bel_learner **out_learner)
 {
-    bel_learner_options options = {.size = sizeof options};
-    if (given != NULL && given->size == 0)
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "options of a learner: size must be sizeof(bel_learner_options), got 0");
-    if (given != NULL)
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    bel_learner_options options;
+    BEL_TRY(bel_sized_take(&options, sizeof options, given, "bel_learner_options"));
     BEL_TRY(check(&options));
     bel_learner *l = bel_xcalloc(1, sizeof *l);
     l->threads = options.threads > 0 ? options.threads : 1;

@@ -11,7 +11,7 @@
 bel_status *bel_embedded_create(const bel_trainable *trainable,
                                 bel_backend **out_backend) BEL_MUST_USE;
 
-// Before the first load: initialises rows of a table from the table `there` in a checkpoint of
+// Before the first load: initializes rows of a table from the table `there` in a checkpoint of
 // another training. They become the snapshot of that table. Errors: those of bel_table_warm_up.
 bel_status *bel_embedded_warm_up_rows(bel_backend *backend, int table,
                                       const bel_ckpt_reader *reader,

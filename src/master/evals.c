@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/folder.h"
@@ -225,7 +226,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
     log_result(eval->folder, &result);
-    if (eval->spec->out_result != NULL) *eval->spec->out_result = result;
+    bel_sized_give(eval->spec->out_result, &result, sizeof result);
     if (eval == &job->evals[0]) {
         memcpy(result.digest, job->result.digest, sizeof result.digest);
         job->result = result;

@@ -103,7 +103,7 @@ static void put_shard(bel_job_tables *t, const bel_board_row *row)
     put_bytes(t, row->values[BEL_NUMBER_MEMORY]);
 }
 
-// Summarises restarts of processes, and the slowest one.
+// Summarizes restarts of processes, and the slowest one.
 static char *members_sentence(const bel_job *job, const bel_board *board)
 {
     const bel_board_row *master = &board->rows[0];

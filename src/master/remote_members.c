@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "master/remote_inner.h"
 #include "optim/settings.h"
@@ -337,8 +338,7 @@ static void take_evaluation(remote *r, const Bel__Evaluated *m)
     read_evaluation(m, &result);
     if (m->evaluation == 0) r->backend.evaluation = result;
     bool known = m->evaluation >= 0 && m->evaluation < r->config.eval_count;
-    if (known && r->config.evals[m->evaluation].out_result != NULL)
-        *r->config.evals[m->evaluation].out_result = result;
+    if (known) bel_sized_give(r->config.evals[m->evaluation].out_result, &result, sizeof result);
 }
 
 // Takes a worker's end, which counts once, even if repeated.

@@ -166,7 +166,7 @@ static void ask_locked(bel_replicator *r, int function, bool wanted)
     if (r->ask != NULL) r->ask(r->ask_context, version, function, wanted);
 }
 
-static bel_status *run_locked(bel_replicator *r, int function, bel_step_result *out_result)
+static bel_status *run_locked(bel_replicator *r, int function, const bel_step_result **out_result)
 {
     note_moment_locked(r);
     if (r->asked - r->made >= AHEAD) { // waits for several: a wake-up costs more
@@ -186,11 +186,11 @@ static bel_status *run_locked(bel_replicator *r, int function, bel_step_result *
         wait_locked(r);
     r->idle_ns = bel_clock_ns();
     if (!r->result_is_there) return failure_locked(r);
-    *out_result = r->result;
+    *out_result = &r->result;
     return NULL;
 }
 
-bel_status *bel_replicator_run(bel_replicator *r, int function, bel_step_result *out_result)
+bel_status *bel_replicator_run(bel_replicator *r, int function, const bel_step_result **out_result)
 {
     if (function < 0 || function >= r->loop->function_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no step function %d: the loop has %d",

@@ -58,7 +58,7 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
 
 // --- A shard's parameters ------------------------------------------------------------------------
 
-// Calls `each` for every run of neighbouring chunks of one shard: offset and bytes, multiples of
+// Calls `each` for every run of neighboring chunks of one shard: offset and bytes, multiples of
 // the page size.
 static bel_status *each_run(const bel_layout *layout, int shard,
                             bel_status *(*each)(void *context, size_t offset, size_t bytes),

@@ -1,11 +1,49 @@
 // Models with several heads: losses that add up, predictions with names. Labels with several names
 // are fields of the batch (model.c). There is still one loss to differentiate. A head's values are
-// summaries and metrics, so workers and evaluations know nothing of heads.
+// summaries and metrics, so workers and evaluations know nothing of heads. The results of a model
+// function with one head are set here, too.
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "model/metrics.h"
 #include "model/model.h"
+
+void bel_loss_set(bel_estimator_spec *spec, bel_value *loss)
+{
+    spec->loss = loss;
+}
+
+void bel_loss_weight_set(bel_estimator_spec *spec, bel_value *weight)
+{
+    spec->loss_weight = weight;
+}
+
+void bel_predictions_set(bel_estimator_spec *spec, bel_value *predictions)
+{
+    spec->predictions = predictions;
+}
+
+static bel_status *use(bel_estimator_spec *spec, const char *variables, const bel_optimizer *given)
+{
+    bel_optimizer optimizer;
+    BEL_TRY(bel_sized_take(&optimizer, sizeof optimizer, given, "bel_optimizer"));
+    if (variables != NULL) return bel_optimizers_add(&spec->optimizers, variables, &optimizer);
+    spec->optimizers.main = optimizer;
+    spec->has_optimizer = true;
+    return NULL;
+}
+
+void bel_optimizer_use(bel_estimator_spec *spec, const char *variables,
+                       const bel_optimizer *optimizer)
+{
+    bel_status *status = use(spec, variables, optimizer);
+    if (spec->error == NULL) {
+        spec->error = status;
+        return;
+    }
+    bel_status_destroy(status); // the first error counts
+}
 
 static bool is_scalar(const bel_value *value)
 {

@@ -207,7 +207,7 @@ static int compare_scores(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Sorts the scores and merges equal ones; while more than `most` are left, merges neighbours too.
+// Sorts the scores and merges equal ones; while more than `most` are left, merges neighbors too.
 static void merge_scores(bel_metric_sums *sums, size_t most)
 {
     bel_metric_score *list = sums->scores;

@@ -3,10 +3,11 @@
 #define BELFRY_ESTIMATOR_METRICS_H
 
 #include "belfry/estimator.h"
+#include "model/spec.h"
 #include "ps/layout/step_stats.h"
 #include "report/details.h"
 
-// The name of spec.predictions among predictions.
+// The name of bel_predictions_set's value among predictions.
 #define BEL_PREDICTIONS "predictions"
 
 // Maximum of scalars among the summaries of a model: the series left by metrics.
@@ -18,7 +19,7 @@ bool bel_spec_name_is_free(const bel_estimator_spec *spec, const char *name);
 // Adds a metric to a spec. The context's graph fails if its name is taken or there are too many.
 void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_metric metric);
 
-// An area under a curve is exact for up to this number of distinct scores. With more, neighbours
+// An area under a curve is exact for up to this number of distinct scores. With more, neighbors
 // count as equal.
 enum { BEL_METRIC_SCORES = 1 << 18 };
 

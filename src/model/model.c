@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "estimator/estimator_inner.h"
 #include "model/metrics.h"
@@ -124,10 +125,7 @@ double bel_context_param_number(bel_model_context *context, const char *name, do
 {
     double value = otherwise;
     bel_status *status = bel_estimator_param_number(context->estimator, name, otherwise, &value);
-    if (status == NULL) return value;
-    bel_graph_fail(context->graph, bel_status_code(status), "%s", bel_status_message(status));
-    bel_status_destroy(status);
-    return otherwise;
+    return bel_graph_ok(context->graph, status) ? value : otherwise;
 }
 
 int bel_context_param_list(bel_model_context *context, const char *name, const char *otherwise,
@@ -168,7 +166,7 @@ int bel_context_param_numbers(bel_model_context *context, const char *name, cons
     return count;
 }
 
-bel_optimizer bel_context_optimizer(bel_model_context *context)
+void bel_context_optimizer(bel_model_context *context, bel_optimizer *out_optimizer)
 {
     bel_optimizer optimizer = {0};
     const char *name, *otherwise;
@@ -180,7 +178,8 @@ bel_optimizer bel_context_optimizer(bel_model_context *context)
                        bel_status_message(status));
         bel_status_destroy(status);
     }
-    return optimizer;
+    if (bel_graph_ok(context->graph, bel_sized_check(out_optimizer, "bel_optimizer")))
+        bel_sized_give(out_optimizer, &optimizer, sizeof optimizer);
 }
 
 // --- Building ------------------------------------------------------------------------------------
@@ -242,11 +241,6 @@ static bel_status *check_rows(const bel_output *output)
 
 static bel_status *check_predictions(const bel_estimator_spec *spec)
 {
-    if (spec->output_count < 0 || spec->output_count > BEL_MAX_OUTPUTS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the model function's output_count must be from 0 to %d, got %d",
-                       BEL_MAX_OUTPUTS, spec->output_count);
-    }
     if (spec->predictions == NULL && spec->output_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "the model function must set predictions [batch, …] in PREDICT");
@@ -258,36 +252,19 @@ static bel_status *check_predictions(const bel_estimator_spec *spec)
     return NULL;
 }
 
-static bel_status *check_own_metric(const bel_metric *metric, const bel_shape *shape)
-{
-    bool closed = bel_shape_elements(shape) >= 0;
-    bool is_float = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32;
-    if (closed && is_float && metric->weight == NULL && metric->result != NULL) return NULL;
-    char text[BEL_SHAPE_TEXT];
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "the model function's %s must have a sum f32 of a closed shape, no weight and a "
-                   "function for its result, got %s%s",
-                   metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(shape, text),
-                   metric->result == NULL ? " and no function" : "");
-}
-
-// Checks sums and weights, which an evaluation reads unchecked as the floats of Belfry's metric
-// functions; a program may make them by hand.
-static bel_status *check_metric(const bel_metric *metric)
+// Checks a custom metric: an evaluation reads its sums unchecked. The other metrics are made here.
+static bel_status *check_own_metric(const bel_metric *metric)
 {
     bel_shape shape = bel_value_shape(metric->sum);
-    if (metric->kind == BEL_METRIC_OWN) return check_own_metric(metric, &shape);
-    if (metric->kind != BEL_METRIC_AUC) {
-        BEL_TRY(check_scalar(metric->sum, metric->name));
-        return metric->weight == NULL ? NULL : check_scalar(metric->weight, metric->name);
-    }
-    bool fits = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32 &&
-                shape.rank == 2 && shape.dims[0] == 3 && metric->weight == NULL;
-    if (fits) return NULL;
+    bool closed = bel_shape_elements(&shape) >= 0;
+    bool is_float = metric->sum != NULL && bel_value_dtype(metric->sum) == BEL_DTYPE_F32;
+    if (closed && is_float && metric->result != NULL) return NULL;
     char text[BEL_SHAPE_TEXT];
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "the model function's %s must have a sum f32 [3, n] and no weight, got %s",
-                   metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text));
+                   "the model function's %s must have a sum f32 of a closed shape and a function "
+                   "for its result, got %s%s",
+                   metric->name, metric->sum == NULL ? "nothing" : bel_shape_text(&shape, text),
+                   metric->result == NULL ? " and no function" : "");
 }
 
 // `images` describes the number of images; "": no images.
@@ -310,10 +287,10 @@ static bel_status *check_image(const bel_summary *summary)
     bel_shape shape = bel_value_shape(summary->value);
     bel_dtype dtype = bel_value_dtype(summary->value);
     bool kind = dtype == BEL_DTYPE_F32 || dtype == BEL_DTYPE_U8;
-    bool colours =
+    bool colors =
         shape.rank == 4 && (shape.dims[1] == 1 || shape.dims[1] == 3 || shape.dims[1] == 4);
     bool some = summary->most >= 1 && summary->most <= MOST_IMAGES;
-    if (summary->value != NULL && kind && colours && some) return NULL;
+    if (summary->value != NULL && kind && colors && some) return NULL;
     char images[24];
     bel_snprintf(images, sizeof images, "%d of ", summary->most);
     return misfit(summary, "f32 or u8 [batch, 1, 3 or 4, h, w] with 1 to 64 images", images);
@@ -324,34 +301,8 @@ bel_status *bel_summary_check(const bel_summary *summary)
     bool f32 = summary->value != NULL && bel_value_dtype(summary->value) == BEL_DTYPE_F32;
     if (summary->kind == BEL_SUMMARY_IMAGE) return check_image(summary);
     if (summary->kind == BEL_SUMMARY_HISTOGRAM) return f32 ? NULL : misfit(summary, "f32", "");
-    if (summary->kind != BEL_SUMMARY_SCALAR) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "summary \"%s\": there is no kind %d", summary->name,
-                       (int)summary->kind);
-    }
     bool scalar = f32 && bel_value_shape(summary->value).rank == 0;
     return scalar ? NULL : misfit(summary, "a scalar f32", "");
-}
-
-// Checks the room for scalars in the statistics, which no later code checks. Summaries of TRAIN are
-// checked one by one, as a program may make them by hand; others have no effect.
-static bel_status *check_summaries(const bel_estimator_spec *spec, bel_mode mode)
-{
-    int scalars = 0, count = spec->summary_count;
-    for (int i = 0; i < count && i < BEL_MAX_SUMMARIES; i++)
-        scalars += spec->summaries[i].kind == BEL_SUMMARY_SCALAR;
-    if (count < 0 || count > BEL_MAX_SUMMARIES || scalars > BEL_MAX_SCALARS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the model function's summaries must be from 0 to %d, with at most %d "
-                       "scalars, got %d with %d",
-                       BEL_MAX_SUMMARIES, BEL_MAX_SCALARS, count, scalars);
-    }
-    for (int i = 0; i < count && mode == BEL_MODE_TRAIN; i++) {
-        if (spec->summaries[i].name == NULL) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "summary %d of the model function has no name", i);
-        }
-        BEL_TRY(bel_summary_check(&spec->summaries[i]));
-    }
-    return NULL;
 }
 
 // Checks the required parts of each mode, and ignores others.
@@ -360,23 +311,8 @@ static bel_status *check_spec(const bel_estimator_spec *spec, bel_mode mode)
     if (mode == BEL_MODE_PREDICT) return check_predictions(spec);
     BEL_TRY(check_scalar(spec->loss, mode == BEL_MODE_TRAIN ? "loss in TRAIN" : "loss in EVAL"));
     if (spec->loss_weight != NULL) BEL_TRY(check_scalar(spec->loss_weight, "loss_weight"));
-    if (spec->metric_count < 0 || spec->metric_count > BEL_MAX_METRICS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the model function's metric_count must be from 0 to %d, got %d",
-                       BEL_MAX_METRICS, spec->metric_count);
-    }
-    BEL_TRY(check_summaries(spec, mode));
     for (int i = 0; i < spec->metric_count; i++)
-        BEL_TRY(check_metric(&spec->metrics[i]));
-    bel_shape shape = bel_value_shape(spec->confusion);
-    bool square = shape.rank == 2 && shape.dims[0] == shape.dims[1] && shape.dims[0] > 0 &&
-                  shape.dims[0] <= BEL_MOST_CONFUSED &&
-                  bel_value_dtype(spec->confusion) == BEL_DTYPE_F32;
-    if (spec->confusion != NULL && !square) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the model function's confusion must be f32 [classes, classes], at most %d",
-                       BEL_MOST_CONFUSED);
-    }
+        if (spec->metrics[i].kind == BEL_METRIC_OWN) BEL_TRY(check_own_metric(&spec->metrics[i]));
     return NULL;
 }
 
@@ -384,9 +320,11 @@ static bel_status *take_optimizers(bel_built *built, int function)
 {
     const bel_estimator_spec *spec = &built->functions[function].spec;
     bel_optimizers *optimizers = &built->optimizers[function];
-    *optimizers =
-        (bel_optimizers){.main = spec->optimizer, .part_count = spec->optimizer_part_count};
-    memcpy(optimizers->parts, spec->optimizer_parts, sizeof optimizers->parts);
+    if (!spec->has_optimizer) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the model function must call bel_optimizer_use without a pattern in TRAIN");
+    }
+    *optimizers = spec->optimizers;
     BEL_TRY(bel_optimizers_check(optimizers));
     const bel_optimizer *first = &built->optimizers->main;
     bool same_averages = optimizers->main.moving_average_decay == first->moving_average_decay &&
@@ -443,9 +381,12 @@ static void take_assigned(bel_graph *graph, bel_built_function *function)
 static bel_status *call_function(bel_model_context *context, bel_model_fn *fn,
                                  bel_estimator_spec *spec)
 {
-    BEL_TRY(fn(context, spec));
-    BEL_TRY(bel_graph_check(context->graph));
-    return check_spec(spec, context->mode);
+    bel_status *status = fn(context, spec), *error = spec->error;
+    spec->error = NULL;
+    if (status == NULL) status = bel_graph_check(context->graph);
+    if (status == NULL) return error != NULL ? error : check_spec(spec, context->mode);
+    bel_status_destroy(error);
+    return status;
 }
 
 static bel_status *call_step_function(bel_model_context *context, bel_built *built, int f,

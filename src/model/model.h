@@ -5,6 +5,7 @@
 #include "belfry/replica.h"
 #include "graph/graph.h"
 #include "input/input.h"
+#include "model/spec.h"
 #include "optim/optimizers.h"
 
 // TRAIN: result of a step function (belfry/replica.h); in most jobs the model function is the only
@@ -29,7 +30,7 @@ typedef struct bel_built {
     int *fields; // by graph input: the batch's field; -1: rows of a table
 } bel_built;
 
-// Lists the predictions of a checked spec, spec.predictions first, if set. Returns their number.
+// Lists the predictions of a checked spec, its predictions first, if set. Returns their number.
 int bel_spec_outputs(const bel_estimator_spec *spec, bel_output out_list[BEL_MAX_OUTPUTS + 1]);
 
 // INVALID_ARGUMENT: a summary with a name has the wrong type or shape for its kind.

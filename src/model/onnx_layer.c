@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
@@ -351,12 +352,12 @@ int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_us
                  bel_value **out_outputs, int capacity)
 {
     adding a = {.context = context, .graph = bel_context_graph(context)};
-    if (use != NULL) memcpy(&a.use, use, use->size < sizeof a.use ? use->size : sizeof a.use);
     for (int o = 0; o < capacity; o++)
         out_outputs[o] = NULL;
     if (a.graph->error_code != BEL_OK) return 0;
     bel_onnx_model *model = NULL;
-    bel_status *status = bel_onnx_read_file(path, &model);
+    bel_status *status = bel_sized_take(&a.use, sizeof a.use, use, "bel_onnx_use");
+    if (status == NULL) status = bel_onnx_read_file(path, &model);
     bool named = status != NULL; // read errors have the path
     a.model = model;
     if (status == NULL) {

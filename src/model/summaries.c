@@ -26,14 +26,8 @@ static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summar
 static void check_and_add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)
 {
     if (bel_context_mode(context) != BEL_MODE_TRAIN || summary.value == NULL) return;
-    bel_status *status = bel_summary_check(&summary);
-    if (status == NULL) {
+    if (bel_graph_ok(bel_context_graph(context), bel_summary_check(&summary)))
         add(context, spec, summary);
-        return;
-    }
-    bel_graph_fail(bel_context_graph(context), bel_status_code(status), "%s",
-                   bel_status_message(status));
-    bel_status_destroy(status);
 }
 
 void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec, const char *name,

@@ -28,7 +28,7 @@ static bel_value *conv_layer(bel_model_context *context, bel_value *x, int64_t f
     bel_part_add_penalty(context, bel_part_kernel(context, name, &kernel_shape), penalty);
     static const int64_t two[] = {2, 2};
     bel_shape shape = bel_value_shape(y);
-    bel_window_options halving = {.strides = two};
+    bel_window_options halving = {.size = sizeof halving, .strides = two};
     if (shape.dims[2] > 1 && shape.dims[3] > 1) y = bel_max_pool(g, y, two, &halving, false);
     return bel_relu(g, y);
 }

@@ -16,7 +16,7 @@ static const bel_package models[] = {
     MODEL("linear", "softmax regression", bel_linear_model),
     MODEL("dnn", "multi-layer perceptron with relu and dropout", bel_dnn_model),
     MODEL("cnn", "convolutions with pools, then dense layers", bel_cnn_model),
-    MODEL("resnet", "residual network with batch normalisation", bel_resnet_model),
+    MODEL("resnet", "residual network with batch normalization", bel_resnet_model),
     MODEL("wide_deep", "weights and embeddings of ids, with hidden layers", bel_wide_deep_model),
     MODEL("gru", "recurrent classifier of sequences, gated units", bel_gru_model),
     MODEL("lstm", "recurrent classifier of sequences, long short-term memory", bel_lstm_model),

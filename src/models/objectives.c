@@ -5,7 +5,7 @@
 //   regression, huber, quantile                            a number, in the label's units
 //   poisson, tweedie                                       a number above 0: e^output
 //
-// A number's output is standardised with label_mean and label_deviation, so that it begins near the
+// A number's output is standardized with label_mean and label_deviation, so that it begins near the
 // labels in any unit: prediction = output · deviation + mean. The losses of regression, huber and
 // quantile are those of labels with mean 0 and deviation 1. Labels and predictions are F64, and
 // values become F32 only after the mean is subtracted: years and dates keep their digits. Metrics
@@ -99,10 +99,10 @@ static void set_loss(bel_model_context *context, bel_estimator_spec *spec, bel_v
     bool training = bel_context_mode(context) == BEL_MODE_TRAIN;
     bel_value *weights = training ? training_weights(context, of_classes) : weights_of(context);
     bel_reduction mean = training ? BEL_REDUCTION_MEAN : BEL_REDUCTION_WEIGHTED_MEAN;
-    spec->loss = bel_reduce_loss(g, losses, weights, mean);
+    bel_value *loss = bel_reduce_loss(g, losses, weights, mean);
     if (!training && weights != NULL)
-        spec->loss_weight = bel_reduce_sum(g, weights, NULL, 0, false);
-    if (training && penalty != NULL) spec->loss = bel_add(g, spec->loss, penalty);
+        bel_loss_weight_set(spec, bel_reduce_sum(g, weights, NULL, 0, false));
+    bel_loss_set(spec, training && penalty != NULL ? bel_add(g, loss, penalty) : loss);
 }
 
 static bool lacks_labels(bel_model_context *context, bel_dtype dtype)
@@ -240,7 +240,8 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
     bel_shape shape = bel_value_shape(logits);
     int64_t classes = shape.rank == 2 ? shape.dims[1] : 0;
     double threshold = threshold_of(context, classes);
-    spec->predictions = bel_softmax(g, logits);
+    bel_value *shares = bel_softmax(g, logits);
+    bel_predictions_set(spec, shares);
     if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_I64))
         return;
     bel_value *labels = bel_context_labels(context), *weights = weights_of(context);
@@ -249,8 +250,7 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
     const int64_t axis = 1, first = 1, end = 2; // the column of class 1
     bel_value *predicted = bel_arg_max(g, logits, 1), *yes = NULL;
     if (classes == 2)
-        yes =
-            bel_squeeze(g, bel_slice(g, spec->predictions, &axis, &first, &end, NULL, 1), &axis, 1);
+        yes = bel_squeeze(g, bel_slice(g, shares, &axis, &first, &end, NULL, 1), &axis, 1);
     if (threshold != 0.5)
         predicted = bel_cast(g, bel_greater(g, yes, number(g, threshold)), BEL_DTYPE_I64);
     bel_metric_accuracy(context, spec, "accuracy", labels, predicted, weights);
@@ -321,7 +321,8 @@ static void label(bel_model_context *context, bel_estimator_spec *spec, bel_valu
 {
     bel_graph *g = bel_context_graph(context);
     const int64_t axis = 1;
-    bel_value *likely = spec->predictions = bel_sigmoid(g, logits);
+    bel_value *likely = bel_sigmoid(g, logits);
+    bel_predictions_set(spec, likely);
     if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_I64))
         return;
     bel_value *truth = bel_cast(g, bel_context_labels(context), BEL_DTYPE_F32);
@@ -487,7 +488,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
         predicted = bel_mul(g, bel_cast(g, z, BEL_DTYPE_F64), number64(g, deviation));
         predicted = bel_add(g, predicted, number64(g, mean));
     }
-    spec->predictions = bel_unsqueeze(g, predicted, &axis, 1);
+    bel_predictions_set(spec, bel_unsqueeze(g, predicted, &axis, 1));
     if (bel_context_mode(context) == BEL_MODE_PREDICT || lacks_labels(context, BEL_DTYPE_F64))
         return;
     bel_value *labels = bel_cast(g, bel_context_labels(context), BEL_DTYPE_F64), *losses;
@@ -509,7 +510,9 @@ void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_v
                      bel_value *penalty)
 {
     objective o = objective_of(context);
-    spec->optimizer = bel_context_optimizer(context);
+    bel_optimizer optimizer = {.size = sizeof optimizer};
+    bel_context_optimizer(context, &optimizer);
+    bel_optimizer_use(spec, NULL, &optimizer);
     if (o <= BINARY) {
         classify(context, spec, outputs, penalty);
     } else if (o == MULTI_LABEL) {

@@ -58,8 +58,8 @@ static bel_value *fitted(bel_graph *g, bel_value *output, int64_t wanted)
     return bel_concat(g, both, 2, 1);
 }
 
-// Standardises an output: the file's model predicts in the label's units.
-static bel_value *standardised(bel_model_context *context, bel_value *output, const char *objective)
+// Standardizes an output: the file's model predicts in the label's units.
+static bel_value *standardized(bel_model_context *context, bel_value *output, const char *objective)
 {
     bel_graph *g = bel_context_graph(context);
     double mean = bel_context_param_number(context, "label_mean", 0);
@@ -118,7 +118,7 @@ bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *
     }
     const char *objective = bel_context_param(context, "objective", "classification");
     bool number = wanted == 1 && strcmp(objective, "multi_label") != 0;
-    bel_part_finish(context, spec, number ? standardised(context, fitting, objective) : fitting,
+    bel_part_finish(context, spec, number ? standardized(context, fitting, objective) : fitting,
                     NULL);
     return NULL;
 }

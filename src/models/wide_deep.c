@@ -103,8 +103,9 @@ static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *s
     if (strcmp(wanted, "same") == 0) return;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].name, wanted) != 0) continue;
-        spec->optimizer_parts[spec->optimizer_part_count++] = (bel_optimizer_part){
-            .variables = "wide", .optimizer = {.kind = kinds[i].kind, .learning_rate = rate}};
+        const bel_optimizer own = {
+            .size = sizeof own, .kind = kinds[i].kind, .learning_rate = rate};
+        bel_optimizer_use(spec, "wide", &own);
         return;
     }
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,

@@ -1,8 +1,8 @@
-// Convolution, pooling, normalisation. Lists are checked against the rank of x here, because
+// Convolution, pooling, normalization. Lists are checked against the rank of x here, because
 // Belfry's builders take them without a length. Operations that Belfry lacks are composed. LRN is
 // an average pool over the channels as if they were the rows of an image. Global pools of more than
 // two spatial dimensions are reductions. MaxPool of bytes uses floats, which hold them exactly.
-// Training of batch normalisation is supported from opset 14 on, where its outputs became the same
+// Training of batch normalization is supported from opset 14 on, where its outputs became the same
 // as Belfry's.
 #include "onnx/make.h"
 #include "onnx/windows.h"
@@ -47,7 +47,8 @@ static bel_status *read_window(const bel_onnx_call *call, int32_t rank, window *
     }
     int auto_pad;
     BEL_TRY(bel_onnx_choice(call, "auto_pad", pad_names, 4, &auto_pad));
-    w->options = (bel_window_options){.strides = list_or_null(&w->strides),
+    w->options = (bel_window_options){.size = sizeof(bel_window_options),
+                                      .strides = list_or_null(&w->strides),
                                       .pads = list_or_null(&w->pads),
                                       .dilations = list_or_null(&w->dilations),
                                       .auto_pad = (bel_auto_pad)auto_pad};
@@ -176,7 +177,7 @@ bel_status *bel_onnx_global_average_pool(bel_onnx_call *call)
     return NULL;
 }
 
-// --- Normalisation -------------------------------------------------------------------------------
+// --- Normalization -------------------------------------------------------------------------------
 
 // Scale and bias may have fewer dimensions than a row, or 1 instead of a size.
 bel_status *bel_onnx_layer_norm(bel_onnx_call *call)
@@ -267,7 +268,7 @@ bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
 }
 
 // Training updates the statistics: outputs 1 and 2.
-static bel_value *normalise(bel_onnx_call *call, bool training, bel_value **out_mean,
+static bel_value *normalize(bel_onnx_call *call, bool training, bel_value **out_mean,
                             bel_value **out_variance)
 {
     bel_value *in[5];
@@ -286,7 +287,7 @@ bel_status *bel_onnx_batch_norm(bel_onnx_call *call)
         bel_onnx_out(call, 0, merged);
         return NULL;
     }
-    bel_onnx_out(call, 0, normalise(call, training, &mean, &variance));
+    bel_onnx_out(call, 0, normalize(call, training, &mean, &variance));
     bel_onnx_out(call, 1, mean);
     bel_onnx_out(call, 2, variance);
     return NULL;
@@ -298,7 +299,7 @@ bel_status *bel_onnx_resting_batch_norm(bel_onnx_call *call)
         return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
     }
     bel_value *merged = bel_onnx_merge_norm(call);
-    bel_onnx_out(call, 0, merged != NULL ? merged : normalise(call, false, NULL, NULL));
+    bel_onnx_out(call, 0, merged != NULL ? merged : normalize(call, false, NULL, NULL));
     return NULL;
 }
 
@@ -308,7 +309,7 @@ bel_status *bel_onnx_old_batch_norm(bel_onnx_call *call)
     return BEL_ERR(BEL_UNIMPLEMENTED, "training mode is read from opset 14 on (is_test = 0)");
 }
 
-// x / (bias + alpha · m)^beta, where m is the mean of x² over `size` neighbouring channels; missing
+// x / (bias + alpha · m)^beta, where m is the mean of x² over `size` neighboring channels; missing
 // ones count as 0.
 bel_status *bel_onnx_lrn(bel_onnx_call *call)
 {
@@ -318,14 +319,14 @@ bel_status *bel_onnx_lrn(bel_onnx_call *call)
     bel_dtype dtype = bel_value_dtype(x);
     int64_t size = bel_onnx_int(call, "size");
     if (shape.rank < 3 || size < 1 || size > INT32_MAX) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld neighbours in an image of %d dimensions",
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld neighbors in an image of %d dimensions",
                        (long long)size, (int)shape.rank);
     }
-    BEL_TRY(bel_onnx_closed(&shape, 1, "channels are neighbours"));
+    BEL_TRY(bel_onnx_closed(&shape, 1, "channels are neighbors"));
     bel_shape plane = BEL_SHAPE(0, 1, shape.dims[1], -1), whole = shape;
     whole.dims[0] = 0;
     const int64_t kernel[] = {size, 1}, pads[] = {(size - 1) / 2, 0, size / 2, 0};
-    bel_window_options options = {.pads = pads};
+    bel_window_options options = {.size = sizeof options, .pads = pads};
     bel_value *mean = bel_reshape(graph, bel_mul(graph, x, x), &plane);
     mean = bel_average_pool(graph, mean, kernel, &options, false, true);
     mean = bel_reshape(graph, mean, &whole);
@@ -346,11 +347,11 @@ bel_status *bel_onnx_mean_variance_norm(bel_onnx_call *call)
     BEL_TRY(bel_onnx_ints(call, "axes", &axes));
     if (axes.rank == 0) axes = BEL_SHAPE(0, 2, 3);
     bel_value *x = bel_onnx_in(call, 0);
-    bel_value *centred = bel_sub(graph, x, bel_reduce_mean(graph, x, axes.dims, axes.rank, true));
-    bel_value *square = bel_mul(graph, centred, centred);
+    bel_value *centered = bel_sub(graph, x, bel_reduce_mean(graph, x, axes.dims, axes.rank, true));
+    bel_value *square = bel_mul(graph, centered, centered);
     bel_value *variance = bel_reduce_mean(graph, square, axes.dims, axes.rank, true);
     bel_value *epsilon = bel_scalar(graph, bel_value_dtype(x), 1e-9);
     bel_value *deviation = bel_add(graph, bel_sqrt(graph, variance), epsilon);
-    bel_onnx_out(call, 0, bel_div(graph, centred, deviation));
+    bel_onnx_out(call, 0, bel_div(graph, centered, deviation));
     return NULL;
 }

@@ -57,7 +57,8 @@ static bel_status *read_depth(const bel_onnx_window *w, int64_t size, int64_t ke
 // Makes the window in a plane. Its lists are in `to`.
 static void plane_window(const bel_onnx_window *w, bel_onnx_window *to)
 {
-    *to = (bel_onnx_window){.options = {.auto_pad = w->options.auto_pad}};
+    *to = (bel_onnx_window){
+        .options = {.size = sizeof(bel_window_options), .auto_pad = w->options.auto_pad}};
     to->strides = BEL_SHAPE(item(&w->strides, 1, 1), item(&w->strides, 2, 1));
     to->dilations = BEL_SHAPE(item(&w->dilations, 1, 1), item(&w->dilations, 2, 1));
     to->pads = BEL_SHAPE(item(&w->pads, 1, 0), item(&w->pads, 2, 0), item(&w->pads, 4, 0),
@@ -133,7 +134,8 @@ bel_status *bel_onnx_pool_volume(bel_onnx_call *call, bel_value *x, const bel_on
     bel_graph *graph = call->graph;
     bel_shape s = bel_value_shape(x);
     BEL_TRY(bel_onnx_closed(&s, 1, "a pool of three dimensions takes it apart"));
-    bel_onnx_window plane, across = {.options = {.auto_pad = window->options.auto_pad}};
+    bel_onnx_window plane, across = {.options = {.size = sizeof(bel_window_options),
+                                                 .auto_pad = window->options.auto_pad}};
     plane_window(window, &plane);
     bel_shape planes = BEL_SHAPE(0, s.dims[1] * s.dims[2], s.dims[3], s.dims[4]);
     bel_value *y = bel_reshape(graph, x, &planes);

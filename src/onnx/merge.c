@@ -1,4 +1,4 @@
-// Optimizations on request, for models that are only run. A normalisation with known statistics is
+// Optimizations on request, for models that are only run. A normalization with known statistics is
 // merged into the preceding convolution: its scale into the weights and the rest into the bias.
 // This rounds differently from the two operations, by about a unit in the last place. Transposed
 // weights, which exporters like to write, are transposed back, so that kernels read them

@@ -108,7 +108,7 @@ static void run_fused(const bel_kernel_call *call, int64_t tile)
     const fused_params *p = call->params;
     int64_t begin = bel_tile_begin(tile);
     int64_t end = bel_tile_end(tile, bel_shape_elements(&call->outputs[0].shape));
-    block b; // large: unused members stay uninitialised
+    block b; // large: unused members stay uninitialized
     b.call = call;
     int64_t most = BLOCK;
     for (int i = 0; i < call->input_count; i++) {

@@ -1,7 +1,7 @@
 // BatchNormalization, its gradient, and sums over all but the channels: x [n, c, …].
 //
 // Sums run over parts of the batch, and chains of pixels in each (norm.h), divided only by shape,
-// in double; they are added in order. `before` makes the parts, `run` normalises images.
+// in double; they are added in order. `before` makes the parts, `run` normalizes images.
 //
 // Over all replicas both passes are split in two, and replicas exchange in between: moments of x,
 // then MomentsNorm, which uses those of all replicas together; and sums of dy, then
@@ -152,7 +152,7 @@ static bool is_gradient(bel_op op)
            op == BEL_OP_MOMENTS_NORM_GRAD;
 }
 
-// True where the channels of a pixel, and the pixels of an image, are neighbours.
+// True where the channels of a pixel, and the pixels of an image, are neighbors.
 static bool is_dense(const bel_channel_norm *p, const bel_image_steps *steps)
 {
     return steps->channel == 1 && steps->column == p->channels;

@@ -233,8 +233,8 @@ static bel_pick_rule make_rule(const bel_prepare *prepare, bel_op op, const bel_
 }
 
 // Makes a list for each dimension of the result: the source place of each index, times the source's
-// stride, so that places can be added; -1: fill. `run`: neighbours along the last dimension are
-// neighbours in the source. An empty result has no lists, however long its other dimensions are.
+// stride, so that places can be added; -1: fill. `run`: neighbors along the last dimension are
+// neighbors in the source. An empty result has no lists, however long its other dimensions are.
 static bel_pick_params make_lists(const bel_prepare *prepare, bel_op op, const bel_tensor *x,
                                   const bel_shape *picked)
 {

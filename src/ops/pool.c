@@ -1,7 +1,7 @@
 // MaxPool, AveragePool, GlobalAveragePool and their gradients: x [n, c, w] or [n, c, h, w].
 //
 // A tile is a run of images. The fast kernels process the channels of a position as a row, in
-// either memory order, so that the inner loops run over channels if those are neighbours.
+// either memory order, so that the inner loops run over channels if those are neighbors.
 #include <math.h>
 #include <string.h>
 
@@ -336,7 +336,7 @@ take_tap(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool fi
             y[i] = first || x[i] > y[i] ? x[i] : y[i];
 }
 
-// Loops with known steps are vectorised.
+// Loops with known steps are vectorized.
 static void take_taps(const float *x, int64_t step, int64_t run, float *y, int64_t n, bool first)
 {
     if (run == 1 && step == 1) {

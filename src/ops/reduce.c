@@ -1,6 +1,6 @@
 // Reductions, and their opposite (BroadcastTo).
 //
-// A reduction over neighbouring axes is a box [outer, reduced, inner]. Three boxes have fast
+// A reduction over neighboring axes is a box [outer, reduced, inner]. Three boxes have fast
 // kernels: inner = 1 (rows), outer = 1 (columns) and everything to a scalar. Others use the plain
 // kernel. ReduceMin, ReduceProd, ReduceL1 and ReduceL2 have one kernel for all boxes, which
 // processes each output's elements in order, in double. Sums of an entire tensor run in blocks of
@@ -123,7 +123,7 @@ static bel_cpu_reduce_fn *row_kernel(bel_op op)
     return op == BEL_OP_REDUCE_SUM_SQUARE ? cpu->sum_square : cpu->sum;
 }
 
-// Each output is a reduction of `count` neighbouring elements.
+// Each output is a reduction of `count` neighboring elements.
 static void run_reduce_rows(const bel_kernel_call *call, int64_t tile)
 {
     enum { BLOCK = BEL_REDUCE_BLOCK };

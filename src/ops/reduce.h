@@ -8,7 +8,7 @@
 
 typedef enum bel_reduce_way {
     BEL_REDUCE_PLAIN,   // in double, element by element, or as a fold
-    BEL_REDUCE_ROWS,    // neighbours, in lanes, blocks of BEL_REDUCE_BLOCK of them in double
+    BEL_REDUCE_ROWS,    // neighbors, in lanes, blocks of BEL_REDUCE_BLOCK of them in double
     BEL_REDUCE_COLUMNS, // rows are added to results, in order
     BEL_REDUCE_SLICES,  // bel_reduce_slices
 } bel_reduce_way;
@@ -18,7 +18,7 @@ enum { BEL_REDUCE_BLOCK = 4096 };
 typedef struct bel_reduce_box {
     bel_reduce_way way;
     bool reduced[BEL_MAX_RANK];
-    bool regular; // the reduced axes are neighbours
+    bool regular; // the reduced axes are neighbors
     int64_t outer, count, inner;
     double scale; // ReduceMean: 1 / count
 } bel_reduce_box;

@@ -1,4 +1,4 @@
-// LayerNormalization, InstanceNormalization and GroupNormalization. All normalise rows; they differ
+// LayerNormalization, InstanceNormalization and GroupNormalization. All normalize rows; they differ
 // in the definition of a row and in the elements that share a scale (kernels/row_norm.h). Outputs 1
 // and 2, a row's mean and its inverse deviation, are kept for the gradient. The plain kernels use
 // two passes in double. Forward has a tile for each row; the gradient has one tile, because every
@@ -182,7 +182,7 @@ static void add_to(const bel_tensor *sum, int64_t at, double value)
     bel_element_set(sum, at, bel_element_get(sum, at) + value);
 }
 
-// With g = dy · scale and y' the normalised row: dx = (g - mean of g - y' · mean of g y') /
+// With g = dy · scale and y' the normalized row: dx = (g - mean of g - y' · mean of g y') /
 // deviation.
 static void gradient_row(const bel_kernel_call *call, int64_t row)
 {

@@ -19,7 +19,7 @@ typedef struct bel_sequence_mask_params {
     int64_t per_tile; // rows of n · outer
 } bel_sequence_mask_params;
 
-// MaskedSoftmax: its optional inputs after x, recognised by type: a mask of bool, lengths of i64.
+// MaskedSoftmax: its optional inputs after x, recognized by type: a mask of bool, lengths of i64.
 typedef struct bel_hiding {
     int mask, lengths; // -1: absent
     bool causal;

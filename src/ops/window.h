@@ -27,7 +27,7 @@ bel_status *bel_window_make_transposed(const bel_attr_list *attrs, const bel_sha
 // Returns x with c channels and the window's output sizes.
 bel_shape bel_window_shape(const bel_window *window, const bel_shape *x, int64_t channels);
 
-// Floats between neighbours of an image's tensor in memory.
+// Floats between neighbors of an image's tensor in memory.
 typedef struct bel_image_steps {
     int64_t image, channel, row, column;
 } bel_image_steps;

@@ -15,7 +15,7 @@ typedef struct bel_rule_group {
     bel_rule_step numbers; // numbers of the current step
 } bel_rule_group;
 
-typedef struct bel_rule_groups { // zero-initialise, free with bel_rule_groups_deinit
+typedef struct bel_rule_groups { // zero-initialize, free with bel_rule_groups_deinit
     bel_rule_group *items;
     int count;
     size_t capacity;

@@ -42,22 +42,28 @@ static bel_status *share(const bel_optimizer *main, bel_optimizer_part *part)
     return NULL;
 }
 
+bel_status *bel_optimizers_add(bel_optimizers *optimizers, const char *variables,
+                               const bel_optimizer *optimizer)
+{
+    size_t length = strlen(variables);
+    if (optimizers->part_count == BEL_MAX_OPTIMIZER_PARTS || length == 0 ||
+        length >= BEL_PATTERN_BYTES) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "optimizer: expected up to %d with patterns of variables, each of 1 to %d "
+                       "bytes, got \"%s\"",
+                       BEL_MAX_OPTIMIZER_PARTS, BEL_PATTERN_BYTES - 1, variables);
+    }
+    bel_optimizer_part *part = &optimizers->parts[optimizers->part_count++];
+    *part = (bel_optimizer_part){.optimizer = *optimizer};
+    memcpy(part->variables, variables, length + 1);
+    return NULL;
+}
+
 bel_status *bel_optimizers_check(bel_optimizers *optimizers)
 {
     BEL_TRY(bel_optimizer_check(&optimizers->main));
-    if (optimizers->part_count < 0 || optimizers->part_count > BEL_MAX_OPTIMIZER_PARTS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "optimizer: there can be up to %d for separate variables, got %d",
-                       BEL_MAX_OPTIMIZER_PARTS, optimizers->part_count);
-    }
     for (int i = 0; i < optimizers->part_count; i++) {
         bel_optimizer_part *part = &optimizers->parts[i];
-        size_t room = sizeof part->variables;
-        if (part->variables[0] == '\0' || memchr(part->variables, '\0', room) == NULL) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "optimizer: part %d must name its variables, in fewer than %zu bytes", i,
-                           room);
-        }
         BEL_TRY(share(&optimizers->main, part));
         BEL_TRY_CTX(bel_optimizer_check(&part->optimizer), "variables \"%s\"", part->variables);
     }
@@ -167,15 +173,8 @@ bel_status *bel_optimizers_set(bel_optimizers *optimizers, const char *name, con
             count > 0 ? &optimizers->parts[count - 1].optimizer : &optimizers->main;
         return bel_optimizer_set(last, name, text);
     }
-    if (count == BEL_MAX_OPTIMIZER_PARTS || strlen(text) >= BEL_PATTERN_BYTES) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "expected up to %d parts and patterns below %d bytes, got \"%s\"",
-                       BEL_MAX_OPTIMIZER_PARTS, BEL_PATTERN_BYTES, text);
-    }
-    bel_optimizer_part *part = &optimizers->parts[optimizers->part_count++];
-    *part = (bel_optimizer_part){.optimizer = bel_optimizer_default()};
-    memcpy(part->variables, text, strlen(text) + 1);
-    return NULL;
+    const bel_optimizer plain = bel_optimizer_default();
+    return bel_optimizers_add(optimizers, text, &plain);
 }
 
 typedef struct describer {

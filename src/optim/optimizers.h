@@ -4,6 +4,12 @@
 
 #include "optim/settings.h"
 
+// Another optimizer for the variables whose names match a pattern.
+typedef struct bel_optimizer_part {
+    char variables[BEL_PATTERN_BYTES]; // with its closing 0
+    bel_optimizer optimizer;
+} bel_optimizer_part;
+
 typedef struct bel_optimizers {
     bel_optimizer main;
     bel_optimizer_part parts[BEL_MAX_OPTIMIZER_PARTS];
@@ -12,6 +18,10 @@ typedef struct bel_optimizers {
 
 // Checks all with bel_optimizer_check. Copies the shared settings from the main one into the parts.
 bel_status *bel_optimizers_check(bel_optimizers *optimizers) BEL_MUST_USE;
+
+// Adds a part. INVALID_ARGUMENT: too many parts, or a pattern that is empty or too long.
+bel_status *bel_optimizers_add(bel_optimizers *optimizers, const char *variables,
+                               const bel_optimizer *optimizer) BEL_MUST_USE;
 
 // INVALID_ARGUMENT: a part's pattern matches no name, or a pattern of multipliers matches no name
 // that its optimizer trains. The message has the pattern.

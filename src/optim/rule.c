@@ -11,6 +11,7 @@
 #include "base/isa.h"
 #include "base/number.h"
 #include "base/real.h"
+#include "optim/settings.h"
 
 _Static_assert(BEL_OPTIMIZER_SGD == 0 && BEL_OPTIMIZER_MOMENTUM == 1 && BEL_OPTIMIZER_ADAM == 2 &&
                    BEL_OPTIMIZER_ADAGRAD == 3 && BEL_OPTIMIZER_RMSPROP == 4 &&

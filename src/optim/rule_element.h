@@ -1,5 +1,5 @@
 // Update rules for one element: the numbers of a step, and the update that they make of a gradient.
-// The code is plain C that both compilers vectorise (rule_isa.c). GPU kernels are compiled from it
+// The code is plain C that both compilers vectorize (rule_isa.c). GPU kernels are compiled from it
 // as well (cuda/kernels/update.cu). For equal bits it uses only operations that IEEE rounds alike,
 // and fuses none.
 #ifndef BELFRY_OPTIM_RULE_ELEMENT_H

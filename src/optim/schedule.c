@@ -6,6 +6,7 @@
 #include "base/real.h"
 #include "optim/formula.h"
 #include "optim/rule.h"
+#include "optim/settings.h"
 
 static int piece_count(const bel_schedule *schedule)
 {

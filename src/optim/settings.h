@@ -146,6 +146,15 @@ void bel_optimizer_list(const bel_optimizer *optimizer, bel_setting_take *take, 
 // Returns the optimizer with all settings at their default.
 bel_optimizer bel_optimizer_default(void);
 
+// Fills in defaults and checks ranges, in place. INVALID_ARGUMENT names the field, its value and
+// the range, or the two settings that exclude each other; some defaults may then be filled in
+// already.
+bel_status *bel_optimizer_check(bel_optimizer *optimizer) BEL_MUST_USE;
+
+// The learning rate of the step that makes version `step` + 1 (`step` from 0), before the
+// multipliers, of a checked optimizer.
+double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step);
+
 // Fills in defaults and checks each row against `accepts`: the part of bel_optimizer_check that
 // sees one setting at a time. The message of INVALID_ARGUMENT has the setting, its value and
 // `accepts`.

@@ -9,6 +9,7 @@
 #include "base/isa.h"
 #include "base/json.h"
 #include "base/mapping.h"
+#include "base/sized.h"
 #include "onnx/onnx.h"
 #include "predictor/predictor.h"
 
@@ -89,23 +90,12 @@ static bel_status *build(loaded *l, bel_predictor_parts *parts)
     return NULL;
 }
 
-static bel_predictor_options options_of(const bel_predictor_options *given)
+static bel_status *read_options(const bel_predictor_options *given, bel_predictor_options *out)
 {
-    bel_predictor_options options = {.size = sizeof options};
-    if (given == NULL) return options;
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-    options.size = given->size;
-    return options;
-}
-
-static bel_status *check(const bel_predictor_options *options)
-{
-    if (options->size == 0)
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "options of a predictor: size must be sizeof(bel_predictor_options), got 0");
+    BEL_TRY(bel_sized_take(out, sizeof *out, given, "bel_predictor_options"));
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
-    return bel_check_threads("a predictor", options->threads);
+    return bel_check_threads("a predictor", out->threads);
 }
 
 // Takes ownership of the model.
@@ -131,9 +121,9 @@ bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
                                      const bel_predictor_options *given,
                                      bel_predictor **out_predictor)
 {
-    const bel_predictor_options options = options_of(given);
+    bel_predictor_options options;
     bel_onnx_model *model;
-    BEL_TRY(check(&options));
+    BEL_TRY(read_options(given, &options));
     BEL_TRY(bel_onnx_read(bytes, size, &model));
     return make(model, &options, -1, out_predictor);
 }
@@ -159,9 +149,9 @@ static bel_status *read_step(const char *path, int64_t *out_step)
 static bel_status *load_file(const char *path, const bel_predictor_options *given, int64_t step,
                              bel_predictor **out_predictor)
 {
-    const bel_predictor_options options = options_of(given);
+    bel_predictor_options options;
     bel_onnx_model *model;
-    BEL_TRY(check(&options));
+    BEL_TRY(read_options(given, &options));
     BEL_TRY(bel_onnx_read_file(path, &model));
     BEL_TRY_CTX(make(model, &options, step, out_predictor), "%s", path);
     return NULL;

@@ -60,7 +60,7 @@ void bel_event_file_histogram(bel_event_file *file, double wall_time, int64_t st
                               const bel_histogram *histogram);
 
 typedef struct bel_event_image {
-    int height, width, channels; // 1: grey, 3: RGB, 4: RGBA
+    int height, width, channels; // 1: gray, 3: RGB, 4: RGBA
     const void *png;
     size_t png_bytes;
 } bel_event_image;

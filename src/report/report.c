@@ -73,7 +73,7 @@ static void put_parts(bel_str *out, const bel_report *report)
     for (int i = 0; i < report->part_count; i++) {
         double ms = part_ms(&report->parts[i]);
         if (ms <= 0) continue;
-        bel_str_printf(out, "<i class=\"c%d\" style=\"flex:%.5f\" title=\"", i % BEL_REPORT_COLOURS,
+        bel_str_printf(out, "<i class=\"c%d\" style=\"flex:%.5f\" title=\"", i % BEL_REPORT_COLORS,
                        ms / total * 100.0);
         bel_report_text(out, report->parts[i].name);
         bel_str_puts(out, "\"></i>");
@@ -82,7 +82,7 @@ static void put_parts(bel_str *out, const bel_report *report)
     for (int i = 0; i < report->part_count; i++) {
         const bel_report_part *part = &report->parts[i];
         char mark[32] = "<i class=\"c0\"></i>";
-        mark[strlen("<i class=\"c")] = (char)('0' + i % BEL_REPORT_COLOURS);
+        mark[strlen("<i class=\"c")] = (char)('0' + i % BEL_REPORT_COLORS);
         put_part_row(out, mark, part->name, part_ms(part), total, part->what);
     }
     put_part_row(out, "", "a step", total, total, NULL);

@@ -277,7 +277,7 @@ static void add_column(column_list *list, const chart_frame *frame, const bel_re
     *gap = false;
 }
 
-// Groups points by column of pixels. They are neighbours, as steps ascend.
+// Groups points by column of pixels. They are neighbors, as steps ascend.
 static column_list gather_columns(const chart_frame *frame, const bel_report_series *series)
 {
     column_list list = {0};
@@ -305,9 +305,9 @@ static size_t stretch_end(const column_list *list, size_t begin)
 
 // Draws the shade from the lowest to the highest point of each column: along the top, back along
 // the bottom.
-static void put_band(bel_str *out, const chart_frame *frame, const column_list *list, int colour)
+static void put_band(bel_str *out, const chart_frame *frame, const column_list *list, int color)
 {
-    bel_str_printf(out, "<path class=\"band c%d\" d=\"", colour);
+    bel_str_printf(out, "<path class=\"band c%d\" d=\"", color);
     for (size_t begin = 0; begin < list->count;) {
         size_t end = stretch_end(list, begin);
         for (size_t i = begin; i < end; i++) {
@@ -326,9 +326,9 @@ static void put_band(bel_str *out, const chart_frame *frame, const column_list *
 
 // Draws the curve, with its points as data for the read-out: "step,value step,value …".
 static void put_line(bel_str *out, const chart_frame *frame, const column_list *list,
-                     const char *name, int colour)
+                     const char *name, int color)
 {
-    bel_str_printf(out, "<path class=\"line c%d\" data-name=\"", colour);
+    bel_str_printf(out, "<path class=\"line c%d\" data-name=\"", color);
     bel_report_text(out, name);
     bel_str_puts(out, "\" d=\"");
     for (size_t begin = 0; begin < list->count;) {
@@ -349,14 +349,14 @@ static void put_line(bel_str *out, const chart_frame *frame, const column_list *
 }
 
 // Draws a mark for each point if they are few, and for a point without a line.
-static void put_marks(bel_str *out, const chart_frame *frame, const column_list *list, int colour)
+static void put_marks(bel_str *out, const chart_frame *frame, const column_list *list, int color)
 {
     enum { FEW = 24 };
     for (size_t begin = 0; begin < list->count;) {
         size_t end = stretch_end(list, begin);
         for (size_t i = begin; i < end && (end - begin == 1 || list->count <= FEW); i++) {
             bel_str_printf(out, "<circle class=\"mark c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n",
-                           colour, list->columns[i].x, y_of(frame, list->columns[i].mean));
+                           color, list->columns[i].x, y_of(frame, list->columns[i].mean));
         }
         begin = end;
     }
@@ -368,10 +368,10 @@ static void put_curves(bel_str *out, const chart_frame *frame, const bel_report_
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < chart->series_count; i++) {
             column_list list = gather_columns(frame, &chart->series[i]);
-            int colour = i % BEL_REPORT_COLOURS;
-            if (pass == 0 && list.dense) put_band(out, frame, &list, colour);
-            if (pass == 1) put_line(out, frame, &list, chart->series[i].name, colour);
-            if (pass == 1) put_marks(out, frame, &list, colour);
+            int color = i % BEL_REPORT_COLORS;
+            if (pass == 0 && list.dense) put_band(out, frame, &list, color);
+            if (pass == 1) put_line(out, frame, &list, chart->series[i].name, color);
+            if (pass == 1) put_marks(out, frame, &list, color);
             bel_free(list.columns);
         }
     }
@@ -383,14 +383,14 @@ typedef struct last_label {
     double x, y; // coordinates of the point
     double text_y;
     double value;
-    int colour;
+    int color;
 } last_label;
 
 static int compare_labels(const void *a, const void *b)
 {
     const last_label *left = a, *right = b;
     if (left->y != right->y) return left->y < right->y ? -1 : 1;
-    return (left->colour > right->colour) - (left->colour < right->colour);
+    return (left->color > right->color) - (left->color < right->color);
 }
 
 // Index of the last drawable value, or point_count.
@@ -430,15 +430,15 @@ static void put_last_values(bel_str *out, const chart_frame *frame, const bel_re
             .x = x_of(frame, (double)series->steps[last]),
             .y = y_of(frame, value),
             .value = value,
-            .colour = i % BEL_REPORT_COLOURS,
+            .color = i % BEL_REPORT_COLORS,
         };
     }
     qsort(labels, (size_t)count, sizeof labels[0], compare_labels);
     spread_labels(labels, count);
     for (int i = 0; i < count; i++) {
         bel_str_printf(out, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>",
-                       labels[i].colour, labels[i].x, labels[i].y);
-        bel_str_printf(out, "<text class=\"last c%d\" x=\"%d\" y=\"%.1f\">", labels[i].colour,
+                       labels[i].color, labels[i].x, labels[i].y);
+        bel_str_printf(out, "<text class=\"last c%d\" x=\"%d\" y=\"%.1f\">", labels[i].color,
                        PLOT_RIGHT + 10, labels[i].text_y + 4);
         bel_report_value(out, labels[i].value);
         bel_str_puts(out, "</text>\n");
@@ -455,7 +455,7 @@ static void put_legend(bel_str *out, const bel_report_chart *chart)
         int64_t gaps = 0;
         for (size_t j = 0; j < series->point_count; j++)
             gaps += !drawable(series->values[j]);
-        bel_str_printf(out, "<li><i class=\"c%d\"></i>", i % BEL_REPORT_COLOURS);
+        bel_str_printf(out, "<li><i class=\"c%d\"></i>", i % BEL_REPORT_COLORS);
         bel_report_text(out, series->name);
         if (gaps > 0) {
             bel_str_puts(out, " <small>");

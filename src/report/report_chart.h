@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "report/report.h"
 
-// Colours are CSS classes c0 … c7 of the page; further series start again at c0.
-enum { BEL_REPORT_COLOURS = 8 };
+// Colors are CSS classes c0 … c7 of the page; further series start again at c0.
+enum { BEL_REPORT_COLORS = 8 };
 
 // Escapes text for HTML content and attributes. NULL writes nothing.
 void bel_report_text(bel_str *out, const char *text);

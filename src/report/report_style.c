@@ -1,5 +1,5 @@
-// Style sheet and script of report.html. Colours are variables with a light and a dark value. The
-// eight colours of curves are distinguishable with colour-vision deficiencies (after Okabe and
+// Style sheet and script of report.html. Colors are variables with a light and a dark value. The
+// eight colors of curves are distinguishable with color-vision deficiencies (after Okabe and
 // Ito).
 #include "report/report_style.h"
 

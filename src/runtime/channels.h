@@ -5,7 +5,7 @@
 #include "runtime/program.h"
 
 // Sets out_last[value id] for values of shape [n, c, …] that are stored as [n, …, c]. These are
-// values that only convolutions, pools, normalisations and element-wise operations write and read.
+// values that only convolutions, pools, normalizations and element-wise operations write and read.
 // The kernels at both ends of such a chain read or write the plain order, so no separate operation
 // reorders elements. `needed` is by node, `specs` by value; out_last is all false on entry.
 void bel_channels_last(const bel_graph *graph, const bool *needed, const bel_spec *specs,

@@ -112,7 +112,7 @@ static bel_status *run_on_cpu(bel_instance *instance, int first, int end, int ne
     return NULL;
 }
 
-// The time of a call does not depend on its neighbours, so the total is their sum.
+// The time of a call does not depend on its neighbors, so the total is their sum.
 static bel_status *profile(bel_instance *instance, int runs, int64_t *out_ns, int64_t *out_all_ns)
 {
     const bel_program *program = instance->program;

@@ -31,7 +31,7 @@ typedef struct finder {
 } finder;
 
 // Adds an edge from `from` to the current call. A repeated edge is stored once, as data if either
-// is. The edges of a call are neighbours, so those of the current one are the last in the list.
+// is. The edges of a call are neighbors, so those of the current one are the last in the list.
 static void add_edge(finder *f, int from, bool data)
 {
     if (from < 0 || from == f->call) return;

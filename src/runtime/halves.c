@@ -1,6 +1,6 @@
 // Choice of the values that are stored as bf16. A value that a product or a convolution writes or
 // reads is bf16, since these multiply bf16, and it takes half the memory. So are values that other
-// operations make only from bf16 values, as a normalisation or Relu between two convolutions. A
+// operations make only from bf16 values, as a normalization or Relu between two convolutions. A
 // loss, or any value made from a number that was never rounded, is not rounded here. Outputs and
 // leaves are never bf16; an alias is stored as its root. The choice follows from the graph and from
 // the device's answer for each operation.

@@ -12,7 +12,7 @@
 // is in the first part in which all its inputs are available, so independent collectives are
 // exchanged together. Within a part the order is the graph's.
 //
-// Calls form *groups*: runs of neighbours that do not depend on each other. A buffer's life starts
+// Calls form *groups*: runs of neighbors that do not depend on each other. A buffer's life starts
 // and ends with whole groups, so calls of one group never share memory by accident.
 #include "runtime/program.h"
 
@@ -163,7 +163,7 @@ static void emit_copy(bel_compiler *c, int output)
     bel_compiler_add(c, &made);
 }
 
-// Collectives are neighbours at the end of their part. The first one opens the exchange, and the
+// Collectives are neighbors at the end of their part. The first one opens the exchange, and the
 // call after the last one starts another group.
 static void emit_collective(bel_compiler *c, const bel_node *node)
 {
@@ -210,7 +210,7 @@ static void emit_nodes(bel_compiler *c, bool prologue)
 
 // --- All calls -----------------------------------------------------------------------------------
 
-// Places an exchange that the passes have emptied between its neighbours.
+// Places an exchange that the passes have emptied between its neighbors.
 static void close_exchanges(bel_program *program)
 {
     bel_program_exchange next = {program->call_count, program->call_count, program->group_count,

@@ -33,7 +33,7 @@ typedef struct bel_program_call {
     int64_t first_tile; // first tile among those of the group
 } bel_program_call;
 
-// Neighbouring calls that neither read nor overwrite each other's results: their tiles run in any
+// Neighboring calls that neither read nor overwrite each other's results: their tiles run in any
 // order. Grouping changes only which calls wait, so the rule may consider costs.
 typedef struct bel_program_group {
     int first, count;   // calls

@@ -1,6 +1,6 @@
 // Conversions of 16-bit floats: one pair of functions for both formats, which differ in two
 // numbers. Rounding happens once, from double, to nearest with ties to even. A mantissa that rounds
-// up carries into the exponent because the fields are neighbours. The vector conversions of
+// up carries into the exponent because the fields are neighbors. The vector conversions of
 // bfloat16 (ops/kernels/cpu.h) must give the same bits. Every NaN becomes one quiet NaN with its
 // sign.
 #include "tensor/half.h"

@@ -2,7 +2,7 @@
 // those of their union, even if the sets have different sizes or one is empty. Sums of squares
 // combine too, but lose their digits if a mean is much larger than the deviation.
 //
-// Replicas of a batch normalisation exchange moments. The reduction is not in the public header
+// Replicas of a batch normalization exchange moments. The reduction is not in the public header
 // (belfry/collective.h): it is only for F32, for an entire tensor, and has no gradient.
 #ifndef BELFRY_TENSOR_MOMENTS_H
 #define BELFRY_TENSOR_MOMENTS_H

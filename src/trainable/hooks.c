@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/sized.h"
 
 const struct bel_estimator *bel_hook_estimator(const bel_hook_context *context)
 {
@@ -56,7 +57,7 @@ bel_status *bel_hooks_init(bel_hooks *hooks, const bel_train_spec *spec)
     for (int i = 0; i < spec->hook_count; i++) {
         const bel_hook *from = spec->hooks[i];
         bel_hook *to = &hooks->items[hooks->count++];
-        memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+        BEL_TRY_CTX(bel_sized_take(to, sizeof *to, from, "bel_hook"), "hook %d", i);
         if (to->name != NULL && to->every_steps >= 0) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "hook %d: %s", i,
                        to->name == NULL ? "it needs a name" : "every_steps must be at least 0");

@@ -60,7 +60,7 @@ static int find_bucket(const double *limits, int count, double x)
     return low;
 }
 
-// Joins empty buckets with their neighbours, in place; keeps at least one bucket.
+// Joins empty buckets with their neighbors, in place; keeps at least one bucket.
 static int join_empty(double *limits, double *buckets, int count)
 {
     int kept = 0;

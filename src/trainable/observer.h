@@ -4,6 +4,7 @@
 #define BELFRY_ESTIMATOR_OBSERVER_H
 
 #include "belfry/estimator.h"
+#include "model/spec.h"
 #include "report/event_file.h"
 
 #define BEL_OBSERVER_FOLDER "replica_0"
@@ -19,7 +20,7 @@ void bel_observer_destroy(bel_observer *observer); // accepts NULL
 // later ones. An error of the file is a warning and stops further writes.
 void bel_observer_take(bel_observer *observer, int64_t step, const bel_tensor *values);
 
-// Makes the histogram of n numbers in TensorFlow's buckets, with empty neighbours joined. Its lists
+// Makes the histogram of n numbers in TensorFlow's buckets, with empty neighbors joined. Its lists
 // are memory of `list`, which has room for BEL_HISTOGRAM_ROOM doubles. Leaves out numbers that are
 // not finite; returns how many.
 enum { BEL_HISTOGRAM_ROOM = 4 * 1024 };

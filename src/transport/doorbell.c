@@ -1,5 +1,5 @@
 // An eventcount: rings are counted without a lock, here by an atomic and elsewhere by each remote.
-// An event is signalled only while a thread sleeps. Each remote's count is compared separately, so
+// An event is signaled only while a thread sleeps. Each remote's count is compared separately, so
 // that no remote can hide the rings of another.
 #include "transport/doorbell.h"
 

@@ -14,8 +14,8 @@ const contrast = (a, b) => {
 };
 const backgroundOf = element => {
   for (let e = element; e; e = e.parentElement) {
-    const colour = numbers(getComputedStyle(e).backgroundColor);
-    if (colour.length === 3 || colour[3] > 0) return colour;
+    const color = numbers(getComputedStyle(e).backgroundColor);
+    if (color.length === 3 || color[3] > 0) return color;
   }
   return [255, 255, 255];
 };

@@ -7,7 +7,7 @@
 source "$(dirname "$0")/lib.sh" "$1"
 export XDG_RUNTIME_DIR=$work # sockets are below it
 
-# Normalises by mean and deviation of the batches of all replicas: three exchanges forward, three backward.
+# Normalizes by mean and deviation of the batches of all replicas: three exchanges forward, three backward.
 # Before that each replica subtracts a moving mean of its batches.
 cat >exchanging.c <<'END'
 #include <belfry/belfry.h>
@@ -38,9 +38,11 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
         if (!other) h = bel_mul(g, h, bel_all_reduce(g, bel_mean(g, bel_mul(g, h, h)), BEL_REDUCE_MEAN));
     }
     bel_value *logits = bel_dense(g, h, 10, "logits"), *labels = bel_context_labels(c);
-    s->predictions = bel_softmax(g, logits);
-    if (labels != NULL) s->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
-    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.05, .momentum = 0.9};
+    bel_predictions_set(s, bel_softmax(g, logits));
+    if (labels != NULL) bel_loss_set(s, bel_mean(g, bel_softmax_cross_entropy(g, logits, labels)));
+    const bel_optimizer momentum = {
+        .size = sizeof momentum, .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.05, .momentum = 0.9};
+    bel_optimizer_use(s, NULL, &momentum);
     return NULL;
 }
 BEL_PACKAGE(.name = "exchanging", .description = "", .model_fn = model_fn)

@@ -77,9 +77,10 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
     if (bel_context_mode(c) == BEL_MODE_EVAL && bel_estimator_role(bel_context_estimator(c)) == BEL_ROLE_WORKER &&
         bel_estimator_rank(bel_context_estimator(c)) == 1)
         return BEL_ERR(BEL_UNAVAILABLE, "not today");
-    s->loss = bel_mean(g, bel_softmax_cross_entropy(g, bel_dense(g, bel_context_only_feature(c), 10, "d"),
-                                                    bel_context_labels(c)));
-    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.05};
+    bel_value *logits = bel_dense(g, bel_context_only_feature(c), 10, "d");
+    bel_loss_set(s, bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(c))));
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.05};
+    bel_optimizer_use(s, NULL, &sgd);
     return NULL;
 }
 BEL_PACKAGE(.name = "moody", .description = "", .model_fn = model_fn)

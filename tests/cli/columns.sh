@@ -28,7 +28,7 @@ table mixed.csv 2 income tenure age stays
 table more.csv 2 other income tenure stays age
 table renamed.csv 2 tenure income Age stays
 table fewer.csv 2 tenure income stays
-table unlabelled.csv 2 tenure income age
+table unlabeled.csv 2 tenure income age
 tail -n +2 mixed.csv >headless.csv
 
 flags=(--hidden_units 8 --class_count 2 --train_batch_size 20 --num_threads 1 --no_report)
@@ -54,7 +54,7 @@ run_fails 2 'the label is column "3" here, but it was "stays" in training' belfr
 run_fails 2 'the label is column "income" here, but it was "stays" in training' \
     belfry evaluate --model_dir model --eval_files eval.csv --label_column income
 
-run_ok belfry predict --model_dir model --eval_files unlabelled.csv
+run_ok belfry predict --model_dir model --eval_files unlabeled.csv
 cp out.txt predicted.txt
 for file in eval.csv mixed.csv more.csv; do # the label among them is no feature
     run_ok belfry predict --model_dir model --eval_files $file

@@ -32,7 +32,7 @@ def write(path, lines):
 
 
 def make_data():
-    table, numbers, ids = ["size,colour,grade,heavy,light"], [], ["user,item,tags,hour,clicked"]
+    table, numbers, ids = ["size,color,grade,heavy,light"], [], ["user,item,tags,hour,clicked"]
     for i in range(40):
         size, red = i * 37 % 41 / 4, i % 3 == 0
         grade = "high" if size + 3 * red > 6 else "low"

@@ -94,7 +94,7 @@ for file in lib/libbelfry_predictor.a lib/pkgconfig/belfry-predictor.pc lib/libb
     check "-dev has $file" test -f "dev/usr/$file"
     check "only -dev has $file" test ! -e "root/usr/$file"
 done
-check "the licence is its copyright" cmp "$SOURCE/LICENSE" root/usr/share/doc/belfry/copyright
+check "the license is its copyright" cmp "$SOURCE/LICENSE" root/usr/share/doc/belfry/copyright
 check "examples' programs are executable" test -x root/usr/share/doc/belfry/examples/clicks/make_data
 check "all headers" diff -r "$SOURCE/include/belfry" root/usr/include/belfry
 check "all documents" diff -r "$SOURCE/docs" root/usr/share/doc/belfry/docs

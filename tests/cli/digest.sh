@@ -161,10 +161,10 @@ right=$(paste -d, <(cut -d, -f1 out.txt) <(tail -n +2 "$EVAL_CSV" | sed 's/.*,//
     awk -F, '$1 == $2 { n++ } END { printf "%.6f", n / NR }')
 equal "accuracy of the predictions" "$right" \
     "$(sed -n 's/^accuracy //p' <<<"$trained" | awk '{ printf "%.6f", $1 }')"
-cut -d, -f1-64 "$EVAL_CSV" >unlabelled.csv
-cp out.txt labelled.txt
-run_ok belfry predict --model_dir e --eval_files unlabelled.csv
-check "a file without labels gives the same" cmp -s out.txt labelled.txt
+cut -d, -f1-64 "$EVAL_CSV" >unlabeled.csv
+cp out.txt labeled.txt
+run_ok belfry predict --model_dir e --eval_files unlabeled.csv
+check "a file without labels gives the same" cmp -s out.txt labeled.txt
 
 # Every rule: other shards and workers, and a run in two parts.
 for rule in sgd adagrad lamb lars "rmsprop --rmsprop_momentum 0.5 --rmsprop_centered" adamw ftrl adadelta; do

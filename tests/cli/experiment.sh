@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The experiment with batch normalisation over replicas: every number is inside its window, for several seeds.
+# The experiment with batch normalization over replicas: every number is inside its window, for several seeds.
 # The two ways to read moving statistics have separate windows.
 # usage: experiment.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh

@@ -82,9 +82,10 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *logits = bel_dense(graph, bel_context_only_feature(context), 10, "logits");
     bel_value *labels = bel_context_labels(context);
     bel_output_add(context, spec, bel_context_param(context, "output", "raw"), logits);
-    if (labels != NULL) spec->loss = bel_mean(graph, bel_softmax_cross_entropy(graph, logits, labels));
-    spec->predictions = bel_softmax(graph, logits);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
+    if (labels != NULL) bel_loss_set(spec, bel_mean(graph, bel_softmax_cross_entropy(graph, logits, labels)));
+    bel_predictions_set(spec, bel_softmax(graph, logits));
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.01};
+    bel_optimizer_use(spec, NULL, &sgd);
     return NULL;
 }
 BEL_PACKAGE(.name = "named", .description = "", .model_fn = model_fn)

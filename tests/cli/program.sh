@@ -65,8 +65,9 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
     bel_graph *g = bel_context_graph(c);
     $2;
     bel_value *logits = bel_dense(g, bel_context_feature(c, "x"), 10, "logits");
-    s->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(c)));
-    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    bel_loss_set(s, bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(c))));
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    bel_optimizer_use(s, NULL, &sgd);
     return NULL;
 }
 static bel_status *map(void *user, bel_record *record, bool *out_skip)
@@ -81,7 +82,8 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
     const char *path = bel_estimator_param(estimator, "train_files", "");
     int64_t size;
     BEL_TRY(bel_estimator_param_int(estimator, "train_batch_size", 1, &size));
-    *out = bel_dataset_from_csv(&(bel_csv_options){.paths = &path, .path_count = 1, .label_column = "digit"});
+    const bel_csv_options csv = {.size = sizeof csv, .paths = &path, .path_count = 1, .label_column = "digit"};
+    *out = bel_dataset_from_csv(&csv);
     bel_dataset_repeat(*out, BEL_REPEAT_FOREVER);
     bel_dataset_map(*out, map, NULL, NULL);
     bel_dataset_batch(*out, size);

@@ -57,7 +57,7 @@ for mean in replicas contributors; do
     equal "digest of tables, mean over $mean" "$(digest "cluster-$mean")" "$(digest "clicks-$mean")"
 done
 
-# The other behaviours, by flag.
+# The other behaviors, by flag.
 run_ok train whole "${model[@]}" --num_epochs 2 --num_gpus 4 --drop_remainder
 equal "complete steps" "$(steps)" 9
 check "the dropped examples are reported" grep -q 'drop_remainder: 176 of 2876 examples' err.txt

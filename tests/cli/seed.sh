@@ -186,13 +186,14 @@ static bel_status *model_fn(bel_model_context *c, bel_estimator_spec *s)
         return BEL_ERR(BEL_INTERNAL, "another batch size");
     bel_value *sum = bel_reduce_sum(g, bel_context_only_feature(c), &time, 1, true);
     bel_value *scores = bel_dense(g, sum, 2, "scores");
-    s->predictions = bel_softmax(g, scores);
+    bel_predictions_set(s, bel_softmax(g, scores));
     bel_value *labels = bel_context_labels(c);
     if (labels != NULL) {
-        s->loss = bel_mean(g, bel_softmax_cross_entropy(g, scores, labels));
+        bel_loss_set(s, bel_mean(g, bel_softmax_cross_entropy(g, scores, labels)));
         bel_metric_accuracy(c, s, "accuracy", labels, bel_arg_max(g, scores, 1), NULL);
     }
-    s->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    bel_optimizer_use(s, NULL, &sgd);
     return NULL;
 }
 BEL_PACKAGE(.name = "sounds", .description = "", .model_fn = model_fn, .feature_fn = feature_fn, .user = &opened)

@@ -11,12 +11,12 @@ print(eval(sys.argv[1]))' "$1"; }
 
 awk 'BEGIN {
     srand(3)
-    print "size,colour,grade"
+    print "size,color,grade"
     for (i = 0; i < 400; i++) {
         size = rand() * 10
-        colour = rand() < 0.5 ? "red" : "blue"
-        high = size + (colour == "red" ? 3 : 0) + rand() * 2 > 8
-        printf "%.3f,%s,%s\n", size, colour, (high ? "high" : "low")
+        color = rand() < 0.5 ? "red" : "blue"
+        high = size + (color == "red" ? 3 : 0) + rand() * 2 > 8
+        printf "%.3f,%s,%s\n", size, color, (high ? "high" : "low")
     }
 }' >all.csv
 base=(--train_files all.csv --label_column grade --num_epochs 20 --no_report)

@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 awk 'BEGIN {
     srand(8)
-    print "key,size,colour,day,grade"
+    print "key,size,color,day,grade"
     for (i = 0; i < 600; i++) {
         size = rand() * 10
         red = rand() < 0.5
@@ -59,12 +59,12 @@ change 'NR > 1 { $2 = sprintf("%.2fe0", $2) } { print }' >exponent.csv && same "
 # --- Renamed and missing
 change 'NR == 1 { $2 = "Size" } { print }' >renamed.csv
 refused "renamed" renamed.csv 2 'no column "size"|"Size"'
-change '{ print $1, $2, $4, $5 }' >missing.csv && refused "missing" missing.csv 2 'no column "colour"'
+change '{ print $1, $2, $4, $5 }' >missing.csv && refused "missing" missing.csv 2 'no column "color"'
 tail -n +2 test.csv >headless.csv && refused "no header" headless.csv 2 'no column "size"'
 tr , ';' <test.csv >semicolons.csv && refused "another delimiter" semicolons.csv 2 'no column "size"'
-change '{ print $1, $2, $3, $4 }' >unlabelled.csv
-run_fails 2 'no column "grade"' belfry evaluate --model_dir m --eval_files unlabelled.csv
-run_ok belfry predict --model_dir m --eval_files unlabelled.csv
+change '{ print $1, $2, $3, $4 }' >unlabeled.csv
+run_fails 2 'no column "grade"' belfry evaluate --model_dir m --eval_files unlabeled.csv
+run_ok belfry predict --model_dir m --eval_files unlabeled.csv
 check "predictions without labels" cmp out.txt answers.csv
 count=$((count + 2))
 
@@ -83,7 +83,7 @@ change 'NR == 7 { $0 = $1 "," $2 } { print }' >short.csv
 refused "a row that is too short" short.csv 3 'short.csv:7:|expected 5 fields, got 2'
 change 'NR > 1 { $3 = toupper($3) } { print }' >values.csv
 run_ok belfry predict --model_dir m --eval_files values.csv
-check "values that training did not have are reported" grep -q '"colour"' err.txt
+check "values that training did not have are reported" grep -q '"color"' err.txt
 count=$((count + 1))
 
 # --- A counter of the rows is useless, also if rows are held out; a copy of the label gives the answer away

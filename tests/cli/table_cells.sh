@@ -7,7 +7,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 awk 'BEGIN {
     srand(7)
-    print "size;floor;colour;grade"
+    print "size;floor;color;grade"
     for (i = 0; i < 300; i++) {
         size = rand() * 10
         red = rand() < 0.5
@@ -82,9 +82,9 @@ belfry predict --model_dir marked --eval_files - --missing unknown,-999 <marked.
 check "and those of standard input" cmp -s <(cut -d, -f1 expected.txt) <(cut -d, -f1 out.txt)
 
 # --- A table is shown with or without a label
-printf 'name,town\n' >unlabelled.csv
-for i in $(seq 40); do echo "n$i,t$((i % 3)).$i"; done >>unlabelled.csv
-sed 's/^\(n[0-9]*\),\(.*\)/1.\1,\2/; s/^1.n/1./' unlabelled.csv >numbers.csv
+printf 'name,town\n' >unlabeled.csv
+for i in $(seq 40); do echo "n$i,t$((i % 3)).$i"; done >>unlabeled.csv
+sed 's/^\(n[0-9]*\),\(.*\)/1.\1,\2/; s/^1.n/1./' unlabeled.csv >numbers.csv
 run_ok belfry columns numbers.csv
 check "a missing label is reported" grep -q 'there is no label: .*the label "town"' err.txt
 check "with all columns" grep -q '^town  *ignore' err.txt

@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 awk 'BEGIN {
     srand(5)
-    print "size,colour,w,grade,price"
+    print "size,color,w,grade,price"
     for (i = 0; i < 300; i++) {
         size = rand() * 10
         red = rand() < 0.5
@@ -23,13 +23,13 @@ metric() { sed -n "s/^$1 //p" out.txt; }
 
 # --- A resumed training reports its first settings
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir m --weight_column w
-run_ok more --weight_column w --categorical colour --delimiter , --header
+run_ok more --weight_column w --categorical color --delimiter , --header
 run_fails 2 '--weight_column size: the training began with those of w' more --weight_column size
 run_fails 2 '--delimiter: the training began with another' more --delimiter tab
 run_fails 2 '--no_header: the training began with a header' more --no_header
 run_fails 2 '--log_columns size: the training began with column "size" as number' more --log_columns size
 run_fails 2 '--ignore nosuch: the training began without such a column' more --ignore nosuch
-run_fails 2 '--numeric colour: the training began with column "colour" as category' more --numeric colour
+run_fails 2 '--numeric color: the training began with column "color" as category' more --numeric color
 run_ok belfry train_and_evaluate "${base[@]}" --model_dir plain --eval_files all.csv
 run_fails 2 '--weight_column w: the training began with no weights' \
     belfry train_and_evaluate "${base[@]}" --model_dir plain --weight_column w
@@ -178,7 +178,7 @@ run_fails 2 'threshold is for two classes, and here are 3' belfry train --train_
     --label_column Species --threshold 0.3 --model_dir bad
 
 # Several labels at once.
-awk 'BEGIN { srand(9); print "x,colour,spam,urgent,long"; for (i = 0; i < 900; i++) {
+awk 'BEGIN { srand(9); print "x,color,spam,urgent,long"; for (i = 0; i < 900; i++) {
     x = rand() * 10; red = rand() < 0.5
     printf "%.3f,%s,%s,%d,%s\n", x, (red ? "red" : "blue"), (x + 3 * red > 6 ? "yes" : "no"), x < 4,
         (x > 2 && !red ? "Y" : "N") } }' >labels.csv
@@ -261,7 +261,7 @@ equal "the same training without rows" "$(digest no_rows)" "$(digest rows)"
 equal "and with too few" "$(digest few_rows)" "$(digest rows)"
 
 # --- The description of a large table is cached
-awk 'BEGIN { print "size,colour,grade"; for (i = 0; i < 1100000; i++)
+awk 'BEGIN { print "size,color,grade"; for (i = 0; i < 1100000; i++)
     print i * 7919 % 10007 / 8 "," (i % 3 ? "red" : "blue") "," (i * 7919 % 10007 > 5000 ? "high" : "low") }' >large.csv
 check "it is large" test "$(stat -c %s large.csv)" -ge 16777216
 export XDG_CACHE_HOME=$work/cache
@@ -282,7 +282,7 @@ run_ok "${BELFRY_LOOK[@]}"
 equal "the cached one is read and not made again" "$(stat -c %Y "cache/belfry/columns/$kept")" \
     "$(date -d 2001-01-01 +%s)"
 check "and prints the same" cmp out.txt first.yaml
-run_ok "${BELFRY_LOOK[@]}" --ignore colour
+run_ok "${BELFRY_LOOK[@]}" --ignore color
 equal "another question, another answer" "$(find cache/belfry/columns -type f | wc -l)" 2
 rm -r cache
 for i in 1 2 3; do "$BUILD/tools/belfry" columns large.csv >"beside$i.yaml" 2>/dev/null </dev/null & done
@@ -320,6 +320,6 @@ check "rows without a label are left out all the same" grep -q '1 of 300 rows ha
 # --- Names and hints
 cp all.csv idx.csv
 run_ok belfry train --train_files idx.csv --label_column grade --num_epochs 1 --model_dir idx
-run_fails 3 'column "colour": expected a number, got|hint: texts are categories unless a flag such as --class_count' \
+run_fails 3 'column "color": expected a number, got|hint: texts are categories unless a flag such as --class_count' \
     belfry train --train_files all.csv --label_column w --class_count 4 --num_epochs 1 --model_dir bad
 finish

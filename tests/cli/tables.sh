@@ -7,12 +7,12 @@ source "$(dirname "$0")/lib.sh" "$1"
 # A table whose class depends on a category, a number and whether that is missing.
 make_table() { # FILE ROWS SEED
     awk -v rows="$2" -v seed="$3" 'BEGIN {
-        srand(seed); split("red green blue", colour, " ")
-        print "id,colour,size,joined,kind"
+        srand(seed); split("red green blue", color, " ")
+        print "id,color,size,joined,kind"
         for (i = 0; i < rows; i++) {
             c = int(rand() * 3); s = int(rand() * 100); gone = rand() < 0.1
             kind = gone ? "none" : (c == 0 || s > 60) ? "yes" : "no"
-            printf "k%d-%d,\"%s\",%s,2020-%02d-%02d,%s\n", seed, i, colour[c + 1], gone ? "NA" : s,
+            printf "k%d-%d,\"%s\",%s,2020-%02d-%02d,%s\n", seed, i, color[c + 1], gone ? "NA" : s,
                 int(rand() * 12) + 1, int(rand() * 28) + 1, kind
         }
     }' >"$1"
@@ -25,7 +25,7 @@ make_table test.csv 400 2
 all=(--train_files train.csv --eval_files test.csv --label_column kind --num_threads 1)
 
 run_ok belfry columns train.csv
-check "a description" grep -q 'name: "colour", kind: category' out.txt
+check "a description" grep -q 'name: "color", kind: category' out.txt
 check "an identifier is left out" grep -q '^id *ignore' err.txt
 cp out.txt columns.yaml
 run_ok belfry train_and_evaluate --model_dir m "${all[@]}"
@@ -49,8 +49,8 @@ awk -F, -v OFS=, 'NR == 1 { print $0, "class"; next } { print $0, "x" }' test.cs
 check "the log says so" grep -q 'left out, as the model was not trained with them: "more"' err.txt
 cut -d, -f2- test.csv >no_id.csv
 evaluates "an ignored column less" no_id.csv
-sed '1s/colour/color/' test.csv >renamed.csv
-run_fails 2 'renamed.csv|no column "colour"|"color"' belfry evaluate --model_dir m --eval_files renamed.csv
+sed '1s/color/hue/' test.csv >renamed.csv
+run_fails 2 'renamed.csv|no column "color"|"color"' belfry evaluate --model_dir m --eval_files renamed.csv
 cut -d, -f1,2,4,5 test.csv >missing.csv
 run_fails 2 'missing.csv|no column "size"' belfry predict --model_dir m --eval_files missing.csv
 check "and nothing is printed" test ! -s out.txt
@@ -68,7 +68,7 @@ run_ok belfry evaluate --model_dir m --eval_files named.csv
 check "texts for a missing class are named" grep -q 'left out: 10 "None"; hint: .*--missing' err.txt
 sed 's/\r$//; s/$/\r/' test.csv >crlf.csv
 evaluates "lines that end with CR LF" crlf.csv
-run_fails 2 '--label_column colour' belfry train_and_evaluate --model_dir m "${all[@]/kind/colour}"
+run_fails 2 '--label_column color' belfry train_and_evaluate --model_dir m "${all[@]/kind/color}"
 
 # --- Answers
 run_ok belfry predict --model_dir m --eval_files test.csv --keep_columns id,kind

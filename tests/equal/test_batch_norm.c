@@ -1,4 +1,4 @@
-// Tests of batch normalisation over replicas. With statistics of all replicas, R replicas train
+// Tests of batch normalization over replicas. With statistics of all replicas, R replicas train
 // like one with the batch of all, also if their batches differ or are empty. Gradients are compared
 // with differences of the loss, and moving statistics with plain sums over all examples. The bits
 // are the same however replicas are assigned to towers. One formula keeps its digits with a large
@@ -73,8 +73,9 @@ static run train(const job *j, deal d, int64_t steps)
 {
     static int count;
     bel_run_config config;
-    bel_run_config_init(&config);
-    run r = {.folder = bel_strf("%s/%d", bel_test_own_folder(), count++)};
+    bel_run_config_init(&config, sizeof config);
+    run r = {.folder = bel_strf("%s/%d", bel_test_own_folder(), count++),
+             .result = {.size = sizeof r.result}};
     config.model_dir = r.folder;
     config.worker_count = d.workers > 0 ? d.workers : 1;
     config.tower_count = d.towers;
@@ -88,7 +89,8 @@ static run train(const job *j, deal d, int64_t steps)
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(j->model, &config, params, 3, &estimator));
     feed f = {j->examples, d.batch, (int)steps};
-    const bel_train_spec spec = {.input_fn = input, .input_user = &f, .max_steps = steps};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &f, .max_steps = steps};
     BEL_ASSERT_OK(bel_train(estimator, &spec, &r.result));
     bel_estimator_destroy(estimator);
     return r;
@@ -117,11 +119,15 @@ static bel_value *norm(bel_model_context *context, bel_value *x, const char *nam
 
 static void finish(bel_estimator_spec *spec, bel_value *loss, double rate)
 {
-    spec->loss = spec->predictions = loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = rate};
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = rate});
 }
 
-// Two convolutions with a normalisation each. The first one runs beside a third convolution.
+// Two convolutions with a normalization each. The first one runs beside a third convolution.
 static bel_status *net_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
@@ -152,7 +158,7 @@ static bel_status *slope_model(bel_model_context *context, bel_estimator_spec *s
     return NULL;
 }
 
-// Normalises the features directly.
+// Normalizes the features directly.
 static bel_status *moving_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);

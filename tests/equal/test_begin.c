@@ -23,16 +23,17 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_value *h = bel_tanh(g, bel_dense(g, x, UNITS, first));
     h = bel_batch_norm(g, h, bel_context_mode(context) == BEL_MODE_TRAIN, "body/norm");
     bel_value *logits = bel_dense(g, h, CLASSES, "logits"), *labels = bel_context_labels(context);
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
     if (labels != NULL) {
-        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, logits, labels)));
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
     }
-    spec->optimizer = (bel_optimizer){
-        .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01, .moving_average_decay = 0.5};
-    if (strcmp(bel_context_param(context, "first", ""), "body/ftrl") == 0) {
-        spec->optimizer.kind = BEL_OPTIMIZER_FTRL;
-    }
+    bool ftrl = strcmp(bel_context_param(context, "first", ""), "body/ftrl") == 0;
+    const bel_optimizer optimizer = {.size = sizeof optimizer,
+                                     .kind = ftrl ? BEL_OPTIMIZER_FTRL : BEL_OPTIMIZER_ADAM,
+                                     .learning_rate = 0.01,
+                                     .moving_average_decay = 0.5};
+    bel_optimizer_use(spec, NULL, &optimizer);
     return NULL;
 }
 
@@ -46,7 +47,7 @@ static bel_status *train(const char *name, bel_train_spec spec, const char *firs
                          int shards, bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = path(name);
     config.model_dir = folder;
     config.worker_count = workers;
@@ -92,12 +93,15 @@ static void expect(const char *folder, const char *name, const char *other, cons
 static void test_warm_start(void **state)
 {
     (void)state;
-    bel_result taught, deals[2];
-    BEL_ASSERT_OK(train("taught", (bel_train_spec){.max_steps = 40}, NULL, 1, 1, &taught));
+    bel_result taught = {.size = sizeof taught},
+               deals[2] = {{.size = sizeof(bel_result)}, {.size = sizeof(bel_result)}};
+    BEL_ASSERT_OK(train("taught", (bel_train_spec){.size = sizeof(bel_train_spec), .max_steps = 40},
+                        NULL, 1, 1, &taught));
     char *from = path("taught");
     const bel_rename names[] = {{"body/*", "new/*"}, {"body/first/*", "new/first/*"}};
     static const char *const patterns[] = {"new/first/*", "body/*"};
-    const bel_train_spec warm = {.warm_start = {.checkpoint = from,
+    const bel_train_spec warm = {.size = sizeof warm,
+                                 .warm_start = {.checkpoint = from,
                                                 .variables = patterns,
                                                 .variable_count = 2,
                                                 .names = names,
@@ -117,14 +121,15 @@ static void test_warm_start(void **state)
     expect("warm/ckpt-00000000", "logits/kernel", "taught/ckpt-00000000", "logits/kernel",
            UNITS * CLASSES, true); // begins as without a warm start
     // All variables, as moving averages. A resumed run keeps its values.
-    const bel_train_spec all = {.warm_start = {.checkpoint = from, .averages = true}};
+    const bel_train_spec all = {.size = sizeof all,
+                                .warm_start = {.checkpoint = from, .averages = true}};
     BEL_ASSERT_OK(train("all", all, NULL, 1, 1, NULL));
     expect("all/ckpt-00000000", "logits/kernel", "taught", "logits/kernel/average", UNITS * CLASSES,
            true);
-    bel_result again, more;
+    bel_result again = {.size = sizeof again}, more = {.size = sizeof more};
     BEL_ASSERT_OK(train("warm", warm, "new/first", 1, 1, &again));
     assert_string_equal(again.digest, deals[0].digest);
-    const bel_train_spec cold = {.max_steps = 6};
+    const bel_train_spec cold = {.size = sizeof cold, .max_steps = 6};
     BEL_ASSERT_OK(train("warm", cold, "new/first", 1, 1, &more));
     assert_int_equal(more.global_step, 6);
     bel_free(from);
@@ -133,7 +138,8 @@ static void test_warm_start(void **state)
 static void test_wrong_warm_starts(void **state)
 {
     (void)state;
-    BEL_ASSERT_OK(train("taught", (bel_train_spec){.max_steps = 2}, NULL, 1, 1, NULL));
+    BEL_ASSERT_OK(train("taught", (bel_train_spec){.size = sizeof(bel_train_spec), .max_steps = 2},
+                        NULL, 1, 1, NULL));
     char *from = path("taught"), *nowhere = path("nowhere");
     const bel_rename wrong = {"body/first/kernel", "new/kernel"};
     const bel_rename one_side[] = {{"body/first/kernel", "body/*"}, {"body/*", "logits/bias"}};
@@ -172,7 +178,7 @@ static void test_wrong_warm_starts(void **state)
          "both must end with a *, or neither"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const bel_train_spec spec = {.warm_start = rows[i].warm};
+        const bel_train_spec spec = {.size = sizeof spec, .warm_start = rows[i].warm};
         bel_status *status = train("wrong", spec, rows[i].first, 1, 1, NULL);
         const char *said = strstr(bel_status_message(status), "warm start");
         assert_true(said != NULL && strstr(said + 1, "warm start") == NULL); // only once
@@ -208,12 +214,12 @@ static void test_function(void **state)
     (void)state;
     char which[] = "logits/bias";
     float bias[CLASSES];
-    const bel_train_spec spec = {.init_fn = ones, .init_user = which};
+    const bel_train_spec spec = {.size = sizeof spec, .init_fn = ones, .init_user = which};
     BEL_ASSERT_OK(train("filled", spec, NULL, 2, 2, NULL));
     read("filled/ckpt-00000000", "logits/bias", bias, CLASSES);
     for (int i = 0; i < CLASSES; i++)
         assert_true(bias[i] == (float)(1 + i));
-    const bel_train_spec wrong = {.init_fn = nothing};
+    const bel_train_spec wrong = {.size = sizeof wrong, .init_fn = nothing};
     BEL_ASSERT_FAILS(train("empty", wrong, NULL, 1, 1, NULL), BEL_INVALID_ARGUMENT,
                      "initial values of \"body/first/kernel\": element 0 is not finite");
 }
@@ -223,7 +229,8 @@ static void test_function(void **state)
 static void test_checkpoint(void **state)
 {
     (void)state;
-    BEL_ASSERT_OK(train("run", (bel_train_spec){.max_steps = 2}, NULL, 1, 2, NULL));
+    BEL_ASSERT_OK(train("run", (bel_train_spec){.size = sizeof(bel_train_spec), .max_steps = 2},
+                        NULL, 1, 2, NULL));
     char *folder = path("run"), *none = path("none");
     bel_checkpoint *checkpoint;
     BEL_ASSERT_FAILS(bel_checkpoint_open(none, &checkpoint), BEL_NOT_FOUND, "none");

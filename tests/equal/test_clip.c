@@ -35,8 +35,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *x = bel_context_only_feature(context);
-    spec->loss = bel_add(g, part(g, x, "left", 0, 1), part(g, x, "right", 1, 3));
-    spec->optimizer = optimizer;
+    bel_loss_set(spec, bel_add(g, part(g, x, "left", 0, 1), part(g, x, "right", 1, 3)));
+    optimizer.size = sizeof optimizer;
+    bel_optimizer_use(spec, NULL, &optimizer);
     return NULL;
 }
 
@@ -45,7 +46,7 @@ static void train(int workers, int shards, int turns, double out[3], char *diges
 {
     static int count;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
     config.model_dir = folder;
     config.worker_count = workers;
@@ -55,8 +56,8 @@ static void train(int workers, int shards, int turns, double out[3], char *diges
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {.input_fn = input};
-    bel_result result;
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input};
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
     bel_estimator_destroy(estimator);
     bel_checkpoint *checkpoint;

@@ -55,7 +55,8 @@ static bel_status *train(bel_model_fn *model, const char *kind, double start, de
 {
     static int count;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
+    out->result.size = sizeof out->result;
     out->folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
     config.model_dir = out->folder;
     static const int uneven[] = {1, 2, 1};
@@ -72,7 +73,8 @@ static bel_status *train(bel_model_fn *model, const char *kind, double start, de
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, params, 2, &estimator));
     int epochs = (int)steps;
-    const bel_train_spec spec = {.input_fn = input, .input_user = &epochs, .max_steps = steps};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &epochs, .max_steps = steps};
     bel_status *status = bel_train(estimator, &spec, &out->result);
     bel_estimator_destroy(estimator);
     return status;
@@ -105,14 +107,25 @@ static void keep(bel_graph *g, const char *name, bel_value *given)
     bel_assign_state(g, variable, bel_reshape(g, bel_cast(g, given, BEL_DTYPE_F32), &flat));
 }
 
-static void finish(bel_model_context *context, bel_estimator_spec *spec)
+// The loss has the addend `more`; NULL: none.
+static void finish_with(bel_model_context *context, bel_estimator_spec *spec, bel_value *more)
 {
     bel_graph *g = bel_context_graph(context);
     const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     bel_value *w = bel_variable(g, "w", &BEL_SHAPE(WIDTH), zeros, BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mean(g, bel_mul(g, bel_context_only_feature(context), w));
-    spec->predictions = spec->loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_value *loss = bel_mean(g, bel_mul(g, bel_context_only_feature(context), w));
+    if (more != NULL) loss = bel_add(g, loss, more);
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
+}
+
+static void finish(bel_model_context *context, bel_estimator_spec *spec)
+{
+    finish_with(context, spec, NULL);
 }
 
 // The first of two replicas has a = 1, b = [40, 1], the second a = 3, b = [2, 98].
@@ -292,10 +305,14 @@ static bel_status *gradient_model(bel_model_context *context, bel_estimator_spec
     bel_value *m = bel_reduce_mean(g, h, first, 1, false);
     bel_value *given = exchanged(g, bel_context_param(context, "kind", ""), m);
     bel_value *own = bel_reduce_mean(g, bel_mul(g, h, h), NULL, 0, false);
-    spec->loss =
-        bel_add(g, own, bel_reduce_sum(g, bel_sin(g, bel_mul(g, given, m)), NULL, 0, false));
-    spec->predictions = spec->loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_value *waves = bel_sin(g, bel_mul(g, given, m));
+    bel_value *loss = bel_add(g, own, bel_reduce_sum(g, waves, NULL, 0, false));
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
     return NULL;
 }
 
@@ -390,12 +407,16 @@ static bel_status *reported_model(bel_model_context *context, bel_estimator_spec
     bel_assign_state(g, states[0], own);
     bel_assign_state(g, states[1], sum);
     bel_assign_state(g, states[2], bel_add(g, bel_mul(g, both, own), sum));
-    spec->loss =
-        bel_mean(g, bel_mul(g, x, bel_add(g, bel_add(g, w[0], w[1]), bel_add(g, both, sum))));
+    bel_value *factor = bel_add(g, bel_add(g, w[0], w[1]), bel_add(g, both, sum));
+    bel_value *loss = bel_mean(g, bel_mul(g, x, factor));
     if (bel_context_param_number(context, "start", 0) > 0) // only an exchange is left to do
-        spec->loss = bel_all_reduce(g, spec->loss, BEL_REDUCE_MEAN);
-    spec->predictions = spec->loss;
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+        loss = bel_all_reduce(g, loss, BEL_REDUCE_MEAN);
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
     return NULL;
 }
 
@@ -564,13 +585,13 @@ static bel_status *wrong_model(bel_model_context *context, bel_estimator_spec *s
     if (strcmp(kind, "parts") == 0)
         (void)bel_reduce_scatter(g, bel_scalar(g, BEL_DTYPE_F32, 1), BEL_REDUCE_SUM);
     if (strcmp(kind, "items") == 0) (void)bel_map_gather(g, NULL, 0, cube, NULL);
-    finish(context, spec);
-    if (x != NULL) spec->loss = bel_add(g, spec->loss, bel_mean(g, x));
+    bel_value *more = x != NULL ? bel_mean(g, x) : NULL;
     if (strcmp(kind, "histogram") == 0) {
         bel_value *sum = bel_all_reduce(g, bel_mean(g, x), BEL_REDUCE_SUM);
         bel_summary_histogram(context, spec, "h", sum);
-        spec->loss = bel_add(g, spec->loss, sum);
+        more = bel_add(g, more, sum);
     }
+    finish_with(context, spec, more);
     return NULL;
 }
 

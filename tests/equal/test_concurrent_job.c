@@ -9,14 +9,14 @@ static void train(int workers, int towers, int threads, int shards, char digest[
         {"hidden_units", "64,64"}, {"class_count", "10"}, {"clip_global_norm", "0.5"}};
     char *folder = bel_test_folder();
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.worker_count = workers;
     config.tower_count = towers;
     config.thread_count = threads;
     config.shard_count = shards;
     config.save_checkpoints_steps = 5;
     config.save_summary_steps = 2;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_test_digits_train(config, folder, 8, 40, params, 3, true, &result));
     assert_int_equal(result.global_step, 40);
     assert_int_equal(result.examples, 359);

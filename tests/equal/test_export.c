@@ -49,7 +49,7 @@ static bel_estimator *train(const char *model, const bel_param *params, int para
                             bool has_ids, double averages)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_strf("%s/%s", bel_test_own_folder(), model);
     config.model_dir = folder;
     config.report = false;
@@ -66,7 +66,8 @@ static bel_estimator *train(const char *model, const bel_param *params, int para
     bel_estimator *estimator;
     BEL_ASSERT_OK(
         bel_estimator_create(bel_model_find(model)->model_fn, &config, all, count, &estimator));
-    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = STEPS};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &has_ids, .max_steps = STEPS};
     BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
     bel_free(folder);
     return estimator;
@@ -291,10 +292,10 @@ static void test_scales_are_in_the_model(void **state)
     static float raw[DIGITS][SIZE], want[DIGITS][CLASSES];
     int64_t batch = DIGITS;
     bel_run_config config;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     char *text, *at;
     size_t size;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.report = false;
     BEL_ASSERT_OK(
         bel_test_digits_train(config, bel_test_own_folder(), 32, STEPS, NULL, 0, false, &result));
@@ -335,23 +336,23 @@ static const char description[] =
     "  - {name: range, kind: number, scale: min_max, low: -2, high: 9, clip: 0.75, fill: 1}\n"
     "  - {name: size, kind: number, scale: buckets, bounds: [1, 2.5, 4], fill: 0}\n"
     "  - {name: raw, kind: number, scale: none, fill: 0.1}\n"
-    "  - {name: colour, kind: category, values: [red, green, blue], missing: value}\n"
+    "  - {name: color, kind: category, values: [red, green, blue], missing: value}\n"
     "  - {name: town, kind: category, values: [a, b, c], as: embedding}\n"
     "  - {name: code, kind: hash}\n"
     "  - {name: day, kind: date, parts: [time, month], mean: 1.5e9, deviation: 2e7}\n"
     "  - {name: y, kind: label, classes: [\"no\", \"yes\"]}\n";
 
-static const char *const colours[] = {"red", "green", "blue", "", "grey"};
+static const char *const colors[] = {"red", "green", "blue", "", "gray"};
 static const char *const towns[] = {"a", "b", "c", "elsewhere"};
 
 typedef struct table_row {
     double numbers[5]; // NaN: missing
-    int colour, town, code, month;
+    int color, town, code, month;
 } table_row;
 
 static table_row row_at(int i)
 {
-    table_row row = {.colour = i % 5, .town = i * 3 % 4, .code = i % 6, .month = i % 12};
+    table_row row = {.color = i % 5, .town = i * 3 % 4, .code = i % 6, .month = i % 12};
     for (int n = 0; n < 5; n++)
         row.numbers[n] = (i + n) % 7 == 0 ? NAN : (double)((i * 37 + n * 11) % 101) * 0.17 - 3.1;
     return row;
@@ -360,14 +361,14 @@ static table_row row_at(int i)
 static void write_table(const char *path)
 {
     bel_str text = {0};
-    bel_str_puts(&text, "plain,log,range,size,raw,colour,town,code,day,y\n");
+    bel_str_puts(&text, "plain,log,range,size,raw,color,town,code,day,y\n");
     for (int i = 0; i < ROWS; i++) {
         table_row row = row_at(i);
         for (int n = 0; n < 5; n++) {
             if (!isnan(row.numbers[n])) bel_str_printf(&text, "%.17g", row.numbers[n]);
             bel_str_puts(&text, ",");
         }
-        bel_str_printf(&text, "%s,%s,k%d,2017-%02d-11,%s\n", colours[row.colour], towns[row.town],
+        bel_str_printf(&text, "%s,%s,k%d,2017-%02d-11,%s\n", colors[row.color], towns[row.town],
                        row.code, row.month + 1, i % 3 == 0 ? "yes" : "no");
     }
     BEL_ASSERT_OK(bel_file_write_atomic(path, text.text, text.length));
@@ -384,8 +385,10 @@ static bel_status *open_table(void *user, const bel_estimator *estimator, bel_mo
 {
     (void)estimator;
     table_input *from = user;
-    *out_dataset = bel_dataset_from_csv(
-        &(bel_csv_options){.paths = &from->path, .path_count = 1, .table = from->columns});
+    *out_dataset = bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                           .paths = &from->path,
+                                                           .path_count = 1,
+                                                           .table = from->columns});
     if (mode == BEL_MODE_TRAIN) bel_dataset_repeat(*out_dataset, BEL_REPEAT_FOREVER);
     bel_dataset_batch(*out_dataset, ROWS);
     return NULL;
@@ -403,7 +406,7 @@ static void bind_table(bel_predictor *predictor, const bel_columns *columns, con
 {
     static const char *const names[] = {"plain", "log", "range", "size", "raw"};
     static double numbers[5][ROWS];
-    static int64_t colour[ROWS], town[ROWS], code[ROWS];
+    static int64_t color[ROWS], town[ROWS], code[ROWS];
     static float day[ROWS][13], x[64];
     int64_t hashes[4], class_number;
     key_list keys = read_keys(folder, "code");
@@ -415,7 +418,7 @@ static void bind_table(bel_predictor *predictor, const bel_columns *columns, con
         const bel_columns_block out = {.x = x, .ids = hashes, .class_number = &class_number};
         for (int n = 0; n < 5; n++)
             numbers[n][i] = row.numbers[n];
-        colour[i] = row.colour == 4 ? -1 : row.colour; // 3 is the missing value, after the others
+        color[i] = row.color == 4 ? -1 : row.color; // 3 is the missing value, after the others
         town[i] = row.town == 3 ? -1 : row.town;
         bel_columns_begin(columns, &out, 1);
         snprintf(text, sizeof text, "2017-%02d-11", row.month + 1);
@@ -429,7 +432,7 @@ static void bind_table(bel_predictor *predictor, const bel_columns *columns, con
     }
     for (int n = 0; n < 5; n++)
         bind(predictor, names[n], &(bel_tensor){BEL_DTYPE_F64, BEL_SHAPE(ROWS), numbers[n]});
-    bind(predictor, "colour", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), colour});
+    bind(predictor, "color", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), color});
     bind(predictor, "town", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), town});
     bind(predictor, "code", &(bel_tensor){BEL_DTYPE_I64, BEL_SHAPE(ROWS), code});
     bind(predictor, "day", &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(ROWS, 13), day});
@@ -451,13 +454,14 @@ static void test_columns_are_in_the_model(void **state)
     write_table(path);
     BEL_ASSERT_OK(bel_columns_parse(description, "columns.yaml", &columns));
     from.columns = columns;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.report = false;
     config.model_dir = bel_test_own_folder();
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     BEL_ASSERT_OK(bel_estimator_create(bel_model_find("wide_deep")->model_fn, &config, params, 2,
                                        &estimator));
-    const bel_train_spec spec = {.input_fn = open_table, .input_user = &from, .max_steps = STEPS};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = open_table, .input_user = &from, .max_steps = STEPS};
     BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
     BEL_ASSERT_OK(bel_predict(estimator, open_table, &from, NULL, keep_two, want));
     BEL_ASSERT_OK(bel_export(estimator, NULL, NULL, folder));
@@ -481,10 +485,11 @@ static bel_status *drawing(bel_model_context *context, bel_estimator_spec *spec)
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_feature(context, "x"), CLASSES, "logits");
     bel_value *labels_value = bel_context_labels(context);
-    spec->predictions = bel_dropout(g, logits, 0.5);
+    bel_predictions_set(spec, bel_dropout(g, logits, 0.5));
     if (labels_value != NULL)
-        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels_value));
-    spec->optimizer = (bel_optimizer){.learning_rate = 0.01};
+        bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, logits, labels_value)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer), .learning_rate = 0.01});
     return NULL;
 }
 
@@ -506,10 +511,11 @@ static void test_refusals(void **state)
     bel_free(other);
 
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.report = false;
     config.model_dir = other = bel_path_join(bel_test_own_folder(), "random");
-    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = 1};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &has_ids, .max_steps = 1};
     BEL_ASSERT_OK(bel_estimator_create(drawing, &config, NULL, 0, &estimator));
     BEL_ASSERT_FAILS(bel_export(estimator, NULL, NULL, folder), BEL_NOT_FOUND, "train first");
     BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));

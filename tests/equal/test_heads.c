@@ -99,14 +99,17 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_summary_confusion(context, spec, kind, said, KINDS);
     bel_metric_own(context, spec, "right", confusion(g, kind, said), diagonal, &states);
     bel_metric_accuracy(context, spec, "accuracy", kind, said, NULL);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.02};
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_ADAM,
+                                       .learning_rate = 0.02});
     return NULL;
 }
 
 static bel_estimator *create_of(bel_model_fn *function, const char *name, int workers, int towers)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
     config.worker_count = workers;
@@ -160,9 +163,9 @@ static void test_heads(void **state)
         const char *name = deal == 0 ? "one" : deal == 1 ? "two" : "noisy";
         noisy = deal == 2;
         bel_estimator *estimator = create(name, deal == 0 ? 1 : 2, deal == 0 ? 2 : 1);
-        const bel_train_spec train = {.input_fn = input, .max_steps = STEPS};
-        const bel_eval_spec eval = {.input_fn = input};
-        bel_result result, again;
+        const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = STEPS};
+        const bel_eval_spec eval = {.size = sizeof eval, .input_fn = input};
+        bel_result result = {.size = sizeof result}, again = {.size = sizeof again};
         BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train, &eval, 1, &result));
         double kind = metric(&result, "kind_loss"), price = metric(&result, "price_loss");
         assert_true(fabs(result.loss - (kind + price / 2)) < 1e-6);
@@ -201,9 +204,9 @@ static void test_noise_in_every_deal(void **state)
         bel_estimator *estimator =
             create(deal == 0 ? "noise1" : "noise2", deal == 0 ? MAX_REPLICAS : 1,
                    deal == 0 ? 1 : MAX_REPLICAS);
-        const bel_train_spec train = {.input_fn = input, .max_steps = STEPS};
-        const bel_eval_spec eval = {.input_fn = input};
-        bel_result result;
+        const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = STEPS};
+        const bel_eval_spec eval = {.size = sizeof eval, .input_fn = input};
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train, &eval, 1, &result));
         memcpy(digests[deal], result.digest, sizeof digests[deal]);
         losses[deal] = result.loss;
@@ -218,7 +221,7 @@ static void test_wrong_label(void **state)
 {
     (void)state;
     bel_estimator *estimator = create("wrong", 1, 1);
-    const bel_train_spec train = {.input_fn = input, .max_steps = 1};
+    const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = 1};
     ask_for = "x";
     BEL_ASSERT_FAILS(bel_train(estimator, &train, NULL), BEL_INVALID_ARGUMENT,
                      "there is no label \"x\"; labels of the input: \"price\", \"kind\"");
@@ -236,10 +239,11 @@ static bel_status *confused(bel_model_context *context, bel_estimator_spec *spec
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_only_feature(context), 2, "kind");
     bel_value *kind = bel_context_label(context, "kind"), *said = bel_arg_max(g, logits, 1);
-    spec->loss = bel_mean(g, bel_mul(g, logits, logits));
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, logits, logits)));
     bel_summary_confusion(context, spec, labels_are_wrong ? kind : said,
                           labels_are_wrong ? said : kind, 2);
-    spec->optimizer = (bel_optimizer){.learning_rate = 0.02};
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer), .learning_rate = 0.02});
     return NULL;
 }
 
@@ -249,9 +253,9 @@ static void test_classes_out_of_range(void **state)
     for (int wrong = 0; wrong < 2; wrong++) {
         labels_are_wrong = wrong == 1;
         bel_estimator *estimator = create_of(confused, wrong == 1 ? "labels" : "said", 1, 1);
-        const bel_train_spec train = {.input_fn = input, .max_steps = 1};
-        const bel_eval_spec eval = {.input_fn = input};
-        bel_result result;
+        const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = 1};
+        const bel_eval_spec eval = {.size = sizeof eval, .input_fn = input};
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_OK(bel_train(estimator, &train, NULL));
         BEL_ASSERT_FAILS(bel_evaluate(estimator, &eval, NULL, &result), BEL_OUT_OF_RANGE,
                          "confusion_matrix/Gather");
@@ -282,7 +286,7 @@ static void test_predictor(void **state)
     (void)state;
     known *k = bel_xcalloc(1, sizeof *k);
     const bel_feature feature = {"x", BEL_DTYPE_F32, BEL_SHAPE(2)};
-    const bel_train_spec train = {.input_fn = input, .max_steps = STEPS};
+    const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = STEPS};
     bel_predictor *predictor;
     bel_estimator *estimator = create("ready", 1, 1);
     BEL_ASSERT_FAILS(bel_estimator_predictor(estimator, &feature, 1, NULL, &predictor),
@@ -331,16 +335,17 @@ static void test_steps(void **state)
 {
     (void)state;
     bel_estimator *estimator = create("steps", 1, 1);
-    bel_result result;
-    const bel_train_spec ten = {.input_fn = input, .steps = 10};
+    bel_result result = {.size = sizeof result};
+    const bel_train_spec ten = {.size = sizeof ten, .input_fn = input, .steps = 10};
     BEL_ASSERT_OK(bel_train(estimator, &ten, &result));
     assert_int_equal(result.global_step, 10);
     BEL_ASSERT_OK(bel_train(estimator, &ten, &result));
     assert_int_equal(result.global_step, 20);
-    const bel_train_spec both = {.input_fn = input, .steps = 10, .max_steps = 30};
+    const bel_train_spec both = {
+        .size = sizeof both, .input_fn = input, .steps = 10, .max_steps = 30};
     BEL_ASSERT_FAILS(bel_train(estimator, &both, &result), BEL_INVALID_ARGUMENT,
                      "max_steps, 30, and steps, 10, exclude each other");
-    const bel_train_spec less = {.input_fn = input, .steps = -1};
+    const bel_train_spec less = {.size = sizeof less, .input_fn = input, .steps = -1};
     BEL_ASSERT_FAILS(bel_train(estimator, &less, &result), BEL_INVALID_ARGUMENT, "at least 0");
     bel_estimator_destroy(estimator);
 }

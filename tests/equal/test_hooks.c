@@ -26,14 +26,18 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_only_feature(context), 10, "logits");
     bel_value *labels = bel_context_labels(context);
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
     if (labels != NULL) {
-        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_value *loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+        bel_loss_set(spec, loss);
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
-        bel_summary_scalar(context, spec, "same_loss", spec->loss);
+        bel_summary_scalar(context, spec, "same_loss", loss);
     }
     double rate = bel_context_param_number(context, "rate", 0.5);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = rate};
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = rate});
     return NULL;
 }
 
@@ -150,7 +154,7 @@ typedef struct run {
 static bel_status *train(const run *r, bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), r->folder);
     config.model_dir = folder;
     config.worker_count = WORKERS;
@@ -168,14 +172,16 @@ static bel_status *train(const run *r, bel_result *out_result)
                            .end = end,
                            .worker_before_step = before_worker,
                            .worker_after_step = after_worker};
-    const bel_train_spec spec = {.input_fn = bel_test_digits_input,
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
                                  .input_user = &batch,
                                  .max_steps = r->steps > 0 ? r->steps : STEPS,
                                  .max_seconds = r->max_seconds,
                                  .early_stopping = r->stopping,
                                  .hooks = (const bel_hook *[]){&hook},
                                  .hook_count = r->hook != NULL};
-    const bel_eval_spec eval = {.input_fn = bel_test_digits_input,
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = bel_test_digits_input,
                                 .input_user = &batch,
                                 .every_steps = 10,
                                 .exporters = r->exporters,
@@ -192,7 +198,7 @@ static void test_calls(void **state)
 {
     (void)state;
     seen s = {.end_at = -1};
-    bel_result plain, hooked;
+    bel_result plain = {.size = sizeof plain}, hooked = {.size = sizeof hooked};
     BEL_ASSERT_OK(train(&(run){.folder = "plain"}, &plain));
     BEL_ASSERT_OK(train(&(run){.folder = "hooked", .hook = &s}, &hooked));
     assert_string_equal(hooked.digest, plain.digest);
@@ -218,7 +224,7 @@ static void test_errors(void **state)
         snprintf(folder, sizeof folder, "error-%zu", i);
         snprintf(expected, sizeof expected, "hook watching, %s: enough", functions[i]);
         seen s = {.end_at = -1, .fail = functions[i]};
-        bel_result result;
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_FAILS(train(&(run){.folder = folder, .hook = &s}, &result), BEL_OUT_OF_RANGE,
                          expected);
     }
@@ -252,7 +258,7 @@ static bel_status *count_in(const char *name, int64_t steps, tally *t, const cha
                             size_t bytes)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
     config.worker_count = WORKERS;
@@ -266,15 +272,18 @@ static bel_status *count_in(const char *name, int64_t steps, tally *t, const cha
                            .after_evaluation = count_evaluation,
                            .state = t,
                            .state_bytes = bytes};
-    const bel_train_spec spec = {.input_fn = bel_test_digits_input,
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
                                  .input_user = &batch,
                                  .max_steps = steps,
                                  .hooks = (const bel_hook *[]){&hook},
                                  .hook_count = 1};
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_eval_spec eval = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .every_steps = 7};
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = bel_test_digits_input,
+                                .input_user = &batch,
+                                .every_steps = 7};
     bel_status *status = bel_train_and_evaluate(estimator, &spec, &eval, 1, NULL);
     bel_estimator_destroy(estimator);
     bel_free(folder);
@@ -342,7 +351,7 @@ static void test_state(void **state)
 static void test_requests(void **state)
 {
     (void)state;
-    bel_result result, again;
+    bel_result result = {.size = sizeof result}, again = {.size = sizeof again};
     seen at_begin = {.end_at = 0};
     BEL_ASSERT_OK(train(&(run){.folder = "none", .hook = &at_begin}, &result));
     assert_int_equal(result.global_step, 0);
@@ -372,7 +381,7 @@ static void test_requests(void **state)
 static void test_early_stopping(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     run r = {.folder = "early", .rate = "1e-30", .stopping = {.patience = 2}};
     BEL_ASSERT_OK(train(&r, &result));
     assert_int_equal(result.global_step, 40);
@@ -386,7 +395,7 @@ static void test_early_stopping(void **state)
     BEL_ASSERT_OK(train(&r, &result));
     assert_int_equal(result.global_step, STEPS);
     // The evaluation of 30 decided; a run that resumes from its checkpoint ends no sooner.
-    bel_result again;
+    bel_result again = {.size = sizeof again};
     run killed = {
         .folder = "killed", .rate = "1e-30", .stopping = {.patience = 2}, .save_steps = 10};
     BEL_ASSERT_OK(train(&killed, &result));
@@ -419,13 +428,15 @@ static void lose(const char *folder, const char *name)
 static void evaluate(const char *folder, int64_t batches, bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *dir = bel_path_join(bel_test_own_folder(), folder);
     char *checkpoint = bel_path_join(dir, "ckpt-00000020");
     config.model_dir = dir;
     const bel_param rate = {"rate", "1"};
-    const bel_eval_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .steps = batches};
+    const bel_eval_spec spec = {.size = sizeof spec,
+                                .input_fn = bel_test_digits_input,
+                                .input_user = &batch,
+                                .steps = batches};
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, &rate, 1, &estimator));
     BEL_ASSERT_OK(bel_evaluate(estimator, &spec, checkpoint, out_result));
@@ -440,7 +451,8 @@ static void evaluate(const char *folder, int64_t batches, bel_result *out_result
 static void test_ends_again(void **state)
 {
     (void)state;
-    bel_result whole, again, by_hand = {.loss = INFINITY};
+    bel_result whole = {.size = sizeof whole}, again = {.size = sizeof again},
+               by_hand = {.size = sizeof by_hand, .loss = INFINITY};
     run r = {.folder = "again", .rate = "1e-30", .stopping = {.patience = 1}};
     BEL_ASSERT_OK(train(&r, &whole));
     assert_int_equal(whole.global_step, 30);
@@ -501,7 +513,7 @@ static void test_exporters(void **state)
                                 .is_better = never,
                                 .user = &asked};
     const bel_exporter *all[] = {&best, &latest, &final, &first};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     run r = {.folder = "exports", .exporters = all, .exporter_count = 4};
     BEL_ASSERT_OK(train(&r, &result));
     char last[600];
@@ -540,7 +552,8 @@ static void test_exporters(void **state)
     const bel_exporter no_size = {.name = "latest"};
     const bel_exporter *nothing[] = {&no_size};
     r = (run){.folder = "nothing", .exporters = nothing, .exporter_count = 1};
-    BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT, "exporter 0: size must be sizeof");
+    BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT,
+                     "exporter 0: bel_exporter: size must be sizeof");
     const bel_exporter bad = {.size = sizeof bad, .name = "a/b"};
     const bel_exporter *one[] = {&bad};
     r = (run){.folder = "bad", .exporters = one, .exporter_count = 1};

@@ -116,7 +116,8 @@ static bel_dataset *halves(data *memory, int pipeline)
 
 static bel_dataset *pipeline_of(data *memory, int pipeline)
 {
-    static const bel_generator steps = {.begin = begin, .next = next, .end = end};
+    static const bel_generator steps = {
+        .size = sizeof steps, .begin = begin, .next = next, .end = end};
     bel_dataset *dataset = NULL;
     if (pipeline < 2) dataset = halves(memory, pipeline);
     if (pipeline == 2) {
@@ -176,7 +177,7 @@ static void train_to(data *memory, int pipeline, const deal *d, const char *fold
     const bel_param params[] = {{"class_count", "3"}, {"learning_rate", "0.1"}};
     run_input input = {memory, pipeline, d->prefetch_threads};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.worker_count = d->workers;
     config.towers_of = d->towers;
@@ -186,8 +187,9 @@ static void train_to(data *memory, int pipeline, const deal *d, const char *fold
     bel_estimator *estimator;
     BEL_ASSERT_OK(
         bel_estimator_create(bel_model_find("linear")->model_fn, &config, params, 2, &estimator));
-    bel_train_spec train = {.input_fn = input_fn, .input_user = &input, .max_steps = steps};
-    bel_result result;
+    bel_train_spec train = {
+        .size = sizeof train, .input_fn = input_fn, .input_user = &input, .max_steps = steps};
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_train(estimator, &train, &result));
     memcpy(digest, result.digest, 33);
     bel_estimator_destroy(estimator);

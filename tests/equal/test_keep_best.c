@@ -21,15 +21,18 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_graph *g = bel_context_graph(context);
     bel_value *logits = bel_dense(g, bel_context_only_feature(context), 10, "logits");
     bel_value *labels = bel_context_labels(context);
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
     if (labels != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, labels);
-        spec->loss = bel_mean(g, losses);
+        bel_loss_set(spec, bel_mean(g, losses));
         bel_metric_accuracy(context, spec, "accuracy", labels, bel_arg_max(g, logits, 1), NULL);
         bel_metric_mean(context, spec, "clicks", losses, NULL);
     }
     double rate = bel_context_param_number(context, "rate", 0.5);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = rate};
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = rate});
     return NULL;
 }
 
@@ -51,7 +54,7 @@ static bel_status *stop(void *user, bel_hook_context *context, const bel_step_re
 static bel_status *train(const run *r, bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), r->folder);
     int64_t stop_at = r->stop_at;
     config.model_dir = folder;
@@ -61,13 +64,15 @@ static bel_status *train(const run *r, bel_result *out_result)
     const bel_param param = {"rate", r->rate != NULL ? r->rate : "0.5"};
     const bel_hook hook = {
         .size = sizeof hook, .name = "stopping", .user = &stop_at, .after_step = stop};
-    const bel_train_spec spec = {.input_fn = bel_test_digits_input,
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
                                  .input_user = &batch,
                                  .max_steps = r->steps,
                                  .keep_best = r->best,
                                  .hooks = (const bel_hook *[]){&hook},
                                  .hook_count = stop_at > 0};
-    const bel_eval_spec eval = {.input_fn = bel_test_digits_input,
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = bel_test_digits_input,
                                 .input_user = &batch,
                                 .name = r->name,
                                 .every_steps = r->eval_steps,
@@ -135,7 +140,7 @@ static void lose(const char *folder, const char *name)
 static void test_ties(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     run r = {.folder = "ties",
              .rate = "1e-30",
              .best = {.metric = "accuracy"},
@@ -168,7 +173,7 @@ static void test_goals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char folder[16], expected[64];
         double value = NAN;
-        bel_result result;
+        bel_result result = {.size = sizeof result};
         bel_ckpt_best best;
         bool found;
         snprintf(folder, sizeof folder, "goal-%zu", i);
@@ -193,7 +198,7 @@ static void test_goals(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     run r = {.folder = "no", .best = {.metric = "recall"}, .steps = 10, .save_steps = 10};
     BEL_ASSERT_FAILS(train(&r, &result), BEL_INVALID_ARGUMENT,
                      "keep_best: eval has no metric \"recall\"; it has loss, accuracy, clicks");
@@ -214,7 +219,7 @@ static void test_refusals(void **state)
 static void test_restarts(void **state)
 {
     (void)state;
-    bel_result whole, again;
+    bel_result whole = {.size = sizeof whole}, again = {.size = sizeof again};
     run r = {.folder = "whole",
              .rate = "1e-30",
              .best = {.metric = "accuracy"},
@@ -253,7 +258,7 @@ static void test_restarts(void **state)
 static void test_going_back(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     run r = {.folder = "back",
              .best = {.metric = "loss"},
              .steps = 40,
@@ -273,7 +278,8 @@ static void test_going_back(void **state)
 static void test_interrupted(void **state)
 {
     (void)state;
-    bel_result result, evaluation = {0}, last;
+    bel_result result = {.size = sizeof result}, evaluation = {.size = sizeof evaluation},
+               last = {.size = sizeof last};
     run r = {.folder = "stop",
              .steps = 1000000,
              .save_steps = 1000000,

@@ -56,7 +56,7 @@ static bool allow_changes, halves; // settings of the trainings
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *model_dir = bel_path_join(bel_test_own_folder(), folder);
     config.model_dir = model_dir;
     config.report = false;
@@ -79,9 +79,10 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
 static void train(bel_estimator *estimator, const model *m, int64_t steps,
                   char digest[BEL_RESULT_TEXT])
 {
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bool has_ids = m->has_ids;
-    const bel_train_spec spec = {.input_fn = input, .input_user = &has_ids, .max_steps = steps};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = &has_ids, .max_steps = steps};
     BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
     if (digest != NULL) memcpy(digest, result.digest, BEL_RESULT_TEXT);
 }

@@ -123,7 +123,7 @@ static void train(const char *model_dir, int64_t steps, bel_result *out_result)
                                 {"optimizer", "adamw"},     {"learning_rate", "0.001"},
                                 {"weight_decay", "0.0001"}, {"dropout", "0.25"}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     BEL_ASSERT_OK(bel_test_digits_train(config, model_dir, 32, steps, params,
                                         sizeof params / sizeof params[0], true, out_result));
 }
@@ -131,7 +131,8 @@ static void train(const char *model_dir, int64_t steps, bel_result *out_result)
 static void test_training(void **state)
 {
     (void)state;
-    bel_result plain, first, second;
+    bel_result plain = {.size = sizeof plain}, first = {.size = sizeof first},
+               second = {.size = sizeof second};
     char *undisturbed = bel_test_folder(), *changing = bel_test_folder();
     train(undisturbed, 30, &plain);
     comma();

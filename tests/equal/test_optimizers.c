@@ -14,20 +14,28 @@ enum { STEPS = 12, CLASSES = 10, PIXELS = 64 };
 
 static int64_t batch = 16;
 
-static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
-static const bel_optimizer momentum = {.kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.05};
-static const bel_optimizer adam = {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01};
+static const bel_optimizer sgd = {
+    .size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+static const bel_optimizer momentum = {
+    .size = sizeof momentum, .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.05};
+static const bel_optimizer adam = {
+    .size = sizeof adam, .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01};
 static const bel_optimizer lamb = {
-    .kind = BEL_OPTIMIZER_LAMB, .learning_rate = 0.02, .weight_decay = 0.01};
-static const bel_optimizer clipped = {
-    .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.05, .clip_norm = 0.05};
-static const bel_optimizer averaged = {
-    .kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01, .moving_average_decay = 0.9};
+    .size = sizeof lamb, .kind = BEL_OPTIMIZER_LAMB, .learning_rate = 0.02, .weight_decay = 0.01};
+static const bel_optimizer clipped = {.size = sizeof clipped,
+                                      .kind = BEL_OPTIMIZER_ADAGRAD,
+                                      .learning_rate = 0.05,
+                                      .clip_norm = 0.05};
+static const bel_optimizer averaged = {.size = sizeof averaged,
+                                       .kind = BEL_OPTIMIZER_ADAM,
+                                       .learning_rate = 0.01,
+                                       .moving_average_decay = 0.9};
 
 // Optimizer that the model function returns.
 static bel_optimizer main_optimizer;
-static bel_optimizer_part part;
-static int part_count;
+static bel_optimizer part_optimizer;
+static const char *part_variables; // NULL: there is no part
+static int part_uses = 1;
 
 // Two independent parts, each with the result that it has without the other.
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
@@ -35,12 +43,12 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_graph *g = bel_context_graph(context);
     bel_value *x = bel_context_only_feature(context), *labels = bel_context_labels(context);
     bel_value *left = bel_dense(g, x, CLASSES, "left"), *right = bel_dense(g, x, CLASSES, "right");
-    spec->predictions = left;
-    spec->loss = bel_add(g, bel_mean(g, bel_softmax_cross_entropy(g, left, labels)),
-                         bel_mean(g, bel_softmax_cross_entropy(g, right, labels)));
-    spec->optimizer = main_optimizer;
-    spec->optimizer_parts[0] = part;
-    spec->optimizer_part_count = part_count;
+    bel_predictions_set(spec, left);
+    bel_loss_set(spec, bel_add(g, bel_mean(g, bel_softmax_cross_entropy(g, left, labels)),
+                               bel_mean(g, bel_softmax_cross_entropy(g, right, labels))));
+    bel_optimizer_use(spec, NULL, &main_optimizer);
+    for (int i = 0; i < part_uses && part_variables != NULL; i++)
+        bel_optimizer_use(spec, part_variables, &part_optimizer);
     return NULL;
 }
 
@@ -48,7 +56,7 @@ static bel_status *train(const char *name, int workers, int shards, int64_t step
                          bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
     config.worker_count = workers;
@@ -57,8 +65,10 @@ static bel_status *train(const char *name, int workers, int shards, int64_t step
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = steps};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = steps};
     bel_status *status = bel_train(estimator, &spec, out_result);
     bel_estimator_destroy(estimator);
     bel_free(folder);
@@ -68,11 +78,8 @@ static bel_status *train(const char *name, int workers, int shards, int64_t step
 static void set(const bel_optimizer *main, const char *variables, const bel_optimizer *own)
 {
     main_optimizer = *main;
-    part = (bel_optimizer_part){.variables = ""};
-    part_count = variables != NULL;
-    if (variables == NULL) return;
-    memcpy(part.variables, variables, strlen(variables) + 1);
-    part.optimizer = *own;
+    part_variables = variables;
+    if (variables != NULL) part_optimizer = *own;
 }
 
 static void read(const char *folder, const char *name, float *out)
@@ -118,7 +125,8 @@ static void test_halves(void **state)
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         char names[5][40];
         const char *kinds[] = {"left", "right", "both", "dealt", "resumed"};
-        bel_result both, dealt, resumed;
+        bel_result both = {.size = sizeof both}, dealt = {.size = sizeof dealt},
+                   resumed = {.size = sizeof resumed};
         for (int k = 0; k < 5; k++)
             snprintf(names[k], sizeof names[k], "%s-%s", pairs[i].name, kinds[k]);
         set(pairs[i].left, NULL, NULL);
@@ -150,7 +158,7 @@ static void test_halves(void **state)
 static void test_shared(void **state)
 {
     (void)state;
-    bel_result one, two;
+    bel_result one = {.size = sizeof one}, two = {.size = sizeof two};
     set(&averaged, "right/*", &sgd);
     BEL_ASSERT_OK(train("averages", 1, 1, STEPS, &one));
     BEL_ASSERT_OK(train("averages-dealt", 2, 2, STEPS, &two));
@@ -182,14 +190,19 @@ static void test_refused(void **state)
         {&bounded, &lamb, "right/*", "variables \"right/*\": optimizer: lamb takes norms itself"},
         {&adam, &wrong, "right/*", "variables \"right/*\": optimizer: learning_rate"},
         {&adam, &sgd, "rihgt/*", "\"rihgt/*\" matches no trainable variable"},
-        {&adam, &sgd, "", "part 0 must name its variables"},
+        {&adam, &sgd, "", "each of 1 to 63 bytes, got \"\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         set(rows[i].main, rows[i].variables, rows[i].own);
         BEL_ASSERT_FAILS(train("refused", 1, 1, 1, NULL), BEL_INVALID_ARGUMENT, rows[i].text);
     }
-    part_count = BEL_MAX_OPTIMIZER_PARTS + 1;
+    set(&adam, "right/*", &sgd);
+    part_uses = BEL_MAX_OPTIMIZER_PARTS + 1;
     BEL_ASSERT_FAILS(train("refused", 1, 1, 1, NULL), BEL_INVALID_ARGUMENT, "up to 4");
+    part_uses = 1;
+    part_optimizer.size = 1;
+    BEL_ASSERT_FAILS(train("refused", 1, 1, 1, NULL), BEL_INVALID_ARGUMENT,
+                     "size must be sizeof(bel_optimizer), got 1");
 }
 
 int main(void)

@@ -57,11 +57,13 @@ static bel_value *plain(bel_graph *g, const char *name, double slope)
 static bel_status *first_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    spec->loss = bel_add(g, plain(g, "a/w", 1), plain(g, "both/w", 2));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_MOMENTUM,
-                                      .learning_rate = 0.5,
-                                      .momentum = 0.5,
-                                      .weight_decay = 0.25};
+    bel_loss_set(spec, bel_add(g, plain(g, "a/w", 1), plain(g, "both/w", 2)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_MOMENTUM,
+                                       .learning_rate = 0.5,
+                                       .momentum = 0.5,
+                                       .weight_decay = 0.25});
     return NULL;
 }
 
@@ -71,9 +73,12 @@ static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spe
     bel_value *x = bel_context_only_feature(context);
     bel_value *mean = bel_reduce_mean(g, x, NULL, 0, false);
     bel_value *loss = bel_add(g, plain(g, "b/w", 3), plain(g, "both/w", 1));
-    spec->loss = bel_add(g, bel_add(g, loss, plain(g, "a/w", 100)), // not in its pattern
-                         bel_mul(g, mean, bel_scalar(g, BEL_DTYPE_F32, 0)));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.125};
+    bel_loss_set(spec, bel_add(g, bel_add(g, loss, plain(g, "a/w", 100)), // not in its pattern
+                               bel_mul(g, mean, bel_scalar(g, BEL_DTYPE_F32, 0))));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_ADAM,
+                                       .learning_rate = 0.125});
     bel_return_add(context, spec, "mean", mean, BEL_RETURN_MEAN);
     bel_return_add(context, spec, "sum", bel_reduce_sum(g, x, (const int64_t[]){0}, 1, false),
                    BEL_RETURN_SUM);
@@ -106,7 +111,8 @@ static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, in
                             int64_t max_steps, int64_t save_steps, bel_result *out)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
+    out->size = sizeof *out;
     config.model_dir = folder;
     config.worker_count = d.workers;
     config.shard_count = d.shards;
@@ -118,8 +124,11 @@ static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, in
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {
-        .input_fn = input, .input_user = &epochs, .max_steps = max_steps, .loop = loop};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = input,
+                                 .input_user = &epochs,
+                                 .max_steps = max_steps,
+                                 .loop = loop};
     bel_status *status = bel_train(estimator, &spec, out);
     bel_estimator_destroy(estimator);
     return status;
@@ -157,8 +166,11 @@ static bel_status *pattern(void *user, bel_replicator *replicator)
 static void check_by_hand(const char *steps, deal d)
 {
     char *pattern_steps = bel_xstrdup(steps);
-    const bel_loop loop = {
-        .functions = both, .function_count = 2, .run = pattern, .user = pattern_steps};
+    const bel_loop loop = {.size = sizeof loop,
+                           .functions = both,
+                           .function_count = 2,
+                           .run = pattern,
+                           .user = pattern_steps};
     run r;
     BEL_ASSERT_OK(train(&loop, d, 0, 0, &r));
     assert_int_equal(r.result.global_step, (int64_t)strlen(steps));
@@ -220,9 +232,12 @@ static bel_status *decaying_fn(bel_model_context *context, bel_estimator_spec *s
     bel_value *other = bel_variable(g, "c/w", &BEL_SHAPE(WIDTH),
                                     (bel_initializer){.kind = BEL_INIT_CONSTANT, .value = 1},
                                     BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_add(g, plain(g, "a/w", 1), bel_reduce_sum(g, other, NULL, 0, false));
-    spec->optimizer =
-        (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5, .weight_decay = 0.25};
+    bel_loss_set(spec, bel_add(g, plain(g, "a/w", 1), bel_reduce_sum(g, other, NULL, 0, false)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 0.5,
+                                       .weight_decay = 0.25});
     return NULL;
 }
 
@@ -231,7 +246,11 @@ static void test_names(void **state)
     (void)state;
     static char steps[] = "11";
     bel_step_function only = {"only", decaying_fn, "a/*"};
-    const bel_loop loop = {.functions = &only, .function_count = 1, .run = pattern, .user = steps};
+    const bel_loop loop = {.size = sizeof loop,
+                           .functions = &only,
+                           .function_count = 1,
+                           .run = pattern,
+                           .user = steps};
     run r;
     BEL_ASSERT_OK(train(&loop, alone, 0, 0, &r));
     assert_true(read_one(&r, "c/w") == 1);
@@ -255,21 +274,21 @@ static bel_status *take_returned(void *user, bel_replicator *replicator)
 {
     returned *out = user;
     for (out->steps = 0;; out->steps++) {
-        bel_step_result result;
+        const bel_step_result *result;
         BEL_TRY(bel_replicator_run(replicator, FIRST, NULL));
         BEL_TRY(bel_replicator_run(replicator, SECOND, &result));
-        assert_int_equal(result.step, 2 * out->steps + 2);
-        assert_int_equal(bel_replicator_step(replicator), result.step);
+        assert_int_equal(result->step, 2 * out->steps + 2);
+        assert_int_equal(bel_replicator_step(replicator), result->step);
         int64_t count;
-        out->means[out->steps] = *bel_step_result_find(&result, "mean", &count);
+        out->means[out->steps] = *bel_step_result_find(result, "mean", &count);
         assert_int_equal(count, 1);
-        memcpy(out->sums[out->steps], bel_step_result_find(&result, "sum", &count),
+        memcpy(out->sums[out->steps], bel_step_result_find(result, "sum", &count),
                sizeof out->sums[0]);
         assert_int_equal(count, WIDTH);
-        memcpy(out->each[out->steps], bel_step_result_find(&result, "each", &count),
+        memcpy(out->each[out->steps], bel_step_result_find(result, "each", &count),
                sizeof out->each[0]);
         assert_int_equal(count, REPLICAS);
-        assert_null(bel_step_result_find(&result, "other", NULL));
+        assert_null(bel_step_result_find(result, "other", NULL));
     }
 }
 
@@ -284,8 +303,11 @@ static void test_returned_values(void **state)
     };
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
         returned got = {.deal = deals[d]};
-        const bel_loop loop = {
-            .functions = both, .function_count = 2, .run = take_returned, .user = &got};
+        const bel_loop loop = {.size = sizeof loop,
+                               .functions = both,
+                               .function_count = 2,
+                               .run = take_returned,
+                               .user = &got};
         run r;
         BEL_ASSERT_OK(train(&loop, deals[d], 1, 0, &r));
         assert_int_equal(r.result.global_step, 4);
@@ -337,9 +359,9 @@ static bel_status *depend(void *user, bel_replicator *replicator)
             c->memory.firsts--;
             continue;
         }
-        bel_step_result result;
+        const bel_step_result *result;
         BEL_TRY(bel_replicator_run(replicator, SECOND, &result));
-        c->memory.means += *bel_step_result_find(&result, "mean", NULL);
+        c->memory.means += *bel_step_result_find(result, "mean", NULL);
         c->memory.seconds++;
         c->memory.firsts = c->memory.seconds % 3 + (c->memory.means > 0);
     }
@@ -348,7 +370,8 @@ static bel_status *depend(void *user, bel_replicator *replicator)
 
 static bel_loop loop_of(course *c)
 {
-    return (bel_loop){.functions = both,
+    return (bel_loop){.size = sizeof(bel_loop),
+                      .functions = both,
                       .function_count = 2,
                       .run = depend,
                       .user = c,
@@ -389,7 +412,7 @@ static void test_goes_on(void **state)
     BEL_ASSERT_OK(train(&loop, (deal){2, 2, 2, 0, BEL_AGGREGATE_SYNC, 0}, 0, 0, &reference));
     for (int64_t every = 1; every <= 7; every += 3) {
         char *folder = bel_strf("%s/every-%lld", bel_test_own_folder(), (long long)every);
-        bel_result result = {0};
+        bel_result result = {.size = sizeof result};
         for (int64_t end = 13; end < 80; end += 16) {
             course c = {.end = 60, .memory = {.seconds = 77}}; // the checkpoint's replaces it
             if (end == 13) c.memory = (memory){0};
@@ -434,10 +457,11 @@ static void test_stops(void **state)
     const bel_loop reference_loop = loop_of(&whole);
     run reference;
     BEL_ASSERT_OK(train(&reference_loop, d, 0, 0, &reference));
-    bel_result result = {0};
+    bel_result result = {.size = sizeof result};
     for (int64_t at = 10; at <= 60; at += 10) {
         stopped s = {.course = {.end = 50}, .stop_at = at < 50 ? at : 50};
-        const bel_loop loop = {.functions = both,
+        const bel_loop loop = {.size = sizeof loop,
+                               .functions = both,
                                .function_count = 2,
                                .run = stop,
                                .user = &s,
@@ -468,8 +492,11 @@ static void test_like_bel_train(void **state)
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
         int64_t end = 25;
         const bel_step_function only = {"only", first_fn, NULL};
-        const bel_loop loop = {
-            .functions = &only, .function_count = 1, .run = plain_loop, .user = &end};
+        const bel_loop loop = {.size = sizeof loop,
+                               .functions = &only,
+                               .function_count = 1,
+                               .run = plain_loop,
+                               .user = &end};
         const deal d = {2, 2, 2, 0, modes[m], 0};
         run own, built_in;
         BEL_ASSERT_OK(train(&loop, d, 0, 0, &own));
@@ -486,7 +513,7 @@ static void test_evaluations(void **state)
 {
     (void)state;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
     config.tower_count = 2;
     config.report = false;
@@ -495,10 +522,15 @@ static void test_evaluations(void **state)
     course c = {.end = 12};
     const bel_loop loop = loop_of(&c);
     int forever = 0, once = 1;
-    bel_result result, evaluated = {.global_step = -1};
-    const bel_train_spec train_spec = {.input_fn = input, .input_user = &forever, .loop = &loop};
-    const bel_eval_spec eval = {
-        .input_fn = input, .input_user = &once, .every_steps = 5, .out_result = &evaluated};
+    bel_result result = {.size = sizeof result},
+               evaluated = {.size = sizeof evaluated, .global_step = -1};
+    const bel_train_spec train_spec = {
+        .size = sizeof train_spec, .input_fn = input, .input_user = &forever, .loop = &loop};
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = input,
+                                .input_user = &once,
+                                .every_steps = 5,
+                                .out_result = &evaluated};
     BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train_spec, &eval, 1, &result));
     assert_int_equal(result.global_step, 12);
     assert_int_equal(evaluated.global_step, 12);
@@ -550,8 +582,11 @@ static bel_status *pipeline_input(void *user, const bel_estimator *estimator, be
 static bel_status *mean_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    spec->loss = plain(g, "a/w", 1);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_loss_set(spec, plain(g, "a/w", 1));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
     bel_value *mean = bel_reduce_mean(g, bel_context_only_feature(context), NULL, 0, false);
     bel_return_add(context, spec, "each", mean, BEL_RETURN_REPLICAS);
     return NULL;
@@ -561,9 +596,9 @@ static bel_status *two_steps(void *user, bel_replicator *replicator)
 {
     pipelines *p = user;
     for (int i = 0; i < 2; i++) {
-        bel_step_result result;
+        const bel_step_result *result;
         BEL_TRY(bel_replicator_run(replicator, 0, &result));
-        memcpy(p->each[i], bel_step_result_find(&result, "each", NULL), sizeof p->each[i]);
+        memcpy(p->each[i], bel_step_result_find(result, "each", NULL), sizeof p->each[i]);
     }
     return NULL;
 }
@@ -571,7 +606,7 @@ static bel_status *two_steps(void *user, bel_replicator *replicator)
 static bel_status *train_pipelines(pipelines *p, deal d, const int *towers_of)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_strf("%s/%d-%d", bel_test_own_folder(), (int)p->mode, d.workers);
     config.worker_count = d.workers;
     config.tower_count = d.towers;
@@ -580,9 +615,13 @@ static bel_status *train_pipelines(pipelines *p, deal d, const int *towers_of)
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(mean_fn, &config, NULL, 0, &estimator));
     const bel_step_function function = {"mean", mean_fn, NULL};
-    const bel_loop loop = {
-        .functions = &function, .function_count = 1, .run = two_steps, .user = p};
-    const bel_train_spec spec = {.input_fn = pipeline_input, .input_user = p, .loop = &loop};
+    const bel_loop loop = {.size = sizeof loop,
+                           .functions = &function,
+                           .function_count = 1,
+                           .run = two_steps,
+                           .user = p};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = pipeline_input, .input_user = p, .loop = &loop};
     bel_status *status = bel_train(estimator, &spec, NULL);
     bel_estimator_destroy(estimator);
     bel_free((char *)(uintptr_t)config.model_dir);
@@ -647,7 +686,8 @@ static void test_ends(void **state)
     (void)state;
     run r;
     static char words[] = "the reward is gone";
-    bel_loop loop = {.functions = both, .function_count = 2, .run = fails, .user = words};
+    bel_loop loop = {
+        .size = sizeof loop, .functions = both, .function_count = 2, .run = fails, .user = words};
     BEL_ASSERT_FAILS(train(&loop, alone, 0, 0, &r), BEL_ABORTED, words);
     bel_free(r.folder);
     loop.run = says_nothing;
@@ -659,8 +699,11 @@ static void test_ends(void **state)
 static bel_status *idle_fn(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
-    spec->loss = plain(g, "other/w", 1);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_loss_set(spec, plain(g, "other/w", 1));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
     return NULL;
 }
 
@@ -686,8 +729,11 @@ static void test_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static char steps[] = "1";
-        const bel_loop loop = {
-            .functions = cases[i].functions, .function_count = 2, .run = pattern, .user = steps};
+        const bel_loop loop = {.size = sizeof loop,
+                               .functions = cases[i].functions,
+                               .function_count = 2,
+                               .run = pattern,
+                               .user = steps};
         run r;
         bel_status *status = train(&loop, alone, 0, 0, &r);
         assert_non_null(status);

@@ -77,8 +77,11 @@ static bel_status *first_fn(bel_model_context *context, bel_estimator_spec *spec
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *sum = bel_add(g, look_up(context, "both"), look_up(context, "first"));
-    spec->loss = loss_of(context, sum, 1);
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.1};
+    bel_loss_set(spec, loss_of(context, sum, 1));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_ADAGRAD,
+                                       .learning_rate = 0.1});
     return NULL;
 }
 
@@ -87,12 +90,14 @@ static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spe
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *sum = bel_add(g, look_up(context, "both"), look_up(context, "first"));
-    spec->loss = loss_of(context, bel_add(g, sum, look_up(context, "second")), 3);
+    bel_loss_set(spec, loss_of(context, bel_add(g, sum, look_up(context, "second")), 3));
     const char *kind = bel_context_param(context, "optimizer", "adagrad");
     bool lazy = strcmp(kind, "adam") == 0;
-    spec->optimizer = (bel_optimizer){.kind = lazy ? BEL_OPTIMIZER_ADAM : BEL_OPTIMIZER_ADAGRAD,
-                                      .learning_rate = 0.05,
-                                      .mean_by_contributors = strcmp(kind, "contributors") == 0};
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = lazy ? BEL_OPTIMIZER_ADAM : BEL_OPTIMIZER_ADAGRAD,
+                                       .learning_rate = 0.05,
+                                       .mean_by_contributors = strcmp(kind, "contributors") == 0});
     return NULL;
 }
 
@@ -128,7 +133,7 @@ static bel_status *train(const char *folder, deal d, course c, const char *name,
                          bel_result *out_result)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.worker_count = d.workers;
     config.shard_count = d.shards;
@@ -140,8 +145,12 @@ static bel_status *train(const char *folder, deal d, course c, const char *name,
     const bel_param params[] = {{name, value}};
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, params, 1, &estimator));
-    const bel_loop loop = {.functions = functions, .function_count = 2, .run = follow, .user = &c};
-    const bel_train_spec spec = {.input_fn = input, .loop = &loop};
+    const bel_loop loop = {.size = sizeof loop,
+                           .functions = functions,
+                           .function_count = 2,
+                           .run = follow,
+                           .user = &c};
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .loop = &loop};
     bel_status *status = bel_train(estimator, &spec, out_result);
     bel_estimator_destroy(estimator);
     return status;
@@ -184,7 +193,7 @@ static void same_bits(void **state)
         {1, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC}, {2, 2, 1, REPLICAS, BEL_AGGREGATE_SYNC},
         {1, 3, 4, 0, BEL_AGGREGATE_ASYNC},       {1, 1, 4, 0, BEL_AGGREGATE_BOUNDED}};
     for (size_t o = 0; o < 2; o++) {
-        bel_result expected, got;
+        bel_result expected = {.size = sizeof expected}, got = {.size = sizeof got};
         char *folder = folder_of(0);
         BEL_ASSERT_OK(
             train(folder, alone, (course){"1122212", 40}, "optimizer", optimizers[o], &expected));
@@ -208,7 +217,7 @@ static void goes_on(void **state)
     static const deal deals[] = {{2, 3, 2, 0, BEL_AGGREGATE_SYNC},
                                  {1, 2, 4, 0, BEL_AGGREGATE_SYNC}};
     for (size_t o = 0; o < 2; o++) {
-        bel_result expected, got = {0};
+        bel_result expected = {.size = sizeof expected}, got = {.size = sizeof got};
         char *folder = folder_of(0);
         BEL_ASSERT_OK(
             train(folder, alone, (course){"1122212", 30}, "optimizer", optimizers[o], &expected));
@@ -228,7 +237,7 @@ static void numbers_of_dense_variables(void **state)
     (void)state;
     char *sparse = folder_of(0), *dense = folder_of(1);
     const deal d = {2, 2, 2, 0, BEL_AGGREGATE_SYNC};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(train(sparse, d, (course){"1122212", 40}, "kind", "sparse", &result));
     BEL_ASSERT_OK(train(dense, d, (course){"1122212", 40}, "kind", "dense", &result));
     bel_checkpoint *checkpoint;
@@ -253,7 +262,7 @@ static void numbers_of_dense_variables(void **state)
 static void others_keep_their_rows(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     for (int f = 0; f < 2; f++) {
         char *folder = folder_of(f);
         BEL_ASSERT_OK(train(folder, (deal){2, 2, 2, 0, BEL_AGGREGATE_SYNC},
@@ -280,7 +289,7 @@ static void every_mode_makes_the_steps(void **state)
                                  {3, 3, 1, 2, BEL_AGGREGATE_SYNC}};
     for (size_t d = 0; d < sizeof deals / sizeof deals[0]; d++) {
         char *folder = folder_of((int)d);
-        bel_result result;
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_OK(train(folder, deals[d], (course){"1122212", 60}, "kind", "sparse", &result));
         assert_int_equal(result.global_step, 60);
         assert_true(result.loss < 5); // targets are up to 3, and rows move by at most 0.1
@@ -291,7 +300,7 @@ static void every_mode_makes_the_steps(void **state)
 static void means_are_taken_alike(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     char *folder = folder_of(0);
     BEL_ASSERT_FAILS(train(folder, alone, (course){"1", 1}, "optimizer", "contributors", &result),
                      BEL_INVALID_ARGUMENT, "mean_by_contributors: all step functions");

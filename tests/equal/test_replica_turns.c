@@ -26,8 +26,11 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec, c
     bel_graph *g = bel_context_graph(context);
     bel_value *w = bel_variable(g, name, &BEL_SHAPE(1), (bel_initializer){.kind = BEL_INIT_ZEROS},
                                 BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mean(g, bel_mul(g, bel_context_only_feature(context), w));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, bel_context_only_feature(context), w)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 0.5});
     return NULL;
 }
 
@@ -45,7 +48,7 @@ static bel_status *second_fn(bel_model_context *context, bel_estimator_spec *spe
 static bel_status *thoughtful(void *user, bel_replicator *replicator)
 {
     (void)user;
-    bel_step_result result;
+    const bel_step_result *result;
     while (bel_replicator_step(replicator) < STEPS) {
         int function = (int)(bel_replicator_step(replicator) % 2);
         BEL_TRY(bel_replicator_run(replicator, function, &result));
@@ -59,10 +62,10 @@ static bel_status *train(bel_status *(*run)(void *user, bel_replicator *replicat
 {
     static const bel_step_function both[] = {{"first", first_fn, "a/*"},
                                              {"second", second_fn, "b/*"}};
-    const bel_loop loop = {.functions = both, .function_count = 2, .run = run};
-    const bel_train_spec spec = {.input_fn = input, .loop = &loop};
+    const bel_loop loop = {.size = sizeof loop, .functions = both, .function_count = 2, .run = run};
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .loop = &loop};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
     config.worker_count = workers;
     config.aggregation = BEL_AGGREGATE_ASYNC;
@@ -78,7 +81,7 @@ static bel_status *train(bel_status *(*run)(void *user, bel_replicator *replicat
 static void everybody_gets_a_turn(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(train(thoughtful, WORKERS, STALL_SECS, &result));
     assert_int_equal(result.global_step, STEPS);
 }
@@ -93,14 +96,14 @@ static bel_status *asleep(void *user, bel_replicator *replicator)
 static void hint_names_a_flag(void **state)
 {
     (void)state;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bel_status *status = train(asleep, 1, 1, &result);
     assert_non_null(status);
     assert_int_equal(bel_status_code(status), BEL_DEADLINE_EXCEEDED);
     const char *flag = strstr(bel_status_message(status), "hint: --");
     assert_non_null(flag);
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     BEL_ASSERT_OK(bel_run_config_set(&config, flag + strlen("hint: --"), "60"));
     bel_status_destroy(status);
 }

@@ -29,13 +29,13 @@ static void run_to(const topology *t, const char *folder, int64_t steps, char di
                                 {"class_count", "10"},       {"optimizer", "adam"},
                                 {"learning_rate", "0.001"},  {"clip_global_norm", "0.5"}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.worker_count = t->workers;
     config.towers_of = t->towers;
     config.shard_count = t->shards;
     config.thread_count = t->threads;
     config.report = false;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_test_digits_train(config, folder, BATCH, steps, params,
                                         sizeof params / sizeof params[0], false, &result));
     memcpy(digest, result.digest, 33);

@@ -18,36 +18,40 @@
 enum { STEPS = 12, EVERY = 5, PIXELS = 64, SIDE = 8 };
 
 static int64_t batch = 16;
-static bool summarises, takes_turns;
+static bool summarizes, takes_turns;
 
 static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *x = bel_context_only_feature(context), *labels = bel_context_labels(context);
     bel_value *logits = bel_dense(g, bel_dropout(g, x, 0.25), 10, "logits");
-    spec->predictions = bel_softmax(g, logits);
-    spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.01};
-    if (!summarises) return NULL;
+    bel_predictions_set(spec, bel_softmax(g, logits));
+    bel_value *loss = bel_mean(g, bel_softmax_cross_entropy(g, logits, labels));
+    bel_loss_set(spec, loss);
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_ADAM,
+                                       .learning_rate = 0.01});
+    if (!summarizes) return NULL;
     const bel_shape shape = BEL_SHAPE(10);
     bel_value *bias =
         bel_variable(g, "logits/bias", &shape, (bel_initializer){0}, BEL_VARIABLE_TRAINABLE);
     bel_value *slope, *infinite = bel_reciprocal(g, bel_sub(g, x, x));
-    bel_gradients(g, spec->loss, &logits, 1, &slope);
+    bel_gradients(g, loss, &logits, 1, &slope);
     const bel_shape picture = BEL_SHAPE(0, 1, SIDE, SIDE);
     bel_summary_histogram(context, spec, "input", x);
     bel_summary_histogram(context, spec, "bias", bias);
     bel_summary_histogram(context, spec, "slope", slope);
     bel_summary_histogram(context, spec, "infinite", infinite);
     bel_summary_image(context, spec, "digit", bel_reshape(g, x, &picture), 3);
-    bel_summary_scalar(context, spec, "own", spec->loss);
+    bel_summary_scalar(context, spec, "own", loss);
     return NULL;
 }
 
 static bel_result train(const char *name, int workers, int64_t steps)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
     config.worker_count = workers;
@@ -56,10 +60,12 @@ static bel_result train(const char *name, int workers, int64_t steps)
     config.report = false;
     if (takes_turns) config.aggregation = BEL_AGGREGATE_BOUNDED;
     bel_estimator *estimator;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = steps};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = steps};
     BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
     bel_estimator_destroy(estimator);
     bel_free(folder);
@@ -163,9 +169,9 @@ static void forget(seen *s)
 static void test_observed(void **state)
 {
     (void)state;
-    summarises = false;
+    summarizes = false;
     bel_result plain = train("plain", 1, STEPS);
-    summarises = true;
+    summarizes = true;
     bel_result one = train("one", 1, STEPS), two = train("two", 2, STEPS);
     assert_string_equal(one.digest, plain.digest);
     assert_string_equal(two.digest, plain.digest);
@@ -189,7 +195,7 @@ static void test_some_versions(void **state)
 {
     (void)state;
     enum { MANY = 200 };
-    summarises = takes_turns = true;
+    summarizes = takes_turns = true;
     train("turns", 2, MANY);
     takes_turns = false;
     seen s = look("turns/" BEL_OBSERVER_FOLDER);
@@ -201,7 +207,7 @@ static void test_some_versions(void **state)
 static void test_goes_on(void **state)
 {
     (void)state;
-    summarises = true;
+    summarizes = true;
     train("run", 1, 7);
     train("run", 2, STEPS);
     seen s = look("run/" BEL_OBSERVER_FOLDER);
@@ -214,7 +220,7 @@ static void test_goes_on(void **state)
 static void test_no_folder(void **state)
 {
     (void)state;
-    summarises = true;
+    summarizes = true;
     char *dir = bel_path_join(bel_test_own_folder(), "blocked");
     BEL_ASSERT_OK(bel_dir_create(dir));
     bel_free(bel_test_file(dir, BEL_OBSERVER_FOLDER, "x", 1));

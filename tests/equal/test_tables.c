@@ -98,21 +98,24 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
                               bel_dense(g, bel_reshape(g, again, &flat), 8, "two"));
     bel_value *hidden = bel_relu(g, bel_add(g, both, bel_dense(g, x, 8, "three")));
     bel_value *logits = bel_dense(g, hidden, 2, "logits");
-    spec->predictions = bel_softmax(g, logits);
+    bel_predictions_set(spec, bel_softmax(g, logits));
     bel_value *label = bel_context_labels(context);
     if (label != NULL) {
         bel_value *losses = bel_softmax_cross_entropy(g, logits, label);
-        spec->loss = bel_mean(g, losses);
+        bel_loss_set(spec, bel_mean(g, losses));
         bel_metric_accuracy(context, spec, "accuracy", label, bel_arg_max(g, logits, 1), NULL);
     }
-    spec->optimizer = (bel_optimizer){
-        .kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.2, .lr_mults = {{"table", 0.5}}};
-    if (strcmp(optimizer, "sgd") == 0) spec->optimizer.kind = BEL_OPTIMIZER_SGD;
-    if (strcmp(optimizer, "momentum") == 0) spec->optimizer.kind = BEL_OPTIMIZER_MOMENTUM;
-    if (strcmp(optimizer, "clip") == 0) spec->optimizer.clip_global_norm = 1;
+    bel_optimizer used = {.size = sizeof used,
+                          .kind = BEL_OPTIMIZER_ADAGRAD,
+                          .learning_rate = 0.2,
+                          .lr_mults = {{"table", 0.5}}};
+    if (strcmp(optimizer, "sgd") == 0) used.kind = BEL_OPTIMIZER_SGD;
+    if (strcmp(optimizer, "momentum") == 0) used.kind = BEL_OPTIMIZER_MOMENTUM;
+    if (strcmp(optimizer, "clip") == 0) used.clip_global_norm = 1;
     const char *mean = bel_context_param(context, "mean", "replicas");
-    spec->optimizer.mean_by_contributors = strcmp(mean, "contributors") == 0;
-    if (strcmp(mean, "doubled") == 0) spec->optimizer.lr_mults[0].factor = 1;
+    used.mean_by_contributors = strcmp(mean, "contributors") == 0;
+    if (strcmp(mean, "doubled") == 0) used.lr_mults[0].factor = 1;
+    bel_optimizer_use(spec, NULL, &used);
     return NULL;
 }
 
@@ -128,7 +131,7 @@ static bel_estimator *create(const topology *t, const char *folder, const bel_pa
                              int count)
 {
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.worker_count = t->workers;
     config.towers_of = t->towers;
@@ -146,9 +149,9 @@ static bel_result train(const topology *t, const char *folder, int64_t steps,
                         const bel_param *params, int count)
 {
     bel_estimator *estimator = create(t, folder, params, count);
-    bel_train_spec spec = {.input_fn = input, .max_steps = steps};
-    bel_eval_spec eval = {.input_fn = input};
-    bel_result result;
+    bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .max_steps = steps};
+    bel_eval_spec eval = {.size = sizeof eval, .input_fn = input};
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &spec, &eval, 1, &result));
     bel_estimator_destroy(estimator);
     return result;
@@ -217,12 +220,14 @@ static void mean_over_contributors(void **state)
         (&distinct[0][0])[i] = i;
     const topology two = {2, {1, 1}, 2, 1, 0};
     const char *const means[] = {"contributors", "doubled", "replicas"};
-    bel_result results[3];
+    bel_result results[3] = {
+        {.size = sizeof(bel_result)}, {.size = sizeof(bel_result)}, {.size = sizeof(bel_result)}};
     for (int m = 0; m < 3; m++) {
         const bel_param params[] = {{"optimizer", "sgd"}, {"mean", means[m]}};
         char *folder = bel_test_folder();
         bel_estimator *estimator = create(&two, folder, params, 2);
-        bel_train_spec spec = {.input_fn = input, .input_user = distinct, .max_steps = 3};
+        bel_train_spec spec = {
+            .size = sizeof spec, .input_fn = input, .input_user = distinct, .max_steps = 3};
         BEL_ASSERT_OK(bel_train(estimator, &spec, &results[m]));
         bel_estimator_destroy(estimator);
         bel_test_remove_folder(folder);
@@ -316,7 +321,8 @@ static bel_status *begin_warm(const topology *t, const char *folder, const bel_w
                               bel_result *out_result)
 {
     bel_estimator *estimator = create(t, folder, uniform, 1);
-    const bel_train_spec spec = {.input_fn = input, .max_steps = 20, .warm_start = *warm};
+    const bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .max_steps = 20, .warm_start = *warm};
     bel_status *status = bel_train(estimator, &spec, out_result);
     bel_estimator_destroy(estimator);
     return status;
@@ -338,7 +344,8 @@ static void warm_starts_take_rows(void **state)
                            .names = names,
                            .name_count = 1};
     float before[KEYS][WIDTH], after[KEYS][WIDTH];
-    bel_result results[3];
+    bel_result results[3] = {
+        {.size = sizeof(bel_result)}, {.size = sizeof(bel_result)}, {.size = sizeof(bel_result)}};
     read_rows(from, "other", before);
     assert_true(isfinite(before[0][0]) != 0);
     for (int i = 0; i < 3; i++) {
@@ -381,9 +388,9 @@ static void evaluation_and_prediction_see_the_rows(void **state)
 {
     (void)state;
     char *folder = bel_test_folder();
-    bel_result trained = train(&base, folder, STEPS, uniform, 1), result;
+    bel_result trained = train(&base, folder, STEPS, uniform, 1), result = {.size = sizeof result};
     bel_estimator *estimator = create(&base, folder, uniform, 1);
-    bel_eval_spec eval = {.input_fn = input};
+    bel_eval_spec eval = {.size = sizeof eval, .input_fn = input};
     BEL_ASSERT_OK(bel_evaluate(estimator, &eval, NULL, &result));
     assert_true(result.loss == trained.loss);
     assert_string_equal(result.digest, trained.digest);
@@ -405,7 +412,7 @@ static void what_tables_cannot_do_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *folder = bel_test_folder();
         bel_estimator *estimator = create(&base, folder, cases[i].param, 1);
-        bel_train_spec spec = {.input_fn = input, .max_steps = 1};
+        bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .max_steps = 1};
         BEL_ASSERT_FAILS(bel_train(estimator, &spec, NULL), BEL_INVALID_ARGUMENT, cases[i].text);
         bel_estimator_destroy(estimator);
         bel_test_remove_folder(folder);

@@ -95,9 +95,12 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     }
     if (strcmp(kind, "apart") == 0 || strcmp(reads, "apart") == 0)
         counted(g, "apart", WIDTH, BEL_VARIABLE_REPLICA);
-    spec->loss = bel_mean(g, bel_mul(g, x, w));
-    spec->optimizer = (bel_optimizer){.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
-    spec->predictions = x;
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, x, w)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer),
+                                       .kind = BEL_OPTIMIZER_SGD,
+                                       .learning_rate = 1});
+    bel_predictions_set(spec, x);
     if (trains || reads[0] == '\0') return NULL;
     static const struct {
         const char *name;
@@ -110,9 +113,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
         if (strcmp(read[i].name, reads) != 0) continue;
         bel_value *v = variable(g, reads, WIDTH, 0, read[i].kind);
         bel_value *again = bel_variable_aggregate(g, v); // the value that is read in any case
-        spec->predictions =
-            bel_add(g, bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0)),
-                    bel_mul(g, bel_add(g, v, again), bel_scalar(g, BEL_DTYPE_F32, 0.5)));
+        bel_predictions_set(
+            spec, bel_add(g, bel_mul(g, x, bel_scalar(g, BEL_DTYPE_F32, 0)),
+                          bel_mul(g, bel_add(g, v, again), bel_scalar(g, BEL_DTYPE_F32, 0.5))));
     }
     return NULL;
 }
@@ -132,7 +135,7 @@ static bel_estimator *make(const char *folder, deal d, const char *kind, const c
 {
     static const int uneven[] = {1, 2, 1};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.worker_count = d.workers;
     config.shard_count = d.shards;
@@ -153,11 +156,11 @@ static bel_status *train(const char *folder, deal d, const char *kind, const cha
 {
     bel_estimator *estimator = make(folder, d, kind, "");
     static const char *const names[] = {"mean", "sum", "first"};
-    bel_train_spec spec = {.input_fn = input, .max_steps = steps};
+    bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .max_steps = steps};
     if (warm != NULL)
         spec.warm_start =
             (bel_warm_start){.checkpoint = warm, .variables = names, .variable_count = 3};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bel_status *status = bel_train(estimator, &spec, &result);
     if (out_digest != NULL) memcpy(out_digest, result.digest, sizeof result.digest);
     bel_estimator_destroy(estimator);

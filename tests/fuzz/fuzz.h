@@ -1,7 +1,7 @@
 // Common header of the fuzz targets. A target is one file of this folder: a function that takes
 // untrusted bytes and passes them to one reader of Belfry's. The reader ends with an error or with
 // a consistent result, whatever the bytes are. The program that runs the target watches memory,
-// time and undefined behaviour: libFuzzer (tools/fuzz), or replay.c in CTest.
+// time and undefined behavior: libFuzzer (tools/fuzz), or replay.c in CTest.
 //
 // A target keeps no state between inputs, so one input is enough to reproduce an error.
 #ifndef BELFRY_TESTS_FUZZ_FUZZ_H

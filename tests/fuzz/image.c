@@ -7,7 +7,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input input = {data, size};
     unsigned first = (unsigned)fuzz_take(&input, 1);
-    bel_image_read_options options = {.channels = first & 1 ? 1 : 3, .max_pixels = 1 << 20};
+    bel_image_read_options options = {
+        .size = sizeof options, .channels = first & 1 ? 1 : 3, .max_pixels = 1 << 20};
     if (first & 2) options.enough_height = options.enough_width = 4;
     size_t count;
     const uint8_t *bytes = fuzz_take_bytes(&input, size, &count);

@@ -14,10 +14,11 @@ static void read_with(const bel_columns *columns, const char *path, unsigned way
     fuzz_expect(fuzz_is_good(bel_columns_parse(text, "again", &again)), "its text is read");
     fuzz_expect(strcmp(text, bel_columns_text(again)) == 0, "the same description");
     bel_columns_destroy(again);
-    bel_csv_options options = {.paths = &path,
+    bel_csv_options options = {.size = sizeof options,
+                               .paths = &path,
                                .path_count = 1,
                                .table = columns,
-                               .unlabelled = (way & 2) != 0,
+                               .unlabeled = (way & 2) != 0,
                                .holdout = {.share = (way & 4) != 0 ? 0.5 : 0}};
     bel_dataset *dataset = bel_dataset_from_csv(&options);
     if (way & 8) bel_dataset_skip_bad_records(dataset, 2);
@@ -38,8 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     bytes = fuzz_take_bytes(&input, size, &count);
     const char *path = fuzz_file(0, bytes, count);
-    const bel_csv_options csv = {.paths = &path, .path_count = 1, .no_header = (way & 16) != 0};
-    const bel_columns_options options = {.no_label = (way & 32) != 0, .thread_count = 1};
+    const bel_csv_options csv = {
+        .size = sizeof csv, .paths = &path, .path_count = 1, .no_header = (way & 16) != 0};
+    const bel_columns_options options = {
+        .size = sizeof options, .no_label = (way & 32) != 0, .thread_count = 1};
     bel_columns *columns = NULL;
     bel_status *status = description != NULL
                              ? bel_columns_parse(description, "description", &columns)

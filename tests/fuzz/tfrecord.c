@@ -48,13 +48,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const char *path = fuzz_file(0, (const uint8_t *)file.text, file.length);
     bel_str_deinit(&file);
-    bel_tfrecord_options options = {.paths = &path, .path_count = 1};
+    bel_tfrecord_options options = {.size = sizeof options, .paths = &path, .path_count = 1};
     if (!(first & 2)) {
         options.features = features;
         options.feature_count = 3;
     }
     bel_dataset *dataset = bel_dataset_from_tfrecord(&options);
-    if (first & 2) bel_dataset_map_words(dataset, &(bel_words_options){.text_field = "record"});
+    if (first & 2)
+        bel_dataset_map_words(dataset, &(bel_words_options){.size = sizeof(bel_words_options),
+                                                            .text_field = "record"});
     if (first & 4) bel_dataset_skip_bad_records(dataset, 2);
     fuzz_read_all(dataset, true);
     return 0;

@@ -45,16 +45,16 @@ columns:
   - {name: range, kind: number, scale: min_max, low: -2, high: 9, clip: 0.75, fill: 1}
   - {name: size, kind: number, scale: buckets, bounds: [1, 2.5, 4], fill: 0}
   - {name: raw, kind: number, scale: none, fill: 0.1}
-  - {name: colour, kind: category, values: [red, green, blue], missing: value}
+  - {name: color, kind: category, values: [red, green, blue], missing: value}
   - {name: town, kind: category, values: [a, b, c], as: embedding}
   - {name: y, kind: label, classes: ["no", "yes"]}
 END
 awk 'BEGIN {
-    split("red green blue  grey", colours, " "); split("a b c d", towns, " ")
-    print "plain,log,range,size,raw,colour,town,y"
+    split("red green blue  gray", colors, " "); split("a b c d", towns, " ")
+    print "plain,log,range,size,raw,color,town,y"
     for (i = 0; i < 400; i++) {
         for (n = 0; n < 5; n++) printf "%s,", (i + n) % 7 == 0 ? "" : ((i * 37 + n * 11) % 101) * 0.17 - 3.1
-        print colours[i % 5 + 1] "," towns[i * 3 % 4 + 1] "," (i % 3 == 0 ? "yes" : "no")
+        print colors[i % 5 + 1] "," towns[i * 3 % 4 + 1] "," (i % 3 == 0 ? "yes" : "no")
     }
 }' >table.csv
 one table table.csv --train_files table.csv --columns columns.yaml --train_steps 100

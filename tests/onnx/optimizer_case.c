@@ -8,6 +8,7 @@
 #include "onnx/model.h"
 #include "onnx/onnx_case.h"
 #include "optim/rule.h"
+#include "optim/settings.h"
 
 static const struct {
     const char *name;

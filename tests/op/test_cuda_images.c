@@ -144,7 +144,7 @@ static void finish(network *net, bool fast_math)
 
 // --- Networks ------------------------------------------------------------------------------------
 
-// Convolution, batch normalisation, ReLU, max pool, convolution, mean pool, and their gradients.
+// Convolution, batch normalization, ReLU, max pool, convolution, mean pool, and their gradients.
 typedef struct net_case {
     int64_t n, in, height, width, middle, out;
     int64_t kernel;
@@ -210,7 +210,7 @@ static void test_networks(void **state)
         check_network(&cases[i]);
 }
 
-// Transposed convolutions, with positions of a phase across a tile, normalised by group, by channel
+// Transposed convolutions, with positions of a phase across a tile, normalized by group, by channel
 // and by moments.
 static void test_upwards(void **state)
 {

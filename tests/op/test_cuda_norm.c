@@ -1,4 +1,4 @@
-// Tests of normalisation by channel on a GPU, with its calls built by hand. The bits are the CPU's,
+// Tests of normalization by channel on a GPU, with its calls built by hand. The bits are the CPU's,
 // whatever the layout of the images. Images in bfloat16 give the bits of the f32 kernels on the
 // same numbers, rounded if the result is bfloat16. Sizes cross chains, parts, and a thread's
 // elements. label: native

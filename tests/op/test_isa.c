@@ -268,7 +268,7 @@ enum { KINDS = 11 };
 
 static const bel_row_norm_map norm_map = {0.3f, 1.7f, 0.01f};
 
-// Softmax and its relatives: kinds 0 to 3; then normalisation and attention.
+// Softmax and its relatives: kinds 0 to 3; then normalization and attention.
 static void run_row(int level, int kind, const float *x, const float *y, float *out, int n)
 {
     const bel_cpu_kernels *table = kernels[level];
@@ -304,7 +304,7 @@ static void run_row(int level, int kind, const float *x, const float *y, float *
 }
 
 // Sums and the maximum: kinds 0 to 3, with the rules' sum of squares, in double, as the last; then
-// the sums of normalisation and attention.
+// the sums of normalization and attention.
 static double run_reduction(int level, int kind, const float *x, int n)
 {
     switch (kind) {

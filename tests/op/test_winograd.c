@@ -43,13 +43,13 @@ static float *run(const conv_case *c, bool fast, int threads, int64_t *out_count
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(c->n, c->in, c->height, c->width), of_bias = BEL_SHAPE(c->out);
     const int64_t strides[] = {c->stride, c->stride};
-    const bel_window_options window = {.pads = c->pads, .strides = strides}, plain = {.pads = NULL};
+    const bel_window_options window = {.size = sizeof window, .pads = c->pads, .strides = strides};
     bel_value *in = bel_input_value(g, "x", BEL_DTYPE_F32, &shape), *b = NULL;
-    bel_value *y = bel_conv(g, in, weights(g, "before", c->in, c->in, 1), NULL, 1, &plain);
+    bel_value *y = bel_conv(g, in, weights(g, "before", c->in, c->in, 1), NULL, 1, NULL);
     if (c->has_bias) b = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, of_bias, bias});
     y = bel_conv(g, y, weights(g, "w", c->out, c->in, c->kernel), b, 1, &window);
     if (c->relu) y = bel_relu(g, y);
-    y = bel_conv(g, y, weights(g, "after", c->out, c->out, 1), NULL, 1, &plain);
+    y = bel_conv(g, y, weights(g, "after", c->out, c->out, 1), NULL, 1, NULL);
     bel_program_output output = {.value = y};
     const bel_program_options options = {
         .fixed_variables = true, .fast_math = fast, .threads = threads};

@@ -9,7 +9,8 @@ bel_status *bel_test_digits_input(void *user, const bel_estimator *estimator, be
     (void)estimator;
     const char *path =
         mode == BEL_MODE_TRAIN ? "examples/data/digits-train.csv" : "examples/data/digits-eval.csv";
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.paths = &path,
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                                .paths = &path,
                                                                 .path_count = 1,
                                                                 .label_column = "digit",
                                                                 .class_count = 10,
@@ -33,9 +34,12 @@ bel_status *bel_test_digits_train(bel_run_config config, const char *model_dir, 
     BEL_TRY(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, param_count,
                                  &estimator));
     int64_t eval_batch = 360;
-    bel_train_spec train = {
-        .input_fn = bel_test_digits_input, .input_user = &batch_size, .max_steps = max_steps};
-    bel_eval_spec eval = {.input_fn = bel_test_digits_input, .input_user = &eval_batch};
+    bel_train_spec train = {.size = sizeof train,
+                            .input_fn = bel_test_digits_input,
+                            .input_user = &batch_size,
+                            .max_steps = max_steps};
+    bel_eval_spec eval = {
+        .size = sizeof eval, .input_fn = bel_test_digits_input, .input_user = &eval_batch};
     bel_status *status =
         bel_train_and_evaluate(estimator, &train, &eval, evaluate ? 1 : 0, out_result);
     bel_estimator_destroy(estimator);

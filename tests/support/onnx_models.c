@@ -116,7 +116,7 @@ static void conv(maker *m, int64_t in, int64_t out, int64_t size, int64_t stride
     add(m, "Conv", names, &attrs);
 }
 
-static void normalise(maker *m, int64_t channels)
+static void normalize(maker *m, int64_t channels)
 {
     char scale[16], bias[16], mean[16], variance[16], names[80];
     weights(m, scale, BEL_SHAPE(channels), 1, 0.1F);
@@ -249,15 +249,15 @@ static void residual(maker *m, int64_t in, int64_t out, int64_t stride)
     char begun[16], main_way[16];
     bel_snprintf(begun, sizeof begun, "%s", m->last);
     conv(m, in, out, 3, stride, false);
-    normalise(m, out);
+    normalize(m, out);
     add(m, "Relu", "", NULL);
     conv(m, out, out, 3, 1, false);
-    normalise(m, out);
+    normalize(m, out);
     bel_snprintf(main_way, sizeof main_way, "%s", m->last);
     bel_snprintf(m->last, sizeof m->last, "%s", begun);
     if (in != out) {
         conv(m, in, out, 1, stride, false);
-        normalise(m, out);
+        normalize(m, out);
     }
     add(m, "Add", main_way, NULL);
     add(m, "Relu", "", NULL);
@@ -268,7 +268,7 @@ static bel_str resnet20(void)
     maker m;
     begin(&m, "batch 3 32 32");
     conv(&m, 3, 16, 3, 1, false);
-    normalise(&m, 16);
+    normalize(&m, 16);
     add(&m, "Relu", "", NULL);
     int64_t channels = 16;
     for (int stage = 0; stage < 3; stage++)

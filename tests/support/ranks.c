@@ -120,7 +120,8 @@ void bel_need_fails(bel_status *status, bel_code code, const char *part, int lin
 bel_ddl *bel_begin_rank(void)
 {
     bel_ddl *ddl;
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.timeout_secs = 60;
     NEED_OK(bel_ddl_init(&options, &ddl));
     return ddl;

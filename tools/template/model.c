@@ -16,14 +16,16 @@ static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec
     bel_value *hidden =
         bel_relu(g, bel_dense(g, bel_context_feature(context, "x"), units, "hidden"));
     bel_value *scores = bel_dense(g, hidden, RINGS, "scores");
-    spec->predictions = bel_softmax(g, scores);
+    bel_predictions_set(spec, bel_softmax(g, scores));
 
     bel_value *rings = bel_context_labels(context); // NULL in PREDICT
     if (rings != NULL) {
-        spec->loss = bel_mean(g, bel_softmax_cross_entropy(g, scores, rings));
+        bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, scores, rings)));
         bel_metric_accuracy(context, spec, "accuracy", rings, bel_arg_max(g, scores, 1), NULL);
     }
-    spec->optimizer = bel_context_optimizer(context); // --optimizer, --learning_rate …
+    bel_optimizer optimizer = {.size = sizeof optimizer};
+    bel_context_optimizer(context, &optimizer);
+    bel_optimizer_use(spec, NULL, &optimizer); // --optimizer, --learning_rate …
     return NULL;
 }
 
@@ -41,11 +43,12 @@ static bel_status *input_fn(void *user, const bel_estimator *estimator, bel_mode
                                     64, &batch_size));
     BEL_TRY(bel_estimator_param_int(estimator, "num_epochs", 0, &epochs));
 
-    bel_dataset *data = bel_dataset_from_csv(
-        &(bel_csv_options){.paths = &path,
-                           .path_count = 1,
-                           .label_column = mode == BEL_MODE_PREDICT ? NULL : "ring",
-                           .class_count = RINGS});
+    const bel_csv_options csv = {.size = sizeof csv,
+                                 .paths = &path,
+                                 .path_count = 1,
+                                 .label_column = mode == BEL_MODE_PREDICT ? NULL : "ring",
+                                 .class_count = RINGS};
+    bel_dataset *data = bel_dataset_from_csv(&csv);
     if (training) {
         bel_dataset_shuffle(data, 0, 1);
         bel_dataset_repeat(data, epochs > 0 ? epochs : BEL_REPEAT_FOREVER);

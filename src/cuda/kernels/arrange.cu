@@ -3,7 +3,7 @@
 // output. Matrices for cuBLASLt keep their order and become bf16.
 //
 // No operand of a convolution has 2^31 elements (cudnn.c), so indices are 32 bits, and divisions
-// are multiplications (divide.h). If channels are neighbours, a thread copies four of them with one
+// are multiplications (divide.h). If channels are neighbors, a thread copies four of them with one
 // access on either side.
 #include "cuda/kernels/arrange.h"
 #include "cuda/kernels/bfloat.h"
@@ -96,8 +96,8 @@ KERNEL(arrange_out, bel_cuda_arrange)
 }
 
 // Small planes, such as those of weights. A block transposes some channels of an image, [channel,
-// pixel] in the tensor and in shared memory, so that neighbouring threads read and write
-// neighbours.
+// pixel] in the tensor and in shared memory, so that neighboring threads read and write
+// neighbors.
 typedef struct planes {
     int32_t pixels, channels, first; // channels of the block, from `first` on
     int64_t tensor, form; // start of the first of them

@@ -41,7 +41,7 @@ static inline void element_set(void *y, int32_t half, int64_t i, float value)
     }
 }
 
-// Four neighbours for one access. The first one is at a multiple of the size of all four.
+// Four neighbors for one access. The first one is at a multiple of the size of all four.
 typedef struct __attribute__((aligned(16))) four_floats {
     float v[4];
 } four_floats;

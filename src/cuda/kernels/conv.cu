@@ -201,7 +201,7 @@ static inline float read_source(const bel_cuda_conv *p, const tile *t, position 
     return there ? t->source[at.source + product.source] : 0.0f;
 }
 
-// Loads a thread's numbers of the left side: rows first if neighbours in the source are positions.
+// Loads a thread's numbers of the left side: rows first if neighbors in the source are positions.
 static inline void bring_source(const bel_cuda_conv *p, const tile *t, const position *places,
                                 const product_place *products, float *to)
 {
@@ -218,7 +218,7 @@ static inline void bring_source(const bel_cuda_conv *p, const tile *t, const pos
     }
 }
 
-// Loads the right side: channels of the result are neighbours. Sums of absent channels are not
+// Loads the right side: channels of the result are neighbors. Sums of absent channels are not
 // kept.
 static inline void bring_weights(const bel_cuda_operands *at, const bel_cuda_conv *p, const tile *t,
                                  const product_place *products, int channels, float *to)
@@ -232,7 +232,7 @@ static inline void bring_weights(const bel_cuda_operands *at, const bel_cuda_con
 }
 
 // Finishes and writes `count` sums of channels from c on; `to` is the position's channel 0.
-// Neighbouring channels are written in fours.
+// Neighboring channels are written in fours.
 static inline void put(const bel_cuda_conv *p, const float *sums, int count, int32_t c, float *to)
 {
     bool fours = p->result.channel == 1 && (uint64_t)(to + c) % sizeof(tile_four) == 0;

@@ -285,7 +285,7 @@ KERNEL(conv_weights_each, bel_cuda_conv_weights)
     }
 }
 
-// A thread for each sum, in memory order, so that neighbouring threads read neighbours. There are
+// A thread for each sum, in memory order, so that neighboring threads read neighbors. There are
 // fewer weights than 2^31.
 KERNEL(conv_weights_add, bel_cuda_conv_weights)
 {

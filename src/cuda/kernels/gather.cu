@@ -1,7 +1,7 @@
 // Gather, GatherElements and their gradients. Forward, a thread moves an element. Backward, a
 // thread makes an element of dx: it adds the elements gathered from it in the order of the indices,
 // which is the CPU's. For GatherGrad the indices are sorted first, so that those of a thread's row
-// are neighbours.
+// are neighbors.
 #include "cuda/kernels/gather.h"
 #include "cuda/kernels/numbers.h"
 
@@ -84,7 +84,7 @@ KERNEL(gather_sort, bel_cuda_gather)
         for (int64_t i = first; i < end; i++)
             counts[(from[i] >> shift & (DIGITS - 1)) * THREADS_HERE + me]++;
         __syncthreads();
-        int32_t *mine = counts + me * DIGITS, sum = 0; // counts that are neighbours
+        int32_t *mine = counts + me * DIGITS, sum = 0; // counts that are neighbors
         for (int k = 0; k < DIGITS; k++)
             sum += mine[k];
         sums[me] = sum;

@@ -19,8 +19,8 @@ KERNEL(where, bel_cuda_moved)
     }
 }
 
-// Transposes squares of 32 by 32 through shared memory, so that neighbouring threads read and write
-// neighbours. An extra column puts the threads of a column in different banks.
+// Transposes squares of 32 by 32 through shared memory, so that neighboring threads read and write
+// neighbors. An extra column puts the threads of a column in different banks.
 KERNEL(turn, bel_cuda_turned)
 {
     enum { SIDE = 32 };

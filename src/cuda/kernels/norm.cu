@@ -1,4 +1,4 @@
-// Normalisation by channel (ops/norm.c). The workspace has two sums in double for each channel, of
+// Normalization by channel (ops/norm.c). The workspace has two sums in double for each channel, of
 // u and of u · v, for each chain of each part of the batch: [part, chain, sum, channel]. After them
 // it has the maps of the channels' elements, [factor | second | offset, channel], in f32 except for
 // the plain kernels.
@@ -92,7 +92,7 @@ static inline const void *element_at(const void *x, int32_t half, int64_t index)
     return (const char *)x + index * (half ? 2 : 4);
 }
 
-// Sums of one channel over a chain, if the channels of a pixel are neighbours and pixels are
+// Sums of one channel over a chain, if the channels of a pixel are neighbors and pixels are
 // consecutive over all images. `has_v` is known when this is compiled into its caller.
 static inline both_sums sum_lane(const bel_cuda_norm *p, const void *u, const void *v, span s,
                                  int64_t c, bool has_v)
@@ -137,7 +137,7 @@ typedef struct strip {
 } strip;
 
 // Loads TILE channels, from `first_channel` on, of TILE pixels, from `first` on, of which `left`
-// exist. Neighbouring threads load neighbours: thread t has channel t of every pixel if `last`,
+// exist. Neighboring threads load neighbors: thread t has channel t of every pixel if `last`,
 // else pixel t of every channel. After the last channel or pixel they load that one again, so that
 // no load needs a test.
 static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, int32_t half,
@@ -467,7 +467,7 @@ KERNEL(norm_apply, bel_cuda_norm)
     }
 }
 
-// Four neighbouring elements for one access: as f32, and as bf16, of which a word has two, the
+// Four neighboring elements for one access: as f32, and as bf16, of which a word has two, the
 // first one in its lower 16 bits.
 typedef struct __attribute__((aligned(16))) four {
     float v[4];

@@ -1,4 +1,4 @@
-// Params of normalisation by channel: bel_channel_norm.
+// Params of normalization by channel: bel_channel_norm.
 #ifndef BELFRY_CUDA_KERNELS_NORM_H
 #define BELFRY_CUDA_KERNELS_NORM_H
 
@@ -25,7 +25,7 @@
 #define BEL_CUDA_NORM_THREADS 256
 #define BEL_CUDA_NORM_CHANNELS (BEL_CUDA_NORM_THREADS / (2 * BEL_CUDA_NORM_PARTS))
 
-// Fours of elements that a thread normalises at a time.
+// Fours of elements that a thread normalizes at a time.
 #define BEL_CUDA_NORM_FOURS 4
 
 typedef struct bel_cuda_norm {

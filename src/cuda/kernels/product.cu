@@ -67,7 +67,7 @@ static inline int column_at(int j, int apart)
     return apart > 0 ? j / 4 * apart + j % 4 : j;
 }
 
-// Finishes and writes `count` neighbouring sums, from (row, column) of y on; in fours if rows start
+// Finishes and writes `count` neighboring sums, from (row, column) of y on; in fours if rows start
 // at multiples of four.
 static inline void put(const bel_cuda_operands *at, const bel_cuda_product *p, const float *sums,
                        int count, bool fours, int64_t matrix, int64_t row, int64_t column, float *y)

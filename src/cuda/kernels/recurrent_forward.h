@@ -33,7 +33,7 @@ static inline int64_t length_of(const bel_cuda_operands *at, const bel_cuda_recu
     return 0;
 }
 
-// Transposes R, so that threads of neighbouring units read neighbours.
+// Transposes R, so that threads of neighboring units read neighbors.
 KERNEL(recurrent_turn, bel_cuda_recurrent)
 {
     const REAL *r = input_of(&at, p.o.r);

@@ -14,7 +14,7 @@
 
 // --- Rows ----------------------------------------------------------------------------------------
 
-// Joins `group` elements of a lane from x on, as far as they are among the `left` neighbours there.
+// Joins `group` elements of a lane from x on, as far as they are among the `left` neighbors there.
 // They are loaded at once, as single loads would each wait for memory. Numbers after the end change
 // no result: zeros, as no sum is -0, or -infinity for a maximum.
 static inline float join_lane(int op, float so_far, const float *x, int64_t left, int group)
@@ -33,7 +33,7 @@ static inline float join_lane(int op, float so_far, const float *x, int64_t left
     return so_far;
 }
 
-// Joins those of n neighbours that are in this thread's lane.
+// Joins those of n neighbors that are in this thread's lane.
 static inline float join_all_lane(int op, float so_far, const float *x, int64_t n)
 {
     int64_t i = 0;
@@ -46,7 +46,7 @@ static inline float join_all_lane(int op, float so_far, const float *x, int64_t 
     return so_far;
 }
 
-// The same for thousands of neighbours: more at once, with registers for that.
+// The same for thousands of neighbors: more at once, with registers for that.
 static inline float join_long_lane(int op, float so_far, const float *x, int64_t n)
 {
     const int64_t most = LONG_LANE_GROUP * BEL_CUDA_LANES;
@@ -57,7 +57,7 @@ static inline float join_long_lane(int op, float so_far, const float *x, int64_t
     return join_all_lane(op, so_far, x + i, n - i);
 }
 
-// Joins the n neighbours of each row of the block: 16 lanes.
+// Joins the n neighbors of each row of the block: 16 lanes.
 static inline float reduce_lanes(lanes_of_rows shared, int op, const float *x, int64_t n)
 {
     if (op == BEL_CUDA_REDUCE_MAX)
@@ -173,7 +173,7 @@ KERNEL(reduce_row_sums, bel_cuda_reduce)
     if (thread == 0) *y = (float)(total * p.scale);
 }
 
-// The same for a maximum: each 16 threads join some neighbouring blocks, lane by lane.
+// The same for a maximum: each 16 threads join some neighboring blocks, lane by lane.
 KERNEL(reduce_row_maxima, bel_cuda_reduce)
 {
     __shared__ lanes_of_rows shared;
@@ -225,7 +225,7 @@ KERNEL(reduce_columns, bel_cuda_reduce)
     }
 }
 
-// The same for four neighbouring columns. A sum is never -0, so zeros after the end change nothing.
+// The same for four neighboring columns. A sum is never -0, so zeros after the end change nothing.
 static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t count, int64_t step,
                                        int64_t place)
 {
@@ -293,7 +293,7 @@ KERNEL(reduce_column_totals, bel_cuda_reduce)
 
 // --- Slices --------------------------------------------------------------------------------------
 
-// Joins a run of n neighbours in 16 lanes, by one thread.
+// Joins a run of n neighbors in 16 lanes, by one thread.
 static inline float reduce_run(int op, const float *x, int64_t n)
 {
     float lanes[BEL_CUDA_LANES];

@@ -1,4 +1,4 @@
-// Normalisation of rows, f32: the sums of ops/kernels/row_norm_isa.c. A sum runs over 16 lanes for
+// Normalization of rows, f32: the sums of ops/kernels/row_norm_isa.c. A sum runs over 16 lanes for
 // at most 4,096 elements, and these sums are added in double. So a team of 16 threads processes
 // 4,096 elements. Each team has one short row, and a long row has all teams of its block.
 #include "cuda/kernels/kernel.h"

@@ -1,4 +1,4 @@
-// Params of the normalisation of rows: bel_row_norm_params.
+// Params of the normalization of rows: bel_row_norm_params.
 #ifndef BELFRY_CUDA_KERNELS_ROW_NORM_H
 #define BELFRY_CUDA_KERNELS_ROW_NORM_H
 

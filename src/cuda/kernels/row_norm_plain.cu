@@ -1,4 +1,4 @@
-// Normalisation of rows in the order of the plain kernels of ops/row_norm.c: a thread for each row,
+// Normalization of rows in the order of the plain kernels of ops/row_norm.c: a thread for each row,
 // or for each scale, goes through its elements in order.
 #include "cuda/kernels/plain_elements.h"
 #include "cuda/kernels/row_norm.h"

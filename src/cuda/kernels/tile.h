@@ -3,7 +3,7 @@
 // in registers. A sum stays one chain in the order of its products.
 //
 // A multiprocessor reads 32 numbers of shared memory in the time of 128 products. So a thread's
-// rows are neighbours, as are its columns, and are read four at a time. In tiles that are wide
+// rows are neighbors, as are its columns, and are read four at a time. In tiles that are wide
 // enough, the 32 threads of a warp are 4 by 8, and those that read the same numbers are one or two
 // apart.
 #ifndef BELFRY_CUDA_KERNELS_TILE_H
@@ -32,7 +32,7 @@ typedef struct __attribute__((aligned(8))) tile_two {
 #define TILE_SHARED __shared__ __attribute__((aligned(16)))
 #define TILE_ROW(side) ((side) + ((side) % 32 == 16 ? 2 : 4))
 
-// Reads `count` numbers: neighbours, or fours that start `apart` from each other. They are aligned
+// Reads `count` numbers: neighbors, or fours that start `apart` from each other. They are aligned
 // to the size of an access.
 static inline void tile_take(const float *from, int count, int apart, float *to)
 {
@@ -56,7 +56,7 @@ static inline void tile_take(const float *from, int count, int apart, float *to)
 }
 
 // Adds one product to each sum: a has the thread's ROWS numbers, b its COLUMNS, in fours that are
-// APART if that is not 0. Otherwise a thread has eight neighbours, and those of the fifth thread
+// APART if that is not 0. Otherwise a thread has eight neighbors, and those of the fifth thread
 // are in the banks of the first.
 #define TILE_ADD(a, b, ROWS, COLUMNS, APART, sums)                                                 \
     do {                                                                                           \
@@ -86,7 +86,7 @@ static inline int tile_thread_column(bool narrow, int across)
 }
 
 // All threads of a block share the loads of `depth` products by `side` rows or columns of the tile.
-// Neighbouring threads load neighbours: rows of a product if `rows_first`, else products of a row.
+// Neighboring threads load neighbors: rows of a product if `rows_first`, else products of a row.
 // So all numbers of a thread are in row *m, or all are of product *k. The other result is that of
 // number i.
 static inline void tile_mine(bool rows_first, int depth, int side, int threads, int i, int *k,

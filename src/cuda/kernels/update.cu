@@ -16,7 +16,7 @@
 
 enum { WIDE = 4, MOST_LEVELS = 7 }; // levels of the tree over at most 64 replicas
 
-// Four neighbouring numbers for one access.
+// Four neighboring numbers for one access.
 typedef struct __attribute__((aligned(16))) four {
     float v[WIDE];
 } four;

@@ -1,4 +1,4 @@
-// Normalisation of one channel from its sums, one number at a time. Like scalar.h, these are also
+// Normalization of one channel from its sums, one number at a time. Like scalar.h, these are also
 // compiled into GPU kernels (cuda/norm.cu).
 #ifndef BELFRY_OPS_KERNELS_CHANNEL_NORM_H
 #define BELFRY_OPS_KERNELS_CHANNEL_NORM_H

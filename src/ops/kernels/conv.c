@@ -110,7 +110,7 @@ static void widen(bel_conv_padded *padded, const tap_list *list)
 }
 
 // Returns true if the taps' channels are adjacent in the padded source: one long run of products.
-static bool are_neighbours(const tap_list *list)
+static bool are_neighbors(const tap_list *list)
 {
     for (int64_t i = 1; i < list->count; i++)
         if (list->places[i] != list->places[i - 1] + 1) return false;
@@ -140,13 +140,13 @@ static conv_band make_band(const bel_conv_walk *walk, const bel_conv_phase *phas
     return band;
 }
 
-// Makes segments of the padded source; neighbours along a row are one segment.
+// Makes segments of the padded source; neighbors along a row are one segment.
 static void make_segments(const bel_prepare *prepare, const bel_conv_walk *walk,
                           bel_conv_phase *phase)
 {
     const tap_list *rows = &phase->lists[0], *columns = &phase->lists[1];
     const bel_conv_padded *p = &walk->padded;
-    bool joined = are_neighbours(columns);
+    bool joined = are_neighbors(columns);
     int64_t per_row = columns->count == 0 ? 0 : joined ? 1 : columns->count, b = 0;
     int64_t count = rows->count * per_row;
     phase->k = joined ? columns->count * p->depth : p->depth;

@@ -23,7 +23,7 @@ static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
     }
 }
 
-// An image and the gradient of its output; `b_step` is between neighbours in a row of dy.
+// An image and the gradient of its output; `b_step` is between neighbors in a row of dy.
 typedef struct weights_image {
     const float *x, *dy;
     int64_t b_step;

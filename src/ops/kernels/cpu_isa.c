@@ -1,5 +1,5 @@
 // Vector kernels, compiled once for each level of base/isa_levels.h, its BEL_LEVEL. Plain
-// loops that both compilers vectorise; nothing here may depend on where a range begins or how wide
+// loops that both compilers vectorize; nothing here may depend on where a range begins or how wide
 // the vectors are.
 #include <math.h>
 #include <string.h>

@@ -285,7 +285,7 @@ static void add_steps(const gradient_walk *g, const bel_recurrent_group *group, 
                                .k = steps,
                                .a_step = g->columns,
                                .b_step = LANES};
-    // A block does not cross the 1 after x: r · h is stored separately, and rows are neighbours.
+    // A block does not cross the 1 after x: r · h is stored separately, and rows are neighbors.
     for (int64_t u = group->first; u < group->end; u += block.rows) {
         bool behind_x = u > in;
         int64_t end = behind_x || group->end <= in + 1 ? group->end : in + 1;

@@ -1,5 +1,5 @@
 // Row kernels of GRU and LSTM, compiled once for each level of base/isa_levels.h, its BEL_LEVEL.
-// Plain loops that both compilers vectorise, without fused multiply-adds: all levels give the same
+// Plain loops that both compilers vectorize, without fused multiply-adds: all levels give the same
 // bits.
 #include "ops/kernels/recurrent.h"
 

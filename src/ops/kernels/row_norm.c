@@ -1,4 +1,4 @@
-// Kernel calls for the normalisation of rows, f32.
+// Kernel calls for the normalization of rows, f32.
 //
 // Forward, a tile has a run of rows. Backward, rows are divided into at most MAX_PARTS parts, only
 // by shape. Each part writes its rows of dx and sums dscale and dbias over them, and `after` adds
@@ -39,7 +39,7 @@ static int64_t scale_of(const bel_row_norm *n, int64_t row)
 
 // Returns the map to a row's x'. It includes the mean of the distances, since a float may be too
 // coarse for the mean.
-static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *out_mean)
+static bel_row_norm_map normalize(const float *x, const bel_row_norm *n, float *out_mean)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
     double count = n->columns > 0 ? (double)n->columns : 1;
@@ -51,7 +51,7 @@ static bel_row_norm_map normalise(const float *x, const bel_row_norm *n, float *
     return (bel_row_norm_map){shift, (float)inverse, (float)(-rest * inverse)};
 }
 
-// Normalises rows [first, end) of the tile. With run 1 each element has a separate scale; else a
+// Normalizes rows [first, end) of the tile. With run 1 each element has a separate scale; else a
 // row is `scales` runs of equal scale (channels of an image).
 static void run_forward(const bel_kernel_call *call, int64_t tile)
 {
@@ -67,7 +67,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
         const float *scale = (const float *)call->inputs[1].data + scale_of(n, row);
         const float *offset = bias == NULL ? NULL : bias + scale_of(n, row);
         float *y = (float *)call->outputs[0].data + row * n->columns;
-        bel_row_norm_map map = normalise(x, n, &mean[row]);
+        bel_row_norm_map map = normalize(x, n, &mean[row]);
         inverse[row] = map.factor;
         if (n->run == 1) {
             kernels->scale_each(x, map, scale, offset, y, n->columns);

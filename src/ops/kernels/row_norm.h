@@ -1,4 +1,4 @@
-// Normalisation of rows, f32, shared by layer, instance and group normalisation. Each row is read
+// Normalization of rows, f32, shared by layer, instance and group normalization. Each row is read
 // from memory once and then stays in a cache.
 //
 // Mean and variance use two passes, the second over distances to the rounded mean, whose sum
@@ -11,8 +11,8 @@
 #include "ops/op.h"
 
 // x [rows, columns], where a row has `scales` runs of `run` elements that share a scale; the scales
-// of rows repeat after `period` rows. In layer normalisation run and period are 1. In group
-// normalisation a run is a channel's image and the period is the number of groups.
+// of rows repeat after `period` rows. In layer normalization run and period are 1. In group
+// normalization a run is a channel's image and the period is the number of groups.
 typedef struct bel_row_norm {
     int64_t rows, columns, scales, run, period;
     double epsilon;

@@ -1,5 +1,5 @@
 // Kernels for parts of a row, compiled once for each level of base/isa_levels.h, its BEL_LEVEL.
-// Plain loops that both compilers vectorise, without fused multiply-adds: all levels give the same
+// Plain loops that both compilers vectorize, without fused multiply-adds: all levels give the same
 // bits. Every sum has a separate loop: gcc 12 compiles a loop of two sums badly.
 #include "ops/kernels/row_norm.h"
 

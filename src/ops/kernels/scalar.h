@@ -1,4 +1,4 @@
-// The f32 functions of elementwise.def, for one element: plain C that both compilers vectorise. GPU
+// The f32 functions of elementwise.def, for one element: plain C that both compilers vectorize. GPU
 // kernels are compiled from it as well (cuda/kernels/kernel.h), so that both have the same bits.
 // exp, log and tanh follow the Cephes library's f32 methods (S. Moshier, 1989): range reduction,
 // then a short polynomial; worst error about 2 units in the last place.

@@ -1,6 +1,6 @@
 // Walks over tensors with different layouts: broadcast, transposed, or summed into. A walk has a
 // space of elements, in row-major order, and for each tensor its step along each dimension.
-// Neighbouring dimensions with equal steps are merged; the last one is a run, which a kernel
+// Neighboring dimensions with equal steps are merged; the last one is a run, which a kernel
 // processes in one loop.
 #ifndef BELFRY_OPS_KERNELS_WALK_H
 #define BELFRY_OPS_KERNELS_WALK_H

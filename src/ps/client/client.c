@@ -4,7 +4,7 @@
 // prefetching threads wait for them.
 //
 // Values may arrive before or after their version: the version counts as soon as it is announced
-// and all its chunks have arrived. Late or repeated values are recognised by their step, chunk by
+// and all its chunks have arrived. Late or repeated values are recognized by their step, chunk by
 // chunk, and skipped. A wait ends with its object, a malformed frame, cancellation, a cut lane of a
 // shard that is still missing, or the stall timeout.
 #include "ps/client/client_inner.h"

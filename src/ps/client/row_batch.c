@@ -1,6 +1,6 @@
 // A batch's ids are sorted together with their positions. The sort is stable, so the positions of a
 // key are in ascending order, which is the order in which gradients are summed. All arrays are in
-// one allocation for the largest batch; nothing is allocated later. Usual widths have specialised
+// one allocation for the largest batch; nothing is allocated later. Usual widths have specialized
 // loops, and rows ahead are prefetched: a sum accesses memory at random.
 #include "ps/client/row_batch.h"
 

@@ -229,9 +229,9 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     return sum_below(&s, assignment->depth, 0, &weight);
 }
 
-// Adds the right neighbour's double sums to the left one's, level by level. At level l the left
+// Adds the right neighbor's double sums to the left one's, level by level. At level l the left
 // node begins at a multiple of 2^(l+1), the right one 2^l after it. `alive`: the node's sum is not
-// yet part of a left neighbour's.
+// yet part of a left neighbor's.
 void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
                             int64_t n, double *out_sum)
 {

@@ -30,7 +30,7 @@ typedef struct bel_weight {
     int64_t examples; // sum over those replicas; equal to `replicas` if each replica counts once
 } bel_weight;
 
-// Adds the weights of two neighbouring nodes. The outputs are the factors for the two values before
+// Adds the weights of two neighboring nodes. The outputs are the factors for the two values before
 // their addition, rounded to the values' type; 1 and 1 if the mean number of examples per replica
 // is equal.
 bel_weight bel_weight_add(bel_weight left, bel_weight right, double *out_left, double *out_right);

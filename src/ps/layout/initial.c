@@ -97,7 +97,7 @@ static void reflect(const double *v, double factor, double *column, int64_t n)
 // its columns, [long_side] each, one after the other. Overwrites A with Q, whose columns take the
 // signs of R's diagonal: so Q is uniformly distributed over all orthogonal matrices if A is normal
 // (Mezzadri 2007). `scratch` [2 · short side]: factors and signs.
-static void orthogonalise(double *a, int64_t long_side, int64_t short_side, double *scratch)
+static void orthogonalize(double *a, int64_t long_side, int64_t short_side, double *scratch)
 {
     double *factors = scratch, *signs = scratch + short_side;
     for (int64_t k = 0; k < short_side; k++) { // the reflection's v is in column k from k on
@@ -145,7 +145,7 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
         a[i] = normal[0];
         a[i + 1] = normal[1]; // may be scratch's first element
     }
-    orthogonalise(a, long_side, short_side, a + variable->elements);
+    orthogonalize(a, long_side, short_side, a + variable->elements);
     for (int64_t i = 0; i < variable->elements; i++) {
         int64_t row = i / columns, column = i % columns;
         int64_t at = rows >= columns ? column * rows + row : row * columns + column;

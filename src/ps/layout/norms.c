@@ -19,7 +19,7 @@ void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const 
     }
 }
 
-// Adds neighbours first, then sums of 2, 4, …; a sum without a partner waits for the next round.
+// Adds neighbors first, then sums of 2, 4, …; a sum without a partner waits for the next round.
 static double add_pairwise(double *values, int64_t n)
 {
     for (int64_t stride = 1; stride < n; stride *= 2)

@@ -48,7 +48,7 @@ static inline size_t bel_row_set_bytes(int64_t count, int width)
 bool bel_row_set_read(const void *payload, size_t bytes, int width, int shard, int shard_count,
                       bel_row_set *out_set);
 
-// Memory for sums: initialise it with zeros, reuse it, free it with bel_row_sum_deinit.
+// Memory for sums: initialize it with zeros, reuse it, free it with bel_row_sum_deinit.
 typedef struct bel_row_sum {
     int64_t *keys;
     float *rows;

@@ -39,7 +39,7 @@ static int64_t next_lease(bel_shard *shard, int worker)
     return first;
 }
 
-// Leases are numbered, so that a repeated frame is recognised.
+// Leases are numbered, so that a repeated frame is recognized.
 static void send_lease_locked(bel_shard *shard, int worker, int64_t first_block)
 {
     bel_shard_worker *w = &shard->workers[worker];

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "ps/server/shard_inner.h"
 
-// Initialises slot k of a segment's variable, and its snapshot.
+// Initializes slot k of a segment's variable, and its snapshot.
 static void start_segment(bel_shard *shard, const bel_segment *segment, int function, int k)
 {
     if (!bel_shard_updates(shard, function, segment->variable)) return;

@@ -5,6 +5,7 @@
 #include "ps/table/rows.h"
 
 #include "base/alloc.h"
+#include "optim/settings.h"
 
 bel_status *bel_rows_init(bel_rows *rows, const bel_graph *graph, uint64_t seed)
 {

@@ -234,7 +234,7 @@ static void start_slots(const bel_table *table, float *record)
     }
 }
 
-// Initialises a new row: its start values, then each slot's.
+// Initializes a new row: its start values, then each slot's.
 static void start_record(const bel_table *table, int64_t key, float *record)
 {
     bel_table_start_values(table, key, record);
@@ -250,7 +250,7 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
     }
 }
 
-// Initialises new rows and saves the others for a snapshot.
+// Initializes new rows and saves the others for a snapshot.
 static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
 {
     bel_table *table = job->table;

@@ -31,7 +31,7 @@ KERNEL(all_to_one, params) {
     float *y = (float *)at.out[0];
     if (threadIdx.x == 0) y[0] = p.factor;
 }
-KERNEL(neighbours, params) { // reads bytes that another block writes
+KERNEL(neighbors, params) { // reads bytes that another block writes
     float *y = (float *)at.out[0];
     if (blockIdx.x == 1) y[0] = 1; else p.factor = y[0];
     y[4 + blockIdx.x] = p.factor;

@@ -1,8 +1,8 @@
 // Modules and kernels. A module is a shared object that nvrtc.c made. A kernel is one of its
 // functions, and runs one thread.
 //
-// Threads of a block run one after another, to the end, on a separate stack (a fibre) whose bounds
-// the checks know. A thread that reaches a barrier stays on its fibre, and another fibre runs the
+// Threads of a block run one after another, to the end, on a separate stack (a fiber) whose bounds
+// the checks know. A thread that reaches a barrier stays on its fiber, and another fiber runs the
 // threads after it. When all threads are at the barrier, all resume in turn. So a kernel without
 // barriers runs in one loop. If some threads of a block end while others wait, it is an error, as
 // it is on a GPU.
@@ -56,7 +56,7 @@ struct function {
     function *next;
 };
 
-// --- Fibres --------------------------------------------------------------------------------------
+// --- Fibers --------------------------------------------------------------------------------------
 
 // Saves the callee-saved registers and the stack at *out_from, and resumes at `to`.
 void bel_cuda_double_switch(void **out_from, void *to) __attribute__((visibility("hidden")));
@@ -122,13 +122,13 @@ enum { FRAME_WORDS = 20, RETURN_WORD = 11 };
 #error "launch.c: the change of stacks is written for x86-64 and aarch64"
 #endif
 
-typedef struct fibre {
+typedef struct fiber {
     char *stack;
     void *kept;
     uint32_t thread;
     uintptr_t lock;
-    struct fibre *next;
-} fibre;
+    struct fiber *next;
+} fiber;
 
 // The running block. Threads below `next` have begun.
 static struct {
@@ -136,8 +136,8 @@ static struct {
     bel_hook_places *places;
     void **arguments;
     uint32_t threads, next, ended;
-    fibre *free, *current;
-    fibre *waiting, **waiting_end;
+    fiber *free, *current;
+    fiber *waiting, **waiting_end;
     void *scheduler;
 } block = {.waiting_end = &block.waiting};
 
@@ -152,7 +152,7 @@ static void be_thread(uint32_t thread)
     block.places->thread = place_of(thread, block.places->block_size);
 }
 
-// Body of a fibre: runs threads as long as some are left. It is resumed whenever there may be some.
+// Body of a fiber: runs threads as long as some are left. It is resumed whenever there may be some.
 static void run_threads(void)
 {
     for (;;) {
@@ -162,16 +162,16 @@ static void run_threads(void)
             block.kernel->entry(block.arguments);
             block.ended++;
         }
-        fibre *self = block.current;
+        fiber *self = block.current;
         self->next = block.free;
         block.free = self;
         bel_cuda_double_switch(&self->kept, block.scheduler);
     }
 }
 
-static fibre *make_fibre(void)
+static fiber *make_fiber(void)
 {
-    fibre *f = grow(NULL, sizeof *f);
+    fiber *f = grow(NULL, sizeof *f);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *stack = mmap(NULL, STACK_BYTES + page, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -181,11 +181,11 @@ static fibre *make_fibre(void)
     void **frame = (void **)(void *)(stack + page + STACK_BYTES) - FRAME_WORDS;
     memset(frame, 0, FRAME_WORDS * sizeof *frame);
     memcpy(&frame[RETURN_WORD], &begin, sizeof begin);
-    *f = (fibre){.stack = stack + page, .kept = frame};
+    *f = (fiber){.stack = stack + page, .kept = frame};
     return f;
 }
 
-static void resume(fibre *f)
+static void resume(fiber *f)
 {
     block.current = f;
     running.stack = (uintptr_t)f->stack;
@@ -195,7 +195,7 @@ static void resume(fibre *f)
 
 static void wait_at_barrier(void)
 {
-    fibre *self = block.current;
+    fiber *self = block.current;
     self->thread = running.thread;
     self->lock = running.lock;
     self->next = NULL;
@@ -211,9 +211,9 @@ static void run_block(void)
     block.next = block.ended = 0;
     running.interval = 0;
     while (block.next < block.threads) {
-        fibre *f = block.free;
+        fiber *f = block.free;
         if (f == NULL)
-            f = make_fibre();
+            f = make_fiber();
         else
             block.free = f->next;
         resume(f);
@@ -226,12 +226,12 @@ static void run_block(void)
             die("%s waits at a barrier that %u threads of the block have not come to: they ended",
                 who, block.ended);
         }
-        fibre *f = block.waiting;
+        fiber *f = block.waiting;
         block.waiting = NULL;
         block.waiting_end = &block.waiting;
         running.interval++;
         while (f != NULL) {
-            fibre *next = f->next;
+            fiber *next = f->next;
             resume(f);
             f = next;
         }

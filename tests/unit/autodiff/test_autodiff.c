@@ -269,7 +269,7 @@ static void test_halves(void **state)
     bel_graph_destroy(graph);
 }
 
-// Normalisation statistics and values that losses save for their gradients are not rounded.
+// Normalization statistics and values that losses save for their gradients are not rounded.
 static void test_exact(void **state)
 {
     (void)state;

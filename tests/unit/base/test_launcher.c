@@ -146,7 +146,8 @@ static int choose_device(int rank, int size)
 {
     bel_ddl *ddl;
     (void)rank, (void)size;
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.device = 5;
     options.pci = false;
     NEED_OK(bel_ddl_init(&options, &ddl));

@@ -47,7 +47,7 @@ static void test_edges(void **state)
                                     NAN};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         check(numbers[i]);
-    for (int e = -45; e <= 38; e++) { // powers of ten and their neighbours
+    for (int e = -45; e <= 38; e++) { // powers of ten and their neighbors
         float power = strtof((char[]){'1', 'e', (char)(e < 0 ? '-' : '+'),
                                       (char)('0' + abs(e) / 10), (char)('0' + abs(e) % 10), 0},
                              NULL);

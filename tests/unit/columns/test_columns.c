@@ -292,9 +292,10 @@ static bel_columns *infer(const char *text, const bel_columns_options *options)
 {
     char *path = bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
     bel_columns *columns = NULL;
-    BEL_ASSERT_OK(
-        bel_columns_infer(&(bel_csv_options){.paths = (const char *const[]){path}, .path_count = 1},
-                          options, &columns));
+    BEL_ASSERT_OK(bel_columns_infer(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                       .paths = (const char *const[]){path},
+                                                       .path_count = 1},
+                                    options, &columns));
     bel_free(path);
     return columns;
 }
@@ -327,7 +328,8 @@ static void kinds_follow_from_all_cells(void **state)
 {
     (void)state;
     char *text = make_table(5000);
-    bel_columns *columns = infer(text, &(bel_columns_options){.thread_count = 1});
+    bel_columns *columns =
+        infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
     assert_int_equal(columns->delimiter, ';');
     assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_IGNORE); // gaps: rows without a label
     assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_NUMBER);
@@ -347,7 +349,8 @@ static void kinds_follow_from_all_cells(void **state)
     assert_int_equal(bel_columns_class_count(columns), 2);
     assert_int_equal(bel_columns_rows(columns), 5000 - 455);
     for (int threads = 2; threads <= 5; threads++) {
-        bel_columns *again = infer(text, &(bel_columns_options){.thread_count = threads});
+        bel_columns *again = infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                                .thread_count = threads});
         assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
         bel_columns_destroy(again);
     }
@@ -360,7 +363,8 @@ static void options_have_the_last_word(void **state)
     (void)state;
     const char *const ignored[] = {"n*"}, *const categories[] = {"size"}, *const keys[] = {"row"};
     char *text = make_table(100);
-    bel_columns *columns = infer(text, &(bel_columns_options){.label = "late",
+    bel_columns *columns = infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                              .label = "late",
                                                               .label_kind = BEL_LABEL_CLASSES,
                                                               .ignored = ignored,
                                                               .ignored_count = 1,
@@ -382,30 +386,34 @@ static void tables_that_cannot_be_learned_are_refused(void **state)
     (void)state;
     const char *const numbers[] = {"a"};
     const char *const latin[] = {"\xE9"};
-    const bel_columns_options none = {0}, label = {.label = "z"},
-                              latins = {.missing = latin, .missing_count = 1},
-                              number = {.label_kind = BEL_LABEL_NUMBER},
-                              named = {.numbers = numbers, .number_count = 1};
+    const bel_columns_options label = {.size = sizeof label, .label = "z"},
+                              latins = {.size = sizeof latins,
+                                        .missing = latin,
+                                        .missing_count = 1},
+                              number = {.size = sizeof number, .label_kind = BEL_LABEL_NUMBER},
+                              named = {.size = sizeof named, .numbers = numbers, .number_count = 1};
     const struct {
         const char *text, *says;
         const bel_columns_options *options;
     } cases[] = {
-        {"a,y\n1,0\n2,0\n", "has the same value in all rows", &none},
-        {"a,y\n1,\n2,\n", "has no value in any row", &none},
+        {"a,y\n1,0\n2,0\n", "has the same value in all rows", NULL},
+        {"a,y\n1,\n2,\n", "has no value in any row", NULL},
         {"a,y\n1,0\n2,1\n", "no column \"z\"", &label},
         {"a,y\nb,0\n2,1\n", "t.csv:2:1: \"b\"", &named},
         {"a,y\n1,x\n2,3\n", "is to be a number", &number},
-        {"y\n1\n0\n", "expected a column to learn from", &none},
+        {"y\n1\n0\n", "expected a column to learn from", NULL},
         {"a,y\n1,0\n2,1\n", "expected texts for missing values in UTF-8", &latins},
-        {"a,y\n\xE9,0\n2,1\n3,0\n", "column \"a\": expected text in UTF-8", &none},
+        {"a,y\n\xE9,0\n2,1\n3,0\n", "column \"a\": expected text in UTF-8", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t length = strlen(cases[i].text);
         char *path = bel_test_file(bel_test_own_folder(), "t.csv", cases[i].text, length);
         bel_columns *columns;
-        bel_status *status = bel_columns_infer(
-            &(bel_csv_options){.paths = (const char *const[]){path}, .path_count = 1},
-            cases[i].options, &columns);
+        bel_status *status =
+            bel_columns_infer(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                 .paths = (const char *const[]){path},
+                                                 .path_count = 1},
+                              cases[i].options, &columns);
         assert_non_null(status);
         BEL_ASSERT_FAILS(status, bel_status_code(status), cases[i].says);
         bel_free(path);
@@ -424,7 +432,7 @@ static void missing_texts_are_those_of_their_column(void **state)
                        : i % 2 == 0 ? "1"
                                     : "3",
                        i % 3 == 0 ? "unknown" : "Oslo", i % 2);
-    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    bel_columns *columns = infer(text.text, NULL), *again;
     assert_non_null(strstr(bel_columns_text(columns), "missing_texts: [\"unknown\"]"));
     BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
     row r = {0};
@@ -442,7 +450,7 @@ static void markers_are_missing_texts(void **state)
 {
     (void)state;
     static const char text[] = "a,y\n1.5,0\n2.5,1\n3.5,0\n4.5,1\n-,1\nunknown,0\n";
-    bel_columns *columns = infer(text, &(bel_columns_options){0});
+    bel_columns *columns = infer(text, NULL);
     assert_int_equal(columns->items[0].kind, BEL_COLUMN_NUMBER);
     assert_non_null(strstr(bel_columns_text(columns), "missing_texts: [\"-\", \"unknown\"]"));
     bel_columns_destroy(columns);
@@ -463,7 +471,7 @@ static void markers_among_dates_are_missing(void **state)
             if (marker == NULL) bel_str_printf(&text, "%02d/03/2020", i % 25 + 1);
             bel_str_printf(&text, ",%d,%d\n", i % 7, i % 2);
         }
-        bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+        bel_columns *columns = infer(text.text, NULL), *again;
         const bel_column *day = &columns->items[0];
         assert_int_equal(day->kind, count < 4 ? BEL_COLUMN_DATE : BEL_COLUMN_CATEGORY);
         assert_int_equal(day->absent.count, count < 4 ? count : 0);
@@ -498,8 +506,9 @@ static void decimal_commas_are_found(void **state)
         {"a,b,y\n\"1,5\",2,1\n2,7,0\n\"1,25\",10,1\n", ',', ',', 1.25, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bel_columns *columns =
-                        infer(cases[i].text, &(bel_columns_options){.decimal = cases[i].asked}),
+        bel_columns *columns = infer(cases[i].text,
+                                     &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                            .decimal = cases[i].asked}),
                     *again;
         BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
         assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
@@ -528,7 +537,8 @@ static void numbers_may_be_names(void **state)
                        : i % 2 == 0 ? "12"
                                     : "10",
                        i % 7, i / 2, i * 7 % 9000 * 3, i % 2);
-    bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
+    bel_columns *columns = infer(
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
     assert_int_equal(kind_of(columns, ""), BEL_COLUMN_IGNORE);
     assert_string_equal(columns->items[0].note, "it numbers the rows");
     assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
@@ -554,7 +564,7 @@ static void gaps_do_not_hide_a_counter(void **state)
                        10 * i + 3, -i, i * 7 % 1200, i % 60, i * 7 % 1200, i % 13, 1000 + i,
                        i % 28 + 1, i / 60, i % 60, i % 3);
     }
-    bel_columns *columns = infer(text.text, &(bel_columns_options){0});
+    bel_columns *columns = infer(text.text, NULL);
     static const char *const left_out[] = {"nr", "down", "PassengerId", "minute"};
     for (size_t i = 0; i < sizeof left_out / sizeof left_out[0]; i++)
         assert_int_equal(kind_of(columns, left_out[i]), BEL_COLUMN_IGNORE);
@@ -564,7 +574,8 @@ static void gaps_do_not_hide_a_counter(void **state)
     assert_int_equal(day->kind, BEL_COLUMN_DATE);
     assert_int_equal(day->parts & (BEL_DATE_TIME | BEL_DATE_SEASON), BEL_DATE_SEASON);
     bel_columns_destroy(columns);
-    columns = infer(text.text, &(bel_columns_options){.numbers = (const char *const[]){"nr"},
+    columns = infer(text.text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                      .numbers = (const char *const[]){"nr"},
                                                       .number_count = 1});
     assert_int_equal(kind_of(columns, "nr"), BEL_COLUMN_NUMBER);
     bel_columns_destroy(columns);
@@ -587,7 +598,8 @@ static void numbers_are_told_apart_by_their_value(void **state)
                        : i % 3 == 0 ? "1"
                                     : "2");
     bel_columns *columns =
-        infer(text.text, &(bel_columns_options){.missing = (const char *const[]){"-999"},
+        infer(text.text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                .missing = (const char *const[]){"-999"},
                                                 .missing_count = 1,
                                                 .categories = (const char *const[]){"code"},
                                                 .category_count = 1,
@@ -602,7 +614,8 @@ static void numbers_are_told_apart_by_their_value(void **state)
     assert_int_equal(bel_columns_class_count(columns), 2);
     assert_true(bel_columns_class_rows(columns, 0) == 400);
     bel_columns_destroy(columns);
-    columns = infer(text.text, &(bel_columns_options){.label = "user"});
+    columns = infer(text.text,
+                    &(bel_columns_options){.size = sizeof(bel_columns_options), .label = "user"});
     assert_int_equal(bel_columns_class_count(columns), 6);
     bel_columns_destroy(columns);
     bel_str_deinit(&text);
@@ -636,7 +649,8 @@ static void dressed_numbers_are_read(void **state)
                                         : cases[i].third,
                            n % 7, n % 2);
         bel_columns *columns =
-                        infer(text.text, &(bel_columns_options){.decimal = cases[i].decimal}),
+                        infer(text.text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                                .decimal = cases[i].decimal}),
                     *again;
         assert_true((columns->items[0].kind == BEL_COLUMN_NUMBER) == cases[i].number);
         BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
@@ -668,7 +682,7 @@ static void mistakes_are_suspected(void **state)
                        i % 3 == 0 ? -999 : i % 37, i == 17 ? "1e" : "", i % 41, y * 20 + i % 41,
                        i % 29, i % 25 == 0 ? 8 + i / 25 % 7 : 0, y);
     }
-    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    bel_columns *columns = infer(text.text, NULL), *again;
     static const char *const says[] = {"it predicts nearly all of \"y\" without",
                                        "it predicts nearly all of \"y\" without",
                                        "-999 is in 34 % of the rows",
@@ -711,25 +725,27 @@ static void few_other_texts_among_numbers_are_wrong(void **state)
                                                                          "12a", "7 B", "3c", "9d"};
     char *text = make_numbers(400, wrong, 4);
     char *path = bel_test_file(bel_test_own_folder(), "t.csv", text, strlen(text));
-    const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
+    const bel_csv_options csv = {
+        .size = sizeof csv, .paths = (const char *const[]){path}, .path_count = 1};
     bel_columns *columns;
-    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, NULL, &columns), BEL_DATA_LOSS,
                      "\"a\" holds numbers in nearly all rows, but 4 of its cells are not numbers");
-    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, NULL, &columns), BEL_DATA_LOSS,
                      "t.csv:405:1: \"<0.5\"; hint: --missing");
-    columns = infer(
-        text, &(bel_columns_options){.ignored = (const char *const[]){"a"}, .ignored_count = 1});
+    columns = infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                 .ignored = (const char *const[]){"a"},
+                                                 .ignored_count = 1});
     assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
     bel_columns_destroy(columns);
     bel_free(text);
     bel_free(path);
     text = make_numbers(30, wrong, 4); // 30 of 34 are less than nine tenths
-    columns = infer(text, &(bel_columns_options){0});
+    columns = infer(text, NULL);
     assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_IGNORE);
     bel_columns_destroy(columns);
     bel_free(text);
     text = make_numbers(400, houses, 4);
-    columns = infer(text, &(bel_columns_options){0});
+    columns = infer(text, NULL);
     assert_int_equal(kind_of(columns, "a"), BEL_COLUMN_CATEGORY);
     bel_columns_destroy(columns);
     bel_free(text);
@@ -741,8 +757,9 @@ static void numbers_may_be_missing(void **state)
     (void)state;
     static const char text[] = "a,b,y\n-999,1,0\n1,-999,1\n3,2,0\n3,-999,1\n-999,5,1\n";
     const char *const missing[] = {"-999"};
-    bel_columns *columns =
-        infer(text, &(bel_columns_options){.missing = missing, .missing_count = 1});
+    bel_columns *columns = infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                              .missing = missing,
+                                                              .missing_count = 1});
     assert_true(columns->items[0].low == 1 && columns->items[0].high == 3);
     assert_true(columns->items[0].indicator && columns->items[1].indicator);
     bel_columns_destroy(columns);
@@ -758,8 +775,10 @@ static void numbers_beyond_the_training_are_limited(void **state)
     for (int i = 0; i < ROWS; i++)
         bel_str_printf(&text, "%d,%d,%d,%d\n", i * 7 % 20, i == 9 ? OUTLIER : i % 2, i * i % 90,
                        i * 3 % 2);
-    bel_columns *columns = infer(
-        text.text, &(bel_columns_options){.logs = (const char *const[]){"c"}, .log_count = 1});
+    bel_columns *columns =
+        infer(text.text, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                .logs = (const char *const[]){"c"},
+                                                .log_count = 1});
     const bel_column *a = &columns->items[0], *b = &columns->items[1], *c = &columns->items[2];
     double more = 1 + 3 / sqrt(ROWS + 1), largest = 9.5 / a->deviation * more;
     assert_true(a->clip >= largest && a->clip < largest + 0.01);
@@ -776,7 +795,7 @@ static void moments_of_dates_are_of_their_reading(void **state)
 {
     (void)state;
     static const char text[] = "day,y\n1/2/2020,0\n2/2/2020,1\n13/2/2020,0\n4/2/2020,1\n";
-    bel_columns *columns = infer(text, &(bel_columns_options){0});
+    bel_columns *columns = infer(text, NULL);
     const bel_column *day = &columns->items[0];
     assert_int_equal(day->kind, BEL_COLUMN_DATE);
     assert_true(day->day_first);
@@ -799,13 +818,15 @@ static void many_values_are_a_hash_when_they_come_again(void **state)
         i == 99999 ? bel_str_puts(&text, "none") : bel_str_printf(&text, "%d.5", i);
         bel_str_printf(&text, ",w%d,%d\n", i, i % 2);
     }
-    bel_columns *columns = infer(text.text, &(bel_columns_options){.thread_count = 1});
+    bel_columns *columns = infer(
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
     assert_int_equal(kind_of(columns, "user"), BEL_COLUMN_HASH);
     assert_int_equal(kind_of(columns, "visit"), BEL_COLUMN_IGNORE);
     assert_int_equal(kind_of(columns, "amount"), BEL_COLUMN_NUMBER); // except one cell
     assert_int_equal(kind_of(columns, "rare"), BEL_COLUMN_IGNORE);
     assert_true(bel_column_is_missing(columns, &columns->items[2], "none", 4));
-    bel_columns *again = infer(text.text, &(bel_columns_options){.thread_count = 3});
+    bel_columns *again = infer(
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 3});
     assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
     bel_columns_destroy(again);
     bel_columns_destroy(columns);
@@ -820,7 +841,7 @@ static void categories_without_values_are_ignored(void **state)
     bel_str_puts(&text, "town,size,y\n");
     for (int i = 0; i < 2000; i++)
         bel_str_printf(&text, "t%d,%d,%d\n", i / 2, i * 7 % 50, i % 2);
-    bel_columns *columns = infer(text.text, &(bel_columns_options){0});
+    bel_columns *columns = infer(text.text, NULL);
     assert_int_equal(kind_of(columns, "town"), BEL_COLUMN_IGNORE);
     assert_string_equal(columns->items[0].note, "each of its 1000 values comes fewer than 5 times");
     bel_columns_destroy(columns);
@@ -840,7 +861,7 @@ static void wide_tables_come_back(void **state)
             bel_str_printf(&text, "%d,", r * i % 7);
         bel_str_printf(&text, "%d\n", r % 2);
     }
-    bel_columns *columns = infer(text.text, &(bel_columns_options){0}), *again;
+    bel_columns *columns = infer(text.text, NULL), *again;
     BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
     assert_int_equal(again->count, COLUMNS + 1);
     bel_columns_destroy(again);

@@ -96,7 +96,7 @@ typedef bel_value *whole_layers(bel_graph *g, bel_value *x);
 static bel_value *convolutions(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2}, three[] = {3, 3};
-    bel_window_options halving = {.strides = two};
+    bel_window_options halving = {.size = sizeof halving, .strides = two};
     bel_value *h = bel_relu(g, bel_conv_2d(g, x, 6, 3, 1, true, "first"));
     h = bel_relu(g, bel_add(g, h, bel_conv_2d(g, h, 6, 3, 1, true, "second")));
     h = bel_max_pool(g, h, three, &halving, false);

@@ -128,7 +128,7 @@ static void race_of_writers(void)
 static void race_of_blocks(void)
 {
     begin();
-    launch("neighbours", 2, 1, 0, 0, filled(BYTES), (params){.factor = 1});
+    launch("neighbors", 2, 1, 0, 0, filled(BYTES), (params){.factor = 1});
     finish();
 }
 
@@ -139,7 +139,7 @@ static void test_races(void **state)
                "shared memory");
     expect_end(race_of_writers, "kernel all_to_one, block (1,0,0), thread (0,0,0), writes",
                "which block (0,0,0), thread (0,0,0) writes: nothing orders the two");
-    expect_end(race_of_blocks, "kernel neighbours, block (1,0,0), thread (0,0,0), writes",
+    expect_end(race_of_blocks, "kernel neighbors, block (1,0,0), thread (0,0,0), writes",
                "which block (0,0,0), thread (0,0,0) reads: nothing orders the two");
 }
 

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "cuda/device.h"
 #include "cuda/updater.h"
+#include "optim/settings.h"
 #include "ps/layout/assignment.h"
 #include "ps/layout/layout.h"
 #include "support/cards.h"

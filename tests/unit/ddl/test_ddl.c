@@ -421,7 +421,8 @@ static int stay_away(int rank, int size)
 {
     (void)size;
     bel_ddl *ddl;
-    NEED_OK(bel_ddl_init(&(bel_ddl_options){.timeout_secs = 0.3}, &ddl));
+    NEED_OK(bel_ddl_init(&(bel_ddl_options){.size = sizeof(bel_ddl_options), .timeout_secs = 0.3},
+                         &ddl));
     if (rank == 1) pause(); // until killed
     NEED_FAILS(bel_ddl_barrier(ddl), BEL_DEADLINE_EXCEEDED,
                "rank 1 of 3 has not come to barrier within 0.3 s");
@@ -448,8 +449,9 @@ static int expect_nobody(int rank, int size)
     char text[64];
     bel_snprintf(text, sizeof text, "rank %d of %d has not come within 0.2 s", rank == 0 ? 1 : 0,
                  size);
-    NEED_FAILS(bel_ddl_init(&(bel_ddl_options){.timeout_secs = 0.2}, &ddl), BEL_DEADLINE_EXCEEDED,
-               text);
+    NEED_FAILS(bel_ddl_init(
+                   &(bel_ddl_options){.size = sizeof(bel_ddl_options), .timeout_secs = 0.2}, &ddl),
+               BEL_DEADLINE_EXCEEDED, text);
     return 0;
 }
 
@@ -465,7 +467,8 @@ static int come_to_a_taken_place(int rank, int size)
     (void)rank, (void)size;
     bel_ddl *ddl;
     bel_status *status =
-        bel_ddl_init(&(bel_ddl_options){.timeout_secs = 1}, &ddl); // may be the first of the two
+        bel_ddl_init(&(bel_ddl_options){.size = sizeof(bel_ddl_options), .timeout_secs = 1},
+                     &ddl); // may be the first of the two
     if (status == NULL) return 3;
     if (bel_status_code(status) == BEL_ALREADY_EXISTS)
         NEED_FAILS(status, BEL_ALREADY_EXISTS, "rank 1 of 3 is there already");
@@ -492,7 +495,8 @@ static int come_as_one_of_others(int rank, int size)
                            ? "has not come within"
                            : "rank 1 is one of 3 ranks that share memory, and rank 0 one of 2";
     (void)size;
-    NEED_FAILS(bel_ddl_init(&(bel_ddl_options){.timeout_secs = 0.5}, &ddl),
+    NEED_FAILS(bel_ddl_init(
+                   &(bel_ddl_options){.size = sizeof(bel_ddl_options), .timeout_secs = 0.5}, &ddl),
                rank == 0 ? BEL_DEADLINE_EXCEEDED : BEL_INVALID_ARGUMENT, part);
     return 0;
 }

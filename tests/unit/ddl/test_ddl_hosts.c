@@ -193,7 +193,8 @@ static int begin_with_secrets(int rank, int size)
     bel_ddl *ddl;
     (void)size;
     setenv("BELFRY_SECRET", rank == 1 ? "of-somebody-else" : "of-this-very-job", 1);
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.timeout_secs = 0.7;
     NEED_FAILS(bel_ddl_init(&options, &ddl),
                rank == 1 ? BEL_UNAUTHENTICATED : BEL_DEADLINE_EXCEEDED,
@@ -207,7 +208,8 @@ static int begin_with_jobs(int rank, int size)
     bel_ddl *ddl;
     (void)size;
     if (rank == 1) setenv("BELFRY_JOB", "yesterday's", 1);
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.timeout_secs = 0.7;
     NEED_FAILS(bel_ddl_init(&options, &ddl),
                rank == 1 ? BEL_FAILED_PRECONDITION : BEL_DEADLINE_EXCEEDED,
@@ -219,7 +221,8 @@ static int come_late(int rank, int size)
 {
     bel_ddl *ddl;
     (void)size;
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.timeout_secs = 0.5;
     if (rank != 2)
         NEED_FAILS(bel_ddl_init(&options, &ddl), BEL_DEADLINE_EXCEEDED,
@@ -270,7 +273,8 @@ static int stay_away(int rank, int size)
     static float data[1000];
     bel_ddl *ddl;
     bel_tensor t = bel_vector(BEL_DTYPE_F32, 1000, data);
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     options.timeout_secs = 2;
     (void)size;
     NEED_OK(bel_ddl_init(&options, &ddl));
@@ -311,7 +315,8 @@ static int be_left_alone(int rank, int size)
     enum { N = 300000 };
     static float data[N];
     bel_ddl *ddl;
-    bel_ddl_options options = bel_ddl_options_default();
+    bel_ddl_options options;
+    bel_ddl_options_init(&options, sizeof options);
     bel_tensor t = bel_vector(BEL_DTYPE_F32, N, data);
     options.timeout_secs = 1;
     NEED_OK(bel_ddl_init(&options, &ddl));

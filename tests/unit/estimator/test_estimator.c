@@ -18,8 +18,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     assert_ptr_equal(bel_context_only_feature(context), ids);
     const bel_shape one = BEL_SHAPE(1);
     bel_value *scale = bel_variable(g, "scale", &one, zeros, BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mean(g, bel_mul(g, rows, scale));
-    spec->optimizer = (bel_optimizer){.learning_rate = 0.1};
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, rows, scale)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer), .learning_rate = 0.1});
     return NULL;
 }
 
@@ -41,12 +42,12 @@ static void test_only_feature(void **state)
 {
     (void)state;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec spec = {.input_fn = input, .max_steps = 1};
+    const bel_train_spec spec = {.size = sizeof spec, .input_fn = input, .max_steps = 1};
     BEL_ASSERT_OK(bel_train(estimator, &spec, NULL));
     bel_estimator_destroy(estimator);
 }
@@ -62,7 +63,7 @@ static void test_limits(void **state)
 {
     (void)state;
     bel_run_config good, config;
-    bel_run_config_init(&good);
+    bel_run_config_init(&good, sizeof good);
     good.model_dir = "unused";
     config = good;
     config.aggregation = (bel_aggregation)3;

@@ -27,7 +27,7 @@ static bel_status *take(const char *words, bel_run_config *config, char *left, s
     static char text[512]; // the configuration points into it
     char *list[MOST + 1] = {NULL};
     int count = split(words, text, sizeof text, list);
-    bel_run_config_init(config);
+    bel_run_config_init(config, sizeof *config);
     bel_status *status = bel_run_config_flags(config, &count, list);
     left[0] = '\0';
     for (int i = 0; i < count && status == NULL; i++) {
@@ -126,7 +126,7 @@ static void defaults_are_accepted(void **state)
 {
     (void)state;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     BEL_ASSERT_OK(bel_run_config_check_rows(&config));
     assert_null(config.model_dir);
     assert_int_equal(config.worker_count, 1);

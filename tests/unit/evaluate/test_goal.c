@@ -1,5 +1,6 @@
 // The better of two metric values: by name, as requested, and for NaN.
 #include "evaluate/goal.h"
+#include "model/spec.h"
 
 #include <math.h>
 #include <string.h>

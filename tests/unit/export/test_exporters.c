@@ -19,20 +19,23 @@ static bel_status *train(const char *model_dir, int64_t steps)
     const bel_param params[] = {
         {"hidden_units", "4"}, {"class_count", "10"}, {"learning_rate", "0.1"}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = model_dir;
     config.save_checkpoints_steps = 20;
     bel_estimator *estimator;
     BEL_ASSERT_OK(
         bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 3, &estimator));
-    const bel_train_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = steps};
-    const bel_eval_spec eval = {.input_fn = bel_test_digits_input,
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = steps};
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = bel_test_digits_input,
                                 .input_user = &batch,
                                 .steps = 1,
                                 .exporters = exporters,
                                 .exporter_count = 1};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bel_status *status = bel_train_and_evaluate(estimator, &spec, &eval, 1, &result);
     bel_estimator_destroy(estimator);
     return status;

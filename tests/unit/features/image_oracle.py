@@ -15,7 +15,7 @@ H, W = 13, 21
 
 
 def picture():
-    """Smooth colours with an edge; every value is an integer formula."""
+    """Smooth colors with an edge; every value is an integer formula."""
     y, x = np.mgrid[0:H, 0:W]
     red, green, blue = x * 12 % 256, y * 19 % 256, (x * y * 3 + 40) % 256
     out = np.stack([red, green, blue], -1)
@@ -91,17 +91,17 @@ def rotate(pixels, degrees):
 print("// Made by image_oracle.py; see there.")
 print(f"enum {{ ORACLE_HEIGHT = {H}, ORACLE_WIDTH = {W} }};")
 rgb = picture()
-grey = ((rgb.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16).astype(np.uint8)
-image, grey_image = Image.fromarray(rgb), Image.fromarray(grey)
+gray = ((rgb.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32) + 32768) >> 16).astype(np.uint8)
+image, gray_image = Image.fromarray(rgb), Image.fromarray(gray)
 show("picture_rgb", rgb)
-show("picture_grey", grey)
+show("picture_gray", gray)
 
 for name, source, options in (("baseline", image, {}), ("progressive", image, {"progressive": True}),
-                              ("full", image, {"subsampling": 0}), ("grey", grey_image, {})):
+                              ("full", image, {"subsampling": 0}), ("gray", gray_image, {})):
     data = save(source, "JPEG", quality=85, **options)
     show(f"jpeg_{name}", data)
     show(f"jpeg_{name}_pixels", np.array(Image.open(io.BytesIO(data)).convert("RGB")))
-inks = Image.merge("CMYK", [Image.fromarray(c) for c in (255 - rgb[..., 0], 255 - rgb[..., 1], 255 - rgb[..., 2], grey // 4)])
+inks = Image.merge("CMYK", [Image.fromarray(c) for c in (255 - rgb[..., 0], 255 - rgb[..., 1], 255 - rgb[..., 2], gray // 4)])
 data = save(inks, "JPEG", quality=95)
 show("jpeg_inks", data)
 kept = 255 - np.array(Image.open(io.BytesIO(data))).astype(int)  # Pillow inverts Adobe's inks
@@ -114,16 +114,16 @@ for name, subsampling in (("420", 2), ("422", 1), ("444", 0)):
 
 show("png_rgb", save(image, "PNG"))
 alpha = image.copy()
-alpha.putalpha(grey_image)
+alpha.putalpha(gray_image)
 show("png_alpha", save(alpha, "PNG"))
-show("png_grey", save(grey_image, "PNG"))
+show("png_gray", save(gray_image, "PNG"))
 show("png_interlaced", interlaced(rgb))
 palette = image.quantize(11)
 show("png_palette", save(palette, "PNG", bits=4))
 show("png_palette_pixels", np.array(palette.convert("RGB")))
-show("png_bit", save(grey_image.point(lambda v: 255 * (v > 99)).convert("1"), "PNG"))
-show("png_bit_pixels", (grey > 99) * np.uint8(255))
-show("png_16", save(Image.fromarray(grey.astype(np.uint16) * 256 + 77), "PNG"))
+show("png_bit", save(gray_image.point(lambda v: 255 * (v > 99)).convert("1"), "PNG"))
+show("png_bit_pixels", (gray > 99) * np.uint8(255))
+show("png_16", save(Image.fromarray(gray.astype(np.uint16) * 256 + 77), "PNG"))
 
 show("resized_7_9", resize(rgb, 7, 9))
 show("resized_30_11", resize(rgb, 30, 11))

@@ -60,13 +60,14 @@ static void assert_features(bel_audio_options options, int64_t sample_count, con
     bel_audio_destroy(audio);
 }
 
-static const bel_audio_options htk = {.sample_rate = 8000, .mel_count = 26};
+static const bel_audio_options htk = {.size = sizeof htk, .sample_rate = 8000, .mel_count = 26};
 
 static void test_features_against_the_oracle(void **state)
 {
     (void)state;
     assert_features(htk, 1000, log_mel_htk, COUNT(log_mel_htk), 2e-5, 2e-6);
-    bel_audio_options options = {.window = BEL_WINDOW_HAMMING, .fft_size = 1024};
+    bel_audio_options options = {
+        .size = sizeof options, .window = BEL_WINDOW_HAMMING, .fft_size = 1024};
     options.mel_scale = BEL_MEL_SLANEY;
     options.low_hz = 80;
     options.high_hz = 7600;
@@ -75,8 +76,11 @@ static void test_features_against_the_oracle(void **state)
     options.kind = BEL_AUDIO_MFCC;
     options.delta_order = 2;
     assert_features(options, 1000, mfcc_with_slopes, COUNT(mfcc_with_slopes), 5e-5, 2e-6);
-    options = (bel_audio_options){
-        .kind = BEL_AUDIO_POWER, .sample_rate = 1000, .frame_ms = 50, .hop_ms = 20};
+    options = (bel_audio_options){.size = sizeof(bel_audio_options),
+                                  .kind = BEL_AUDIO_POWER,
+                                  .sample_rate = 1000,
+                                  .frame_ms = 50,
+                                  .hop_ms = 20};
     assert_features(options, 300, power_64, COUNT(power_64), 1e-5, 1e-5);
     assert_features(options, 30, power_short, COUNT(power_short), 1e-5, 1e-5);
 }
@@ -250,8 +254,9 @@ static void test_options_that_make_no_sense(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_audio *audio = NULL;
-        BEL_ASSERT_FAILS(bel_audio_create(&cases[i].options, &audio), BEL_INVALID_ARGUMENT,
-                         cases[i].part);
+        bel_audio_options options = cases[i].options;
+        options.size = sizeof options;
+        BEL_ASSERT_FAILS(bel_audio_create(&options, &audio), BEL_INVALID_ARGUMENT, cases[i].part);
         assert_null(audio);
     }
 }
@@ -265,7 +270,7 @@ static void test_bits(void **state)
     bel_wave wave = {samples, 1000, 44100}, out;
     BEL_ASSERT_OK(bel_wave_resample(&wave, 48000, &out));
     bel_audio *audio;
-    bel_audio_options options = {.kind = BEL_AUDIO_MFCC, .delta_order = 1};
+    bel_audio_options options = {.size = sizeof options, .kind = BEL_AUDIO_MFCC, .delta_order = 1};
     BEL_ASSERT_OK(bel_audio_create(&options, &audio));
     int64_t count = bel_audio_frame_count(audio, out.sample_count) * bel_audio_width(audio);
     float *features = bel_xmalloc((size_t)count * sizeof *features);

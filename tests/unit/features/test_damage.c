@@ -20,7 +20,8 @@ static verdict try_file(const uint8_t *data, size_t size, bool wave)
         if (status == NULL) assert_true(out.sample_count >= 1);
         bel_wave_deinit(&out);
     } else {
-        static const bel_image_read_options options = {.max_pixels = 100000};
+        static const bel_image_read_options options = {.size = sizeof options,
+                                                       .max_pixels = 100000};
         bel_image out = {0};
         status = bel_image_parse(data, size, "the file", &options, &out);
         if (status == NULL) assert_true(out.height * out.width <= 100000);
@@ -97,7 +98,7 @@ typedef struct sample {
 // PNG has checksums; its last bytes belong to IEND. In a JPEG many flipped bits only change the
 // picture.
 static const sample samples[] = {
-    SAMPLE(jpeg_baseline, 0, 20), SAMPLE(jpeg_progressive, 0, 20), SAMPLE(jpeg_grey, 0, 20),
+    SAMPLE(jpeg_baseline, 0, 20), SAMPLE(jpeg_progressive, 0, 20), SAMPLE(jpeg_gray, 0, 20),
     SAMPLE(jpeg_inks, 0, 10),     SAMPLE(png_rgb, 0, 90),          SAMPLE(png_interlaced, 0, 90),
     SAMPLE(png_palette, 0, 90),   SAMPLE(png_16, 0, 90),           SAMPLE(png_bit, 0, 90),
 };

@@ -29,8 +29,11 @@ static void write_file(const char *name, const void *data, size_t size)
 static bel_dataset *list(const char *path)
 {
     static const bel_csv_column columns[] = {{"path", BEL_DTYPE_STRING}, {"number", BEL_DTYPE_I64}};
-    return bel_dataset_from_csv(&(bel_csv_options){
-        .paths = (const char *[]){path}, .path_count = 1, .columns = columns, .column_count = 2});
+    return bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                   .paths = (const char *[]){path},
+                                                   .path_count = 1,
+                                                   .columns = columns,
+                                                   .column_count = 2});
 }
 
 // --- Audio ---------------------------------------------------------------------------------------
@@ -56,7 +59,7 @@ static bel_dataset *sounds(const char *path, const bel_audio_options *options)
 }
 
 static const bel_audio_options small = {
-    .sample_rate = 8000, .mel_count = 26, .length_field = BEL_LENGTH_FIELD};
+    .size = sizeof small, .sample_rate = 8000, .mel_count = 26, .length_field = BEL_LENGTH_FIELD};
 
 static void test_audio(void **state)
 {
@@ -153,8 +156,9 @@ static void test_errors_of_audio(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char *path = write_list(cases[i].text);
-        BEL_ASSERT_FAILS(open_failing(sounds(path, &cases[i].options)), cases[i].code,
-                         cases[i].part);
+        bel_audio_options options = cases[i].options;
+        options.size = sizeof options;
+        BEL_ASSERT_FAILS(open_failing(sounds(path, &options)), cases[i].code, cases[i].part);
         bel_free(path);
     }
 }
@@ -237,7 +241,8 @@ static void test_augmentation(void **state)
     (void)state;
     char *path = write_images();
     static run first, second;
-    bel_image_options crop = {.height = OUT,
+    bel_image_options crop = {.size = sizeof crop,
+                              .height = OUT,
                               .width = OUT,
                               .resize_short = 12,
                               .random_crop = true,
@@ -245,8 +250,10 @@ static void test_augmentation(void **state)
                               .random_rotate = 20,
                               .random_turn = true,
                               .seed = 7};
-    bel_image_options area = {.height = OUT, .width = OUT, .random_area = 0.2, .seed = 7};
-    bel_image_options pad = {.height = OUT, .width = OUT, .pad = 3, .random_crop = true, .seed = 7};
+    bel_image_options area = {
+        .size = sizeof area, .height = OUT, .width = OUT, .random_area = 0.2, .seed = 7};
+    bel_image_options pad = {
+        .size = sizeof pad, .height = OUT, .width = OUT, .pad = 3, .random_crop = true, .seed = 7};
     const bel_image_options *all[] = {&crop, &area, &pad};
     for (int i = 0; i < 3; i++) {
         make_run(path, all[i], false, &first);
@@ -276,7 +283,7 @@ static void test_flip(void **state)
     (void)state;
     char *path = write_images();
     static run plain, flipped;
-    bel_image_options options = {.height = OUT, .width = OUT};
+    bel_image_options options = {.size = sizeof options, .height = OUT, .width = OUT};
     make_run(path, &options, false, &plain);
     options.random_flip = 0.5;
     make_run(path, &options, false, &flipped);
@@ -297,13 +304,14 @@ static void test_flip(void **state)
     bel_free(path);
 }
 
-// Without random options the pictures equal those of resize, crop in the middle and normalise.
+// Without random options the pictures equal those of resize, crop in the middle and normalize.
 static void test_same_as_by_hand(void **state)
 {
     (void)state;
     char *path = write_images();
     static run got;
-    bel_image_options options = {.height = OUT,
+    bel_image_options options = {.size = sizeof options,
+                                 .height = OUT,
                                  .width = OUT,
                                  .resize_short = 10,
                                  .mean = {0.5, 0.4, 0.3},
@@ -314,7 +322,7 @@ static void test_same_as_by_hand(void **state)
     BEL_ASSERT_OK(bel_image_parse(png_rgb, sizeof png_rgb, "p", NULL, &image));
     BEL_ASSERT_OK(bel_image_resize(&image, 10, 16, BEL_IMAGE_BILINEAR, &scaled)); // 13 : 21
     BEL_ASSERT_OK(bel_image_crop(&scaled, 1, 4, OUT, OUT, &cropped));
-    bel_image_normalise(&cropped, 0, options.mean, options.deviation, false, expected);
+    bel_image_normalize(&cropped, 0, options.mean, options.deviation, false, expected);
     assert_memory_equal(got.pictures[0][0], expected, sizeof expected);
     bel_image_deinit(&image);
     bel_image_deinit(&scaled);
@@ -322,21 +330,22 @@ static void test_same_as_by_hand(void **state)
     bel_free(path);
 }
 
-// Sizes as in the file, grey, channels last.
+// Sizes as in the file, gray, channels last.
 static void test_as_in_the_file(void **state)
 {
     (void)state;
     char *path = write_images();
-    bel_image_options options = {.channels = 1, .channels_last = true, .scale = 1, .field = "grey"};
+    bel_image_options options = {
+        .size = sizeof options, .channels = 1, .channels_last = true, .scale = 1, .field = "gray"};
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(images(path, &options), &input));
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
-    const bel_tensor *grey = batch_field(input, batch, "grey");
+    const bel_tensor *gray = batch_field(input, batch, "gray");
     bel_shape shape = BEL_SHAPE(BATCH, H, W, 1);
-    assert_true(bel_shape_equal(&grey->shape, &shape));
+    assert_true(bel_shape_equal(&gray->shape, &shape));
     for (int i = 0; i < H * W; i++)
-        assert_int_equal(((const float *)grey->data)[i], picture_grey[i]);
+        assert_int_equal(((const float *)gray->data)[i], picture_gray[i]);
     bel_batch_destroy(batch);
     bel_input_destroy(input);
     bel_free(path);
@@ -366,10 +375,12 @@ static void test_options_of_images(void **state)
         {{.scale = (double)INFINITY}, "finite"},
         {{.max_pixels = -1}, "max_pixels"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        BEL_ASSERT_FAILS(open_failing(images(path, &cases[i].options)), BEL_INVALID_ARGUMENT,
-                         cases[i].part);
-    bel_image_options options = {.max_pixels = 100};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bel_image_options wrong = cases[i].options;
+        wrong.size = sizeof wrong;
+        BEL_ASSERT_FAILS(open_failing(images(path, &wrong)), BEL_INVALID_ARGUMENT, cases[i].part);
+    }
+    bel_image_options options = {.size = sizeof options, .max_pixels = 100};
     BEL_ASSERT_FAILS(open_failing(images(path, &options)), BEL_DATA_LOSS,
                      "files/p.png: expected at most 100 pixels");
     bel_free(path);
@@ -409,7 +420,7 @@ static void test_options_enter_the_fingerprint(void **state)
     bel_free(path);
 
     path = write_images();
-    bel_image_options plain = {.height = OUT, .width = OUT};
+    bel_image_options plain = {.size = sizeof plain, .height = OUT, .width = OUT};
     before = fingerprint(images(path, &plain));
     const bel_image_options others[] = {
         {.height = OUT, .width = OUT, .seed = 1},
@@ -418,8 +429,11 @@ static void test_options_enter_the_fingerprint(void **state)
         {.height = OUT, .width = OUT, .resize_short = OUT},
         {.height = OUT, .width = OUT, .channels_last = true},
     };
-    for (int i = 0; i < 5; i++)
-        assert_int_not_equal(fingerprint(images(path, &others[i])), before);
+    for (int i = 0; i < 5; i++) {
+        bel_image_options other = others[i];
+        other.size = sizeof other;
+        assert_int_not_equal(fingerprint(images(path, &other)), before);
+    }
     bel_free(path);
 }
 

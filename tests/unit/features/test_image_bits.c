@@ -14,8 +14,10 @@ static uint64_t hash_of(const uint8_t *data, size_t size, int64_t enough, int64_
                         uint64_t before)
 {
     bel_image image;
-    bel_image_read_options options = {
-        .channels = channels, .enough_height = enough, .enough_width = enough};
+    bel_image_read_options options = {.size = sizeof options,
+                                      .channels = channels,
+                                      .enough_height = enough,
+                                      .enough_width = enough};
     bel_status *status = bel_image_parse(data, size, "a.jpg", &options, &image);
     if (status != NULL) abort(); // a child process has no test to fail
     size_t bytes = (size_t)(image.height * image.width * image.channels);
@@ -32,7 +34,7 @@ static uint64_t hash_all(void)
             hash = hash_of(jpeg_baseline, sizeof jpeg_baseline, enough, channels, hash);
             hash = hash_of(jpeg_progressive, sizeof jpeg_progressive, enough, channels, hash);
             hash = hash_of(jpeg_full, sizeof jpeg_full, enough, channels, hash);
-            hash = hash_of(jpeg_grey, sizeof jpeg_grey, enough, channels, hash);
+            hash = hash_of(jpeg_gray, sizeof jpeg_gray, enough, channels, hash);
             hash = hash_of(jpeg_inks, sizeof jpeg_inks, enough, channels, hash);
             hash = hash_of(jpeg_large_420, sizeof jpeg_large_420, 12 * enough, channels, hash);
             hash = hash_of(jpeg_large_422, sizeof jpeg_large_422, 12 * enough, channels, hash);
@@ -82,15 +84,17 @@ static void test_pixels_make_the_same_bits(void **state)
     float out[3 * 40 * 70];
     for (int64_t channels = 1; channels <= 3; channels += 2) {
         bel_image image, turned, scaled;
-        BEL_ASSERT_OK(bel_image_parse(png_rgb, sizeof png_rgb, "a.png",
-                                      &(bel_image_read_options){.channels = channels}, &image));
+        BEL_ASSERT_OK(bel_image_parse(
+            png_rgb, sizeof png_rgb, "a.png",
+            &(bel_image_read_options){.size = sizeof(bel_image_read_options), .channels = channels},
+            &image));
         for (int angle = -40; angle < 50; angle += 13) {
             BEL_ASSERT_OK(bel_image_rotate(&image, angle, &turned));
             int64_t height = 41 + angle, width = 70 - angle / 2;
             if (height > 40) height = 40;
             BEL_ASSERT_OK(bel_image_resize(&turned, height, width > 70 ? 70 : width,
                                            BEL_IMAGE_BILINEAR, &scaled));
-            bel_image_normalise(&scaled, 0, mean, deviation, angle > 0, out);
+            bel_image_normalize(&scaled, 0, mean, deviation, angle > 0, out);
             hash = bel_hash64_more(hash, out,
                                    sizeof *out * (size_t)(scaled.height * scaled.width * channels));
             bel_image_deinit(&turned);

@@ -16,7 +16,7 @@ enum { H = ORACLE_HEIGHT, W = ORACLE_WIDTH };
 static bel_image picture(int64_t channels)
 {
     bel_image image = bel_image_make(H, W, channels);
-    memcpy(image.pixels, channels == 3 ? picture_rgb : picture_grey, (size_t)(H * W * channels));
+    memcpy(image.pixels, channels == 3 ? picture_rgb : picture_gray, (size_t)(H * W * channels));
     return image;
 }
 
@@ -40,7 +40,7 @@ static void assert_reads(const uint8_t *data, size_t size, int64_t channels,
                          const uint8_t *expected, const char *name)
 {
     bel_image image;
-    bel_image_read_options options = {.channels = channels};
+    bel_image_read_options options = {.size = sizeof options, .channels = channels};
     BEL_ASSERT_OK(bel_image_parse(data, size, name, &options, &image));
     assert_pixels(&image, H, W, channels, expected, 0);
     bel_image_deinit(&image);
@@ -48,15 +48,15 @@ static void assert_reads(const uint8_t *data, size_t size, int64_t channels,
 }
 
 // One of three channels.
-static const uint8_t *grey_of(const uint8_t *pixels)
+static const uint8_t *gray_of(const uint8_t *pixels)
 {
-    static uint8_t grey[H * W];
+    static uint8_t gray[H * W];
     bel_image image = bel_image_make(H, W, 3);
     memcpy(image.pixels, pixels, (size_t)H * W * 3);
     image = bel_image_with_channels(image, 1);
-    memcpy(grey, image.pixels, sizeof grey);
+    memcpy(gray, image.pixels, sizeof gray);
     bel_image_deinit(&image);
-    return grey;
+    return gray;
 }
 
 static const uint8_t *three_of(const uint8_t *pixels)
@@ -73,14 +73,15 @@ static void test_jpeg(void **state)
     READS(jpeg_baseline, 3, jpeg_baseline_pixels);
     READS(jpeg_progressive, 3, jpeg_progressive_pixels);
     READS(jpeg_full, 3, jpeg_full_pixels);
-    READS(jpeg_grey, 3, jpeg_grey_pixels);
+    READS(jpeg_gray, 3, jpeg_grey_pixels);
     READS(jpeg_inks, 3, jpeg_inks_pixels);
-    READS(jpeg_inks, 1, grey_of(jpeg_inks_pixels));
-    READS(jpeg_grey, 1, grey_of(jpeg_grey_pixels));
-    bel_image image; // grey is the brightness stored in the file
-    BEL_ASSERT_OK(bel_image_parse(jpeg_full, sizeof jpeg_full, "a",
-                                  &(bel_image_read_options){.channels = 1}, &image));
-    assert_pixels(&image, H, W, 1, grey_of(jpeg_full_pixels), 12);
+    READS(jpeg_inks, 1, gray_of(jpeg_inks_pixels));
+    READS(jpeg_gray, 1, gray_of(jpeg_grey_pixels));
+    bel_image image; // gray is the brightness stored in the file
+    BEL_ASSERT_OK(bel_image_parse(
+        jpeg_full, sizeof jpeg_full, "a",
+        &(bel_image_read_options){.size = sizeof(bel_image_read_options), .channels = 1}, &image));
+    assert_pixels(&image, H, W, 1, gray_of(jpeg_full_pixels), 12);
     bel_image_deinit(&image);
 }
 
@@ -88,12 +89,12 @@ static void test_png(void **state)
 {
     (void)state;
     READS(png_rgb, 3, picture_rgb);
-    READS(png_rgb, 1, picture_grey);
+    READS(png_rgb, 1, picture_gray);
     READS(png_alpha, 3, picture_rgb);
     READS(png_interlaced, 3, picture_rgb);
-    READS(png_grey, 1, picture_grey);
-    READS(png_grey, 3, three_of(picture_grey));
-    READS(png_16, 1, picture_grey);
+    READS(png_gray, 1, picture_gray);
+    READS(png_gray, 3, three_of(picture_gray));
+    READS(png_16, 1, picture_gray);
     READS(png_palette, 3, png_palette_pixels);
     READS(png_bit, 1, png_bit_pixels);
 }
@@ -105,8 +106,10 @@ static void assert_pnm(const char *head, const void *data, size_t size, int64_t 
     bel_str_puts(&file, head);
     bel_str_append(&file, data, size);
     bel_image image;
-    BEL_ASSERT_OK(bel_image_parse(file.text, file.length, "a.pnm",
-                                  &(bel_image_read_options){.channels = channels}, &image));
+    BEL_ASSERT_OK(bel_image_parse(
+        file.text, file.length, "a.pnm",
+        &(bel_image_read_options){.size = sizeof(bel_image_read_options), .channels = channels},
+        &image));
     assert_int_equal(image.height * image.width * image.channels, count);
     assert_memory_equal(image.pixels, expected, (size_t)count);
     bel_image_deinit(&image);
@@ -119,9 +122,9 @@ static void test_pnm(void **state)
     static const uint8_t wide[] = {0, 0, 0x7F, 0xFF, 0xFF, 0xFF}, of_wide[] = {0, 127, 255};
     static const uint8_t small[] = {0, 1, 7, 15}, of_small[] = {0, 17, 119, 255};
     assert_pnm("P6\n21 13\n255\n", picture_rgb, sizeof picture_rgb, 3, picture_rgb, H * W * 3);
-    assert_pnm("P6 21\t13 255 ", picture_rgb, sizeof picture_rgb, 1, picture_grey, H * W);
-    assert_pnm("P5\n# a comment\n 21 # another 99\n13\n255\n", picture_grey, sizeof picture_grey, 1,
-               picture_grey, H * W);
+    assert_pnm("P6 21\t13 255 ", picture_rgb, sizeof picture_rgb, 1, picture_gray, H * W);
+    assert_pnm("P5\n# a comment\n 21 # another 99\n13\n255\n", picture_gray, sizeof picture_gray, 1,
+               picture_gray, H * W);
     assert_pnm("P5\n3 1\n65535\n", wide, sizeof wide, 1, of_wide, 3);
     assert_pnm("P5\n2 2\n15\n", small, sizeof small, 1, of_small, 4);
 }
@@ -154,15 +157,15 @@ static void test_what_is_refused(void **state)
         assert_null(image.pixels);
     }
     bel_image image;
-    bel_image_read_options options = {.max_pixels = H * W - 1};
+    bel_image_read_options options = {.size = sizeof options, .max_pixels = H * W - 1};
     BEL_ASSERT_FAILS(bel_image_parse(png_rgb, sizeof png_rgb, "a.png", &options, &image),
                      BEL_DATA_LOSS, "a.png: expected at most 272 pixels (max_pixels), got 21 x 13");
     BEL_ASSERT_FAILS(bel_image_parse(jpeg_full, sizeof jpeg_full, "a.jpg", &options, &image),
                      BEL_DATA_LOSS, "got 21 x 13");
-    options = (bel_image_read_options){.channels = 4};
+    options = (bel_image_read_options){.size = sizeof(bel_image_read_options), .channels = 4};
     BEL_ASSERT_FAILS(bel_image_parse(png_rgb, sizeof png_rgb, "a", &options, &image),
                      BEL_INVALID_ARGUMENT, "1 or 3 channels, got 4");
-    options = (bel_image_read_options){.max_pixels = -1};
+    options = (bel_image_read_options){.size = sizeof(bel_image_read_options), .max_pixels = -1};
     BEL_ASSERT_FAILS(bel_image_parse(png_rgb, sizeof png_rgb, "a", &options, &image),
                      BEL_INVALID_ARGUMENT, "max_pixels");
 }
@@ -177,7 +180,8 @@ static void test_enough(void **state)
     } cases[] = {{H, W, H, W}, {8, 1, H, W}, {7, 11, 7, 11}, {4, 6, 4, 6},
                  {1, 6, 4, 6}, {2, 3, 2, 3}, {1, 1, 2, 3},   {99, 99, H, W}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bel_image_read_options options = {.enough_height = cases[i].enough_height,
+        bel_image_read_options options = {.size = sizeof options,
+                                          .enough_height = cases[i].enough_height,
                                           .enough_width = cases[i].enough_width};
         bel_image image;
         BEL_ASSERT_OK(bel_image_parse(jpeg_baseline, sizeof jpeg_baseline, "a", &options, &image));
@@ -219,7 +223,7 @@ static void test_nearest(void **state)
     for (int y = 0; y < 2 * H; y++) {
         static const int columns[] = {2, 6, 10, 14, 18}; // (i + 0.5) · 21 / 5
         for (int x = 0; x < 5; x++)
-            assert_int_equal(out.pixels[y * 5 + x], picture_grey[y / 2 * W + columns[x]]);
+            assert_int_equal(out.pixels[y * 5 + x], picture_gray[y / 2 * W + columns[x]]);
     }
     bel_image_deinit(&out);
     BEL_ASSERT_FAILS(bel_image_resize(&image, 0, 5, BEL_IMAGE_NEAREST, &out), BEL_INVALID_ARGUMENT,
@@ -233,8 +237,8 @@ static void test_nearest(void **state)
     bel_image_deinit(&image);
 }
 
-// Scaling only a part gives the same bits as cropping the scaled image. One colour stays that
-// colour at any size.
+// Scaling only a part gives the same bits as cropping the scaled image. One color stays that
+// color at any size.
 static void test_parts_and_constants(void **state)
 {
     (void)state;
@@ -329,13 +333,13 @@ static void test_rotate(void **state)
     bel_image_deinit(&image);
 }
 
-static void test_normalise(void **state)
+static void test_normalize(void **state)
 {
     (void)state;
     static const double mean[3] = {0.5, 0.25, 0}, deviation[3] = {0.5, 0, 2};
     bel_image image = picture(3);
     float out[3 * H * W];
-    bel_image_normalise(&image, 0, mean, deviation, false, out);
+    bel_image_normalize(&image, 0, mean, deviation, false, out);
     for (int i = 0; i < 3 * H * W; i++) {
         int c = i / (H * W), value = picture_rgb[i % (H * W) * 3 + c];
         double divisor = deviation[c] == 0 ? 1 : deviation[c];
@@ -343,7 +347,7 @@ static void test_normalise(void **state)
         assert_float_equal(out[i], expected, 1e-6F);
     }
     static const double none[3] = {0};
-    bel_image_normalise(&image, 1, none, none, true, out);
+    bel_image_normalize(&image, 1, none, none, true, out);
     for (int i = 0; i < 3 * H * W; i++)
         assert_float_equal(out[i], picture_rgb[i], 0);
     bel_image_deinit(&image);
@@ -357,7 +361,7 @@ int main(void)
         cmocka_unit_test(test_enough),  cmocka_unit_test(test_resize_against_the_oracle),
         cmocka_unit_test(test_nearest), cmocka_unit_test(test_parts_and_constants),
         cmocka_unit_test(test_crop),    cmocka_unit_test(test_turn_and_flip),
-        cmocka_unit_test(test_rotate),  cmocka_unit_test(test_normalise),
+        cmocka_unit_test(test_rotate),  cmocka_unit_test(test_normalize),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

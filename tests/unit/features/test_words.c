@@ -32,14 +32,17 @@ static void test_what_words_are(void **state)
     assert_ids("a", NULL, WORDS("a"));
     assert_ids("", NULL, (const char *const[]){NULL});
     assert_ids(" .,;", NULL, (const char *const[]){NULL});
-    assert_ids("Hello WORLD", &(bel_words_options){.keep_case = true}, WORDS("Hello", "WORLD"));
+    assert_ids("Hello WORLD",
+               &(bel_words_options){.size = sizeof(bel_words_options), .keep_case = true},
+               WORDS("Hello", "WORLD"));
 }
 
 static void test_ngrams(void **state)
 {
     (void)state;
-    bel_words_options two = {.ngrams = 2}, three = {.ngrams = 3},
-                      cut = {.ngrams = 2, .max_count = 4};
+    bel_words_options two = {.size = sizeof two, .ngrams = 2},
+                      three = {.size = sizeof three, .ngrams = 3},
+                      cut = {.size = sizeof cut, .ngrams = 2, .max_count = 4};
     assert_ids("one Two, three", &two, WORDS("one", "two", "three", "one two", "two three"));
     assert_ids("one two", &three, WORDS("one", "two", "one two"));
     assert_ids("one", &three, WORDS("one"));
@@ -48,6 +51,8 @@ static void test_ngrams(void **state)
     assert_int_equal(bel_word_ids("a b c", 5, NULL, ids, 1), 3); // more than fit
     assert_int_equal(ids[0], id_of_word("a", "ids"));
     assert_int_equal(ids[1], 7);
+    two.size = 0;
+    assert_int_equal(bel_word_ids("a b", 3, &two, ids, 2), -1);
 }
 
 // A word has the same id as the same value in a CSV column of that name.
@@ -57,7 +62,8 @@ static void test_ids_are_those_of_columns(void **state)
     static const char text[] = "word\nhello\n";
     char *path = bel_test_file(bel_test_own_folder(), "a.csv", text, sizeof text - 1);
     bel_dataset *data =
-        bel_dataset_from_csv(&(bel_csv_options){.paths = (const char *[]){path},
+        bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                .paths = (const char *[]){path},
                                                 .path_count = 1,
                                                 .id_columns = (const char *[]){"word"},
                                                 .id_column_count = 1});
@@ -67,7 +73,7 @@ static void test_ids_are_those_of_columns(void **state)
     bel_batch *batch = bel_batch_create(input);
     BEL_ASSERT_OK(bel_input_read(input, 0, batch));
     int64_t id, of_column = *(const int64_t *)batch_field(input, batch, BEL_ID_FIELD)->data;
-    bel_words_options options = {.hash_name = "word"};
+    bel_words_options options = {.size = sizeof options, .hash_name = "word"};
     assert_int_equal(bel_word_ids("HELLO", 5, &options, &id, 1), 1);
     assert_int_equal(id, of_column);
     bel_batch_destroy(batch);
@@ -79,8 +85,11 @@ static void test_ids_are_those_of_columns(void **state)
 static bel_dataset *texts(const char *path, const bel_words_options *options)
 {
     static const bel_csv_column columns[] = {{"text", BEL_DTYPE_STRING}};
-    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
-        .paths = (const char *[]){path}, .path_count = 1, .columns = columns, .column_count = 1});
+    bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                                .paths = (const char *[]){path},
+                                                                .path_count = 1,
+                                                                .columns = columns,
+                                                                .column_count = 1});
     bel_dataset_map_words(data, options);
     bel_dataset_padded_batch(data, 3, NULL, 0);
     return data;
@@ -105,11 +114,11 @@ static void test_map(void **state)
     bel_batch_destroy(batch);
     bel_input_destroy(input);
 
-    bel_words_options options = {.ngrams = 9};
+    bel_words_options options = {.size = sizeof options, .ngrams = 9};
     BEL_ASSERT_FAILS(open_failing(texts(path, &options)), BEL_INVALID_ARGUMENT, "ngrams in 0..8");
-    options = (bel_words_options){.max_count = -1};
+    options = (bel_words_options){.size = sizeof(bel_words_options), .max_count = -1};
     BEL_ASSERT_FAILS(open_failing(texts(path, &options)), BEL_INVALID_ARGUMENT, "max_count");
-    options = (bel_words_options){.text_field = "body"};
+    options = (bel_words_options){.size = sizeof(bel_words_options), .text_field = "body"};
     BEL_ASSERT_FAILS(open_failing(texts(path, &options)), BEL_INVALID_ARGUMENT,
                      "a.csv:2: expected a text field \"body\", got no such field");
     bel_free(path);

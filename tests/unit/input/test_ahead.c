@@ -149,7 +149,8 @@ static bel_dataset *dataset_of(const files *f, file_kind kind)
     const bel_example_feature feature = {
         .key = "a", .field = "a", .dtype = BEL_DTYPE_F32, .shape = {.rank = 0}};
     const bel_csv_column columns[] = {{.name = "a", .dtype = BEL_DTYPE_F32}};
-    bel_csv_options csv = {.paths = (const char *const *)&f->csv,
+    bel_csv_options csv = {.size = sizeof csv,
+                           .paths = (const char *const *)&f->csv,
                            .path_count = 1,
                            .label_column = "label",
                            .columns = columns,
@@ -161,7 +162,8 @@ static bel_dataset *dataset_of(const files *f, file_kind kind)
     case AN_IDX: return bel_dataset_from_idx(f->images, f->labels, 1, 10);
     case A_TFRECORD:
         return bel_dataset_from_tfrecord(
-            &(bel_tfrecord_options){.paths = (const char *const *)&f->tfrecord,
+            &(bel_tfrecord_options){.size = sizeof(bel_tfrecord_options),
+                                    .paths = (const char *const *)&f->tfrecord,
                                     .path_count = 1,
                                     .features = &feature,
                                     .feature_count = 1});

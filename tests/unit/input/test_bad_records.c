@@ -12,7 +12,8 @@ static bel_dataset *rows_of(const char *content, char **out_path)
 {
     *out_path = bel_test_file(bel_test_own_folder(), "a.csv", content, strlen(content));
     static const bel_csv_column columns[] = {{"id", BEL_DTYPE_I64}, {"a", BEL_DTYPE_F32}};
-    return bel_dataset_from_csv(&(bel_csv_options){.paths = (const char *const[]){*out_path},
+    return bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                   .paths = (const char *const[]){*out_path},
                                                    .path_count = 1,
                                                    .columns = columns,
                                                    .column_count = 2});
@@ -249,8 +250,10 @@ static void test_checksums(void **state)
     content.text[17 + 12] ^= 1;
     char *path = bel_test_file(bel_test_own_folder(), "a", content.text, content.length);
     for (int64_t most = 0; most < 2; most++) {
-        bel_dataset *dataset = bel_dataset_from_tfrecord(
-            &(bel_tfrecord_options){.paths = (const char *const[]){path}, .path_count = 1});
+        bel_dataset *dataset =
+            bel_dataset_from_tfrecord(&(bel_tfrecord_options){.size = sizeof(bel_tfrecord_options),
+                                                              .paths = (const char *const[]){path},
+                                                              .path_count = 1});
         bel_dataset_map(dataset, use_record, NULL, (const char *const[]){BEL_RECORD_FIELD, NULL});
         if (most == 1) {
             ASSERT_IDS(batched(dataset, 2, most), 0, 2);

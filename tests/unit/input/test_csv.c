@@ -21,7 +21,8 @@ static void case_init(csv_case *it, const char *text)
     it->folder = bel_test_folder();
     it->path = bel_test_file(it->folder, "a.csv", text, strlen(text));
     it->paths[0] = it->path;
-    it->options = (bel_csv_options){.paths = it->paths, .path_count = 1};
+    it->options =
+        (bel_csv_options){.size = sizeof(bel_csv_options), .paths = it->paths, .path_count = 1};
 }
 
 static void case_deinit(csv_case *it)
@@ -879,6 +880,7 @@ static void test_digits(void **state)
 {
     (void)state;
     bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options),
         .paths = (const char *[]){"examples/data/digits-train.csv"},
         .path_count = 1,
         .label_column = "digit",

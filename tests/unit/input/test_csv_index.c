@@ -271,8 +271,8 @@ static void test_the_first_wrong_value_is_the_error(void **state)
     bel_str_deinit(&text);
     char *expected = bel_strf("wrong.csv:%d:7: column \"b\"", FIRST + 2);
     for (int run = 0; run < 5; run++) {
-        bel_dataset *data = bel_dataset_from_csv(
-            &(bel_csv_options){.paths = (const char *const *)&path, .path_count = 1});
+        bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
+            .size = sizeof(bel_csv_options), .paths = (const char *const *)&path, .path_count = 1});
         bel_dataset_batch(data, 10);
         BEL_ASSERT_FAILS(open_failing(data), BEL_DATA_LOSS, expected);
     }

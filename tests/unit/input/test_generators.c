@@ -99,7 +99,7 @@ static void end(void *user, void *state)
     bel_free(state);
 }
 
-static const bel_generator steps = {.begin = begin, .next = next, .end = end};
+static const bel_generator steps = {.size = sizeof steps, .begin = begin, .next = next, .end = end};
 
 static int64_t expected_at(int64_t epoch, int64_t place)
 {

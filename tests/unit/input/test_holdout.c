@@ -36,8 +36,11 @@ static void table_deinit(table *t)
 
 static bel_dataset *dataset_of(const table *t, const bel_holdout *holdout)
 {
-    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
-        .paths = t->paths, .path_count = 1, .label_column = "label", .holdout = *holdout});
+    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                                   .paths = t->paths,
+                                                                   .path_count = 1,
+                                                                   .label_column = "label",
+                                                                   .holdout = *holdout});
     bel_dataset_batch(dataset, ROWS);
     return dataset;
 }
@@ -153,20 +156,21 @@ static void same_rows_without_labels(void **state)
                                     "test", &columns));
     float rows[2][ROWS];
     int64_t counts[2];
-    for (int unlabelled = 0; unlabelled < 2; unlabelled++) {
+    for (int unlabeled = 0; unlabeled < 2; unlabeled++) {
         bel_dataset *dataset = bel_dataset_from_csv(
-            &(bel_csv_options){.paths = t.paths,
+            &(bel_csv_options){.size = sizeof(bel_csv_options),
+                               .paths = t.paths,
                                .path_count = 1,
                                .table = columns,
-                               .unlabelled = unlabelled,
+                               .unlabeled = unlabeled,
                                .holdout = {.share = 0.2, .seed = 3, .held = true}});
         bel_dataset_batch(dataset, ROWS);
         bel_input *input;
         BEL_ASSERT_OK(open_and_destroy(dataset, &input));
         bel_batch *batch = bel_batch_create(input);
         BEL_ASSERT_OK(bel_input_read(input, 0, batch));
-        counts[unlabelled] = batch->example_count;
-        memcpy(rows[unlabelled], batch_field(input, batch, "x")->data,
+        counts[unlabeled] = batch->example_count;
+        memcpy(rows[unlabeled], batch_field(input, batch, "x")->data,
                (size_t)batch->example_count * sizeof(float));
         bel_batch_destroy(batch);
         bel_input_destroy(input);

@@ -20,6 +20,7 @@ static void write_file(const char *name, const char *content)
 static bel_dataset *rows_of(const char *path)
 {
     return bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options),
         .paths = &path,
         .path_count = 1,
         .label_column = "y",

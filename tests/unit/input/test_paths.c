@@ -93,8 +93,8 @@ static void test_a_source_reads_what_matches(void **state)
     make_file("part-1.csv", "x\n1\n2\n");
     make_file("part-0.csv", "x\n0\n");
     char *pattern = in_folder("part-*.csv");
-    bel_dataset *dataset =
-        bel_dataset_from_csv(&(bel_csv_options){.paths = NAMES(pattern), .path_count = 1});
+    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options), .paths = NAMES(pattern), .path_count = 1});
     bel_dataset_batch(dataset, 4);
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
@@ -107,7 +107,8 @@ static void test_a_source_reads_what_matches(void **state)
     bel_free(pattern);
 
     char *nothing = in_folder("path-*.csv");
-    dataset = bel_dataset_from_csv(&(bel_csv_options){.paths = NAMES(nothing), .path_count = 1});
+    dataset = bel_dataset_from_csv(&(bel_csv_options){
+        .size = sizeof(bel_csv_options), .paths = NAMES(nothing), .path_count = 1});
     bel_dataset_batch(dataset, 4);
     BEL_ASSERT_FAILS(open_failing(dataset), BEL_NOT_FOUND, nothing);
     bel_free(nothing);

@@ -101,7 +101,7 @@ static void test_small_orders_are_equally_likely(void **state)
 }
 
 // In an order of many records the place of element i is uniform, and so is the distance between the
-// places of neighbours. 16 bins, with the limit for 15 degrees of freedom.
+// places of neighbors. 16 bins, with the limit for 15 degrees of freedom.
 static void test_large_orders_look_random(void **state)
 {
     (void)state;

@@ -71,7 +71,8 @@ static void test_file(void **state)
     static const char text[] = "a\n1\n";
     char *path = bel_test_file(bel_test_own_folder(), "rows.csv", text, sizeof text - 1);
     const char *paths[] = {path};
-    dataset = bel_dataset_from_csv(&(bel_csv_options){.paths = paths, .path_count = 1});
+    dataset = bel_dataset_from_csv(
+        &(bel_csv_options){.size = sizeof(bel_csv_options), .paths = paths, .path_count = 1});
     bel_dataset_map(dataset, tell_file, NULL, NULL);
     bel_dataset_batch(dataset, 1);
     char *expected = bel_strf("from <%s>", path);

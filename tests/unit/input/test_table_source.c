@@ -18,16 +18,20 @@ static char *file_of(const char *text)
 static bel_columns *infer(const char *path, const bel_columns_options *options)
 {
     bel_columns *columns = NULL;
-    BEL_ASSERT_OK(
-        bel_columns_infer(&(bel_csv_options){.paths = (const char *const[]){path}, .path_count = 1},
-                          options, &columns));
+    BEL_ASSERT_OK(bel_columns_infer(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                       .paths = (const char *const[]){path},
+                                                       .path_count = 1},
+                                    options, &columns));
     return columns;
 }
 
 static bel_dataset *dataset_of(const char *path, const bel_columns *columns)
 {
-    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
-        .paths = (const char *const[]){path}, .path_count = 1, .table = columns});
+    bel_dataset *dataset =
+        bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                .paths = (const char *const[]){path},
+                                                .path_count = 1,
+                                                .table = columns});
     bel_dataset_batch(dataset, 64);
     return dataset;
 }
@@ -56,8 +60,9 @@ static void test_numbers_may_be_missing(void **state)
     (void)state;
     static const char *const missing[] = {"-999"};
     char *path = file_of("a,b,y\n-999,1,0\n1,-999,1\n3,2,0\n3,-999,1\n-999,5,1\n");
-    bel_columns *columns =
-        infer(path, &(bel_columns_options){.missing = missing, .missing_count = 1});
+    bel_columns *columns = infer(path, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                                              .missing = missing,
+                                                              .missing_count = 1});
     float x[5][4];
     assert_int_equal(read_all(dataset_of(path, columns), x[0]), 5);
     static const float indicators[5][2] = {{1, 0}, {0, 1}, {0, 0}, {0, 1}, {1, 0}};
@@ -72,7 +77,7 @@ static void test_decimal_commas_are_read(void **state)
 {
     (void)state;
     char *path = file_of("a;b;y\n1,5;1.500;3,5\n2;7;4,5\n\"-1.234,5\";10;1\n");
-    bel_columns *columns = infer(path, &(bel_columns_options){0}), *plain;
+    bel_columns *columns = infer(path, NULL), *plain;
     assert_int_equal(columns->decimal, ',');
     assert_true(bel_columns_label_mean(columns) == 3);
     BEL_ASSERT_OK(bel_columns_parse("{delimiter: ;, decimal: ',', columns: ["
@@ -100,7 +105,7 @@ static void test_rows_without_label_are_no_errors(void **state)
 {
     (void)state;
     char *path = file_of("a,b,y\n1,5,no\n2,6,yes\n3,7,no\n2,8,yes\ntotal,26,\n4,x,NA\n");
-    bel_columns *columns = infer(path, &(bel_columns_options){0});
+    bel_columns *columns = infer(path, NULL);
     assert_int_equal(bel_columns_rows(columns), 4);
     assert_int_equal(read_all(dataset_of(path, columns), NULL), 4);
     bel_free(path);
@@ -130,10 +135,11 @@ static void test_bad_rows_are_left_out(void **state)
     (void)state;
     char *path = file_of("a,y\n1,no\n2,yes\n3\n4,\n5,no\n6,NA\n7,yes\n1,2,\n8,no\n9,yes\n");
     bel_columns *columns = NULL;
-    const bel_csv_options csv = {.paths = (const char *const[]){path}, .path_count = 1};
-    BEL_ASSERT_FAILS(bel_columns_infer(&csv, &(bel_columns_options){0}, &columns), BEL_DATA_LOSS,
-                     "t.csv:4:");
-    columns = infer(path, &(bel_columns_options){.skip_bad = true});
+    const bel_csv_options csv = {
+        .size = sizeof csv, .paths = (const char *const[]){path}, .path_count = 1};
+    BEL_ASSERT_FAILS(bel_columns_infer(&csv, NULL, &columns), BEL_DATA_LOSS, "t.csv:4:");
+    columns =
+        infer(path, &(bel_columns_options){.size = sizeof(bel_columns_options), .skip_bad = true});
     assert_int_equal(bel_columns_rows(columns), 6);
     bel_dataset *dataset = dataset_of(path, columns);
     bel_dataset_skip_bad_records(dataset, 2);
@@ -167,7 +173,9 @@ static void test_first_of_two_names_counts(void **state)
     (void)state;
     char *path = file_of("a,y,a,y\n1,no,s,5\n2,yes,t,5\n3,no,u,5\n4,yes,v,5\n");
     for (int named = 0; named < 2; named++) {
-        bel_columns *columns = infer(path, &(bel_columns_options){.label = named ? "y" : NULL});
+        bel_columns *columns =
+            infer(path, &(bel_columns_options){.size = sizeof(bel_columns_options),
+                                               .label = named ? "y" : NULL});
         assert_string_equal(bel_columns_label(columns), "y");
         assert_int_equal(bel_columns_class_count(columns), 2);
         assert_int_equal(columns->count, 2);
@@ -221,8 +229,11 @@ static char *mixed_file(int rows, bool newline)
 static void gather(const char *path, const bel_columns *columns, int64_t size, bel_str *fields,
                    int *out_count)
 {
-    bel_dataset *dataset = bel_dataset_from_csv(&(bel_csv_options){
-        .paths = (const char *const[]){path}, .path_count = 1, .table = columns});
+    bel_dataset *dataset =
+        bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                .paths = (const char *const[]){path},
+                                                .path_count = 1,
+                                                .table = columns});
     bel_dataset_batch(dataset, size);
     bel_input *input;
     BEL_ASSERT_OK(open_and_destroy(dataset, &input));
@@ -303,8 +314,11 @@ static void test_blocks_of_several_files(void **state)
     char *paths[3] = {bel_test_file(bel_test_own_folder(), "1.csv", "a,b\n1,2\n3,4\n", 12),
                       bel_test_file(bel_test_own_folder(), "2.csv", "b,x,a\n6,q,5\n8,q,7", 17),
                       bel_test_file(bel_test_own_folder(), "3.csv", "a,b\n9,10\n", 9)};
-    bel_dataset *dataset = bel_dataset_from_csv(
-        &(bel_csv_options){.paths = (const char *const *)paths, .path_count = 3, .table = columns});
+    bel_dataset *dataset =
+        bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                .paths = (const char *const *)paths,
+                                                .path_count = 3,
+                                                .table = columns});
     bel_dataset_batch(dataset, 64);
     float x[10];
     assert_int_equal(read_all(dataset, x), 5);
@@ -344,7 +358,8 @@ static void test_errors_within_blocks(void **state)
         if (at[i] < 99)
             BEL_ASSERT_FAILS(open_failing(dataset_of(path, columns)), BEL_DATA_LOSS, second);
         bel_dataset *dataset =
-            bel_dataset_from_csv(&(bel_csv_options){.paths = (const char *const[]){path},
+            bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                    .paths = (const char *const[]){path},
                                                     .path_count = 1,
                                                     .table = columns,
                                                     .unchecked = true});
@@ -455,7 +470,8 @@ static void test_wanted_cells_are_of_the_first_of_two_names(void **state)
 static bel_dataset *unchanged(const char *path, const bel_columns *columns)
 {
     bel_dataset *dataset =
-        bel_dataset_from_csv(&(bel_csv_options){.paths = (const char *const[]){path},
+        bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
+                                                .paths = (const char *const[]){path},
                                                 .path_count = 1,
                                                 .table = columns,
                                                 .unchanged = true});
@@ -469,7 +485,8 @@ static void test_a_file_that_was_replaced(void **state)
     (void)state;
     char *path = file_of("a,y\n1,0\n2,1\n3,0\n4,1\n");
     char *other = bel_test_file(bel_test_own_folder(), "o.csv", "a,y\n9,0\n8,1\n", 12);
-    bel_columns *columns = infer(path, &(bel_columns_options){.label = "y"});
+    bel_columns *columns =
+        infer(path, &(bel_columns_options){.size = sizeof(bel_columns_options), .label = "y"});
     assert_int_equal(read_all(unchanged(path, columns), NULL), 4);
     assert_int_equal(read_all(unchanged(other, columns), NULL), 2);
     bel_free(file_of("a,y\n1,0\n2,1\n3,0\n5,1\n"));

@@ -103,7 +103,8 @@ static char *write_file(const char *name, bel_str *content)
 static bel_dataset *open_features(const char *path, const bel_example_feature *features, int count)
 {
     bel_dataset *dataset =
-        bel_dataset_from_tfrecord(&(bel_tfrecord_options){.paths = (const char *const[]){path},
+        bel_dataset_from_tfrecord(&(bel_tfrecord_options){.size = sizeof(bel_tfrecord_options),
+                                                          .paths = (const char *const[]){path},
                                                           .path_count = 1,
                                                           .features = features,
                                                           .feature_count = count});

@@ -13,11 +13,11 @@ static void test_away(void **state)
     run r = make_run(2, 1);
     r.way = "";
     r.cluster->environment = bel_xcalloc(1, sizeof(char *));
-    r.cluster->environment[0] = bel_xstrdup("BEL_TEST_COLOUR=green");
+    r.cluster->environment[0] = bel_xstrdup("BEL_TEST_COLOR=green");
     r.cluster->environment_count = 1;
     tell(&r, "master:task=");
     tell(&r, "master:print=loss 0.5");
-    tell(&r, "worker 0:env=BEL_TEST_COLOUR");
+    tell(&r, "worker 0:env=BEL_TEST_COLOR");
     tell(&r, "worker 0:task=");
     tell(&r, "worker 1:say=warning slow disk");
     tell(&r, "worker 1:print=from a model's printf");
@@ -29,7 +29,7 @@ static void test_away(void **state)
     assert_holds(r.shown, "\"master\":\"127.0.0.1:"); // this host's address on the way to the peer
     char *log;
     read_log(&r, "worker-0.0.log", &log);
-    assert_holds(log, "BEL_TEST_COLOUR=green");
+    assert_holds(log, "BEL_TEST_COLOR=green");
     assert_holds(log, "\\\"listen\\\":\\\"*:0\\\"");
     assert_lacks(log, "\\\"supervisor\\\":0,"); // the process that carries it
     bel_free(log);

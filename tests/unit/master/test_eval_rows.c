@@ -19,8 +19,9 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_value *rows = bel_embedding(g, "table", bel_context_feature(context, "ids"), 1, uniform);
     const bel_shape one = BEL_SHAPE(1);
     bel_value *scale = bel_variable(g, "scale", &one, uniform, BEL_VARIABLE_TRAINABLE);
-    spec->loss = bel_mean(g, bel_mul(g, rows, scale));
-    spec->optimizer = (bel_optimizer){.learning_rate = 0.1};
+    bel_loss_set(spec, bel_mean(g, bel_mul(g, rows, scale)));
+    bel_optimizer_use(spec, NULL,
+                      &(bel_optimizer){.size = sizeof(bel_optimizer), .learning_rate = 0.1});
     return NULL;
 }
 
@@ -52,13 +53,13 @@ static void test_step(void **state)
 {
     (void)state;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
     config.save_checkpoints_steps = 1;
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
-    const bel_train_spec train = {.input_fn = input, .max_steps = STEPS};
+    const bel_train_spec train = {.size = sizeof train, .input_fn = input, .max_steps = STEPS};
     BEL_ASSERT_OK(bel_train(estimator, &train, NULL));
 
     const bel_backend_ops ops = {.read_rows = NULL};

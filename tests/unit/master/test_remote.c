@@ -49,13 +49,14 @@ static void make_backend(fixture *f, bel_counting counting)
     const bel_layout_variable variable = {.name = dense, .shape = BEL_SHAPE(4)};
     f->layout = bel_layout_create(&variable, 1, SHARDS);
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = f->folder;
     BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
     BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
     f->task = (bel_task){
         .worker_count = WORKERS, .ps_count = SHARDS, .evaluator_count = 1, .recovers = true};
     f->evals[0].out_result = NULL; // part of the job's result
+    f->second.size = sizeof f->second;
     f->evals[1].out_result = &f->second;
     f->trainable = (bel_trainable){
         .estimator = f->estimator, .built = &f->built, .layout = f->layout, .counting = counting};

@@ -26,7 +26,7 @@ typedef struct following {
 static void *follow(void *argument)
 {
     following *f = argument;
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     f->status = bel_member_follow(&f->program, 0, &result);
     atomic_store(&f->ended, true);
     return NULL;
@@ -37,9 +37,9 @@ static void test_a_job_that_is_gone(void **state)
 {
     (void)state;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
-    const bel_train_spec train = {.max_steps = 1000};
+    const bel_train_spec train = {.size = sizeof train, .max_steps = 1000};
     following f = {.program = {.train = &train}};
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &f.program.estimator));
     pthread_t thread;

@@ -77,7 +77,7 @@ static void test_other_authority(void **state)
                                           .context = &f};
     BEL_ASSERT_OK(bel_endpoint_create(&endpoint, &f.endpoint));
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = f.folder;
     BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f.estimator));
     const bel_member_program program = {.estimator = f.estimator};
@@ -113,7 +113,7 @@ static void set_up(fixture *f)
         .listen_address = served, .secret = secret, .accept = accept_member, .context = f};
     BEL_ASSERT_OK(bel_endpoint_create(&endpoint, &f->endpoint));
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = f->folder;
     BEL_ASSERT_OK(bel_estimator_create(no_model, &config, NULL, 0, &f->estimator));
     f->program = (bel_member_program){.estimator = f->estimator};

@@ -54,15 +54,17 @@ static bel_status *train(const char *model, const bel_param *params, bel_shape s
     while (params[count].name != NULL)
         count++;
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.report = false;
     config.log_step_count_steps = 0;
     bel_estimator *estimator;
     BEL_TRY(
         bel_estimator_create(bel_model_find(model)->model_fn, &config, params, count, &estimator));
-    bel_train_spec train_spec = {.input_fn = open_data, .input_user = &shape, .max_steps = steps};
-    bel_eval_spec eval_spec = {.input_fn = open_data, .input_user = &shape};
+    bel_train_spec train_spec = {
+        .size = sizeof train_spec, .input_fn = open_data, .input_user = &shape, .max_steps = steps};
+    bel_eval_spec eval_spec = {
+        .size = sizeof eval_spec, .input_fn = open_data, .input_user = &shape};
     bel_status *status = bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, out_result);
     bel_estimator_destroy(estimator);
     return status;
@@ -114,7 +116,7 @@ static void test_models_learn(void **state)
                                         {"l2", "0.0001"},
                                         {NULL, NULL}};
             char *folder = bel_test_folder();
-            bel_result result;
+            bel_result result = {.size = sizeof result};
             BEL_ASSERT_OK(train_flat(bel_model_at(m)->name, params, folder, 400, &result));
             assert_string_equal(result.metrics[0].name, "accuracy");
             assert_true(result.metrics[0].value > 0.95);
@@ -153,16 +155,19 @@ static void test_wide_deep(void **state)
         bool has_numbers = numbers == 1;
         char *folder = bel_test_folder();
         bel_run_config config;
-        bel_run_config_init(&config);
+        bel_run_config_init(&config, sizeof config);
         config.model_dir = folder;
         config.report = false;
         bel_estimator *estimator;
         BEL_ASSERT_OK(bel_estimator_create(bel_model_find("wide_deep")->model_fn, &config, params,
                                            4, &estimator));
-        bel_train_spec train_spec = {
-            .input_fn = open_ids, .input_user = &has_numbers, .max_steps = 60};
-        bel_eval_spec eval_spec = {.input_fn = open_ids, .input_user = &has_numbers};
-        bel_result result;
+        bel_train_spec train_spec = {.size = sizeof train_spec,
+                                     .input_fn = open_ids,
+                                     .input_user = &has_numbers,
+                                     .max_steps = 60};
+        bel_eval_spec eval_spec = {
+            .size = sizeof eval_spec, .input_fn = open_ids, .input_user = &has_numbers};
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, &result));
         assert_true(result.metrics[0].value == 1);
         bel_estimator_destroy(estimator);
@@ -181,7 +186,7 @@ static void test_layers_have_their_names_and_shapes(void **state)
     (void)state;
     const bel_param params[] = {{"class_count", "3"}, {"hidden_units", "8,6"}, {NULL, NULL}};
     char *folder = bel_test_folder();
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bel_ckpt_reader *reader;
     BEL_ASSERT_OK(train_flat("dnn", params, folder, 1, &result));
     BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
@@ -205,7 +210,7 @@ static void test_images(void **state)
     static const char *const models[] = {"cnn", "resnet"};
     for (int m = 0; m < 2; m++) {
         char *folder = bel_test_folder();
-        bel_result result;
+        bel_result result = {.size = sizeof result};
         bel_ckpt_reader *reader;
         BEL_ASSERT_OK(train_flat(models[m], params, folder, 200, &result));
         assert_true(result.metrics[0].value > 0.95);
@@ -244,7 +249,7 @@ static void test_slots_are_kept(void **state)
         float before[CLASSES] = {0}, after[CLASSES];
         bel_shape shape = BEL_SHAPE(CLASSES);
         for (int64_t steps = 200; steps <= 400; steps += 200) {
-            bel_result result;
+            bel_result result = {.size = sizeof result};
             bel_ckpt_reader *reader;
             BEL_ASSERT_OK(train_flat("linear", params, folder, steps, &result));
             BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
@@ -267,7 +272,7 @@ static float largest_weight(const char *l2)
     const bel_param params[] = {
         {"class_count", "3"}, {"learning_rate", "0.05"}, {"l2", l2}, {NULL, NULL}};
     char *folder = bel_test_folder();
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     bel_ckpt_reader *reader;
     float kernel[COLUMNS * CLASSES], largest = 0;
     bel_shape shape = BEL_SHAPE(COLUMNS, CLASSES);
@@ -318,7 +323,7 @@ static void test_wrong_parameters_are_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const bel_param params[] = {cases[i].param, {NULL, NULL}};
         char *folder = bel_test_folder();
-        bel_result result;
+        bel_result result = {.size = sizeof result};
         BEL_ASSERT_FAILS(train_flat("dnn", params, folder, 1, &result), BEL_INVALID_ARGUMENT,
                          cases[i].message);
         bel_test_remove_folder(folder);
@@ -342,7 +347,7 @@ static void test_deep(void **state)
     const bel_param params[] = {
         {"hidden_units", deep}, {"class_count", "3"}, {"optimizer", "sgd"}, {NULL, NULL}};
     const bel_param more[] = {{"hidden_units", too_deep}, {NULL, NULL}};
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(train_flat("dnn", params, folder, 3, &result));
     bel_ckpt_reader *reader;
     BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
@@ -361,7 +366,7 @@ static void test_features_must_be_flat(void **state)
     (void)state;
     const bel_param params[] = {{NULL, NULL}};
     char *folder = bel_test_folder();
-    bel_result result;
+    bel_result result = {.size = sizeof result};
     BEL_ASSERT_FAILS(train("linear", params, BEL_SHAPE(ROWS, 2, 2), folder, 1, &result),
                      BEL_INVALID_ARGUMENT, "takes a feature f32 [batch, columns], got f32 [");
     static const char *const shapes[] = {"2,2", "3,1,1", "-1,-2,2"};

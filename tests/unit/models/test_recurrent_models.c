@@ -65,15 +65,17 @@ static bel_status *train(const char *model, const char *units, const char *width
                                 {"learning_rate", "0.01"}};
     char *folder = bel_test_folder();
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
     config.report = false;
     config.log_step_count_steps = 0;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, 5, &estimator));
-    bel_train_spec train_spec = {.input_fn = open_data, .input_user = &flat, .max_steps = steps};
-    bel_eval_spec eval_spec = {.input_fn = open_data, .input_user = &flat};
-    bel_result result = {.examples = 0};
+    bel_train_spec train_spec = {
+        .size = sizeof train_spec, .input_fn = open_data, .input_user = &flat, .max_steps = steps};
+    bel_eval_spec eval_spec = {
+        .size = sizeof eval_spec, .input_fn = open_data, .input_user = &flat};
+    bel_result result = {.size = sizeof result, .examples = 0};
     bel_status *status = bel_train_and_evaluate(estimator, &train_spec, &eval_spec, 1, &result);
     bel_estimator_destroy(estimator);
     bel_test_remove_folder(folder);

@@ -319,9 +319,9 @@ static void test_attributes_are_checked(void **state)
     bel_str attr = make_int_attr("axes", 1);
     assert_refused(make_node("ReduceMax", "x", "y", &attr), 17, BEL_DATA_LOSS,
                    "attribute \"axes\": it has type 2, expected 7");
-    attr = make_int_attr("colour", 1);
+    attr = make_int_attr("color", 1);
     assert_refused(make_node("ReduceMax", "x", "y", &attr), 17, BEL_UNIMPLEMENTED,
-                   "attribute \"colour\": Belfry does not know");
+                   "attribute \"color\": Belfry does not know");
     attr = make_int_attr("axis", INT64_MAX);
     assert_refused(make_node("Softmax", "x", "y", &attr), 17, BEL_UNIMPLEMENTED, "beyond 2^53");
     attr = make_int_attr("axis", 2);
@@ -460,9 +460,9 @@ static void test_each_index_is_checked(void **state)
     BEL_ASSERT_FAILS(gather_nd(2, 0, &y), BEL_OUT_OF_RANGE, "out of range");
 }
 
-// Model of x [batch, 1, 2, 2]: a convolution 2 x + 1 and a normalisation give (2 x + 1 - 1) 3 / 2 +
+// Model of x [batch, 1, 2, 2]: a convolution 2 x + 1 and a normalization give (2 x + 1 - 1) 3 / 2 +
 // 5.
-static bel_str normalised_model(bool conv_is_output)
+static bel_str normalized_model(bool conv_is_output)
 {
     static const float w[] = {2}, bias[] = {1}, scale[] = {3}, offset[] = {5}, mean[] = {1},
                        variance[] = {3};
@@ -491,14 +491,14 @@ static bel_str normalised_model(bool conv_is_output)
     return make_model(&graph, 17);
 }
 
-// A normalisation is merged into the convolution on request, if nothing else reads the convolution.
-static void test_normalisations_are_merged(void **state)
+// A normalization is merged into the convolution on request, if nothing else reads the convolution.
+static void test_normalizations_are_merged(void **state)
 {
     (void)state;
     const bel_onnx_options merge = {.merge = true};
     for (int kind = 0; kind < 3; kind++) {
         built b;
-        bel_str bytes = normalised_model(kind == 1);
+        bel_str bytes = normalized_model(kind == 1);
         BEL_ASSERT_OK(build(&bytes, kind == 2 ? NULL : &merge, &b));
         const bel_node *node = b.outputs[0]->node;
         assert_int_equal(node->op, kind == 0 ? BEL_OP_CONV : BEL_OP_BATCH_NORM);
@@ -529,7 +529,7 @@ int main(void)
         cmocka_unit_test(test_too_many_parts),
         cmocka_unit_test(test_sizes_that_do_not_fit),
         cmocka_unit_test(test_each_index_is_checked),
-        cmocka_unit_test(test_normalisations_are_merged),
+        cmocka_unit_test(test_normalizations_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

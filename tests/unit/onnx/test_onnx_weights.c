@@ -64,7 +64,7 @@ static const weights_case cases[] = {
      "w4 w4_b | s2 s1 s3 w1"},
     {{"a bias of one", "b 4", "a = MatMul x w4x1\ny = Add a w1"}, "w4x1 w1 |"},
     {{"a mask", "b 4", "a = Add x n4\ny = Gemm a w4x2 w2"}, "w4x2 w2 | n4"},
-    {{"standardised inputs", "b 4", "a = Sub x w4\nb = Div a w4_d\ny = MatMul b w4x2"},
+    {{"standardized inputs", "b 4", "a = Sub x w4\nb = Div a w4_d\ny = MatMul b w4x2"},
      "w4x2 | w4 w4_d"},
     {{"statistics", "b 4 2 2", "y = BatchNormalization x w4 w4_b w4_m w4_v"},
      "w4 w4_b w4_m! w4_v! |"},

@@ -267,15 +267,20 @@ CASE(elements, bel_gather_elements(g, X(-1, 4), IN("ids", I64, -1, 2), 1))
 CASE(global_step, bel_add(g, X(-1, 2), bel_cast(g, bel_global_step(g), BEL_DTYPE_F32)))
 CASE(matmul, bel_matmul(g, X(-1, 2, 3), variable(g, "w", BEL_SHAPE(3, 4))))
 CASE(conv, bel_relu(g, bel_conv_2d(g, X(-1, 2, 7, 7), 3, 3, 2, true, "c")))
-CASE(pools,
-     bel_global_average_pool(g, bel_max_pool(g, bel_conv_2d(g, X(-1, 1, 8, 8), 3, 5, 1, false, "c"),
-                                             INTS(2, 2),
-                                             &(bel_window_options){.strides = INTS(2, 2)}, false)))
+CASE(pools, bel_global_average_pool(
+                g, bel_max_pool(g, bel_conv_2d(g, X(-1, 1, 8, 8), 3, 5, 1, false, "c"), INTS(2, 2),
+                                &(bel_window_options){.size = sizeof(bel_window_options),
+                                                      .strides = INTS(2, 2)},
+                                false)))
 CASE(average, bel_average_pool(g, X(-1, 2, 7, 6), INTS(3, 2),
-                               &(bel_window_options){.pads = INTS(1, 0, 1, 1)}, true, true))
+                               &(bel_window_options){.size = sizeof(bel_window_options),
+                                                     .pads = INTS(1, 0, 1, 1)},
+                               true, true))
 CASE(transposed,
      bel_conv_transpose(g, X(-1, 2, 4, 4), variable(g, "w", BEL_SHAPE(2, 3, 3, 3)), NULL, 1,
-                        &(bel_window_options){.strides = INTS(2, 2)}, INTS(1, 1), NULL))
+                        &(bel_window_options){.size = sizeof(bel_window_options),
+                                              .strides = INTS(2, 2)},
+                        INTS(1, 1), NULL))
 CASE(batch_norm, bel_batch_norm(g, X(-1, 3, 4, 4), false, "bn"))
 CASE(layer_norm, bel_layer_norm(g, X(-1, 3, 8), "ln"))
 CASE(group_norm, bel_group_norm(g, X(-1, 6, 4, 4), 3, "gn"))

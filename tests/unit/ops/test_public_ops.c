@@ -309,13 +309,14 @@ static void test_conv_transpose(void **state)
     bel_shape x_shape = BEL_SHAPE(BEL_DIM_BATCH, 4, 5, 5), w_shape = BEL_SHAPE(4, 3, 3, 3);
     bel_value *x = bel_input_value(f.graph, "image", BEL_DTYPE_F32, &x_shape);
     bel_value *w = bel_input_value(f.graph, "w", BEL_DTYPE_F32, &w_shape);
-    bel_window_options options = {.strides = two, .pads = pads};
+    bel_window_options options = {.size = sizeof options, .strides = two, .pads = pads};
     bel_value *y = bel_conv_transpose(f.graph, x, w, NULL, 2, &options, one, NULL);
     check(&f, y, "ConvTranspose", x, w);
     assert_true(number(y, "group") == 2);
     assert_shape(y, BEL_SHAPE(BEL_DIM_BATCH, 6, 12, 12));
-    y = bel_conv_transpose(f.graph, x, w, NULL, 1, &(bel_window_options){.strides = two}, NULL,
-                           size);
+    y = bel_conv_transpose(
+        f.graph, x, w, NULL, 1,
+        &(bel_window_options){.size = sizeof(bel_window_options), .strides = two}, NULL, size);
     assert_shape(y, BEL_SHAPE(BEL_DIM_BATCH, 3, 9, 9));
     assert_null(bel_conv_transpose(f.graph, x, w, NULL, 1, &options, NULL, size));
     BEL_ASSERT_FAILS(bel_graph_check(f.graph), BEL_INVALID_ARGUMENT,

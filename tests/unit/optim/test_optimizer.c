@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "optim/multiplier.h"
 #include "optim/optimizers.h"
+#include "optim/settings.h"
 #include "support/bel_test.h"
 
 static void test_defaults(void **state)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "optim/rule.h"
+#include "optim/settings.h"
 #include "support/bel_test.h"
 
 enum { COUNT = 37, STEPS = 5, REPLICAS = 3 };

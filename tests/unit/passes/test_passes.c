@@ -243,7 +243,7 @@ static bel_value *other_attributes(bel_graph *g, bel_value *x)
                       bel_transpose(g, bel_clip(g, x, 0, 2), (int64_t[]){1, 0}));
 }
 
-// `parts` columns, each normalised by separate numbers, the first one by 0 and 1.
+// `parts` columns, each normalized by separate numbers, the first one by 0 and 1.
 static bel_value *columns(bel_graph *g, bel_value *x)
 {
     enum { PARTS = 18 };

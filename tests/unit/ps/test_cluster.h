@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "base/alloc.h"
+#include "optim/settings.h"
 #include "ps/client/client.h"
 #include "ps/server/control.h"
 #include "ps/server/shard.h"

@@ -114,7 +114,7 @@ static void sums_follow_the_tree(void **state)
     bel_assignment_destroy(leaves);
 }
 
-// Rows are weighted by their replicas' examples, even rows that a neighbour lacks. The bits do not
+// Rows are weighted by their replicas' examples, even rows that a neighbor lacks. The bits do not
 // depend on the assignment.
 static void rows_are_weighted(void **state)
 {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "optim/settings.h"
 
 enum { STEPS = 3 };
 

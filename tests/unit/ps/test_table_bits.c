@@ -1,5 +1,6 @@
 // A table has the same bits for any number of threads and shards and any order of keys. So does a
 // snapshot taken while updates continue. label: threads
+#include "optim/settings.h"
 #include "unit/ps/test_table_fixture.h"
 
 enum { STEPS = 5, RANGE = 12000, NAMED = 4000 };

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/sort.h"
+#include "optim/settings.h"
 #include "ps/table/table.h"
 #include "support/bel_test.h"
 

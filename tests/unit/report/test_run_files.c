@@ -24,7 +24,7 @@ static bel_estimator *estimator_with(const char *rate)
     const bel_param params[] = {
         {"hidden_units", "16"}, {"class_count", "10"}, {"learning_rate", rate}};
     bel_run_config config;
-    bel_run_config_init(&config);
+    bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
     config.save_checkpoints_steps = 20;
     config.save_summary_steps = 5;
@@ -39,16 +39,21 @@ static bel_estimator *estimator_with(const char *rate)
 static void train(const char *rate, int64_t steps, bel_result *out_result, bel_result *out_second)
 {
     bel_estimator *estimator = estimator_with(rate);
-    const bel_train_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = steps};
-    const bel_eval_spec evals[] = {
-        {.input_fn = bel_test_digits_input, .input_user = &batch, .every_steps = 20},
-        {.input_fn = bel_test_digits_input,
-         .input_user = &batch,
-         .steps = 1,
-         .name = "one",
-         .every_steps = 20,
-         .out_result = out_second}};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = steps};
+    const bel_eval_spec evals[] = {{.size = sizeof(bel_eval_spec),
+                                    .input_fn = bel_test_digits_input,
+                                    .input_user = &batch,
+                                    .every_steps = 20},
+                                   {.size = sizeof(bel_eval_spec),
+                                    .input_fn = bel_test_digits_input,
+                                    .input_user = &batch,
+                                    .steps = 1,
+                                    .name = "one",
+                                    .every_steps = 20,
+                                    .out_result = out_second}};
     BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &spec, evals, 2, out_result));
     bel_estimator_destroy(estimator);
 }
@@ -58,8 +63,10 @@ static void test_too_many_evaluations(void **state)
 {
     (void)state;
     bel_estimator *estimator = estimator_with("0.1");
-    const bel_train_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .max_steps = 1};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = 1};
     bel_eval_spec evals[BEL_MAX_EVALS + 1] = {0};
     BEL_ASSERT_FAILS(bel_train_and_evaluate(estimator, &spec, evals, BEL_MAX_EVALS + 1, NULL),
                      BEL_INVALID_ARGUMENT, "from 0 to 16 evaluations, got 17");
@@ -101,7 +108,7 @@ static size_t event_files(void)
 static void test_all_results_come_back(void **state)
 {
     (void)state;
-    bel_result first, second = {0};
+    bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
     train("0.001", 20, &first, &second);
     assert_int_equal(first.examples, 359);
     assert_int_equal(second.examples, BATCH);
@@ -115,7 +122,7 @@ static void test_all_results_come_back(void **state)
 static void test_report_remembers(void **state)
 {
     (void)state;
-    bel_result first, second;
+    bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
     train("0.001", 60, &first, &second);
     char *page = report(), *best = bel_strf("%.4g at step 60", first.loss);
     assert_non_null(strstr(page, best));
@@ -145,7 +152,7 @@ static void test_report_while_running(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        bel_result first, second;
+        bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
         bel_fault_set("crash:master_finishes");
         train("0.001", 60, &first, &second);
         _exit(0);
@@ -182,7 +189,7 @@ static void test_missed_evaluation(void **state)
 {
     (void)state;
     double whole[2][3], broken[2][3];
-    bel_result first, second;
+    bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
     train("0.001", 60, &first, &second);
     read_losses(whole);
     BEL_ASSERT_OK(bel_dir_remove(bel_test_own_folder()));
@@ -205,8 +212,10 @@ static void test_missed_evaluation(void **state)
 static void evaluate(int64_t step, int64_t batches, bel_result *out_result)
 {
     bel_estimator *estimator = estimator_with("0.001");
-    const bel_eval_spec spec = {
-        .input_fn = bel_test_digits_input, .input_user = &batch, .steps = batches};
+    const bel_eval_spec spec = {.size = sizeof spec,
+                                .input_fn = bel_test_digits_input,
+                                .input_user = &batch,
+                                .steps = batches};
     char *checkpoint = bel_strf("%s/ckpt-%08lld", bel_test_own_folder(), (long long)step);
     BEL_ASSERT_OK(bel_evaluate(estimator, &spec, checkpoint, out_result));
     bel_free(checkpoint);
@@ -217,7 +226,7 @@ static void evaluate(int64_t step, int64_t batches, bel_result *out_result)
 static void test_unreadable_history(void **state)
 {
     (void)state;
-    bel_result result, second;
+    bel_result result = {.size = sizeof result}, second = {.size = sizeof second};
     train("0.001", 20, &result, &second);
     char *dir = bel_path_join(bel_test_own_folder(), "eval/events.out.tfevents.1.folder");
     BEL_ASSERT_OK(bel_dir_create(dir));
@@ -231,7 +240,7 @@ static void test_unreadable_history(void **state)
 static void test_by_hand(void **state)
 {
     (void)state;
-    bel_result first, second;
+    bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
     double before[2][3], after[2][3];
     train("0.001", 60, &first, &second);
     read_losses(before);
@@ -258,7 +267,7 @@ static void test_read_only_folder(void **state)
 {
     (void)state;
     enum { NOBODY = 65534 };
-    bel_result first, second;
+    bel_result first = {.size = sizeof first}, second = {.size = sizeof second};
     bool root = geteuid() == 0;
     train("0.001", 20, &first, &second);
     size_t files = event_files();

@@ -1,5 +1,5 @@
 // Small training graph with convolutions for the tests of src/runtime. It has batch and group
-// normalisation, a residual connection, a transposed convolution, both pools, a dense layer and
+// normalization, a residual connection, a transposed convolution, both pools, a dense layer and
 // cross-entropy. Outputs are the loss, the gradients of all variables and the new moving
 // statistics.
 #ifndef BELFRY_TESTS_UNIT_RUNTIME_TEST_CNN_H
@@ -28,7 +28,8 @@ typedef struct cnn {
 static bel_value *cnn_enlarge(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2};
-    bel_window_options doubling = {.strides = two, .auto_pad = BEL_PAD_SAME_UPPER};
+    bel_window_options doubling = {
+        .size = sizeof doubling, .strides = two, .auto_pad = BEL_PAD_SAME_UPPER};
     bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     bel_shape w_shape = BEL_SHAPE(17, 20, 3, 3), bias_shape = BEL_SHAPE(20);
     bel_value *w = bel_variable(g, "enlarge/kernel", &w_shape, zeros, BEL_VARIABLE_TRAINABLE);
@@ -39,7 +40,7 @@ static bel_value *cnn_enlarge(bel_graph *g, bel_value *x)
 static bel_value *cnn_layers(bel_graph *g, bel_value *x)
 {
     static const int64_t two[] = {2, 2};
-    bel_window_options halving = {.strides = two};
+    bel_window_options halving = {.size = sizeof halving, .strides = two};
     bel_value *h = bel_conv_2d(g, x, 17, 3, 1, false, "first");
     h = bel_relu(g, bel_batch_norm(g, h, true, "norm"));
     h = bel_relu(g, bel_add(g, h, bel_conv_2d(g, h, 17, 3, 1, false, "second")));

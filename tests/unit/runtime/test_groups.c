@@ -1,4 +1,4 @@
-// Groups of calls: independent neighbours may run as one job of the team. The bits are those of
+// Groups of calls: independent neighbors may run as one job of the team. The bits are those of
 // programs in which every call waits, for several models, shapes and threads.
 #include "passes/passes.h"
 #include "unit/runtime/test_models.h"

@@ -98,7 +98,7 @@ static void build_put_out(model *m, bel_value *x)
     put_out(m, bel_identity(g, c), true);
 }
 
-// An operation overwrites its neighbour's input.
+// An operation overwrites its neighbor's input.
 static void build_in_place(model *m, bel_value *x)
 {
     bel_graph *g = m->graph;

@@ -379,7 +379,7 @@ static void test_packed_weights(void **state)
     const bel_program_options *const options[] = {&fixed, &plain};
     const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     const int64_t pads[] = {1, 1, 1, 1};
-    const bel_window_options window = {.pads = pads};
+    const bel_window_options window = {.size = sizeof window, .pads = pads};
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(2, 3, 6, 6), weights = BEL_SHAPE(4, 3, 3, 3), one = BEL_SHAPE(4);
     bel_value *in = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
@@ -420,7 +420,7 @@ static void test_packed_weights(void **state)
     bel_graph_destroy(g);
 }
 
-// A call without elements has no tile, and its neighbour has two: the same total as calls.
+// A call without elements has no tile, and its neighbor has two: the same total as calls.
 static void test_calls_without_elements(void **state)
 {
     (void)state;

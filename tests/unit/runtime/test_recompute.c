@@ -80,7 +80,7 @@ static void build_residual(model *m, bel_value *x)
 {
     enum { BLOCKS = 12, KERNELS = 4, CHANNELS = 16 };
     bel_graph *g = m->graph;
-    const bel_window_options same = {.auto_pad = BEL_PAD_SAME_UPPER};
+    const bel_window_options same = {.size = sizeof same, .auto_pad = BEL_PAD_SAME_UPPER};
     const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
     static const char *const names[KERNELS] = {"a", "b", "c", "d"};
     bel_value *kernels[KERNELS];
