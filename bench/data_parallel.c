@@ -189,8 +189,8 @@ static double train(int64_t steps)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.tower_count = THREADS;
-    config.thread_count = 1;
+    config.num_gpus = THREADS;
+    config.num_threads = 1;
     config.report = false;
     int64_t batch = BATCH;
     const bel_train_spec spec = {

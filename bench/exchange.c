@@ -108,9 +108,9 @@ static bel_status *run(int workers, int towers, const char *exchanges, double *o
     bel_run_config_init(&config, sizeof config);
     (void)bel_snprintf(folder, sizeof folder, "/tmp/bench-exchange-%d", (int)getpid());
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.tower_count = towers;
-    config.thread_count = 1;
+    config.num_workers = workers;
+    config.num_gpus = towers;
+    config.num_threads = 1;
     config.report = false;
     config.log_step_count_steps = 0;
     config.save_summary_steps = 0;

@@ -50,7 +50,7 @@ static bel_status *set_up(pair *p)
     bel_run_config_init(&config, sizeof config);
     char *model_dir = bel_path_join(folder, "model"), *path = bel_path_join(folder, "training");
     config.model_dir = model_dir;
-    config.thread_count = 1;
+    config.num_threads = 1;
     config.report = false;
     bel_status *status =
         bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &p->estimator);

@@ -70,11 +70,11 @@ bel_status *bench_run(const char *model, const bel_param *params, int param_coun
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.thread_count = threads;
+    config.num_threads = threads;
     config.report = false;
     config.device = used_device;
     config.gpu_math = used_math;
-    if (used_towers > 1) config.gpu_count = used_towers;
+    if (used_towers > 1) config.num_gpus = used_towers;
     config.virtual_devices = used_towers > 1;
     bel_estimator *estimator;
     BEL_TRY(bel_estimator_create(bel_model_find(model)->model_fn, &config, params, param_count,

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     bel_run_config_init(&config, sizeof config);
     config.model_dir = mkdtemp(folder);
     config.report = false;
-    config.thread_count = 1;
+    config.num_threads = 1;
     if (bench_end(bel_pages_create(WEIGHTS * sizeof *weights, true, "weights", &pages)) != 0)
         return 1;
     weights = pages;

@@ -77,7 +77,7 @@ static bel_status *train(int64_t steps, double *out_seconds, double *out_step_se
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.thread_count = 1;
+    config.num_threads = 1;
     config.report = false;
     config.save_summary_steps = 0;
     const bel_train_spec spec = {.size = sizeof spec, .input_fn = input_fn, .max_steps = steps};

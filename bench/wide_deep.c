@@ -86,8 +86,8 @@ static double train(const char *folder, const char *optimizer, int workers)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.thread_count = 1;
+    config.num_workers = workers;
+    config.num_threads = 1;
     config.save_checkpoints_secs = 0;
     config.save_summary_steps = 0;
     config.report = false;

@@ -162,8 +162,8 @@ static bel_status *train(const char *folder, float *numbers, int64_t steps)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.tower_count = REPLICAS;
-    config.thread_count = 1;
+    config.num_gpus = REPLICAS;
+    config.num_threads = 1;
     config.report = false;
     config.log_step_count_steps = 0;
     config.save_summary_steps = 0;

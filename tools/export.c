@@ -29,7 +29,7 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
     const char *tables = bel_options_string(options, "tables");
     char *folder = named != NULL ? bel_xstrdup(named) : NULL;
     const bel_export_options how = {.size = sizeof how,
-                                    .opset = (int)bel_options_int(options, "opset"),
+                                    .opset = bel_options_int(options, "opset"),
                                     .external_data = bel_options_bool(options, "external_data"),
                                     .inline_tables = strcmp(tables, "inline") == 0,
                                     .training = bel_options_bool(options, "training")};

@@ -76,7 +76,7 @@
 #define FLAG_OF_FORMULA STRING
 
 // Row of a setting of a run; the type follows from its form.
-#define RUN_FLAG(group, name, field, form, verbs, otherwise, accepts, unit, help, when)            \
+#define RUN_FLAG(group, name, form, verbs, otherwise, accepts, unit, help, when)                   \
     {#name, RUN_FLAG_OF_##form, verbs, otherwise, accepts, unit, group, help, when},
 #define RUN_FLAG_OF_TEXT STRING
 #define RUN_FLAG_OF_INT INT
@@ -86,7 +86,6 @@
 #define RUN_FLAG_OF_SECS DOUBLE
 #define RUN_FLAG_OF_SWITCH BOOL
 #define RUN_FLAG_OF_CHOICE STRING
-#define RUN_FLAG_OF_TOWERS INT
 
 // A row keeps its line breaks:
 // clang-format off

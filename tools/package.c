@@ -17,6 +17,7 @@
 #include "base/crash.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "flags.h"
 #include "package_build.h"
@@ -71,6 +72,12 @@ static bel_status *check_package(const char *path, const bel_package *package,
                        path, package->abi, BEL_PACKAGE_ABI);
     }
     size_t size = package->size < sizeof *package ? package->size : sizeof *package;
+    if (!bel_sized_is_zero(package, sizeof *package, package->size)) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "--package: %s sets a field of BEL_PACKAGE that this belfry lacks: it was "
+                       "compiled with the headers of a later version",
+                       path);
+    }
     *out_package = (bel_package){0};
     memcpy(out_package, package, size);
     if (out_package->name == NULL || out_package->model_fn == NULL) {

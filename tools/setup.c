@@ -112,15 +112,15 @@ static bel_status *set_towers(const bel_options *options, bel_run_config *config
                        "--num_gpus and --towers_of_workers exclude each other");
     }
     bool counted = bel_options_is_given(options, "num_workers");
-    if (counted && count != (size_t)config->worker_count) {
+    if (counted && count != (size_t)config->num_workers) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--towers_of_workers: expected a number for each of %d workers, got %zu",
-                       config->worker_count, count);
+                       config->num_workers, count);
     }
     int *list = bel_xcalloc(count, sizeof *list);
     for (size_t i = 0; i < count; i++)
         list[i] = (int)bel_options_list_int(options, "towers_of_workers", i);
-    config->worker_count = (int)count;
+    config->num_workers = (int)count;
     config->towers_of = list;
     *out_list = list;
     return NULL;
@@ -258,7 +258,7 @@ bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     BEL_TRY(set_run(options, &config));
-    config.worker_count = worker_count;
+    config.num_workers = worker_count;
     config.model_dir = "."; // any folder: the launcher knows the real one
     if (config.scale_learning_rate != BEL_SCALE_NONE &&
         bel_options_is_given(options, "rate_scale")) {
@@ -274,8 +274,8 @@ int bel_setup_card_count(const bel_options *options)
     int *towers = NULL, count = 0;
     bel_status *status = read_run(options, &config, &towers);
     if (status == NULL && bel_estimator_wants_cards(&config)) {
-        int each = config.gpu_count > 0 ? config.gpu_count : 1;
-        for (int w = 0; w < config.worker_count; w++)
+        int each = config.num_gpus > 0 ? config.num_gpus : 1;
+        for (int w = 0; w < config.num_workers; w++)
             count += towers != NULL ? towers[w] : each;
     }
     bel_status_ignore(status); // the training process reports it

@@ -94,7 +94,7 @@ int main(int count, char **arguments)
 {
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
-    config.worker_count = 2; // in a cluster: overridden by its count
+    config.num_workers = 2; // in a cluster: overridden by its count
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
     if (status == NULL) status = bel_refuse_flags(count, arguments);
     if (status != NULL) return bel_status_report(status);

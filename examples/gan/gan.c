@@ -190,7 +190,7 @@ int main(int count, char **arguments)
 {
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
-    config.tower_count = 2;
+    config.num_gpus = 2;
     config.save_checkpoints_steps = 150;
     bel_status *status = bel_run_config_flags(&config, &count, arguments);
     if (status == NULL) status = bel_refuse_flags(count, arguments);

@@ -4,10 +4,12 @@
 ///
 /// ```c
 /// bel_columns *columns;
-/// const bel_csv_options table = {.paths = (const char *[]){"train.csv"}, .path_count = 1};
-/// BEL_TRY(bel_columns_infer(&table, &(bel_columns_options){.label = "species"}, &columns));
-/// bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
-///     .paths = table.paths, .path_count = 1, .table = columns});
+/// const bel_columns_options known = {.size = sizeof known, .label = "species"};
+/// bel_csv_options table = {
+///     .size = sizeof table, .paths = (const char *[]){"train.csv"}, .path_count = 1};
+/// BEL_TRY(bel_columns_infer(&table, &known, &columns));
+/// table.table = columns;
+/// bel_dataset *data = bel_dataset_from_csv(&table);
 /// ```
 ///
 /// A dataset with a description has these fields; fields without an element are left out:
@@ -70,17 +72,17 @@ typedef struct bel_columns_options {
     int log_count;
     const char *const *keys; ///< passed through to predictions
     int key_count;
-    /// Texts that stand for a missing value, besides the empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
-    /// nan, NaN, null, NULL, None, ? and a single point.
-    const char *const *missing;
-    int missing_count;
     /// Decimal separator, '.' or ','. 0: a comma if it is not the delimiter and all cells of a
     /// column, except missing ones, are integers or numbers with a comma.
     char decimal;
     /// Rows with too few or too many fields are skipped, as by a dataset that skips bad records
     /// (bel_dataset_skip_bad_records); otherwise they are an error.
     bool skip_bad;
-    int thread_count; ///< 0: the cores; the result is the same with any
+    int thread_count;  ///< 0: the cores; the result is the same with any
+    int missing_count; ///< of `missing`
+    /// Texts that stand for a missing value, besides the empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
+    /// nan, NaN, null, NULL, None, ? and a single point.
+    const char *const *missing;
 } bel_columns_options;
 
 /// Reads every cell of the files and decides the type of each column: see docs/columns.md for the

@@ -2,9 +2,10 @@
 /// description until the trainer opens it, so calls can follow each other without checks:
 ///
 /// ```c
-/// bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
-///     .paths = (const char *[]){"train.csv"}, .path_count = 1, .label_column = "digit",
-///     .class_count = 10, .scale = 1.0 / 16});
+/// const bel_csv_options csv = {
+///     .size = sizeof csv, .paths = (const char *[]){"train.csv"}, .path_count = 1,
+///     .label_column = "digit", .class_count = 10, .scale = 1.0 / 16};
+/// bel_dataset *data = bel_dataset_from_csv(&csv);
 /// bel_dataset_shuffle(data, 0, 42);
 /// bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
 /// bel_dataset_batch(data, 64);
@@ -226,9 +227,8 @@ typedef struct bel_example_feature {
 typedef struct bel_tfrecord_options {
     size_t size;              ///< sizeof(bel_tfrecord_options): fields after it count as 0
     const char *const *paths; ///< Files or patterns, read one after another.
-    int path_count;
+    int path_count, feature_count;
     const bel_example_feature *features; ///< Features to parse; NULL: records are not parsed.
-    int feature_count;
 } bel_tfrecord_options;
 
 /// Makes a dataset of TFRecord files. With `features`, each record is a tf.train.Example, those

@@ -143,7 +143,7 @@ enum { BEL_RESULT_TEXT = 33 };
 
 /// Numbers of an evaluation, and of training. Owns nothing.
 typedef struct bel_result {
-    size_t size;             ///< sizeof(bel_result), by the caller: fields after it are not set
+    size_t size;             ///< sizeof(bel_result), by the caller; in callbacks by the library
     int64_t global_step;     ///< EVAL: the checkpoint's; training: the last version's
     int64_t evaluation_step; ///< evaluated version: global_step, or an earlier one if training was
                              ///< interrupted; -1: there was no evaluation
@@ -156,10 +156,10 @@ typedef struct bel_result {
         double value;
     } metrics[BEL_MAX_METRICS]; ///< EVAL: those that the model function added
     int metric_count;
-    double train_seconds;         ///< time in training steps
-    double examples_per_second;   ///< during training
     bool interrupted;             ///< ended by a signal or bel_request_stop, after saving
     char digest[BEL_RESULT_TEXT]; ///< digest of the last checkpoint
+    double train_seconds;         ///< time in training steps
+    double examples_per_second;   ///< during training
 } bel_result;
 
 enum { BEL_MAX_EVALS = 16 };
@@ -205,8 +205,8 @@ typedef struct bel_eval_spec {
     double throttle_secs;    ///< at checkpoints, at most every N seconds; 0: at each
     double start_delay_secs; ///< at checkpoints, not before this time after the start; 0: at once
     bel_result *out_result;  ///< receives this spec's last evaluation; NULL to skip
+    int exporter_count;      ///< up to BEL_MAX_EXPORTERS
     const bel_exporter *const *exporters; ///< run by the process that evaluates
-    int exporter_count;                   ///< up to BEL_MAX_EXPORTERS
 } bel_eval_spec;
 
 /// --- The estimator ------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// checkpoints stay. Errors of the input and model functions are returned. ABORTED: the loss is not
 /// finite; this step and later ones are not saved. DATA_LOSS: data cannot be read, or an evaluation
 /// has no example. OUT_OF_RANGE: an index in the data (a label …). DEADLINE_EXCEEDED: no step for
-/// stall_timeout_secs. RESOURCE_EXHAUSTED: memory or disk. An evaluation that fails ends the job
+/// stall_timeout. RESOURCE_EXHAUSTED: memory or disk. An evaluation that fails ends the job
 /// after its version is saved.
 ///
 /// **As a process of a cluster** (docs/cluster-yaml.md) it plays the role that the task names. The
@@ -374,7 +374,7 @@ typedef struct bel_row {
 } bel_row;
 
 /// Receives one example's predictions: its number, counted from 0 over the examples that were not
-/// skipped, and its rows. spec.predictions comes first if it is set, then the outputs in their
+/// skipped, and its rows: that of bel_predictions_set, if it was called, then the outputs in their
 /// order. Rows are valid during the call. Returns NULL, or an error, which ends bel_predict with
 /// it.
 typedef bel_status *bel_predict_fn(void *user, int64_t example, const bel_row *rows, int count);
@@ -412,7 +412,6 @@ BEL_API bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_
 /// Options of bel_export. Zero is the default of every field.
 typedef struct bel_export_options {
     size_t size; ///< sizeof(bel_export_options): fields after it count as 0
-    int opset;   ///< ONNX opset, 13 to 17; 0: 17
     /// Values are only in weights.safetensors, to which model.onnx points. Always on if they exceed
     /// 1 GiB. [false]
     bool external_data;
@@ -423,6 +422,7 @@ typedef struct bel_export_options {
     /// Exports the training instead of the model, as one replica. The folder, a new one, gets the
     /// files that belfry/learner.h loads, and the other options are ignored. [false]
     bool training;
+    int64_t opset; ///< ONNX opset, 13 to 17; 0: 17
 } bel_export_options;
 
 /// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which

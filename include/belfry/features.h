@@ -3,12 +3,14 @@
 ///
 /// ```c
 /// static const bel_csv_column columns[] = {{"path", BEL_DTYPE_STRING}};
-/// bel_dataset *data = bel_dataset_from_csv(&(bel_csv_options){
-///     .paths = (const char *[]){"train.csv"}, .path_count = 1, .columns = columns,
-///     .column_count = 1, .label_column = "label", .class_count = 5});
+/// const bel_csv_options csv = {
+///     .size = sizeof csv, .paths = (const char *[]){"train.csv"}, .path_count = 1,
+///     .columns = columns, .column_count = 1, .label_column = "label", .class_count = 5};
+/// const bel_audio_options audio = {.size = sizeof audio, .sample_rate = 8000, .mel_count = 26};
+/// bel_dataset *data = bel_dataset_from_csv(&csv);
 /// bel_dataset_shuffle(data, 0, 42);
 /// bel_dataset_repeat(data, BEL_REPEAT_FOREVER);
-/// bel_dataset_map_audio(data, &(bel_audio_options){.sample_rate = 8000, .mel_count = 26});
+/// bel_dataset_map_audio(data, &audio);
 /// bel_dataset_padded_batch(data, 16, &(bel_padded_shape){"x", BEL_SHAPE(-1, 26)}, 1);
 /// ```
 ///
@@ -255,10 +257,10 @@ typedef struct bel_words_options {
     const char *text_field; ///< The STRING field; NULL: "text". The map drops it.
     const char *field;      ///< Becomes I64 [ids]; NULL: "ids".
     const char *hash_name;  ///< Part of every id; NULL: the same as `field`.
+    bool keep_case;
     int64_t ngrams; ///< 2: also pairs of neighbors after the words; 3: also triples; at most 8; 0:
                     ///< 1.
     int64_t max_count; ///< Maximal number of ids; the rest is dropped; 0: no limit.
-    bool keep_case;
 } bel_words_options;
 
 /// Adds a map that converts words to ids for tables (bel_embedding).

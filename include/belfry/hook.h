@@ -8,8 +8,8 @@
 /// }
 /// static const bel_hook hook = {.size = sizeof hook, .name = "tell", .after_step = tell,
 ///                               .every_steps = 10};
-/// const bel_train_spec train = {.input_fn = input_fn, .hooks = (const bel_hook *[]){&hook},
-///                               .hook_count = 1};
+/// const bel_train_spec train = {.size = sizeof train, .input_fn = input_fn,
+///                               .hooks = (const bel_hook *[]){&hook}, .hook_count = 1};
 /// ```
 ///
 /// **Threads.** The process that represents the job calls the master's functions, on the thread

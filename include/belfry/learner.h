@@ -38,15 +38,15 @@ typedef struct bel_learner bel_learner;
 
 /// Options of bel_learner_load. Zero is the default of every field.
 typedef struct bel_learner_options {
-    size_t size; ///< sizeof(bel_learner_options): fields after it count as 0
-    int threads; ///< threads that run a step; 0: only the calling one
+    size_t size;             ///< sizeof(bel_learner_options): fields after it count as 0
+    int threads;             ///< threads that run a step; 0: only the calling one
+    int keep_checkpoint_max; ///< checkpoints that bel_learner_save keeps; 0: 5, below 0: all
     /// Start: a folder with a manifest, or one with such folders, of which the newest undamaged one
     /// counts. NULL: the newest one in `path`.
     const char *checkpoint;
     /// For all variables, instead of the training's rate and schedule, which may have reached its
     /// end. Saved checkpoints do not record it. 0: the training's. [0]
     double learning_rate;
-    int keep_checkpoint_max; ///< checkpoints that bel_learner_save keeps; 0: 5, below 0: all
 } bel_learner_options;
 
 /// Loads an export of `belfry export --training`: a folder with training.onnx, signature.json,

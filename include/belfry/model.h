@@ -85,8 +85,8 @@ BEL_API int bel_context_param_numbers(bel_model_context *context, const char *na
 
 /// Sets *out_optimizer, whose size the caller has set, to what the parameters describe, with the
 /// names and defaults of the command's flags: "optimizer", "learning_rate", "momentum", … (belfry
-/// train_and_evaluate --help, Optimizer). An invalid text is a sticky error that names the
-/// parameter.
+/// train_and_evaluate --help, Optimizer). Sticky errors: an invalid text (the parameter is named);
+/// a parameter sets a field beyond the size.
 BEL_API void bel_context_optimizer(bel_model_context *context, bel_optimizer *out_optimizer);
 
 /// Returns the value of a metric from its sums over the evaluation, `count` numbers in the order of
@@ -127,11 +127,12 @@ BEL_API void bel_loss_weight_set(bel_estimator_spec *spec, bel_value *weight);
 BEL_API void bel_predictions_set(bel_estimator_spec *spec, bel_value *predictions);
 
 /// Trains the variables and tables whose names match a pattern (bel_multiplier) with a copy of
-/// `optimizer`. `variables` NULL: those that match no other pattern; required in TRAIN. With
-/// patterns, such as FTRL for "wide/*" beside ADAGRAD for the rest, the last matching one applies.
-/// clip_global_norm, moving averages and mean_by_contributors cover all variables and belong to the
-/// optimizer without a pattern. Errors of the call that trains, INVALID_ARGUMENT: a pattern matches
-/// nothing that is trained; more than BEL_MAX_OPTIMIZER_PARTS; a field is out of range (named).
+/// `optimizer`. `variables` NULL: those that match no other pattern; required in TRAIN, and a
+/// second call replaces it. With patterns, such as FTRL for "wide/*" beside ADAGRAD for the rest,
+/// the last matching one applies. clip_global_norm, moving averages and mean_by_contributors cover
+/// all variables and belong to the optimizer without a pattern. Errors, INVALID_ARGUMENT: an unset
+/// size; more than BEL_MAX_OPTIMIZER_PARTS; in TRAIN also: a pattern matches nothing that is
+/// trained; a field is out of range (named).
 BEL_API void bel_optimizer_use(bel_estimator_spec *spec, const char *variables,
                                const bel_optimizer *optimizer);
 

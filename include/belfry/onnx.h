@@ -29,14 +29,13 @@ typedef struct bel_onnx_feed {
 
 /// Options of bel_onnx_add. Zero is the default of every field.
 typedef struct bel_onnx_use {
-    size_t size; ///< sizeof(bel_onnx_use): fields after it count as 0
+    size_t size;                               ///< sizeof(bel_onnx_use): fields after it count as 0
+    int freeze_count, feed_count, train_count; ///< lengths of the lists below
     /// Patterns (`*`, `?`) of variables that are not trained, by their names in the file.
     const char *const *freeze;
-    int freeze_count;
     /// Values for inputs. Any other input gets the feature of its name, or the only feature if it
     /// is the only other input.
     const bel_onnx_feed *feeds;
-    int feed_count;
     /// Returns logits, which losses need: an output of a Softmax, LogSoftmax or Sigmoid is replaced
     /// by the input of that operation. A Softmax may be decomposed (Exp, ReduceSum, Div). The log
     /// warns of outputs that are computed from probabilities.
@@ -44,7 +43,6 @@ typedef struct bel_onnx_use {
     /// Patterns of constants to train although their use does not make them weights, by their names
     /// in the file.
     const char *const *train;
-    int train_count;
 } bel_onnx_use;
 
 /// Adds the model in file `path` to the context's graph. Its weights become variables under their

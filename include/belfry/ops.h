@@ -321,8 +321,8 @@ typedef enum bel_auto_pad {
 /// Options of a window. NULL lists are ones (strides, dilations) and zeros (pads).
 typedef struct bel_window_options {
     size_t size; ///< sizeof(bel_window_options): fields after it count as 0
-    const int64_t *strides, *pads, *dilations;
     bel_auto_pad auto_pad;
+    const int64_t *strides, *pads, *dilations;
 } bel_window_options;
 
 /// Convolution (cross-correlation: the kernel is not flipped): x with weights w [o, c / group,
@@ -538,18 +538,18 @@ typedef enum bel_batch_statistics {
 } bel_batch_statistics;
 
 typedef struct bel_batch_norm_options {
-    size_t size;      ///< sizeof(bel_batch_norm_options): fields after it count as 0
-    bool training;    ///< normalize by the batch, and update the moving statistics
-    const char *name; ///< name of the layer's scope
-    double momentum;  ///< 0 … 1; 0: 0.9. The share of the moving statistics that stays at each
-                      ///< step.
-    double epsilon;   ///< Above 0; 0: 1e-5.
+    size_t size;   ///< sizeof(bel_batch_norm_options): fields after it count as 0
+    bool training; ///< normalize by the batch, and update the moving statistics
     bel_batch_statistics statistics;
     /// MERGED and SYNC exchange numbers of elements, means and sums of squared distances from them,
     /// which stay precise if a mean is much larger than the deviation. true: they exchange sums and
     /// sums of squares, as TensorFlow's SyncBatchNormalization does. Only for comparison: from a
     /// mean of some 1,000 deviations on, no digit of the variance remains.
     bool sum_formula;
+    const char *name; ///< name of the layer's scope
+    double momentum;  ///< 0 … 1; 0: 0.9. The share of the moving statistics that stays at each
+                      ///< step.
+    double epsilon;   ///< Above 0; 0: 1e-5.
 } bel_batch_norm_options;
 
 /// Batch normalization layer of x [n, c, …], F32, with variables "name/scale" (1) and "name/bias"

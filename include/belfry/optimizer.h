@@ -155,11 +155,6 @@ typedef struct bel_optimizer {
     /// trains (bel_optimizer_use).
     bel_multiplier lr_mults[BEL_MAX_MULTIPLIERS];
     bel_multiplier decay_mults[BEL_MAX_MULTIPLIERS];
-    /// Keeps an average q of every trainable variable p, as TensorFlow's ExponentialMovingAverage:
-    /// q begins as p, and after each update q -= (1 - d) (q - p), [0, 1) [off]. Checkpoints store
-    /// it as "<variable>/average"; evaluation and prediction use it.
-    double moving_average_decay; ///< d
-    bool moving_average_ramp; ///< d = min(d, (1 + step) / (10 + step)), step from 0 (num_updates)
     /// Divides the gradient of a table's row by the number of replicas whose batch names the row,
     /// as sparse gradients of TensorFlow's SyncReplicasOptimizer do. Otherwise: by all counted
     /// replicas, as for a dense variable whose other gradients are 0. [off]
@@ -168,6 +163,12 @@ typedef struct bel_optimizer {
     /// before the average, so that an outlier batch counts no more than others. Otherwise: to the
     /// average. Not for tables of rows. Micro-batches (accumulation) count as replicas. [off]
     bool clip_each_replica;
+    /// The moving average's d is min(d, (1 + step) / (10 + step)), step from 0 (num_updates).
+    bool moving_average_ramp;
+    /// Keeps an average q of every trainable variable p, as TensorFlow's ExponentialMovingAverage:
+    /// q begins as p, and after each update q -= (1 - d) (q - p), [0, 1) [off]. Checkpoints store
+    /// it as "<variable>/average"; evaluation and prediction use it.
+    double moving_average_decay;
 } bel_optimizer;
 
 /// Parses a list "dense_0/*=0.1,*/bias=0" of at most BEL_MAX_MULTIPLIERS items; "" is an empty one.

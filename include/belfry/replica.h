@@ -10,15 +10,16 @@
 /// static bel_status *loop(void *user, bel_replicator *replicator)
 /// {
 ///     while (bel_replicator_step(replicator) < 4000) {
-///         bel_step_result result;
+///         const bel_step_result *result;
 ///         for (int i = 0; i < 3; i++)
 ///             BEL_TRY(bel_replicator_run(replicator, DISCRIMINATOR, NULL));
 ///         BEL_TRY(bel_replicator_run(replicator, GENERATOR, &result));
 ///     }
 ///     return NULL;
 /// }
-/// const bel_loop own = {.functions = functions, .function_count = 2, .run = loop};
-/// const bel_train_spec train = {.input_fn = input_fn, .loop = &own};
+/// const bel_loop own = {
+///     .size = sizeof own, .functions = functions, .function_count = 2, .run = loop};
+/// const bel_train_spec train = {.size = sizeof train, .input_fn = input_fn, .loop = &own};
 /// return bel_run_job(estimator, &train, NULL, 0, NULL);
 /// ```
 ///

@@ -93,7 +93,7 @@ typedef enum bel_aggregation {
 
 /// Devices of towers. The choice does not change the bits: docs/determinism.md.
 typedef enum bel_device_choice {
-    /// With gpu_count: GPUs, if the machine has any; else shares of the cores.
+    /// With num_gpus: GPUs, if the machine has any; else shares of the cores.
     BEL_DEVICE_AUTO,
     BEL_DEVICE_CPU,  ///< Shares of the cores.
     BEL_DEVICE_CUDA, ///< GPUs; an error without any.
@@ -121,14 +121,16 @@ typedef struct bel_run_config {
 
     // Replicas.
 
-    int worker_count;      ///< workers in this process [1]
-    int tower_count;       ///< towers of a worker; a CPU tower is a share of the cores [1]
-    const int *towers_of;  ///< towers of each worker, if they differ; NULL: tower_count each
-    int shard_count;       ///< parameter-server shards in this process; 0: worker_count [1]
-    int thread_count;      ///< threads of a tower; 0: cores / towers of this machine [0]
-    bel_executor executor; ///< [SYNC]
-    bel_products products; ///< [BELFRY]
-    bel_lane_choice lane;  ///< transport of a cluster [AUTO]
+    int num_workers; ///< workers in this process [1]
+    /// Towers of each worker, each on a GPU; without GPUs they share the cores. 0: one tower, with
+    /// `device` AUTO on the cores. [0]
+    int num_gpus;
+    const int *towers_of;       ///< towers of each worker, if they differ; NULL: num_gpus each
+    int parameter_server_count; ///< shards in this process; 0: num_workers [1]
+    int num_threads;            ///< threads of a tower; 0: cores / towers of this machine [0]
+    bel_executor executor;      ///< [SYNC]
+    bel_products products;      ///< [BELFRY]
+    bel_lane_choice lane;       ///< transport of a cluster [AUTO]
     bool elastic_rescale; ///< in a cluster: replicas and learning rate follow the number of workers
     /// For TF_CONFIG and launchers of ranks, which do not specify it. true: the chief, or rank 0,
     /// is also a worker, as in TensorFlow 1; false: it only coordinates, as in TensorFlow 2. [true]
@@ -136,7 +138,6 @@ typedef struct bel_run_config {
 
     // GPUs.
 
-    int gpu_count;            ///< > 0: number of a worker's towers, on GPUs (`device`) [0]
     bel_device_choice device; ///< [AUTO]
     const char *gpus;         ///< "0,2": these GPUs, by the PCI bus; NULL: all visible ones
     bool virtual_devices;     ///< several towers may share a GPU [false]
@@ -162,11 +163,11 @@ typedef struct bel_run_config {
 
     // Update.
 
-    bel_aggregation aggregation; ///< [SYNC]
-    int replicas_to_aggregate;   ///< workers; 0: all of them with SYNC, else 1 [0]
-    int max_staleness;           ///< BOUNDED [0]
-    int accumulate_steps;        ///< SYNC: batches that each tower computes for an update [1]
-    bel_average average;         ///< weights of replicas' gradients [EXAMPLES]
+    bel_aggregation mode;      ///< [SYNC]
+    int replicas_to_aggregate; ///< workers; 0: all of them with SYNC, else 1 [0]
+    int max_staleness;         ///< BOUNDED [0]
+    int accumulate_steps;      ///< SYNC: batches that each tower computes for an update [1]
+    bel_average average;       ///< weights of replicas' gradients [EXAMPLES]
     /// Sets bel_schedule.scale of every optimizer to R, the number of replicas whose batches make a
     /// step: bel_estimator_replicas, or with backups those that count. Only with SYNC: with ASYNC
     /// and BOUNDED an update has the batches of replicas_to_aggregate workers, however many workers
@@ -203,11 +204,11 @@ typedef struct bel_run_config {
     bool report;                  ///< write report.html [true]
     int metrics_port;            ///< HTTP port of the master's metrics; 0: none, -1: a free one [0]
     const char *metrics_address; ///< address of that port; NULL: the default [127.0.0.1]
-    const char *trace_file;      ///< Chrome trace of all processes, written at the end; NULL: none
+    const char *trace;           ///< Chrome trace of all processes, written at the end; NULL: none
 
     // Checks.
 
-    double stall_timeout_secs; ///< the job fails after this time without a step [600]
+    double stall_timeout; ///< seconds: the job fails after this time without a step [600]
     /// Workers record in model_dir/audit which records each step read, 16 bytes a record, for
     /// `belfry inspect --audit`. Only if all workers count in every update. [false]
     bool audit_input;
@@ -224,6 +225,7 @@ BEL_API void bel_run_config_init(bel_run_config *config, size_t size);
 /// Sets the field of a flag of `belfry train_and_evaluate` or `evaluate`: ("mode", "async"),
 /// ("num_gpus", "4"). Supports all fields except lists (towers_of) and predict_part. Texts are
 /// borrowed. INVALID_ARGUMENT: no such flag, or malformed; bel_estimator_create checks ranges.
+/// FAILED_PRECONDITION: the field is beyond the struct's size.
 BEL_API bel_status *bel_run_config_set(bel_run_config *config, const char *name,
                                        const char *text) BEL_MUST_USE;
 

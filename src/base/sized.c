@@ -4,7 +4,15 @@
 #include <string.h>
 
 // No struct of the interface is larger in any version. Beyond it the size is unset memory.
-enum { MOST_BYTES = 1 << 16 };
+enum { MOST_BYTES = 1 << 14 };
+
+bool bel_sized_is_zero(const void *sized, size_t from, size_t size)
+{
+    const char *bytes = sized;
+    for (size_t i = from; i < size; i++)
+        if (bytes[i] != 0) return false;
+    return true;
+}
 
 static bel_status *read_size(const void *sized, const char *type, size_t *out_size)
 {
@@ -26,16 +34,15 @@ bel_status *bel_sized_take_over(void *out, size_t out_size, const void *given, c
     if (given == NULL) return NULL;
     size_t size;
     BEL_TRY(read_size(given, type, &size));
-    const char *bytes = given;
-    for (size_t i = out_size; i < size; i++) {
-        if (bytes[i] == 0) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: byte %zu of %zu belongs to a field that this version of the library "
-                       "lacks (it knows %zu bytes)",
-                       type, i, size, out_size);
+    if (!bel_sized_is_zero(given, out_size, size)) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "%s: the program sets a field that this version of the library lacks: it has "
+            "%zu bytes of %zu",
+            type, out_size, size);
     }
     size_t known = size < out_size ? size : out_size;
-    memcpy((char *)out + sizeof size, bytes + sizeof size, known - sizeof size);
+    memcpy((char *)out + sizeof size, (const char *)given + sizeof size, known - sizeof size);
     return NULL;
 }
 
@@ -50,6 +57,7 @@ void bel_sized_give(void *out, const void *from, size_t from_size)
     if (out == NULL) return;
     size_t size;
     memcpy(&size, out, sizeof size);
+    if (size < sizeof size) return; // unset: the call that reads the struct reports it
     size_t known = size < from_size ? size : from_size;
     memset((char *)out + sizeof size, 0, size - sizeof size);
     memcpy((char *)out + sizeof size, (const char *)from + sizeof size, known - sizeof size);

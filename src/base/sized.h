@@ -2,10 +2,12 @@
 // sizeof, so a program works with a library of another version (belfry/belfry.h).
 //
 // An earlier program passes a shorter struct: the fields that it lacks are 0. A later program
-// passes a longer one, which works as long as the fields that this library lacks are 0.
+// passes a longer one, which works as long as the fields that this library lacks are 0. No struct
+// ends in padding, which would be neither (tests/cli/abi.py).
 #ifndef BELFRY_BASE_SIZED_H
 #define BELFRY_BASE_SIZED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "belfry/status.h"
@@ -24,7 +26,10 @@ bel_status *bel_sized_take_over(void *out, size_t out_size, const void *given,
 bel_status *bel_sized_check(const void *sized, const char *type) BEL_MUST_USE;
 
 // Copies `from`, of from_size bytes, to `out`: at most as many bytes as out's checked size says,
-// which stays. Later ones are 0. NULL for `out`: nothing is done.
+// which stays. Later ones are 0. NULL for `out`, or a size that is unset: nothing is done.
 void bel_sized_give(void *out, const void *from, size_t from_size);
+
+// Whether the bytes of a struct from offset `from` up to `size` are 0.
+bool bel_sized_is_zero(const void *sized, size_t from, size_t size);
 
 #endif

@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "belfry/replica.h"
 #include "driver/reach.h"
+#include "estimator/estimator_inner.h"
 #include "launch/sockets.h"
 #include "launch/start_count.h"
 #include "master/master.h"
@@ -230,10 +231,11 @@ static bel_status *take_evals(const bel_eval_spec *given, int count, bel_eval_sp
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there can be from 0 to %d evaluations, got %d",
                        BEL_MAX_EVALS, count);
     }
+    if (count > 0 && given == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%d evaluations, but their list is NULL", count);
     for (int i = 0; i < count; i++) {
         const char *one = (const char *)given + (size_t)i * given->size;
-        BEL_TRY(bel_sized_take(&out_evals[i], sizeof *out_evals, one, "bel_eval_spec"));
-        BEL_TRY(bel_sized_check(out_evals[i].out_result, "bel_result"));
+        BEL_TRY_CTX(bel_eval_spec_take(one, &out_evals[i]), "evaluation %d", i);
     }
     return NULL;
 }
@@ -246,6 +248,8 @@ bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spe
     bel_loop loop;
     bel_eval_spec evals[BEL_MAX_EVALS];
     BEL_TRY(bel_sized_take(&spec, sizeof spec, given, "bel_train_spec"));
+    if (spec.input_fn == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "bel_train_spec: input_fn is not set");
     BEL_TRY(take_evals(given_evals, eval_count, evals));
     BEL_TRY(bel_sized_check(out_result, "bel_result"));
     if (spec.loop != NULL) {

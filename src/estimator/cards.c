@@ -11,7 +11,7 @@
 
 bool bel_estimator_wants_cards(const bel_run_config *c)
 {
-    bool asks = c->gpu_count > 0 || c->gpu_math != BEL_GPU_MATH_EXACT;
+    bool asks = c->num_gpus > 0 || c->gpu_math != BEL_GPU_MATH_EXACT;
     return c->device == BEL_DEVICE_CUDA || (c->device == BEL_DEVICE_AUTO && asks);
 }
 
@@ -57,7 +57,7 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
 static int towers_before(const bel_estimator *estimator, int worker)
 {
     int towers = 0, rank = estimator->local_rank;
-    bool all_here = !estimator->in_job || estimator->local_size == estimator->config.worker_count;
+    bool all_here = !estimator->in_job || estimator->local_size == estimator->config.num_workers;
     if (!all_here) return rank > 0 ? rank * bel_estimator_towers(estimator, worker) : 0;
     for (int w = 0; w < worker; w++)
         towers += bel_estimator_towers(estimator, w);
@@ -81,7 +81,7 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
                              .memory_limit = (size_t)config->memory_limit,
                              // A job can start another process before the process itself counts as
                              // stalled.
-                             .patience_secs = config->stall_timeout_secs / 4,
+                             .patience_secs = config->stall_timeout / 4,
                              .own = estimator->has_launcher, // may have given each process GPUs
                              .before = worker < 0 ? 0 : towers_before(estimator, worker),
                              .place = place,
@@ -91,7 +91,7 @@ bel_card_choice bel_estimator_cards(const bel_estimator *estimator, int worker)
 void bel_estimator_say_cards(const bel_estimator *estimator)
 {
     const bel_run_config *config = &estimator->config;
-    bool all_here = estimator->in_job && estimator->local_size == config->worker_count;
+    bool all_here = estimator->in_job && estimator->local_size == config->num_workers;
     if (!all_here || bel_estimator_needs_cards(config))
         return; // workers or other hosts report missing GPUs
     const bel_card_choice choice = bel_estimator_cards(estimator, -1);
@@ -123,7 +123,7 @@ void bel_estimator_leave_if_lost(const bel_status *failure, bool refused_cards)
 int bel_estimator_evaluation_towers(const bel_estimator *estimator)
 {
     int towers = estimator->towers_of[0];
-    for (int w = 1; w < estimator->config.worker_count && !estimator->in_job; w++)
+    for (int w = 1; w < estimator->config.num_workers && !estimator->in_job; w++)
         towers += estimator->towers_of[w];
     return towers;
 }

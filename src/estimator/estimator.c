@@ -42,12 +42,12 @@ static bel_status *check_rates(const bel_run_config *c)
                        "replicas, and average sum the gradient: both together would count it "
                        "twice; hint: scale_learning_rate always does it all the same");
     }
-    if (c->scale_learning_rate != BEL_SCALE_NONE && c->aggregation != BEL_AGGREGATE_SYNC) {
+    if (c->scale_learning_rate != BEL_SCALE_NONE && c->mode != BEL_AGGREGATE_SYNC) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "scale_learning_rate needs mode sync: in mode %s an update is made of "
                        "replicas_to_aggregate workers' batches, however many workers there are; "
                        "hint: rate_scale multiplies the rate by a number of your own",
-                       c->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+                       c->mode == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
     return NULL;
 }
@@ -56,12 +56,6 @@ static bel_status *check_rates(const bel_run_config *c)
 static bel_status *check_settings(const bel_run_config *c)
 {
     BEL_TRY(bel_run_config_check_rows(c));
-    bool towers = c->tower_count >= 1 && c->tower_count <= MAX_TOWERS;
-    if (!towers || c->gpu_count < 0 || c->gpu_count > MAX_TOWERS) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "tower_count must be from 1 to %d and gpu_count from 0 to %d, got %d and %d",
-                       MAX_TOWERS, MAX_TOWERS, c->tower_count, c->gpu_count);
-    }
     if (c->predict_parts < 0 || c->predict_part < 0 ||
         (c->predict_part > 0 && c->predict_part >= c->predict_parts)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -70,7 +64,7 @@ static bel_status *check_settings(const bel_run_config *c)
     }
     BEL_TRY(check_rates(c));
     if (c->accumulate_steps > 1 &&
-        (c->replicas_to_aggregate > 0 || c->aggregation != BEL_AGGREGATE_SYNC)) {
+        (c->replicas_to_aggregate > 0 || c->mode != BEL_AGGREGATE_SYNC)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "accumulate_steps is %d: only in mode sync and without "
                        "replicas_to_aggregate, which says itself how many reports make an update",
@@ -83,7 +77,7 @@ static bel_status *check_settings(const bel_run_config *c)
             "activation_memory needs the synchronous executor: the asynchronous one runs "
             "operations in no fixed order");
     }
-    for (int w = 0; c->towers_of != NULL && w < c->worker_count; w++) {
+    for (int w = 0; c->towers_of != NULL && w < c->num_workers; w++) {
         if (c->towers_of[w] >= 1 && c->towers_of[w] <= MAX_TOWERS) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "worker %d must have from 1 to %d towers, got %d", w,
                        MAX_TOWERS, c->towers_of[w]);
@@ -100,8 +94,8 @@ static bel_counting counting_of(const bel_run_config *config)
     static const bel_counting_kind kinds[] = {[BEL_AGGREGATE_SYNC] = BEL_COUNTING_BACKUPS,
                                               [BEL_AGGREGATE_ASYNC] = BEL_COUNTING_ASYNC,
                                               [BEL_AGGREGATE_BOUNDED] = BEL_COUNTING_BOUNDED};
-    return bel_counting_of(kinds[config->aggregation], config->replicas_to_aggregate,
-                           config->accumulate_steps, config->worker_count, config->max_staleness);
+    return bel_counting_of(kinds[config->mode], config->replicas_to_aggregate,
+                           config->accumulate_steps, config->num_workers, config->max_staleness);
 }
 
 // Refuses settings that need all workers in every step, if a ledger decides who counts.
@@ -132,17 +126,23 @@ bel_status *bel_run_config_check(const bel_run_config *config)
     return bel_counting_has_ledger(&counting) ? check_counted(config, &counting) : NULL;
 }
 
+// Towers of a worker, if all have the same number.
+static int towers_in(const bel_run_config *config)
+{
+    return config->num_gpus > 0 ? config->num_gpus : 1;
+}
+
 // Resolves towers of workers and threads of towers; `towers_of` may be NULL.
 static void assign_towers(bel_estimator *estimator, const int *towers_of)
 {
     const bel_run_config *config = &estimator->config;
-    int count = config->worker_count, towers = 0;
+    int count = config->num_workers, towers = 0;
     int *list = bel_xcalloc((size_t)count, sizeof(int));
     int *replicas = bel_xcalloc((size_t)count, sizeof(int));
     bel_counting counting = counting_of(config);
     estimator->replica_count = 0;
     for (int w = 0; w < count; w++) {
-        list[w] = towers_of != NULL ? towers_of[w] : config->tower_count;
+        list[w] = towers_of != NULL ? towers_of[w] : towers_in(config);
         replicas[w] = list[w] * bel_counting_turns(&counting, count, w);
         towers += list[w];
         estimator->replica_count += replicas[w];
@@ -151,7 +151,7 @@ static void assign_towers(bel_estimator *estimator, const int *towers_of)
     bel_free(estimator->replicas_of);
     estimator->config.towers_of = estimator->towers_of = list;
     estimator->replicas_of = replicas;
-    estimator->thread_count = config->thread_count;
+    estimator->thread_count = config->num_threads;
     if (estimator->thread_count > 0) return;
     int share = bel_available_cores() / towers;
     estimator->thread_count = share > 0 ? share : 1;
@@ -166,13 +166,13 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     if (!bel_counting_has_ledger(out_counting)) return NULL;
     BEL_TRY(check_counted(c, out_counting));
     int workers = out_counting->workers;
-    if (workers > c->worker_count) {
+    if (workers > c->num_workers) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "replicas_to_aggregate is %d, but only %d worker%s can report before an "
                        "update",
-                       workers, c->worker_count, c->worker_count == 1 ? "" : "s");
+                       workers, c->num_workers, c->num_workers == 1 ? "" : "s");
     }
-    for (int w = 1; w < c->worker_count; w++) {
+    for (int w = 1; w < c->num_workers; w++) {
         if (estimator->towers_of[w] == estimator->towers_of[0]) continue;
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,
@@ -185,7 +185,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
 
 int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
 {
-    return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.worker_count);
+    return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.num_workers);
 }
 
 // Checks the limits again, with the cluster's numbers.
@@ -193,15 +193,15 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
                                 int shard_count, int thread_count)
 {
     bel_run_config *config = &estimator->config;
-    bool differs = worker_count != config->worker_count;
+    bool differs = worker_count != config->num_workers;
     if (towers == NULL && estimator->has_towers_of && differs) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "towers are given for %d workers, but the cluster has %d",
-                       config->worker_count, worker_count);
+                       config->num_workers, worker_count);
     }
-    config->worker_count = worker_count;
-    config->shard_count = shard_count;
-    if (config->thread_count == 0) config->thread_count = thread_count;
+    config->num_workers = worker_count;
+    config->parameter_server_count = shard_count;
+    if (config->num_threads == 0) config->num_threads = thread_count;
     if (towers == NULL && estimator->has_towers_of) towers = estimator->towers_of;
     assign_towers(estimator, towers);
     return check_settings(config);
@@ -211,7 +211,7 @@ bel_status *bel_estimator_place(bel_estimator *estimator, int worker_count, cons
 // their launcher has given each separate cores.
 static int share_of_host(const bel_estimator *estimator, const bel_task *task)
 {
-    int towers = estimator->config.tower_count > 1 ? estimator->config.tower_count : 1;
+    int towers = towers_in(&estimator->config);
     int cores = bel_available_cores(), all = (int)sysconf(_SC_NPROCESSORS_ONLN);
     int workers = task->local_size > 1 ? task->local_size : 1;
     bool bound = bel_linux_affinity_cores() < all;
@@ -232,7 +232,7 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     estimator->local_size = task->local_size;
     estimator->has_launcher = task->supervisor == 0;
     if (task->stall_timeout_secs > 0) {
-        estimator->config.stall_timeout_secs = task->stall_timeout_secs;
+        estimator->config.stall_timeout = task->stall_timeout_secs;
     }
     int shards = task->ps_count > 0 ? task->ps_count : task->worker_count;
     int threads = task->thread_count > 0 ? task->thread_count : share_of_host(estimator, task);
@@ -274,8 +274,8 @@ static void say_counts(const bel_estimator *estimator, const bel_task *task)
     const struct {
         const char *name;
         int wanted, there;
-    } counts[] = {{"num_workers", config->worker_count, task->worker_count},
-                  {"parameter_server_count", config->shard_count,
+    } counts[] = {{"num_workers", config->num_workers, task->worker_count},
+                  {"parameter_server_count", config->parameter_server_count,
                    task->ps_count > 0 ? task->ps_count : task->worker_count}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         bool unread = counts[i].wanted != 1 && counts[i].wanted != counts[i].there;
@@ -287,7 +287,7 @@ static void say_counts(const bel_estimator *estimator, const bel_task *task)
 
 static void warn_of_towers(const bel_estimator *estimator, const bel_task *task)
 {
-    int wanted = estimator->config.tower_count;
+    int wanted = towers_in(&estimator->config);
     bool is_master = task->role == BEL_ROLE_MASTER;
     if (!is_master || wanted == 1 || task->towers == NULL || task->towers[0] == wanted) return;
     bel_log_write(BEL_LOG_WARN,
@@ -310,22 +310,15 @@ static bel_status *take_task(bel_estimator *estimator)
     return status;
 }
 
-// Resolves defaults: GPUs of a worker are its towers, and the folder may follow from the
-// environment.
+// Resolves defaults. The folder may follow from the environment.
 static bel_status *resolve(const bel_run_config *config, bel_run_config *out_config)
 {
     bel_run_config resolved;
     bel_run_config_init(&resolved, sizeof resolved);
     BEL_TRY(bel_sized_take_over(&resolved, sizeof resolved, config, "bel_run_config"));
-    if (resolved.gpu_count > 0 && resolved.tower_count == 1)
-        resolved.tower_count = resolved.gpu_count;
-    if (resolved.gpu_count > 0 && resolved.tower_count != resolved.gpu_count) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "tower_count is %d and gpu_count %d: both are the towers of a worker",
-                       resolved.tower_count, resolved.gpu_count);
-    }
     if (resolved.model_dir == NULL) resolved.model_dir = getenv(BEL_MODEL_DIR_VARIABLE);
-    if (resolved.shard_count == 0) resolved.shard_count = resolved.worker_count;
+    if (resolved.parameter_server_count == 0)
+        resolved.parameter_server_count = resolved.num_workers;
     *out_config = resolved;
     return NULL;
 }
@@ -350,6 +343,14 @@ bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *ou
     return status;
 }
 
+bel_status *bel_eval_spec_take(const void *given, bel_eval_spec *out_spec)
+{
+    BEL_TRY(bel_sized_take(out_spec, sizeof *out_spec, given, "bel_eval_spec"));
+    if (out_spec->input_fn == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "bel_eval_spec: input_fn is not set");
+    return bel_sized_check(out_spec->out_result, "bel_result");
+}
+
 bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *given,
                                  const bel_param *params, int param_count,
                                  bel_estimator **out_estimator)
@@ -370,8 +371,8 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *g
     if (config->job_file != NULL) estimator->config.job_file = bel_xstrdup(config->job_file);
     if (config->model_file != NULL) estimator->config.model_file = bel_xstrdup(config->model_file);
     if (config->gpus != NULL) estimator->config.gpus = bel_xstrdup(config->gpus);
-    if (config->trace_file != NULL) {
-        estimator->config.trace_file = bel_xstrdup(config->trace_file);
+    if (config->trace != NULL) {
+        estimator->config.trace = bel_xstrdup(config->trace);
     }
     estimator->has_towers_of = config->towers_of != NULL;
     assign_towers(estimator, config->towers_of);
@@ -417,7 +418,7 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
     free_text(estimator->config.model_dir);
-    free_text(estimator->config.trace_file);
+    free_text(estimator->config.trace);
     free_text(estimator->config.gpus);
     free_text(estimator->config.job_file);
     free_text(estimator->config.model_file);
@@ -444,7 +445,7 @@ int bel_estimator_rank(const bel_estimator *estimator)
 
 int bel_estimator_size(const bel_estimator *estimator)
 {
-    return estimator->config.worker_count;
+    return estimator->config.num_workers;
 }
 
 int bel_estimator_local_rank(const bel_estimator *estimator)
@@ -454,7 +455,7 @@ int bel_estimator_local_rank(const bel_estimator *estimator)
 
 int bel_estimator_local_size(const bel_estimator *estimator)
 {
-    return estimator->in_job ? estimator->local_size : estimator->config.worker_count;
+    return estimator->in_job ? estimator->local_size : estimator->config.num_workers;
 }
 
 bool bel_estimator_is_chief(const bel_estimator *estimator)

@@ -60,6 +60,10 @@ void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *
 // Checks settings against each other, before anything is created for them. INVALID_ARGUMENT.
 bel_status *bel_run_config_check(const bel_run_config *config) BEL_MUST_USE;
 
+// Copies a program's spec into one of this library's size (base/sized.h). INVALID_ARGUMENT: a size,
+// also out_result's, or the input function is unset.
+bel_status *bel_eval_spec_take(const void *given, bel_eval_spec *out_spec) BEL_MUST_USE;
+
 // Computes from the settings whose reports make a step. INVALID_ARGUMENT: these workers cannot do
 // that.
 bel_status *bel_estimator_counting(const bel_estimator *estimator,
@@ -68,7 +72,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator,
 // Towers of a worker. A worker beyond the configured ones has the same number as the last of them.
 static inline int bel_estimator_towers(const bel_estimator *estimator, int worker)
 {
-    int last = estimator->config.worker_count - 1;
+    int last = estimator->config.num_workers - 1;
     return estimator->towers_of[worker < last ? worker : last];
 }
 

@@ -26,25 +26,24 @@ typedef enum form {
     SECS,     // double
     SWITCH,   // bool
     CHOICE,   // an enumeration: its index in the words
-    TOWERS,   // towers of a worker, which must be on GPUs; 0: one that need not
 } form;
 
 typedef struct row {
-    const char *name, *field;
+    const char *name;
     form form;
     size_t offset, bytes;
     const char *otherwise, *accepts, *unit;
 } row;
 
-#define ROW_OF(group, name, field, form, verbs, otherwise, accepts, unit, help, when)              \
-    {#name,                                                                                        \
-     #field,                                                                                       \
-     form,                                                                                         \
-     offsetof(bel_run_config, field),                                                              \
-     sizeof(((bel_run_config *)0)->field),                                                         \
-     otherwise,                                                                                    \
-     accepts,                                                                                      \
-     unit},
+#define ROW_OF(group, name, form, verbs, otherwise, accepts, unit, help, when)                     \
+    {                                                                                              \
+        #name,                                                                                     \
+        form,                                                                                      \
+        offsetof(bel_run_config, name),                                                            \
+        sizeof(((bel_run_config *)0)->name),                                                       \
+        otherwise,                                                                                 \
+        accepts,                                                                                   \
+        unit},
 static const row rows[] = {BEL_EACH_RUN_SETTING(ROW_OF)};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -57,9 +56,8 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 #define SIZE_OF_SECS sizeof(double)
 #define SIZE_OF_SWITCH sizeof(bool)
 #define SIZE_OF_CHOICE sizeof(int)
-#define SIZE_OF_TOWERS sizeof(int)
-#define CHECK_SIZE(group, name, field, form, ...)                                                  \
-    _Static_assert(sizeof(((bel_run_config *)0)->field) == SIZE_OF_##form, #field);
+#define CHECK_SIZE(group, name, form, ...)                                                         \
+    _Static_assert(sizeof(((bel_run_config *)0)->name) == SIZE_OF_##form, #name);
 BEL_EACH_RUN_SETTING(CHECK_SIZE)
 
 const char *bel_run_flag(size_t index)
@@ -90,7 +88,7 @@ static bel_status *malformed(const row *r, const char *expected, const char *tex
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s: expected %s, got \"%s\"", r->name, expected, text);
 }
 
-static bel_status *set_whole(const row *r, bel_run_config *config, void *field, const char *text)
+static bel_status *set_whole(const row *r, void *field, const char *text)
 {
     bool wide = r->form == WHOLE || r->form == UNSIGNED;
     int64_t low = wide || r->form == MIB ? INT64_MIN : INT_MIN;
@@ -103,10 +101,6 @@ static bel_status *set_whole(const row *r, bel_run_config *config, void *field, 
     if (wide) *(int64_t *)field = value;
     if (r->form == MIB) *(int64_t *)field = value < 0 ? value : value << 20;
     if (r->form == INT) *(int *)field = (int)value;
-    if (r->form == TOWERS) {
-        *(int *)field = value == 0 ? 1 : (int)value;
-        config->gpu_count = (int)value;
-    }
     return NULL;
 }
 
@@ -146,7 +140,7 @@ static bel_status *set(bel_run_config *config, const row *r, const char *text)
     case SECS: return set_seconds(r, field, text);
     case SWITCH:
     case CHOICE: return set_word(r, field, text);
-    default: return set_whole(r, config, field, text);
+    default: return set_whole(r, field, text);
     }
 }
 
@@ -180,8 +174,7 @@ static double number_of(const row *r, const bel_run_config *config)
     case MIB: return (double)*(const int64_t *)field / (1 << 20);
     case SECS: return *(const double *)field;
     case TEXT:
-    case SWITCH:
-    case TOWERS: break; // estimator.c checks both fields
+    case SWITCH: break;
     }
     return 0;
 }
@@ -194,16 +187,16 @@ static bel_status *check_row(const row *r, const bel_run_config *config)
         for (const char *bar = r->accepts; (bar = strchr(bar, '|')) != NULL; bar++)
             last++;
         if (value >= 0 && value <= last) return NULL;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from 0 to %d (%s), got %g", r->field, last,
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be from 0 to %d (%s), got %g", r->name, last,
                        r->accepts, value);
     }
-    bool number = r->form != TEXT && r->form != SWITCH && r->form != TOWERS;
+    bool number = r->form != TEXT && r->form != SWITCH;
     if (!number || bel_in_interval(r->accepts, value)) return NULL;
     const char *unit = r->unit != NULL ? r->unit : "", *gap = r->unit != NULL ? " " : "";
     if (r->form == MIB) // the field has bytes
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s MiB, got %.0f bytes", r->field,
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s MiB, got %.0f bytes", r->name,
                        r->accepts, value * (1 << 20));
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s%s%s, got %.15g", r->field, r->accepts,
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be in %s%s%s, got %.15g", r->name, r->accepts,
                    gap, unit, value);
 }
 

@@ -82,7 +82,7 @@ static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
     bel_saved u = {.estimator = estimator,
                    .averages = estimator->config.averages,
                    .stage_memory = (size_t)estimator->config.stage_memory};
-    bel_result result = {0};
+    bel_result result = {.size = sizeof result};
     bel_details details = {0};
     bel_status *status =
         bel_saved_open(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
@@ -108,8 +108,7 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *given,
 {
     bel_eval_spec eval;
     bel_result result = {.size = sizeof result};
-    BEL_TRY(bel_sized_take(&eval, sizeof eval, given, "bel_eval_spec"));
-    BEL_TRY(bel_sized_check(eval.out_result, "bel_result"));
+    BEL_TRY(bel_eval_spec_take(given, &eval));
     BEL_TRY(bel_sized_check(out_result, "bel_result"));
     BEL_TRY(evaluate(estimator, &eval, checkpoint, NULL, NULL, &result));
     bel_sized_give(out_result, &result, sizeof result);

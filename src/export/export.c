@@ -211,7 +211,7 @@ static bel_status *write_model(const export *x)
                                     .variables = x->graph.variables,
                                     .beside = apart ? &beside : NULL,
                                     .step = bel_ckpt_reader_info(x->saved.reader)->step,
-                                    .opset = x->options->opset > 0 ? x->options->opset
+                                    .opset = x->options->opset > 0 ? (int)x->options->opset
                                                                    : BEL_ONNX_OPSET_HIGHEST,
                                     .notes = notes,
                                     .note_count = 2};
@@ -347,10 +347,10 @@ static bel_status *write_signature(const export *x)
 
 static bel_status *export_all(export *x, const char *checkpoint)
 {
-    int opset = x->options->opset;
+    int64_t opset = x->options->opset;
     if (opset != 0 && (opset < BEL_ONNX_OPSET_LOWEST || opset > BEL_ONNX_OPSET_HIGHEST)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "opset: expected %d to %d, got %d",
-                       BEL_ONNX_OPSET_LOWEST, BEL_ONNX_OPSET_HIGHEST, opset);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "opset: expected %d to %d, got %lld",
+                       BEL_ONNX_OPSET_LOWEST, BEL_ONNX_OPSET_HIGHEST, (long long)opset);
     }
     BEL_TRY(open_model(x, checkpoint));
     BEL_TRY(write_weights(x));

@@ -74,11 +74,11 @@ static void place(training *t, const bel_estimator *given)
     config->seed = bel_ckpt_reader_info(t->reader)->seed;
     config->precision =
         setting_is(t, BEL_SETTING_PRECISION, "bf16") ? BEL_PRECISION_BF16 : BEL_PRECISION_F32;
-    config->aggregation = BEL_AGGREGATE_SYNC;
+    config->mode = BEL_AGGREGATE_SYNC;
     config->scale_learning_rate = BEL_SCALE_NONE;
     config->elastic_rescale = config->drop_remainder = false;
     config->replicas_to_aggregate = 0;
-    config->worker_count = config->shard_count = 1;
+    config->num_workers = config->parameter_server_count = 1;
     config->save_summary_steps = 0;
     config->model_dir = (char *)(uintptr_t)t->folder; // has no columns that would bind
     t->one = 1;

@@ -100,7 +100,11 @@ bel_status *bel_exporters_check_names(const bel_eval_spec *evals, int count)
     int used = 0;
     for (int i = 0; i < count; i++)
         for (int e = 0; e < evals[i].exporter_count; e++) {
-            const char *name = evals[i].exporters[e]->name;
+            bel_exporter exporter;
+            BEL_TRY_CTX(
+                bel_sized_take(&exporter, sizeof exporter, evals[i].exporters[e], "bel_exporter"),
+                "exporter %d", e);
+            const char *name = exporter.name;
             if (!is_good_name(name) || e >= BEL_MAX_EXPORTERS) {
                 return BEL_ERR(
                     BEL_INVALID_ARGUMENT,
@@ -174,7 +178,7 @@ static bel_status *read_result(const char *path, found *out)
     if (status == NULL) {
         const bel_json_value *root = bel_json_root(json);
         bel_result *result = &out->result;
-        *result = (bel_result){.loss = NAN, .batch_mean_loss = NAN};
+        *result = (bel_result){.size = sizeof *result, .loss = NAN, .batch_mean_loss = NAN};
         (void)bel_json_i64(root, "global_step", &result->global_step);
         (void)bel_json_i64(root, "order", &out->order);
         result->evaluation_step = result->global_step;

@@ -98,7 +98,7 @@ static void say_unread(const bel_job *job)
     const bel_task *task = job->task;
     bool evaluates = task != NULL && job->eval_count > 0;
     bool single = job->backend->worker_count == 1 &&
-                  (config->tower_count == 1 || !bel_estimator_wants_cards(config));
+                  (config->num_gpus <= 1 || !bel_estimator_wants_cards(config));
     const struct {
         const char *name, *where;
         bool unread;
@@ -148,16 +148,16 @@ void bel_job_describe(const bel_job *job)
     char rows[64] = "";
     if (tables > 0)
         bel_snprintf(rows, sizeof rows, ", rows of %d table%s", tables, tables == 1 ? "" : "s");
-    bel_log_write(BEL_LOG_INFO,
-                  "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
-                  "shard%s, %d thread%s each; %s",
-                  (long long)job->trainable.layout->parameters,
-                  job->trainable.layout->variable_count, rows, job->backend->worker_count,
-                  job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
-                  job->backend->replica_count == 1 ? "" : "s",
-                  (long long)bel_input_batch_size(job->trainable.input), config->shard_count,
-                  config->shard_count == 1 ? "" : "s", estimator->thread_count,
-                  estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_log_write(
+        BEL_LOG_INFO,
+        "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
+        "shard%s, %d thread%s each; %s",
+        (long long)job->trainable.layout->parameters, job->trainable.layout->variable_count, rows,
+        job->backend->worker_count, job->backend->worker_count == 1 ? "" : "s",
+        job->backend->replica_count, job->backend->replica_count == 1 ? "" : "s",
+        (long long)bel_input_batch_size(job->trainable.input), config->parameter_server_count,
+        config->parameter_server_count == 1 ? "" : "s", estimator->thread_count,
+        estimator->thread_count == 1 ? "" : "s", config->model_dir);
     bel_estimator_say_cards(job->estimator);
     bel_str plan = {0};
     bel_str_printf(&plan, "steps %lld to ", (long long)job->first_step);
@@ -280,7 +280,7 @@ static bel_status *start_watchdog(bel_job *job)
 {
     enum { SPARE_SECS = 5 }; // stalled members are detected and named earlier
     if (job->task == NULL) return NULL;
-    double limit = 1.5 * job->estimator->config.stall_timeout_secs + SPARE_SECS;
+    double limit = 1.5 * job->estimator->config.stall_timeout + SPARE_SECS;
     return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
 }
 

@@ -288,7 +288,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .help_context = m,
                                 .cancelled = bel_control_is_cancelled,
                                 .cancelled_context = embedded->control,
-                                .stall_timeout_secs = estimator->config.stall_timeout_secs};
+                                .stall_timeout_secs = estimator->config.stall_timeout};
     m->client = bel_client_create(&client);
     BEL_TRY(make_ranges(embedded, w));
     bel_worker_config worker = bel_trainable_worker_config(trainable, w);
@@ -541,10 +541,10 @@ static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
     embedded->backend.ops = &embedded_ops;
     embedded->backend.shard_count = trainable->layout->shard_count;
     embedded->backend.leased = -1;
-    embedded->backend.worker_count = trainable->estimator->config.worker_count;
+    embedded->backend.worker_count = trainable->estimator->config.num_workers;
     embedded->backend.replica_count = trainable->estimator->replica_count;
     embedded->server_count = trainable->layout->shard_count;
-    embedded->worker_count = trainable->estimator->config.worker_count;
+    embedded->worker_count = trainable->estimator->config.num_workers;
     // Workers merge rows of tables better, all at once.
     embedded->assignment =
         (trainable->layout->table_count > 0 ? bel_assignment_create : bel_assignment_create_apart)(

@@ -222,7 +222,7 @@ static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_resu
 // Evaluates. The first evaluation's result is the job's.
 static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
-    bel_result result = {.global_step = step, .evaluation_step = step};
+    bel_result result = {.size = sizeof result, .global_step = step, .evaluation_step = step};
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
     log_result(eval->folder, &result);
@@ -332,7 +332,8 @@ void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out
     const char *name = own ? job->evals[0].spec->name : job->evaluator_specs[0].name;
     char *folder = name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", name);
     bel_history *history = NULL;
-    *out_result = (bel_result){.loss = NAN, .batch_mean_loss = NAN, .evaluation_step = -1};
+    *out_result = (bel_result){
+        .size = sizeof *out_result, .loss = NAN, .batch_mean_loss = NAN, .evaluation_step = -1};
     bel_status *status =
         bel_history_read_folder(job->estimator->config.model_dir, folder, &history);
     if (status == NULL) take_evaluation(history, folder, step, out_result);

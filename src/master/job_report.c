@@ -160,8 +160,8 @@ static bel_status *write_report(bel_job *job, bool over, const bel_history *hist
     char *about = about_data(job);
     char *subtitle =
         bel_strf("%lld parameters, %d worker%s, %d replica%s, %d shard%s, %s %s",
-                 (long long)job->trainable.layout->parameters, config->worker_count,
-                 config->worker_count == 1 ? "" : "s", job->estimator->replica_count,
+                 (long long)job->trainable.layout->parameters, config->num_workers,
+                 config->num_workers == 1 ? "" : "s", job->estimator->replica_count,
                  job->estimator->replica_count == 1 ? "" : "s", job->trainable.layout->shard_count,
                  job->trainable.layout->shard_count == 1 ? "" : "s",
                  over ? "digest" : "running; digest so far", job->result.digest);

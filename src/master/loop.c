@@ -30,7 +30,7 @@ bool bel_job_knows_loop(bel_job *job, int64_t step)
 // Waits for the loop, which may compute before it requests the step after the checkpoint.
 bel_status *bel_job_await_loop(bel_job *job, int64_t step)
 {
-    double most = job->estimator->config.stall_timeout_secs;
+    double most = job->estimator->config.stall_timeout;
     int64_t begun = bel_clock_ns();
     while (!bel_job_knows_loop(job, step)) {
         double waited = (double)(bel_clock_ns() - begun) * 1e-9;
@@ -52,7 +52,7 @@ bel_status *bel_job_look_at_loop(bel_job *job)
 {
     if (job->replicator == NULL || job->loop_end >= 0) return NULL;
     bel_replicator_look look = bel_replicator_look_at(job->replicator);
-    if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout_secs) {
+    if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                        "the loop of the program has asked for no step after version %lld for "
                        "%.1f s; hint: --stall_timeout",
@@ -96,7 +96,7 @@ bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
     }
     bel_status *error,
         *ending = bel_replicator_end(job->replicator, well ? BEL_OUT_OF_RANGE : BEL_CANCELLED,
-                                     words, job->estimator->config.stall_timeout_secs, &error);
+                                     words, job->estimator->config.stall_timeout, &error);
     if (error == NULL) error = ending;
     if (status == NULL) return error;
     bel_status_ignore(error); // the first error counts

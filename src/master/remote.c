@@ -290,7 +290,7 @@ static bool waits_for_members(const remote *r)
 static double patience_secs(const remote *r)
 {
     enum { STOP_SECS = 30, STEPS = 3 };
-    double most = r->config.trainable->estimator->config.stall_timeout_secs;
+    double most = r->config.trainable->estimator->config.stall_timeout;
     double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
     double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
     return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;

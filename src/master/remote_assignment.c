@@ -96,13 +96,13 @@ static void find_assignment(const remote *r, int *out_replicas)
     const bel_estimator *estimator = r->config.trainable->estimator;
     bool *present = find_present(r), as_described = true;
     for (int w = 0; w < r->seats; w++)
-        as_described = as_described && present[w] == (w < estimator->config.worker_count);
+        as_described = as_described && present[w] == (w < estimator->config.num_workers);
     if (estimator->config.elastic_rescale) {
         for (int w = 0; w < r->seats; w++)
             out_replicas[w] = present[w] ? bel_estimator_towers(estimator, w) : 0;
     } else if (as_described) {
         for (int w = 0; w < r->seats; w++)
-            out_replicas[w] = w < estimator->config.worker_count ? estimator->replicas_of[w] : 0;
+            out_replicas[w] = w < estimator->config.num_workers ? estimator->replicas_of[w] : 0;
     } else {
         bel_assignment_evenly(estimator->replica_count, present, r->seats, out_replicas);
     }

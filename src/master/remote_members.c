@@ -334,7 +334,7 @@ static void read_evaluation(const Bel__Evaluated *m, bel_result *result)
 
 static void take_evaluation(remote *r, const Bel__Evaluated *m)
 {
-    bel_result result = {0};
+    bel_result result = {.size = sizeof result};
     read_evaluation(m, &result);
     if (m->evaluation == 0) r->backend.evaluation = result;
     bool known = m->evaluation >= 0 && m->evaluation < r->config.eval_count;
@@ -543,6 +543,6 @@ void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const cha
     bel_remote_pump(r, secs);
     int64_t since_ns = r->news_ns > begun_ns ? r->news_ns : begun_ns;
     double waited = (double)(bel_clock_ns() - since_ns) * 1e-9;
-    if (waited >= r->config.trainable->estimator->config.stall_timeout_secs)
+    if (waited >= r->config.trainable->estimator->config.stall_timeout)
         bel_remote_stalled(r, waited, what);
 }

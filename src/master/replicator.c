@@ -33,7 +33,7 @@ typedef struct moment {
 
 struct bel_replicator {
     const bel_trainable *trainable;
-    const bel_loop *loop;
+    bel_loop loop;        // a copy: its thread may outlast the call that trains
     uint8_t *hook_memory; // memory for checkpoints
 
     pthread_mutex_t mutex; // guards all fields below
@@ -65,19 +65,19 @@ struct bel_replicator {
 
 static size_t state_bytes(const bel_replicator *r)
 {
-    return r->loop->state_bytes;
+    return r->loop.state_bytes;
 }
 
 bel_replicator *bel_replicator_create(const bel_trainable *trainable, const bel_train_spec *spec)
 {
     bel_replicator *r = bel_xcalloc(1, sizeof *r);
     r->trainable = trainable;
-    r->loop = spec->loop;
+    r->loop = *spec->loop;
     r->snapshot = r->awaited = -1;
     r->numbers = bel_xcalloc((size_t)trainable->stats.returned + 1, sizeof *r->numbers);
     if (state_bytes(r) > 0) {
         r->hook_memory = bel_xmalloc(state_bytes(r));
-        memcpy(r->hook_memory, r->loop->state, state_bytes(r));
+        memcpy(r->hook_memory, r->loop.state, state_bytes(r));
         r->at_snapshot.memory = bel_xmalloc(state_bytes(r));
         for (int i = 0; i < KEPT; i++)
             r->moments[i].memory = bel_xmalloc(state_bytes(r));
@@ -128,7 +128,7 @@ static void note_moment_locked(bel_replicator *r)
 {
     moment *now = moment_of(r, r->asked);
     if (r->reached > r->asked) return;
-    if (now->memory != NULL) memcpy(now->memory, r->loop->state, state_bytes(r));
+    if (now->memory != NULL) memcpy(now->memory, r->loop.state, state_bytes(r));
     r->reached = r->asked + 1;
     if (r->snapshot != r->asked || r->has_snapshot) return;
     copy_moment(r, &r->at_snapshot, now);
@@ -192,9 +192,9 @@ static bel_status *run_locked(bel_replicator *r, int function, const bel_step_re
 
 bel_status *bel_replicator_run(bel_replicator *r, int function, const bel_step_result **out_result)
 {
-    if (function < 0 || function >= r->loop->function_count) {
+    if (function < 0 || function >= r->loop.function_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no step function %d: the loop has %d",
-                       function, r->loop->function_count);
+                       function, r->loop.function_count);
     }
     pthread_mutex_lock(&r->mutex);
     bel_status *status = run_locked(r, function, out_result);
@@ -216,7 +216,7 @@ const double *bel_step_result_find(const bel_step_result *result, const char *na
 static void *loop_main(void *argument)
 {
     bel_replicator *r = argument;
-    bel_status *status = r->loop->run(r->loop->user, r);
+    bel_status *status = r->loop.run(r->loop.user, r);
     pthread_mutex_lock(&r->mutex);
     note_moment_locked(r);
     r->error = status;
@@ -279,13 +279,13 @@ bel_status *bel_replicator_load_runs(bel_replicator *r, const char *text)
 {
     int64_t *runs = r->at_snapshot.runs;
     memset(runs, 0, sizeof r->at_snapshot.runs);
-    for (int f = 0; text != NULL && f < r->loop->function_count; f++) {
+    for (int f = 0; text != NULL && f < r->loop.function_count; f++) {
         size_t length = strcspn(text, ",");
-        bool last = f == r->loop->function_count - 1;
+        bool last = f == r->loop.function_count - 1;
         bool number = bel_parse_i64(text, length, &runs[f]) && runs[f] >= 0;
         if (!number || (text[length] == '\0') != last) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be %d numbers, at \"%s\"",
-                           BEL_SETTING_RUNS, r->loop->function_count, text);
+                           BEL_SETTING_RUNS, r->loop.function_count, text);
         }
         text += length + !last;
     }
@@ -295,7 +295,7 @@ bel_status *bel_replicator_load_runs(bel_replicator *r, const char *text)
 // Starts from a checkpoint: its runs are in at_snapshot, its memory is the hook's.
 static bel_status *begin_locked(bel_replicator *r, int64_t step)
 {
-    if (state_bytes(r) > 0) memcpy(r->loop->state, r->hook_memory, state_bytes(r));
+    if (state_bytes(r) > 0) memcpy(r->loop.state, r->hook_memory, state_bytes(r));
     memcpy(moment_of(r, step)->runs, r->at_snapshot.runs, sizeof r->at_snapshot.runs);
     r->began = true;
     r->asked = r->reached = r->made = step;
@@ -398,7 +398,7 @@ bool bel_replicator_recall(bel_replicator *r, int64_t version, char *text)
         then = moment_of(r, version);
     }
     size_t length = 0;
-    for (int f = 0; then != NULL && r->loop->function_count > 1 && f < r->loop->function_count; f++)
+    for (int f = 0; then != NULL && r->loop.function_count > 1 && f < r->loop.function_count; f++)
         length += (size_t)bel_snprintf(text + length, BEL_RUNS_TEXT - length, "%s%lld",
                                        f > 0 ? "," : "", (long long)then->runs[f]);
     if (then != NULL && state_bytes(r) > 0 && r->began)

@@ -19,7 +19,7 @@ typedef struct bel_replicator_look {
     double idle_secs; // since it could request a step and has not; 0: steps are under way
 } bel_replicator_look;
 
-// The spec must have a loop. All arguments must outlive the replicator.
+// The spec must have a loop, which is copied. The trainable must outlive the replicator.
 bel_replicator *bel_replicator_create(const bel_trainable *trainable, const bel_train_spec *spec);
 
 // Ends a running loop with bel_replicator_end.

@@ -45,7 +45,7 @@ bel_status *bel_reporter_create(const bel_estimator *estimator, const bel_task *
 {
     const bel_run_config *config = &estimator->config;
     bel_reporter *reporter = bel_xcalloc(1, sizeof *reporter);
-    reporter->board = bel_board_create(config->worker_count, config->shard_count,
+    reporter->board = bel_board_create(config->num_workers, config->parameter_server_count,
                                        task != NULL ? task->evaluator_count : 0);
     bel_board_find(reporter->board, BEL_BOARD_MASTER, 0)->is_process = true;
     if (task != NULL) reporter->path = bel_path_join(config->model_dir, BEL_BOARD_FILE);

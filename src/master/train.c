@@ -317,7 +317,7 @@ static bel_status *run(bel_job *job)
     if (!job->backend->runs && nothing_left(job)) return NULL;
     for (int i = 0; i < job->eval_count; i++)
         eval_steps = bel_common_divisor(eval_steps, job->evals[i].spec->every_steps);
-    bel_control_config control = {.shard_count = config->shard_count,
+    bel_control_config control = {.shard_count = config->parameter_server_count,
                                   .first_step = job->first_step,
                                   .last_step = stop_step(job),
                                   .save_steps = config->save_checkpoints_steps,
@@ -382,7 +382,8 @@ static void find_evaluation(const bel_job *job, bel_result *out_result)
 static void fill_result(bel_job *job)
 {
     const bel_control_state *state = &job->state;
-    bel_result result = {.loss = state->loss, .batch_mean_loss = NAN, .evaluation_step = -1};
+    bel_result result = {
+        .size = sizeof result, .loss = state->loss, .batch_mean_loss = NAN, .evaluation_step = -1};
     if (job->eval_count > 0 || job->evaluator_count > 0) find_evaluation(job, &result);
     memcpy(result.digest, job->result.digest, sizeof result.digest);
     result.global_step = state->step;
@@ -552,9 +553,9 @@ bel_status *bel_master_run(const bel_master_config *config, bel_result *out_resu
                    .lock = -1,
                    .state = {.loss = NAN}};
     const bel_run_config *settings = &config->estimator->config;
-    BEL_TRY(bel_job_trace_start(settings->trace_file, settings->model_dir, config->task));
+    BEL_TRY(bel_job_trace_start(settings->trace, settings->model_dir, config->task));
     bel_status *status = run_job(&job, config->evals, config->eval_count);
-    if (!job.leaves) bel_job_trace_finish(settings->trace_file, settings->model_dir);
+    if (!job.leaves) bel_job_trace_finish(settings->trace, settings->model_dir);
     if (status == NULL && out_result != NULL) *out_result = job.result;
     return status;
 }

@@ -202,8 +202,8 @@ static void stop_parts(member *m, double patience_secs)
 static bel_status *start_trace(member *m, const Bel__Setup *setup)
 {
     if (m->traces || bel_trace_is_on()) return NULL;
-    BEL_TRY(bel_job_trace_start(m->estimator->config.trace_file, m->estimator->config.model_dir,
-                                m->task));
+    BEL_TRY(
+        bel_job_trace_start(m->estimator->config.trace, m->estimator->config.model_dir, m->task));
     m->traces = bel_trace_is_on();
     int64_t least = setup->clock - bel_clock_ns(), most = setup->clock_lead;
     if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
@@ -263,7 +263,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
 static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup *setup)
 {
     bel_long_wait_note_training(true); // from here on requests work during any read
-    stop_parts(m, m->estimator->config.stall_timeout_secs);
+    stop_parts(m, m->estimator->config.stall_timeout);
     m->generation = generation;
     m->status_ns = 0; // the new activity is reported at once
     bel_fault_point("member_begins");
@@ -299,7 +299,7 @@ static bel_status *take_piece(member *m, const Bel__Piece *piece)
 // arrived.
 static bel_status *fetch_and_begin(member *m, Bel__Message *message)
 {
-    stop_parts(m, m->estimator->config.stall_timeout_secs);
+    stop_parts(m, m->estimator->config.stall_timeout);
     m->generation = 0;
     return bel_member_files_ask(m, message);
 }
@@ -580,7 +580,8 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
 {
     bool late = task->foreign || task->incarnation > 0; // a supervisor first starts all at once
     if (late && is_job_over(program)) {
-        if (out_result != NULL) *out_result = (bel_result){.evaluation_step = -1};
+        if (out_result != NULL)
+            *out_result = (bel_result){.size = sizeof *out_result, .evaluation_step = -1};
         return NULL;
     }
     member m = {.task = task,
@@ -592,7 +593,7 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .looked_step = -1,
                 .pace = {.begun_ns = bel_clock_ns()}};
     bel_status *status = run(&m);
-    bel_result result = {.evaluation_step = -1};
+    bel_result result = {.size = sizeof result, .evaluation_step = -1};
     if (m.worker.worker != NULL) {
         bel_str words = {0};
         result.global_step = bel_worker_doing(m.worker.worker, &words);

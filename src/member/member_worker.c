@@ -113,7 +113,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
 static double patience_secs(const member *m)
 {
     int turns = bel_member_has_ledger(m) ? m->assignment->worker_count + 1 : 1;
-    return 2 * m->estimator->config.stall_timeout_secs * turns + 60;
+    return 2 * m->estimator->config.stall_timeout * turns + 60;
 }
 
 // Runs before the start of this process's shard, which takes the other end of their lane.

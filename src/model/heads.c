@@ -27,6 +27,7 @@ void bel_predictions_set(bel_estimator_spec *spec, bel_value *predictions)
 static bel_status *use(bel_estimator_spec *spec, const char *variables, const bel_optimizer *given)
 {
     bel_optimizer optimizer;
+    if (given == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "bel_optimizer_use: optimizer is NULL");
     BEL_TRY(bel_sized_take(&optimizer, sizeof optimizer, given, "bel_optimizer"));
     if (variables != NULL) return bel_optimizers_add(&spec->optimizers, variables, &optimizer);
     spec->optimizers.main = optimizer;

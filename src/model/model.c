@@ -178,8 +178,13 @@ void bel_context_optimizer(bel_model_context *context, bel_optimizer *out_optimi
                        bel_status_message(status));
         bel_status_destroy(status);
     }
-    if (bel_graph_ok(context->graph, bel_sized_check(out_optimizer, "bel_optimizer")))
-        bel_sized_give(out_optimizer, &optimizer, sizeof optimizer);
+    if (!bel_graph_ok(context->graph, bel_sized_check(out_optimizer, "bel_optimizer"))) return;
+    if (!bel_sized_is_zero(&optimizer, out_optimizer->size, sizeof optimizer)) {
+        bel_graph_fail(context->graph, BEL_FAILED_PRECONDITION,
+                       "the parameters set fields of bel_optimizer that this program was compiled "
+                       "without");
+    }
+    bel_sized_give(out_optimizer, &optimizer, sizeof optimizer);
 }
 
 // --- Building ------------------------------------------------------------------------------------

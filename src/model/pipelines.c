@@ -22,7 +22,7 @@ bel_status *bel_batch_per_replica(const bel_estimator *estimator, int64_t global
 static bel_status *count_pipelines(const bel_estimator *estimator, bel_input_mode mode,
                                    int *out_pipelines, int *out_replicas)
 {
-    int workers = estimator->config.worker_count, replicas = estimator->replica_count;
+    int workers = estimator->config.num_workers, replicas = estimator->replica_count;
     *out_pipelines = mode == BEL_INPUT_SINGLE       ? 1
                      : mode == BEL_INPUT_PER_WORKER ? workers
                                                     : replicas;

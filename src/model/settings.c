@@ -70,11 +70,11 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     } else {
         add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
     }
-    if (config->aggregation != BEL_AGGREGATE_SYNC) {
+    if (config->mode != BEL_AGGREGATE_SYNC) {
         add(settings, BEL_SETTING_MODE, "%s",
-            config->aggregation == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+            config->mode == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
-    bool backups = config->replicas_to_aggregate < config->worker_count;
+    bool backups = config->replicas_to_aggregate < config->num_workers;
     if (config->replicas_to_aggregate > 0 && backups) {
         add(settings, BEL_SETTING_BACKUPS, "%d", config->replicas_to_aggregate);
     }
@@ -144,12 +144,12 @@ static void gather_processes(bel_settings *settings, const bel_estimator *estima
     static const char *const lanes[] = {"auto", "shm", "grpc"};
     const bel_run_config *config = &estimator->config;
     bel_str towers = {0};
-    for (int w = 0; w < config->worker_count; w++)
+    for (int w = 0; w < config->num_workers; w++)
         bel_str_printf(&towers, "%s%d", w > 0 ? "," : "", estimator->towers_of[w]);
-    add(settings, "num_workers", "%d", config->worker_count);
+    add(settings, "num_workers", "%d", config->num_workers);
     add_text(settings, "towers_of_workers", towers.text);
     add(settings, "num_threads", "%d", estimator->thread_count);
-    add(settings, "parameter_server_count", "%d", config->shard_count);
+    add(settings, "parameter_server_count", "%d", config->parameter_server_count);
     add_text(settings, "executor", config->executor == BEL_EXECUTOR_ASYNC ? "async" : "sync");
     add_text(settings, "lane", lanes[config->lane]);
     bel_str_deinit(&towers);
@@ -174,14 +174,14 @@ void bel_settings_gather_others(bel_settings *settings, const bel_estimator *est
         add(settings, "check_replicas", "%lld", (long long)config->check_replicas);
     }
     add_flag(settings, "allow_changes", config->allow_changes);
-    add(settings, "stall_timeout", "%g", config->stall_timeout_secs);
+    add(settings, "stall_timeout", "%g", config->stall_timeout);
     add_bytes(settings, "activation_memory", config->activation_memory);
     add_bytes(settings, "table_memory", config->table_memory);
-    if (config->aggregation == BEL_AGGREGATE_BOUNDED) {
+    if (config->mode == BEL_AGGREGATE_BOUNDED) {
         add(settings, "max_staleness", "%d", config->max_staleness);
     }
     if (config->metrics_port != 0) add(settings, "metrics_port", "%d", config->metrics_port);
-    if (config->trace_file != NULL) add_text(settings, "trace", config->trace_file);
+    if (config->trace != NULL) add_text(settings, "trace", config->trace);
 }
 
 void bel_settings_deinit(bel_settings *settings)

@@ -22,7 +22,7 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =
-            bel_assignment_create(t->estimator->replicas_of, t->estimator->config.worker_count);
+            bel_assignment_create(t->estimator->replicas_of, t->estimator->config.num_workers);
         sizes->row_bytes = (int64_t)(bel_row_buffer_bytes(layout, assignment, 0) +
                                      bel_row_buffer_answer_bytes(layout, assignment, 0));
         bel_assignment_destroy(assignment);

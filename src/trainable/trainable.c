@@ -179,7 +179,8 @@ static void make_layout(bel_trainable *t)
                                              .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
-    t->layout = bel_layout_create(variables, (int)count, t->estimator->config.shard_count);
+    t->layout =
+        bel_layout_create(variables, (int)count, t->estimator->config.parameter_server_count);
     t->layout->exchanges = graph->collective_count > 0 && !bel_counting_has_ledger(&t->counting);
     for (size_t i = 0; i < graph->table_count; i++)
         add_table(t, (int)i);

@@ -76,12 +76,12 @@ static bel_status *check_memory(const bel_trainable *t)
     }
     double copies = 3 + 2 * kept + t->estimator->replica_count;
     if (t->estimator->config.update_device == BEL_DEVICE_CUDA) copies = 1 + kept; // the snapshot
-    if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.worker_count;
+    if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.num_workers;
     double needed = parameters * copies * sizeof(float);
     double available = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= available) return NULL;
     const bel_run_config *config = &t->estimator->config;
-    bool alone = !t->estimator->in_job && config->worker_count == 1 && graph->table_count == 0;
+    bool alone = !t->estimator->in_job && config->num_workers == 1 && graph->table_count == 0;
     bool there = alone && bel_estimator_wants_cards(config) &&
                  config->update_device == BEL_DEVICE_AUTO; // the hint may apply
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED,

@@ -15,7 +15,7 @@ static const char *hindrance_of(const bel_trainable *t)
     const bel_run_config *config = &t->estimator->config;
     const bel_layout *layout = t->layout;
     if (t->estimator->in_job) return "in a job shards update them";
-    if (config->worker_count > 1) return "there are several workers";
+    if (config->num_workers > 1) return "there are several workers";
     if (layout->shard_count > 1) return "there are several shards";
     if (bel_counting_has_ledger(&t->counting)) return "not every replica counts in a step";
     if (t->built->function_count > 1) return "there are several step functions";

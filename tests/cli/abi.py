@@ -2,7 +2,8 @@
 
 usage: abi.py INCLUDE_FOLDER     prints one line for each item, in the order of the headers
 
-It reads the declarations, and has a compiler ($CC, or cc) print the sizes, offsets and values.
+It reads the declarations, and has a compiler ($CC, or cc) print the sizes, offsets and values. A struct with a size
+that ends in padding is an error: a later field there would not change the size, and nothing sets its bytes.
 """
 import os
 import re
@@ -78,6 +79,10 @@ def main(folder):
                 program.append(f'printf("struct {item}: %zu bytes\\n", sizeof(struct {item}));')
                 program += [f'printf("    {field} at %zu, %zu bytes: {words}\\n", offsetof(struct {item}, {field}), '
                             f'sizeof(((struct {item} *)0)->{field}));' for field, words in what]
+                if ("size", "size_t size") in what:
+                    last = what[-1][0]
+                    program.append(f'_Static_assert(sizeof(struct {item}) == offsetof(struct {item}, {last}) + '
+                                   f'sizeof(((struct {item} *)0)->{last}), "{item} ends in padding");')
     program += ["return 0;", "}", ""]
     with tempfile.TemporaryDirectory() as work:
         source, binary = os.path.join(work, "abi.c"), os.path.join(work, "abi")

@@ -34,9 +34,13 @@ changed() { # WHAT SED FILE
     run_ok python3 "$SOURCE/tests/cli/abi.py" include
     check "a change is found: $1" test -n "$(diff "$expected" out.txt | head -1)"
 }
+run_ok cp -r "$SOURCE/include" padded
+sed -i 's|^    size_t state_bytes; .*0: none$|&\n    int more;|' padded/belfry/replica.h
+check "padding at the end of a struct with a size is an error" \
+    test -n "$(python3 "$SOURCE/tests/cli/abi.py" padded 2>&1 | grep 'bel_loop ends in padding')"
 changed "a field more" 's|^    uint64_t seed; .*|    uint64_t seed;\n    int more;|' run.h
 changed "a value in between" 's|^    BEL_REDUCE_MEAN,|    BEL_REDUCE_MEDIAN,\n    BEL_REDUCE_MEAN,|' collective.h
-changed "another type of a field" 's|^    int gpu_count; |    float gpu_count; |' run.h
+changed "another type of a field" 's|^    int num_gpus;|    float num_gpus;|' run.h
 changed "another argument of a callback" 's|bel_model_fn(bel_model_context \*context|bel_model_fn(void *context|' model.h
 changed "another type of an argument" 's|int bel_checkpoint_find(const|long bel_checkpoint_find(const|' checkpoint.h
 finish

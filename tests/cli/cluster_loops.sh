@@ -107,7 +107,7 @@ for steps in 0 1e3 -3 100x; do # not a number of steps
     done
 done
 check "and nothing was trained" test ! -e x
-run_fails 2 'tower_count must be from 1' "$program" "$TRAIN_CSV" --model_dir x --num_gpus=-1
+run_fails 2 'num_gpus must be in [0, 256]' "$program" "$TRAIN_CSV" --model_dir x --num_gpus=-1
 
 # --- Two functions that update a table each (examples/factors)
 factors=("$BUILD/tests/own_factors" "$TRAIN_CSV" 300)

@@ -1,7 +1,8 @@
-"""Commands in the fenced blocks of documents; docs.sh calls this.
+"""Commands and programs in the fenced blocks of documents; docs.sh calls this.
 
 usage: docs.py check BELFRY PAGE..   every block has a kind; every flag after `belfry` exists
        docs.py script PAGE           prints the blocks of kind `sh`, in their order
+       docs.py sizes PAGE|HEADER..   structs with a size have it in examples (belfry/belfry.h)
        docs.py defaults HEADER TABLE the defaults in belfry/run.h equal those of estimator/run_settings.h
 
 A block of kind `sh` runs in a test as it is. The commands of `sh norun` need hosts, data or programs
@@ -72,15 +73,27 @@ def check_defaults(header, table):
     """Number of fields whose documented default is another one."""
     documented, wrong = documented_defaults(header), 0
     with open(table, encoding="utf-8") as file:
-        rows = re.findall(r'ROW\([A-Z]+, (\w+), (\w+), (\w+), [^"]*"([^"]*)"', file.read())
-    for flag, field, form, default in rows:
-        if form == "TOWERS":  # the flag's 0 is one tower
-            default = "1"
-        said = documented[field].lower()
+        rows = re.findall(r'ROW\([A-Z]+, (\w+), \w+, [^"]*"([^"]*)"', file.read())
+    for name, default in rows:
+        said = documented[name].lower()
         if said != default and not (said == "" and default in ("", "0", "false")):
             wrong += 1
-            print(f"FAILED: {header}: {field} has the default {default} (--{flag}), not [{documented[field]}]")
+            print(f"FAILED: {header}: {name} has the default {default}, not [{documented[name]}]")
     return wrong if len(rows) > 40 else 1
+
+
+def check_sizes(paths):
+    """Number of initializers without a size; HEADER's examples are in its comments."""
+    headers = "".join(open(p, encoding="utf-8").read() for p in paths if p.endswith(".h"))
+    sized = "|".join(re.findall(r"typedef struct (\w+) \{\n *size_t size;", headers))
+    wrong = 0
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = re.sub(r"^///", "", file.read(), flags=re.MULTILINE) if path.endswith(".h") else file.read()
+        for found in re.finditer(rf"\b({sized})(?: \w+ = |\)){{(?!\s*\.size = )", text):
+            wrong += 1
+            print(f"FAILED: {path}:{text[:found.start()].count(chr(10)) + 1}: {found[1]} without .size")
+    return wrong if sized else 1
 
 
 class Checker:
@@ -139,6 +152,8 @@ def main(arguments):
         return 0
     if arguments[0] == "defaults":
         return 1 if check_defaults(arguments[1], arguments[2]) else 0
+    if arguments[0] == "sizes":
+        return 1 if check_sizes(arguments[1:]) else 0
     checker = Checker(arguments[1])
     for path in arguments[2:]:
         checker.check(path)

@@ -21,11 +21,14 @@ PAGE
 check "unknown flags and unmarked blocks are found" \
     test "$(python3 "$SOURCE/tests/cli/docs.py" check "$BUILD/tools/belfry" bad.md | grep -c FAILED)" = 2
 
+(cd "$SOURCE" && python3 tests/cli/docs.py sizes include/belfry/*.h README.md docs/*.md docs/formats/*.md) >out.txt 2>&1 ||
+    failed=sizes
+check "examples set the sizes of structs" test "${failed:-}" != sizes
 defaults() { python3 "$SOURCE/tests/cli/docs.py" defaults "$1" "$SOURCE/src/estimator/run_settings.h"; }
 check "belfry/run.h has the defaults of the table of settings" defaults "$SOURCE/include/belfry/run.h"
 sed 's/0: keep all \[5\]/0: keep all [6]/' "$SOURCE/include/belfry/run.h" >other.h
 check "another default is found" test "$(defaults other.h)" = \
-    "FAILED: other.h: keep_checkpoint_max has the default 5 (--keep_checkpoint_max), not [6]"
+    "FAILED: other.h: keep_checkpoint_max has the default 5, not [6]"
 
 # Makes the files that pages name, train.csv and others: penguins, with the label `species`; for tables of ids, clicks.
 data_of() { # PAGE

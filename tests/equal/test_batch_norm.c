@@ -77,8 +77,8 @@ static run train(const job *j, deal d, int64_t steps)
     run r = {.folder = bel_strf("%s/%d", bel_test_own_folder(), count++),
              .result = {.size = sizeof r.result}};
     config.model_dir = r.folder;
-    config.worker_count = d.workers > 0 ? d.workers : 1;
-    config.tower_count = d.towers;
+    config.num_workers = d.workers > 0 ? d.workers : 1;
+    config.num_gpus = d.towers;
     config.replicas_to_aggregate = d.turns > 1 ? d.turns : 0;
     config.report = false;
     char start[32], statistics[32];

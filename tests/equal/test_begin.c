@@ -50,9 +50,9 @@ static bel_status *train(const char *name, bel_train_spec spec, const char *firs
     bel_run_config_init(&config, sizeof config);
     char *folder = path(name);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.tower_count = 2 / workers;
-    config.shard_count = shards;
+    config.num_workers = workers;
+    config.num_gpus = 2 / workers;
+    config.parameter_server_count = shards;
     config.report = false;
     const bel_param param = {"first", first};
     bel_estimator *estimator;

@@ -49,9 +49,9 @@ static void train(int workers, int shards, int turns, double out[3], char *diges
     bel_run_config_init(&config, sizeof config);
     char *folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.shard_count = shards;
-    config.tower_count = turns > 0 ? 1 : REPLICAS / workers;
+    config.num_workers = workers;
+    config.parameter_server_count = shards;
+    config.num_gpus = turns > 0 ? 1 : REPLICAS / workers;
     config.replicas_to_aggregate = turns;
     config.report = false;
     bel_estimator *estimator;

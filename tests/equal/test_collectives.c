@@ -60,12 +60,12 @@ static bel_status *train(bel_model_fn *model, const char *kind, double start, de
     out->folder = bel_strf("%s/%d", bel_test_own_folder(), count++);
     config.model_dir = out->folder;
     static const int uneven[] = {1, 2, 1};
-    config.worker_count = d.workers;
-    config.shard_count = d.shards;
-    config.tower_count = d.towers > 0 ? d.towers : 1;
+    config.num_workers = d.workers;
+    config.parameter_server_count = d.shards;
+    config.num_gpus = d.towers > 0 ? d.towers : 1;
     if (d.towers == 0) config.towers_of = uneven;
     config.replicas_to_aggregate = d.turns;
-    config.aggregation = d.mode;
+    config.mode = d.mode;
     config.report = false;
     char text[32];
     (void)bel_snprintf(text, sizeof text, "%.9g", start);

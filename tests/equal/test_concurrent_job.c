@@ -10,10 +10,10 @@ static void train(int workers, int towers, int threads, int shards, char digest[
     char *folder = bel_test_folder();
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
-    config.worker_count = workers;
-    config.tower_count = towers;
-    config.thread_count = threads;
-    config.shard_count = shards;
+    config.num_workers = workers;
+    config.num_gpus = towers;
+    config.num_threads = threads;
+    config.parameter_server_count = shards;
     config.save_checkpoints_steps = 5;
     config.save_summary_steps = 2;
     bel_result result = {.size = sizeof result};

@@ -112,8 +112,8 @@ static bel_estimator *create_of(bel_model_fn *function, const char *name, int wo
     bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.tower_count = towers;
+    config.num_workers = workers;
+    config.num_gpus = towers;
     config.report = strcmp(name, "one") == 0;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(function, &config, NULL, 0, &estimator));

@@ -179,9 +179,9 @@ static void train_to(data *memory, int pipeline, const deal *d, const char *fold
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.worker_count = d->workers;
+    config.num_workers = d->workers;
     config.towers_of = d->towers;
-    config.thread_count = 1;
+    config.num_threads = 1;
     config.report = false;
     config.audit_input = true;
     bel_estimator *estimator;

@@ -60,7 +60,7 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     char *model_dir = bel_path_join(bel_test_own_folder(), folder);
     config.model_dir = model_dir;
     config.report = false;
-    config.tower_count = replicas;
+    config.num_gpus = replicas;
     config.allow_changes = allow_changes;
     if (halves) config.precision = BEL_PRECISION_BF16;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);

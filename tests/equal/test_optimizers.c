@@ -59,9 +59,9 @@ static bel_status *train(const char *name, int workers, int shards, int64_t step
     bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.tower_count = 2 / workers;
-    config.shard_count = shards;
+    config.num_workers = workers;
+    config.num_gpus = 2 / workers;
+    config.parameter_server_count = shards;
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));

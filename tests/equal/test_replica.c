@@ -114,11 +114,11 @@ static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, in
     bel_run_config_init(&config, sizeof config);
     out->size = sizeof *out;
     config.model_dir = folder;
-    config.worker_count = d.workers;
-    config.shard_count = d.shards;
-    config.tower_count = d.towers;
+    config.num_workers = d.workers;
+    config.parameter_server_count = d.shards;
+    config.num_gpus = d.towers;
     config.replicas_to_aggregate = d.turns;
-    config.aggregation = d.mode;
+    config.mode = d.mode;
     if (d.scaled > 0) config.scale_learning_rate = BEL_SCALE_LINEAR;
     config.save_checkpoints_steps = save_steps;
     config.report = false;
@@ -515,7 +515,7 @@ static void test_evaluations(void **state)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
-    config.tower_count = 2;
+    config.num_gpus = 2;
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));
@@ -608,8 +608,8 @@ static bel_status *train_pipelines(pipelines *p, deal d, const int *towers_of)
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_strf("%s/%d-%d", bel_test_own_folder(), (int)p->mode, d.workers);
-    config.worker_count = d.workers;
-    config.tower_count = d.towers;
+    config.num_workers = d.workers;
+    config.num_gpus = d.towers;
     config.towers_of = towers_of;
     config.report = false;
     bel_estimator *estimator;

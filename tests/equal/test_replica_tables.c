@@ -135,11 +135,11 @@ static bel_status *train(const char *folder, deal d, course c, const char *name,
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.worker_count = d.workers;
-    config.shard_count = d.shards;
-    config.tower_count = d.towers;
+    config.num_workers = d.workers;
+    config.parameter_server_count = d.shards;
+    config.num_gpus = d.towers;
     config.replicas_to_aggregate = d.turns;
-    config.aggregation = d.mode;
+    config.mode = d.mode;
     config.save_checkpoints_steps = 3;
     config.report = false;
     const bel_param params[] = {{name, value}};

@@ -67,9 +67,9 @@ static bel_status *train(bel_status *(*run)(void *user, bel_replicator *replicat
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = bel_test_own_folder();
-    config.worker_count = workers;
-    config.aggregation = BEL_AGGREGATE_ASYNC;
-    config.stall_timeout_secs = stall_secs;
+    config.num_workers = workers;
+    config.mode = BEL_AGGREGATE_ASYNC;
+    config.stall_timeout = stall_secs;
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(first_fn, &config, NULL, 0, &estimator));

@@ -30,10 +30,10 @@ static void run_to(const topology *t, const char *folder, int64_t steps, char di
                                 {"learning_rate", "0.001"},  {"clip_global_norm", "0.5"}};
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
-    config.worker_count = t->workers;
+    config.num_workers = t->workers;
     config.towers_of = t->towers;
-    config.shard_count = t->shards;
-    config.thread_count = t->threads;
+    config.parameter_server_count = t->shards;
+    config.num_threads = t->threads;
     config.report = false;
     bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_test_digits_train(config, folder, BATCH, steps, params,

@@ -54,11 +54,11 @@ static bel_result train(const char *name, int workers, int64_t steps)
     bel_run_config_init(&config, sizeof config);
     char *folder = bel_path_join(bel_test_own_folder(), name);
     config.model_dir = folder;
-    config.worker_count = workers;
-    config.tower_count = 2 / workers;
+    config.num_workers = workers;
+    config.num_gpus = 2 / workers;
     config.save_summary_steps = EVERY;
     config.report = false;
-    if (takes_turns) config.aggregation = BEL_AGGREGATE_BOUNDED;
+    if (takes_turns) config.mode = BEL_AGGREGATE_BOUNDED;
     bel_estimator *estimator;
     bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));

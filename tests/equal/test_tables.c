@@ -133,10 +133,10 @@ static bel_estimator *create(const topology *t, const char *folder, const bel_pa
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.worker_count = t->workers;
+    config.num_workers = t->workers;
     config.towers_of = t->towers;
-    config.shard_count = t->shards;
-    config.thread_count = t->threads;
+    config.parameter_server_count = t->shards;
+    config.num_threads = t->threads;
     config.replicas_to_aggregate = t->aggregate;
     config.save_checkpoints_steps = 25;
     config.report = false;

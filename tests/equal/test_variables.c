@@ -137,12 +137,12 @@ static bel_estimator *make(const char *folder, deal d, const char *kind, const c
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
     config.model_dir = folder;
-    config.worker_count = d.workers;
-    config.shard_count = d.shards;
-    config.tower_count = d.towers > 0 ? d.towers : 1;
+    config.num_workers = d.workers;
+    config.parameter_server_count = d.shards;
+    config.num_gpus = d.towers > 0 ? d.towers : 1;
     if (d.towers == 0) config.towers_of = uneven;
     config.replicas_to_aggregate = d.turns;
-    config.aggregation = d.mode;
+    config.mode = d.mode;
     config.report = false;
     config.allow_changes = true;
     const bel_param params[] = {{"kind", kind}, {"reads", reads}};

@@ -66,8 +66,8 @@ static void test_limits(void **state)
     bel_run_config_init(&good, sizeof good);
     good.model_dir = "unused";
     config = good;
-    config.aggregation = (bel_aggregation)3;
-    refused(&config, "aggregation must be from 0 to 2 (sync|async|bounded), got 3");
+    config.mode = (bel_aggregation)3;
+    refused(&config, "mode must be from 0 to 2 (sync|async|bounded), got 3");
     config = good;
     config.lane = (bel_lane_choice)3;
     refused(&config, "lane must be from 0 to 2 (auto|shm|grpc), got 3");
@@ -75,11 +75,11 @@ static void test_limits(void **state)
     config.table_memory = -1;
     refused(&config, "table_memory must be in [0, 8388608] MiB, got -1 bytes");
     config = good;
-    config.stall_timeout_secs = NAN;
-    refused(&config, "stall_timeout_secs must be in [0.001, 1e9] s, got ");
+    config.stall_timeout = NAN;
+    refused(&config, "stall_timeout must be in [0.001, 1e9] s, got ");
     config = good;
-    config.worker_count = 1025;
-    refused(&config, "worker_count must be in [1, 1024] workers, got 1025");
+    config.num_workers = 1025;
+    refused(&config, "num_workers must be in [1, 1024] workers, got 1025");
     config = good;
     config.max_staleness = 2000000000;
     refused(&config, "max_staleness must be in [0, 1e9] steps, got 2000000000");
@@ -90,13 +90,13 @@ static void test_limits(void **state)
     config.save_checkpoints_steps = (int64_t)1 << 62;
     refused(&config, "save_checkpoints_steps must be in [0, 1e15] steps");
     config = good;
-    config.tower_count = 0;
-    refused(&config, "tower_count must be from 1 to 256");
-    config.tower_count = 257;
-    refused(&config, "tower_count must be from 1 to 256");
+    config.num_gpus = -1;
+    refused(&config, "num_gpus must be in [0, 256] towers, got -1");
+    config.num_gpus = 257;
+    refused(&config, "num_gpus must be in [0, 256] towers, got 257");
     config = good;
-    config.gpu_count = 257;
-    refused(&config, "gpu_count from 0 to 256, got 257 and 257");
+    config.size = 0;
+    refused(&config, "bel_run_config: size must be sizeof(bel_run_config), got 0");
 }
 
 int main(void)

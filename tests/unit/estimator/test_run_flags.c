@@ -48,24 +48,24 @@ static void flags_are_taken_and_others_stay(void **state)
                        "--activation_memory 3 --memory_limit 5 --model_dir here -- --mode sync",
                        &config, left, sizeof left));
     assert_string_equal(left, "program data.csv --own x --noisy -- --mode sync ");
-    assert_int_equal(config.aggregation, BEL_AGGREGATE_ASYNC);
-    assert_int_equal(config.tower_count, 4);
+    assert_int_equal(config.mode, BEL_AGGREGATE_ASYNC);
+    assert_int_equal(config.num_gpus, 4);
     assert_false(config.report);
     assert_true(config.train_metrics);
     assert_int_equal(config.seed, 7);
     assert_int_equal(config.average, BEL_AVERAGE_SUM);
-    assert_true(config.stall_timeout_secs == 1.5);
+    assert_true(config.stall_timeout == 1.5);
     assert_int_equal(config.activation_memory, 3 << 20);
     assert_int_equal(config.memory_limit, 5 << 20);
     assert_string_equal(config.model_dir, "here");
-    assert_null(config.trace_file);
+    assert_null(config.trace);
     BEL_ASSERT_OK(take("--mode async", &config, left, sizeof left)); // not the program's name
     assert_string_equal(left, "--mode async ");
     BEL_ASSERT_OK(
         take("program --report=false --report --trace= --num_gpus 0", &config, left, sizeof left));
     assert_true(config.report); // the last one counts
-    assert_null(config.trace_file);
-    assert_int_equal(config.tower_count, 1);
+    assert_null(config.trace);
+    assert_int_equal(config.num_gpus, 0);
 }
 
 static void malformed_flags_are_named(void **state)
@@ -129,9 +129,8 @@ static void defaults_are_accepted(void **state)
     bel_run_config_init(&config, sizeof config);
     BEL_ASSERT_OK(bel_run_config_check_rows(&config));
     assert_null(config.model_dir);
-    assert_int_equal(config.worker_count, 1);
-    assert_int_equal(config.tower_count, 1);
-    assert_int_equal(config.gpu_count, 0);
+    assert_int_equal(config.num_workers, 1);
+    assert_int_equal(config.num_gpus, 0);
     assert_true(config.save_checkpoints_secs == 600);
     assert_true(config.report && config.averages && config.chief_trains);
     assert_int_equal(config.accumulate_steps, 1);
