@@ -446,7 +446,7 @@ static void test_size(void **state)
     bel_batch_norm_options options = {.size = offsetof(bel_batch_norm_options, momentum),
                                       .name = "n",
                                       .momentum = -1,
-                                      .statistics = (bel_batch_statistics)9};
+                                      .epsilon = -1};
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &BEL_SHAPE(BEL_DIM_BATCH, 2));
     assert_non_null(bel_batch_norm_with(g, x, &options));
     BEL_ASSERT_OK(bel_graph_check(g));
