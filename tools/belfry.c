@@ -432,7 +432,7 @@ static bel_status *help(int count, char *const *words, int *out_exit_code)
     return status;
 }
 
-static bel_status *run(int count, char **words, int *out_exit_code)
+static bel_status *belfry_run(int count, char **words, int *out_exit_code)
 {
     static char version[] = "version";
     if (count == 0) {
@@ -454,7 +454,7 @@ int main(int argument_count, char **arguments)
     int exit_code = 0;
     bel_signals_explain();
     bel_trials_follow_starter();
-    bel_status *status = run(argument_count - 1, arguments + 1, &exit_code);
+    bel_status *status = belfry_run(argument_count - 1, arguments + 1, &exit_code);
     if (status == NULL) status = bel_results_flush();
     bel_package_over();
     if (status != NULL) {

@@ -31,7 +31,7 @@ typedef struct contender {
 
 // --- Inputs --------------------------------------------------------------------------------------
 
-static void fill(const bel_tensor *tensor, bel_rng_key key)
+static void bench_fill(const bel_tensor *tensor, bel_rng_key key)
 {
     int64_t count = bel_shape_elements(&tensor->shape);
     for (int64_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ static bel_status *bind_inputs(contender *c, const bel_options *options)
         if (bytes > (size_t)1 << 40)
             return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "input \"%s\" would be too large", port.name);
         c->inputs[i] = in.data = bel_xmalloc(bytes + 1);
-        fill(&in, bel_rng_key_make(seed, "bench", (uint64_t)i));
+        bench_fill(&in, bel_rng_key_make(seed, "bench", (uint64_t)i));
         BEL_TRY(bel_predictor_bind(c->predictor, i, &in));
     }
     return NULL;
@@ -75,7 +75,7 @@ static bel_status *bind_inputs(contender *c, const bel_options *options)
 // --- Measuring -----------------------------------------------------------------------------------
 
 // Loads the model and runs it until it is warm. The fastest run determines the runs of a sample.
-static bel_status *prepare(contender *c, const bel_options *options)
+static bel_status *contender_prepare(contender *c, const bel_options *options)
 {
     const bel_predictor_options how = {.size = sizeof how,
                                        .threads = (int)bel_options_int(options, "threads"),
@@ -122,10 +122,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bel_status *measure(contender *contenders, int count, const bel_options *options)
+static bel_status *contender_measure(contender *contenders, int count, const bel_options *options)
 {
     for (int i = 0; i < count; i++)
-        BEL_TRY(prepare(&contenders[i], options));
+        BEL_TRY(contender_prepare(&contenders[i], options));
     int64_t all_ns = (int64_t)(bel_options_double(options, "seconds") * 1e9);
     int64_t round_ns = ROUND_MS * INT64_C(1000000);
     if (round_ns * count > all_ns) round_ns = all_ns / count;
@@ -212,7 +212,8 @@ static void put_contender(const contender *c, int64_t batch, bool json, bel_str 
     if (json) bel_str_puts(out, "}");
 }
 
-static bel_status *print(const contender *contenders, int count, const bel_options *options)
+static bel_status *contender_print(const contender *contenders, int count,
+                                   const bel_options *options)
 {
     bool json = bel_options_bool(options, "json");
     int64_t batch = bel_options_int(options, "batch");
@@ -242,7 +243,7 @@ static bel_status *print(const contender *contenders, int count, const bel_optio
     return status;
 }
 
-static void end(contender *c)
+static void contender_end(contender *c)
 {
     int inputs = c->predictor == NULL ? 0 : bel_predictor_input_count(c->predictor);
     for (int i = 0; c->inputs != NULL && i < inputs; i++)
@@ -265,9 +266,9 @@ bel_status *bel_verb_bench(const bel_options *options, int *out_exit_code)
     contender contenders[2] = {{.path = paths[0]},
                                {.path = bel_options_string(options, "against")}};
     int count = contenders[1].path != NULL ? 2 : 1;
-    bel_status *status = measure(contenders, count, options);
-    if (status == NULL) status = print(contenders, count, options);
+    bel_status *status = contender_measure(contenders, count, options);
+    if (status == NULL) status = contender_print(contenders, count, options);
     for (int i = 0; i < count; i++)
-        end(&contenders[i]);
+        contender_end(&contenders[i]);
     return status;
 }

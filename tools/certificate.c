@@ -174,7 +174,7 @@ static bool set_name(X509_NAME *name, const char *text)
 }
 
 // Makes a certificate without extensions and signature; NULL: the error is in libcrypto's queue.
-static X509 *begin(EVP_PKEY *key, const char *name, int64_t days)
+static X509 *certificate_begin(EVP_PKEY *key, const char *name, int64_t days)
 {
     enum { EARLIER_SECONDS = 3600, VERSION_3 = 2 };
     X509 *x509 = X509_new();
@@ -200,7 +200,7 @@ bel_status *bel_certificate_make_authority(int64_t days, bel_pem_pair *out_pair)
     char name[64];
     bel_snprintf(name, sizeof name, "Belfry job authority %016llx", number);
     EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *x509 = key != NULL ? begin(key, name, days) : NULL;
+    X509 *x509 = key != NULL ? certificate_begin(key, name, days) : NULL;
     bool good = x509 != NULL && X509_set_issuer_name(x509, X509_get_subject_name(x509)) == 1 &&
                 add_extensions(x509, x509, extensions, sizeof extensions / sizeof extensions[0]) &&
                 X509_sign(x509, key, EVP_sha256()) > 0;
@@ -230,7 +230,7 @@ static bel_status *sign_host(const bel_certificate *authority, EVP_PKEY *authori
     };
     size_t count = sizeof extensions / sizeof extensions[0];
     EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *x509 = key != NULL ? begin(key, "hosts of a Belfry job", days) : NULL;
+    X509 *x509 = key != NULL ? certificate_begin(key, "hosts of a Belfry job", days) : NULL;
     bool good = x509 != NULL &&
                 X509_set_issuer_name(x509, X509_get_subject_name(authority->x509)) == 1 &&
                 add_extensions(x509, authority->x509, extensions, count) &&

@@ -222,7 +222,7 @@ static void write_json(const files *f, const name_list *names, const char *last_
     bel_str_printf(out, "],\"last_day\":\"%s\"}\n", last_day);
 }
 
-static bel_status *report(const files *f, const name_list *names, bool json)
+static bel_status *files_report(const files *f, const name_list *names, bool json)
 {
     bel_certificate *host;
     BEL_TRY(bel_certificate_read(f->host, &host));
@@ -263,7 +263,7 @@ static bel_status *make_all(const files *f, const name_list *names, const char *
         BEL_TRY(make_authority(f, days));
     }
     BEL_TRY(make_host(f, names, days));
-    return report(f, names, bel_options_bool(options, "json"));
+    return files_report(f, names, bel_options_bool(options, "json"));
 }
 
 bel_status *bel_verb_certs(const bel_options *options, int *out_exit_code)

@@ -9,8 +9,8 @@
 #include "tables.h"
 #include "verbs.h"
 
-static bel_status *look(const bel_options *options, const char *const *paths, int count,
-                        bel_columns **out_columns)
+static bel_status *columns_look(const bel_options *options, const char *const *paths, int count,
+                                bel_columns **out_columns)
 {
     bel_status *status = bel_table_infer(options, paths, count, true, out_columns);
     size_t named;
@@ -32,7 +32,7 @@ bel_status *bel_verb_columns(const bel_options *options, int *out_exit_code)
     const char *const *paths = bel_options_arguments(options, &count);
     if (count == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "columns: expected a CSV file, got none");
     bel_columns *columns;
-    BEL_TRY(look(options, paths, (int)count, &columns));
+    BEL_TRY(columns_look(options, paths, (int)count, &columns));
     bel_str table = {0};
     if (bel_options_bool(options, "json")) {
         bel_table_print_json(columns, &table);

@@ -209,7 +209,7 @@ static const bel_option *find_flag(answer *a, const bel_options *options, int co
 }
 
 // Completes the last word; `words` are those before it.
-static void complete(answer *a, int count, const char *const *words)
+static void answer_complete(answer *a, int count, const char *const *words)
 {
     bool helps = count > 0 && strcmp(words[0], "help") == 0;
     if (helps) count--, words++;
@@ -245,7 +245,7 @@ bel_status *bel_verb_complete(const bel_options *options, int *out_exit_code)
     size_t count;
     const char *const *words = bel_options_arguments(options, &count);
     answer a = {.written = count > 0 ? words[count - 1] : "", .prefix = ""};
-    complete(&a, count > 0 ? (int)count - 1 : 0, words);
+    answer_complete(&a, count > 0 ? (int)count - 1 : 0, words);
     bel_status *status = a.lines.length > 0 ? bel_results_write(a.lines.text) : NULL;
     bel_str_deinit(&a.lines);
     return status;

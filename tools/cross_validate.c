@@ -79,7 +79,7 @@ static const char **all_metrics(const bel_study *study, int folds, int *out_coun
     return all;
 }
 
-static bel_status *print(const bel_study *study, int folds, bool json)
+static bel_status *cross_validate_print(const bel_study *study, int folds, bool json)
 {
     int count;
     const char **names = all_metrics(study, folds, &count);
@@ -115,7 +115,8 @@ bel_status *bel_verb_cross_validate(const bel_options *options, int *out_exit_co
     }
     bel_status *status = bel_study_execute(study, take_fold, study, out_exit_code);
     if (status == NULL) status = check_folds(study, folds, out_exit_code);
-    if (status == NULL) status = print(study, folds, bel_options_bool(options, "json"));
+    if (status == NULL)
+        status = cross_validate_print(study, folds, bel_options_bool(options, "json"));
     bel_study_destroy(study);
     return status;
 }

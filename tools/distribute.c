@@ -365,8 +365,8 @@ static bel_status *make_plan(bel_distribution *d, const bel_cluster *cluster)
     return NULL;
 }
 
-static bel_status *prepare(bel_distribution *d, const bel_words *words, const char *job_dir,
-                           const bel_cluster *cluster)
+static bel_status *distribute_prepare(bel_distribution *d, const bel_words *words,
+                                      const char *job_dir, const bel_cluster *cluster)
 {
     BEL_TRY(read_training(d, words));
     if (d->asks) return NULL;
@@ -383,7 +383,7 @@ bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_
                                   const char *job_dir, const bel_cluster *cluster)
 {
     bel_distribution d = {.training = bel_flags_create(BEL_VERB_TRAIN_AND_EVALUATE)};
-    bel_status *status = prepare(&d, words, job_dir, cluster);
+    bel_status *status = distribute_prepare(&d, words, job_dir, cluster);
     if (status == NULL) {
         *out_distribution = d;
     } else {

@@ -59,8 +59,8 @@ typedef struct checkup {
 } checkup;
 
 BEL_PRINTF(5, 6)
-static void say(const checkup *c, bel_doctor_level level, const char *name, const char *fix,
-                const char *format, ...)
+static void checkup_say(const checkup *c, bel_doctor_level level, const char *name, const char *fix,
+                        const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -74,7 +74,7 @@ static void say(const checkup *c, bel_doctor_level level, const char *name, cons
 static bool passes(const checkup *c, const char *name, const char *fix, bel_status *status)
 {
     if (status == NULL) return true;
-    say(c, FAIL, name, fix, "%s", bel_status_message(status));
+    checkup_say(c, FAIL, name, fix, "%s", bel_status_message(status));
     bel_status_destroy(status);
     return false;
 }
@@ -117,11 +117,11 @@ static void check_file(const checkup *c)
     char *hosts = named == 0              ? bel_xstrdup("this host")
                   : named < c->host_count ? bel_strf("this host and %zu more", named)
                                           : bel_strf("%zu host%s", named, named == 1 ? "" : "s");
-    say(c, OK, "cluster", NULL, "%s: a master, %d worker%s, %d parameter server%s%s on %s",
-        c->cluster->source, roles[BEL_ROLE_WORKER].count,
-        roles[BEL_ROLE_WORKER].count == 1 ? "" : "s", roles[BEL_ROLE_PS].count,
-        roles[BEL_ROLE_PS].count == 1 ? "" : "s",
-        roles[BEL_ROLE_EVALUATOR].count > 0 ? ", an evaluator" : "", hosts);
+    checkup_say(c, OK, "cluster", NULL, "%s: a master, %d worker%s, %d parameter server%s%s on %s",
+                c->cluster->source, roles[BEL_ROLE_WORKER].count,
+                roles[BEL_ROLE_WORKER].count == 1 ? "" : "s", roles[BEL_ROLE_PS].count,
+                roles[BEL_ROLE_PS].count == 1 ? "" : "s",
+                roles[BEL_ROLE_EVALUATOR].count > 0 ? ", an evaluator" : "", hosts);
     bel_free(hosts);
 }
 
@@ -156,21 +156,21 @@ static void check_names(const checkup *c)
         here = here || h->is_here;
         if (h->name[0] == '\0') continue; // not named in the file
         if (h->found.address[0] == '\0') {
-            say(c, FAIL, "host", correct, "%s, of a %s, does not resolve: %s", h->name, h->role,
-                h->found.problem);
+            checkup_say(c, FAIL, "host", correct, "%s, of a %s, does not resolve: %s", h->name,
+                        h->role, h->found.problem);
         } else if (h->is_here && h->found.is_loopback && has_others(c)) {
-            say(c, WARN, "host", "give it the address by which the others call it",
-                "%s is this host, but as %s, by which no other host reaches it", h->name,
-                h->found.address);
+            checkup_say(c, WARN, "host", "give it the address by which the others call it",
+                        "%s is this host, but as %s, by which no other host reaches it", h->name,
+                        h->found.address);
         } else if (h->is_here) {
-            say(c, OK, "host", NULL, "%s is this host, %s", h->name, h->found.address);
+            checkup_say(c, OK, "host", NULL, "%s is this host, %s", h->name, h->found.address);
         } else {
-            say(c, OK, "host", NULL, "%s is %s", h->name, h->found.address);
+            checkup_say(c, OK, "host", NULL, "%s is %s", h->name, h->found.address);
         }
     }
     if (here) return;
-    say(c, WARN, "host", "run doctor on a host of the job, or name this one in the file",
-        "no host of the file is this one");
+    checkup_say(c, WARN, "host", "run doctor on a host of the job, or name this one in the file",
+                "no host of the file is this one");
 }
 
 // --- This host ----------------------------------------------------------------------------------
@@ -183,15 +183,16 @@ static void check_machine(const checkup *c, const char *where, const host *h, in
     char there[32], said[32];
     bool few = cores < h->cores;
     if (h->cores > 0) {
-        say(c, few ? WARN : OK, "machine", few ? share : NULL,
-            "%s has %d core%s, its machine type says %d", where, cores, cores == 1 ? "" : "s",
-            h->cores);
+        checkup_say(c, few ? WARN : OK, "machine", few ? share : NULL,
+                    "%s has %d core%s, its machine type says %d", where, cores,
+                    cores == 1 ? "" : "s", h->cores);
     }
     bool little = memory_bytes + memory_bytes / 16 < (uint64_t)h->memory_bytes; // the kernel's part
     if (h->memory_bytes > 0) {
-        say(c, little ? WARN : OK, "machine", little ? share : NULL,
-            "%s has %s of memory, its machine type says %s", where,
-            bel_bytes_text(memory_bytes, there), bel_bytes_text((uint64_t)h->memory_bytes, said));
+        checkup_say(c, little ? WARN : OK, "machine", little ? share : NULL,
+                    "%s has %s of memory, its machine type says %s", where,
+                    bel_bytes_text(memory_bytes, there),
+                    bel_bytes_text((uint64_t)h->memory_bytes, said));
     }
 }
 
@@ -219,9 +220,9 @@ static void check_limits(const checkup *c)
     char hint[128];
     bel_snprintf(hint, sizeof hint,
                  "ulimit -n %llu, as root, or nofile in /etc/security/limits.conf", need);
-    say(c, little ? WARN : OK, "limits", little ? hint : NULL,
-        "a process may open %llu files; with %d processes it may need %llu",
-        (unsigned long long)limit.rlim_max, c->plan->process_count, need);
+    checkup_say(c, little ? WARN : OK, "limits", little ? hint : NULL,
+                "a process may open %llu files; with %d processes it may need %llu",
+                (unsigned long long)limit.rlim_max, c->plan->process_count, need);
 }
 
 // Binds the number of ports that a job with --tcp needs here.
@@ -239,7 +240,7 @@ static void check_ports(const checkup *c)
         close(descriptors[i]);
     static const char hint[] = "ip link set lo up; or sysctl net.ipv4.ip_local_port_range";
     if (passes(c, "ports", hint, status))
-        say(c, OK, "ports", NULL, "%d free ports on the loopback", count);
+        checkup_say(c, OK, "ports", NULL, "%d free ports on the loopback", count);
 }
 
 // Chooses the folder of sockets as the supervisor does (src/launch/supervisor_start.c).
@@ -249,18 +250,19 @@ static void check_sockets(const checkup *c)
     enum { MOST = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
     const char *base = getenv("XDG_RUNTIME_DIR");
     if (base == NULL || base[0] != '/') {
-        say(c, OK, "sockets", NULL, "XDG_RUNTIME_DIR names no folder: sockets are in /tmp");
+        checkup_say(c, OK, "sockets", NULL, "XDG_RUNTIME_DIR names no folder: sockets are in /tmp");
     } else if (strlen(base) + strlen(longest) > MOST) {
-        say(c, WARN, "sockets", "let it name a folder with a short path, or none",
+        checkup_say(
+            c, WARN, "sockets", "let it name a folder with a short path, or none",
             "XDG_RUNTIME_DIR has %zu bytes, and addresses of unix sockets leave it %zu: they are "
             "in /tmp",
             strlen(base), MOST - strlen(longest));
     } else if (access(base, W_OK | X_OK) != 0) {
-        say(c, WARN, "sockets", "create it, or unset XDG_RUNTIME_DIR",
-            "XDG_RUNTIME_DIR is %s, which cannot be written (%s): sockets are in /tmp", base,
-            strerror(errno));
+        checkup_say(c, WARN, "sockets", "create it, or unset XDG_RUNTIME_DIR",
+                    "XDG_RUNTIME_DIR is %s, which cannot be written (%s): sockets are in /tmp",
+                    base, strerror(errno));
     } else {
-        say(c, OK, "sockets", NULL, "in %s", base);
+        checkup_say(c, OK, "sockets", NULL, "in %s", base);
     }
 }
 
@@ -280,7 +282,7 @@ static void check_secret(const checkup *c)
     if (path == NULL) return;
     static const char hint[] = "(umask 077; openssl rand -hex 32 >FILE), the same on all hosts";
     if (passes(c, "secret", hint, check_secret_file(path)))
-        say(c, OK, "secret", NULL, "%s is private, and long enough", path);
+        checkup_say(c, OK, "secret", NULL, "%s is private, and long enough", path);
 }
 
 static const char renew[] = "belfry certs makes a new one where ca.key is";
@@ -293,12 +295,13 @@ static bool check_validity(const checkup *c, const char *path, const bel_certifi
     double days = bel_certificate_days_left(certificate);
     *out_said = true;
     if (days < 0) {
-        say(c, FAIL, "tls", renew, "%s expired on %s", path, bel_certificate_last_day(certificate));
+        checkup_say(c, FAIL, "tls", renew, "%s expired on %s", path,
+                    bel_certificate_last_day(certificate));
     } else if (!bel_certificate_has_begun(certificate)) {
-        say(c, FAIL, "tls", "set this host's clock, or wait", "%s is not valid yet", path);
+        checkup_say(c, FAIL, "tls", "set this host's clock, or wait", "%s is not valid yet", path);
     } else if (days < SOON_DAYS) {
-        say(c, WARN, "tls", renew, "%s ends on %s, in %.1f days", path,
-            bel_certificate_last_day(certificate), days);
+        checkup_say(c, WARN, "tls", renew, "%s ends on %s, in %.1f days", path,
+                    bel_certificate_last_day(certificate), days);
         return true;
     } else {
         *out_said = false;
@@ -316,8 +319,9 @@ static bool check_certificate_names(const checkup *c, const bel_certificate *cer
         if (!h->is_here || h->name[0] == '\0') continue;
         if (bel_certificate_names(certificate, h->name)) continue;
         good = false;
-        say(c, FAIL, "tls", "belfry certs --hosts … makes one for all hosts of the job",
-            "%s does not name %s, which is this host", c->cluster->tls_certificate, h->name);
+        checkup_say(c, FAIL, "tls", "belfry certs --hosts … makes one for all hosts of the job",
+                    "%s does not name %s, which is this host", c->cluster->tls_certificate,
+                    h->name);
     }
     return good;
 }
@@ -336,8 +340,8 @@ static void check_tls_with(const checkup *c, const bel_certificate *certificate,
     good = check_validity(c, cluster->tls_ca, authority, &authority_said) && good;
     good = check_certificate_names(c, certificate) && good;
     if (!good || said || authority_said) return;
-    say(c, OK, "tls", NULL, "%s is good until %s, by the authority in %s", cluster->tls_certificate,
-        bel_certificate_last_day(certificate), cluster->tls_ca);
+    checkup_say(c, OK, "tls", NULL, "%s is good until %s, by the authority in %s",
+                cluster->tls_certificate, bel_certificate_last_day(certificate), cluster->tls_ca);
 }
 
 static void check_tls(const checkup *c)
@@ -345,7 +349,8 @@ static void check_tls(const checkup *c)
     const bel_cluster *cluster = c->cluster;
     if (cluster->tls_ca == NULL) {
         if (!has_others(c)) return;
-        say(c, WARN, "tls", "belfry certs makes certificates",
+        checkup_say(
+            c, WARN, "tls", "belfry certs makes certificates",
             "without TLS the job's secret, parameters and gradients go from host to host in clear");
         return;
     }
@@ -407,13 +412,13 @@ static void check_clock(const checkup *c, const host *h, const bel_peer *peer)
     if (length > 0 && text[length - 1] == '.') length--; // %N is unknown on that host: seconds only
     bool whole = memchr(text, '.', length) == NULL;
     if (!bel_parse_f64(text, length, &there)) {
-        say(c, WARN, "clock", NULL, "%s does not say what time it is", h->name);
+        checkup_say(c, WARN, "clock", NULL, "%s does not say what time it is", h->name);
         return;
     }
     double ahead = there + (whole ? 0.5 : 0) - peer->heard_at, apart = ahead < 0 ? -ahead : ahead;
     bel_doctor_level level = apart > 60 ? FAIL : apart > 1 ? WARN : OK;
-    say(c, level, "clock", level != OK ? hint : NULL, "%s is %.2f s %s this host", h->name, apart,
-        ahead < 0 ? "behind" : "ahead of");
+    checkup_say(c, level, "clock", level != OK ? hint : NULL, "%s is %.2f s %s this host", h->name,
+                apart, ahead < 0 ? "behind" : "ahead of");
 }
 
 static void check_version(const checkup *c, const host *h, const bel_peer *peer)
@@ -425,10 +430,10 @@ static void check_version(const checkup *c, const host *h, const bel_peer *peer)
     bool good = there != NULL && strcmp(there, bel_version()) == 0;
     bel_snprintf(hint, sizeof hint, "install belfry %s there, in a folder of $PATH", bel_version());
     if (there == NULL) {
-        say(c, FAIL, "version", hint, "%s runs no belfry: %s", h->name, line);
+        checkup_say(c, FAIL, "version", hint, "%s runs no belfry: %s", h->name, line);
     } else {
-        say(c, good ? OK : FAIL, "version", good ? NULL : hint, "%s has belfry %s, this host %s",
-            h->name, there, bel_version());
+        checkup_say(c, good ? OK : FAIL, "version", good ? NULL : hint,
+                    "%s has belfry %s, this host %s", h->name, there, bel_version());
     }
 }
 
@@ -450,23 +455,24 @@ static void check_folder(const checkup *c, const host *h, const bel_peer *peer)
     char text[16];
     bool there = bel_peer_value(peer, "folder", text, sizeof text);
     if (!there && c->mark == NULL) {
-        say(c, WARN, "folder", "create it where all hosts see it, under one name",
-            "%s is neither here nor on %s", c->folder, h->name);
+        checkup_say(c, WARN, "folder", "create it where all hosts see it, under one name",
+                    "%s is neither here nor on %s", c->folder, h->name);
     } else if (!there) {
-        say(c, FAIL, "folder", "all hosts need one model_dir: mount it there", "%s has no %s",
-            h->name, c->folder);
+        checkup_say(c, FAIL, "folder", "all hosts need one model_dir: mount it there",
+                    "%s has no %s", h->name, c->folder);
     } else if (c->mark == NULL) {
-        say(c, FAIL, "folder", "all hosts need one model_dir: mount it here",
-            "%s is on %s, but not here", c->folder, h->name);
+        checkup_say(c, FAIL, "folder", "all hosts need one model_dir: mount it here",
+                    "%s is on %s, but not here", c->folder, h->name);
     } else if (!bel_peer_value(peer, "mark", text, sizeof text)) {
-        say(c, FAIL, "folder", "all hosts need one model_dir: mount this host's there, or its here",
-            "%s of %s is another folder: a file that was written here is not there", c->folder,
-            h->name);
+        checkup_say(c, FAIL, "folder",
+                    "all hosts need one model_dir: mount this host's there, or its here",
+                    "%s of %s is another folder: a file that was written here is not there",
+                    c->folder, h->name);
     } else if (!bel_peer_value(peer, "writable", text, sizeof text)) {
-        say(c, FAIL, "folder", "let the job's user write there", "%s cannot write into %s", h->name,
-            c->folder);
+        checkup_say(c, FAIL, "folder", "let the job's user write there", "%s cannot write into %s",
+                    h->name, c->folder);
     } else {
-        say(c, OK, "folder", NULL, "%s sees %s", h->name, c->folder);
+        checkup_say(c, OK, "folder", NULL, "%s sees %s", h->name, c->folder);
     }
 }
 
@@ -478,9 +484,9 @@ static void check_disk(const checkup *c, const host *h, const bel_peer *peer)
     if (!bel_peer_value(peer, "disk", text, sizeof text)) return;
     if (!bel_parse_i64(text, strlen(text), &kib) || kib < 0 || kib > INT64_MAX / 1024) return;
     bool little = kib < LITTLE_KIB;
-    say(c, little ? WARN : OK, "disk", little ? "make room for checkpoints" : NULL,
-        "%s has %s free %s", h->name, bel_bytes_text((uint64_t)kib * 1024, bytes),
-        c->folder != NULL ? "where the model's folder is" : "in the user's folder");
+    checkup_say(c, little ? WARN : OK, "disk", little ? "make room for checkpoints" : NULL,
+                "%s has %s free %s", h->name, bel_bytes_text((uint64_t)kib * 1024, bytes),
+                c->folder != NULL ? "where the model's folder is" : "in the user's folder");
 }
 
 static void check_peer(const checkup *c, const host *h, const bel_peer *peer)
@@ -490,11 +496,11 @@ static void check_peer(const checkup *c, const host *h, const bel_peer *peer)
         bel_snprintf(hint, sizeof hint,
                      "ssh %.64s true must end with 0 and ask for nothing: ssh-copy-id, known_hosts",
                      h->destination);
-        say(c, FAIL, "ssh", hint, "%s does not answer: %s", h->name,
-            bel_peer_problem(peer, problem));
+        checkup_say(c, FAIL, "ssh", hint, "%s does not answer: %s", h->name,
+                    bel_peer_problem(peer, problem));
         return;
     }
-    say(c, OK, "ssh", NULL, "%s answers after %.1f s", h->name, peer->answered_secs);
+    checkup_say(c, OK, "ssh", NULL, "%s answers after %.1f s", h->name, peer->answered_secs);
     check_clock(c, h, peer);
     check_version(c, h, peer);
     check_machine_there(c, h, peer);

@@ -83,7 +83,7 @@ static bel_status *spawn(call *c, const char *program, const int descriptors[3])
     return status;
 }
 
-static bel_status *start(call *c, const char *program, const char *script)
+static bel_status *doctor_peers_start(call *c, const char *program, const char *script)
 {
     int input = -1, output[2] = {-1, -1}, errors[2] = {-1, -1};
     c->start_ns = bel_clock_ns();
@@ -112,7 +112,7 @@ static void note_answer(call *c)
 
 // Reads the available output. Bytes beyond a limit are dropped, so that no peer can fill the
 // memory.
-static void drain(call *c, int *descriptor, bel_str *into)
+static void doctor_peers_drain(call *c, int *descriptor, bel_str *into)
 {
     enum { MOST = 65536 };
     char bytes[4096];
@@ -133,8 +133,8 @@ static void drain(call *c, int *descriptor, bel_str *into)
 static bool proceed(call *c)
 {
     if (c->process.descriptor < 0) return true;
-    drain(c, &c->output, &c->peer->output);
-    drain(c, &c->errors, &c->peer->errors);
+    doctor_peers_drain(c, &c->output, &c->peer->output);
+    doctor_peers_drain(c, &c->errors, &c->peer->errors);
     bool late = bel_clock_ns() - c->start_ns > (int64_t)BEL_PEERS_MOST_SECS * 1000000000;
     if (late && !c->peer->timed_out) {
         c->peer->timed_out = true;
@@ -143,8 +143,8 @@ static bool proceed(call *c)
     bel_linux_end end;
     if (!bel_linux_process_wait(&c->process, 0, &end)) return false;
     c->peer->code = end.code;
-    drain(c, &c->output, &c->peer->output); // the rest
-    drain(c, &c->errors, &c->peer->errors);
+    doctor_peers_drain(c, &c->output, &c->peer->output); // the rest
+    doctor_peers_drain(c, &c->errors, &c->peer->errors);
     close_end(&c->output);
     close_end(&c->errors);
     return true;
@@ -174,7 +174,7 @@ static void ask_some(const char *program, bel_peer *peers, size_t count, const c
     call calls[BEL_PEERS_AT_ONCE];
     for (size_t i = 0; i < count; i++) {
         calls[i] = (call){.peer = &peers[i], .process.descriptor = -1, .output = -1, .errors = -1};
-        bel_status *status = start(&calls[i], program, script);
+        bel_status *status = doctor_peers_start(&calls[i], program, script);
         if (status == NULL) continue;
         peers[i].code = -1;
         bel_str_puts(&peers[i].errors, bel_status_message(status));

@@ -36,7 +36,7 @@ static const double momentum = 0.99, epsilon = 1e-3;
 
 // --- The model -----------------------------------------------------------------------------------
 
-static bel_value *layer(bel_graph *g, bel_value *x, const char *name, bool training)
+static bel_value *experiment_layer(bel_graph *g, bel_value *x, const char *name, bool training)
 {
     const bel_batch_norm_options options = {.size = sizeof options,
                                             .training = training,
@@ -49,8 +49,8 @@ static bel_value *layer(bel_graph *g, bel_value *x, const char *name, bool train
     return bel_batch_norm_with(g, x, &options);
 }
 
-static bel_value *state(bel_graph *g, const char *name, const bel_shape *shape, double start,
-                        bel_variable_kind kind)
+static bel_value *experiment_state(bel_graph *g, const char *name, const bel_shape *shape,
+                                   double start, bel_variable_kind kind)
 {
     const bel_initializer initializer = {.kind = BEL_INIT_CONSTANT, .value = start};
     return bel_variable(g, name, shape, initializer, kind);
@@ -66,8 +66,10 @@ static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_infere
     const bel_shape vector = BEL_SHAPE(CHANNELS);
     bel_value *scale = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, vector, ones});
     bel_value *bias = bel_constant(g, &(bel_tensor){BEL_DTYPE_F32, vector, zeros});
-    bel_value *mean = state(g, "local/mean", &vector, 0, BEL_VARIABLE_REPLICA_MEAN), *new_mean;
-    bel_value *variance = state(g, "local/variance", &vector, 1, BEL_VARIABLE_REPLICA_MEAN);
+    bel_value *mean = experiment_state(g, "local/mean", &vector, 0, BEL_VARIABLE_REPLICA_MEAN),
+              *new_mean;
+    bel_value *variance =
+        experiment_state(g, "local/variance", &vector, 1, BEL_VARIABLE_REPLICA_MEAN);
     bel_value *new_variance;
     bel_value *y = bel_batch_normalization(g, x, scale, bias, mean, variance, epsilon, momentum,
                                            true, &new_mean, &new_variance);
@@ -75,17 +77,18 @@ static bel_value *local_layer(bel_graph *g, bel_value *x, bel_value **out_infere
                                              false, NULL, NULL);
     bel_assign_state(g, mean, new_mean);
     bel_assign_state(g, variance, new_variance);
-    bel_assign_state(g, state(g, "read/mean", &vector, 0, BEL_VARIABLE_STATE_MEAN), new_mean);
-    bel_assign_state(g, state(g, "read/variance", &vector, 1, BEL_VARIABLE_STATE_MEAN),
+    bel_assign_state(g, experiment_state(g, "read/mean", &vector, 0, BEL_VARIABLE_STATE_MEAN),
+                     new_mean);
+    bel_assign_state(g, experiment_state(g, "read/variance", &vector, 1, BEL_VARIABLE_STATE_MEAN),
                      new_variance);
     return y;
 }
 
 // Records the largest |a - b| of all replicas; if `kept`, of all steps.
-static void note(bel_graph *g, const char *name, bel_value *a, bel_value *b, bool kept)
+static void experiment_note(bel_graph *g, const char *name, bel_value *a, bel_value *b, bool kept)
 {
     bel_value *most = bel_reduce_max(g, bel_abs(g, bel_sub(g, a, b)), NULL, 0, false);
-    bel_value *variable = state(g, name, &BEL_SHAPE(1), 0, BEL_VARIABLE_STATE_MEAN);
+    bel_value *variable = experiment_state(g, name, &BEL_SHAPE(1), 0, BEL_VARIABLE_STATE_MEAN);
     most = bel_reshape(g, bel_all_reduce(g, most, BEL_REDUCE_MAX), &BEL_SHAPE(1));
     bel_assign_state(g, variable, kept ? bel_max(g, variable, most) : most);
 }
@@ -97,7 +100,7 @@ static bel_value *own_rows(bel_graph *g, bel_value *all)
     return bel_gather(g, parts, bel_replica_id(g));
 }
 
-static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
+static bel_status *experiment_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_graph *g = bel_context_graph(context);
     int64_t zero = 0;
@@ -105,20 +108,22 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec)
     bel_value *x = bel_gather(g, bel_context_only_feature(context), first), *read;
     bel_value *all =
         bel_reshape(g, bel_all_gather(g, x), &BEL_SHAPE((int64_t)REPLICAS * BATCH, CHANNELS));
-    bel_value *regular = own_rows(g, layer(g, all, "regular", true));
-    bel_value *regular_read = own_rows(g, layer(g, all, "regular", false));
-    note(g, "training/local", regular, local_layer(g, x, &read), true);
-    note(g, "inference/local", regular_read, read, false);
+    bel_value *regular = own_rows(g, experiment_layer(g, all, "regular", true));
+    bel_value *regular_read = own_rows(g, experiment_layer(g, all, "regular", false));
+    experiment_note(g, "training/local", regular, local_layer(g, x, &read), true);
+    experiment_note(g, "inference/local", regular_read, read, false);
     static const char *const names[] = {"mean", "sync", "sums"};
     for (int i = 0; i < 3; i++) {
         char name[32];
-        bel_value *y = layer(g, x, names[i], true);
+        bel_value *y = experiment_layer(g, x, names[i], true);
         (void)bel_snprintf(name, sizeof name, "training/%s", names[i]);
-        if (i > 0) note(g, name, regular, y, true); // the first one equals the local layer
+        if (i > 0)
+            experiment_note(g, name, regular, y, true); // the first one equals the local layer
         (void)bel_snprintf(name, sizeof name, "inference/%s", names[i]);
-        note(g, name, regular_read, layer(g, x, names[i], false), false);
+        experiment_note(g, name, regular_read, experiment_layer(g, x, names[i], false), false);
     }
-    note(g, "inference/copy", regular_read, layer(g, x, "regular", false), false);
+    experiment_note(g, "inference/copy", regular_read, experiment_layer(g, x, "regular", false),
+                    false);
     const bel_initializer start = {.kind = BEL_INIT_ZEROS}; // the smallest variable to train
     bel_value *w = bel_variable(g, "w", &BEL_SHAPE(1), start, BEL_VARIABLE_TRAINABLE);
     bel_value *loss = bel_mean(g, w);
@@ -157,7 +162,7 @@ static bel_status *input(void *user, const bel_estimator *estimator, bel_mode mo
 }
 
 // Resumes in `folder` and trains up to that step.
-static bel_status *train(const char *folder, float *numbers, int64_t steps)
+static bel_status *experiment_train(const char *folder, float *numbers, int64_t steps)
 {
     bel_run_config config;
     bel_run_config_init(&config, sizeof config);
@@ -169,7 +174,7 @@ static bel_status *train(const char *folder, float *numbers, int64_t steps)
     config.save_summary_steps = 0;
     bel_estimator *estimator;
     bel_result result = {.size = sizeof result};
-    BEL_TRY(bel_estimator_create(model, &config, NULL, 0, &estimator));
+    BEL_TRY(bel_estimator_create(experiment_model, &config, NULL, 0, &estimator));
     const bel_train_spec spec = {
         .size = sizeof spec, .input_fn = input, .input_user = numbers, .max_steps = steps};
     bel_status *status = bel_train(estimator, &spec, &result);
@@ -295,19 +300,19 @@ static bel_status *read_inference(const char *folder, double *out)
     return status;
 }
 
-static bel_status *measure(const char *folder, uint64_t seed, double *out)
+static bel_status *experiment_measure(const char *folder, uint64_t seed, double *out)
 {
     float *numbers = make_numbers(seed);
-    bel_status *status = train(folder, numbers, STEPS);
+    bel_status *status = experiment_train(folder, numbers, STEPS);
     if (status == NULL) status = read_training(folder, out);
-    if (status == NULL) status = train(folder, numbers, STEPS + 1);
+    if (status == NULL) status = experiment_train(folder, numbers, STEPS + 1);
     if (status == NULL) status = read_inference(folder, out);
     bel_free(numbers);
     return status;
 }
 
 // Returns how many numbers are outside.
-static int print(bel_str *out, const double *numbers, uint64_t seed, bool json)
+static int experiment_print(bel_str *out, const double *numbers, uint64_t seed, bool json)
 {
     int outside = 0;
     if (json) {
@@ -351,13 +356,13 @@ bel_status *bel_verb_experiment_batch_norm(const bel_options *options, int *out_
         bel_free(folder);
         return status;
     }
-    bel_status *status = measure(folder, seed, numbers);
+    bel_status *status = experiment_measure(folder, seed, numbers);
     bel_status_ignore(bel_dir_remove(folder)); // a temporary folder
     bel_free(folder);
     if (status != NULL) return status;
     bel_str text = {0};
     bool json = bel_options_bool(options, "json");
-    if (print(&text, numbers, seed, json) > 0) *out_exit_code = 1;
+    if (experiment_print(&text, numbers, seed, json) > 0) *out_exit_code = 1;
     status = bel_results_write(text.text);
     bel_str_deinit(&text);
     return status;

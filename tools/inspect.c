@@ -274,7 +274,8 @@ static bel_status *find_difference(const bel_ckpt_reader *a, const bel_ckpt_read
     return NULL;
 }
 
-static bel_status *compare(bel_ckpt_reader *reader, const char *path, bool json, int *out_exit_code)
+static bel_status *inspect_compare(bel_ckpt_reader *reader, const char *path, bool json,
+                                   int *out_exit_code)
 {
     bel_ckpt_reader *other;
     BEL_TRY(open_any(path, &other));
@@ -398,7 +399,7 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     BEL_TRY(open_any(paths[0], &reader));
     bel_status *status;
     if (other != NULL) {
-        status = compare(reader, other, json, out_exit_code);
+        status = inspect_compare(reader, other, json, out_exit_code);
     } else if (audit) {
         status = print_audit(reader, json);
     } else if (digest) {

@@ -68,7 +68,7 @@ static bel_status *print_submitted(const char *name, bool json)
 }
 
 // Starts a job that this process has put in state QUEUED.
-static bel_status *start(const char *name, const bel_engine *engine, const bel_plan *plan)
+static bel_status *jobs_start(const char *name, const bel_engine *engine, const bel_plan *plan)
 {
     bel_job_record *record;
     BEL_TRY(bel_registry_read(name, &record));
@@ -90,7 +90,8 @@ static void append_marked(const char *text, const char *mark, bel_str *out)
 }
 
 // Prints the plan, and the engine's input.
-static bel_status *show(const bel_job_record *asked, const bel_engine *engine, const bel_plan *plan)
+static bel_status *jobs_show(const bel_job_record *asked, const bel_engine *engine,
+                             const bel_plan *plan)
 {
     bel_str head = {0}, text = {0};
     bel_plan_write(plan, NULL, &head);
@@ -170,16 +171,16 @@ static bel_job_record *make_record(const bel_options *options, const char *name,
 }
 
 // Prints a submitted job, and then streams its logs or waits for its end, as flags say.
-static bel_status *stay(const bel_options *options, const char *name, int *out_exit_code)
+static bel_status *jobs_stay(const bel_options *options, const char *name, int *out_exit_code)
 {
     BEL_TRY(print_submitted(name, bel_options_bool(options, "json")));
     if (bel_options_bool(options, "stream_logs")) BEL_TRY(stream_logs(name, out_exit_code));
     return bel_options_bool(options, "wait") ? wait_for_end(name, out_exit_code) : NULL;
 }
 
-static bel_status *submit(const bel_options *options, const char *name, const bel_engine *engine,
-                          const bel_cluster *cluster, const char *cluster_text,
-                          const bel_words *words, int *out_exit_code)
+static bel_status *jobs_submit(const bel_options *options, const char *name,
+                               const bel_engine *engine, const bel_cluster *cluster,
+                               const char *cluster_text, const bel_words *words, int *out_exit_code)
 {
     bel_distribution distribution;
     const char *job_dir = bel_options_string(options, "job_dir");
@@ -200,14 +201,14 @@ static bel_status *submit(const bel_options *options, const char *name, const be
     bel_status *status = bel_registry_folder(name, &asked->folder);
     if (status == NULL && !dry) status = check_shown(asked, engine, distribution.plan);
     if (status == NULL) {
-        status = dry ? show(asked, engine, distribution.plan)
+        status = dry ? jobs_show(asked, engine, distribution.plan)
                      : bel_registry_add(asked, bel_options_bool(options, "replace"));
     }
-    if (status == NULL && !dry) status = start(name, engine, distribution.plan);
+    if (status == NULL && !dry) status = jobs_start(name, engine, distribution.plan);
     bel_job_record_destroy(asked);
     bel_distribution_deinit(&distribution);
     if (status != NULL || dry) return status;
-    return stay(options, name, out_exit_code);
+    return jobs_stay(options, name, out_exit_code);
 }
 
 // gcloud's "standard-1" is STANDARD_1 in a file. Free with bel_free.
@@ -291,7 +292,7 @@ bel_status *bel_verb_jobs_submit(const bel_options *options, int *out_exit_code)
     if (status == NULL) status = engine->check(cluster);
     if (status == NULL) status = bel_words_from_flags(&words, options, 1);
     if (status == NULL)
-        status = submit(options, name, engine, cluster, text, &words, out_exit_code);
+        status = jobs_submit(options, name, engine, cluster, text, &words, out_exit_code);
     bel_words_deinit(&words);
     bel_cluster_destroy(cluster);
     bel_free(text);
@@ -355,12 +356,12 @@ static bel_status *resume(const bel_options *options, const bel_job_record *reco
     if (status == NULL) {
         bel_engine_place(engine, distribution.plan);
         status = bel_registry_requeue(record->name);
-        if (status == NULL) status = start(record->name, engine, distribution.plan);
+        if (status == NULL) status = jobs_start(record->name, engine, distribution.plan);
         bel_distribution_deinit(&distribution);
     }
     bel_words_deinit(&words);
     bel_cluster_destroy(cluster);
-    return status != NULL ? status : stay(options, record->name, out_exit_code);
+    return status != NULL ? status : jobs_stay(options, record->name, out_exit_code);
 }
 
 bel_status *bel_verb_jobs_resume(const bel_options *options, int *out_exit_code)

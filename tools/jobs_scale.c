@@ -44,8 +44,8 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
                    record->name, workers, towers, cards);
 }
 
-static bel_status *check(const bel_job_record *record, const bel_distribution *distribution,
-                         int workers)
+static bel_status *jobs_scale_check(const bel_job_record *record,
+                                    const bel_distribution *distribution, int workers)
 {
     char *what = bel_strf("job %s cannot be scaled", record->name);
     bel_status *status =
@@ -78,7 +78,7 @@ static bel_status *scale(const bel_job_record *record, const bel_cluster *cluste
     bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     if (status == NULL) {
         int workers = count + (cluster->master_trains ? 1 : 0);
-        status = check(record, &distribution, workers);
+        status = jobs_scale_check(record, &distribution, workers);
         if (status == NULL) status = bel_scale_write(record->model_dir, workers);
         bel_distribution_deinit(&distribution);
     }

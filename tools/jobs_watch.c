@@ -211,7 +211,7 @@ static bel_status *fetch_logs(const bel_job_record *record)
 }
 
 // The state is read before the lines, so that no line is missed at the end.
-static bel_status *follow(log_stream *stream, const char *name, bool on)
+static bel_status *log_stream_follow(log_stream *stream, const char *name, bool on)
 {
     enum { FETCH_ROUNDS = 10 }; // two seconds
     for (int round = 0;; round++) {
@@ -241,7 +241,7 @@ bel_status *bel_verb_jobs_stream_logs(const bel_options *options, int *out_exit_
     bool json = bel_options_bool(options, "json") || bel_log_get_format() == BEL_LOG_JSON;
     log_stream stream = {.folder = bel_path_join(record->folder, "logs"), .json = json};
     bel_job_record_destroy(record);
-    bel_status *status = follow(&stream, name, bel_options_bool(options, "follow"));
+    bel_status *status = log_stream_follow(&stream, name, bel_options_bool(options, "follow"));
     close_stream(&stream);
     return status;
 }

@@ -6,7 +6,8 @@
 #include "verbs.h"
 
 // Runs the program; `words` ends with NULL.
-static bel_status *run(const char *const *words, size_t count, int rank_count, int *out_exit_code)
+static bel_status *local_ranks_run(const char *const *words, size_t count, int rank_count,
+                                   int *out_exit_code)
 {
     char *path, **arguments;
     BEL_TRY(bel_program_find(words[0], &path));
@@ -35,5 +36,6 @@ bel_status *bel_verb_local_ranks(const bel_options *options, int *out_exit_code)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a program after --, got %s",
                        count == 0 ? "nothing" : words[0]);
     }
-    return run(words, count, (int)bel_options_int(options, "rank_count"), out_exit_code);
+    return local_ranks_run(words, count, (int)bel_options_int(options, "rank_count"),
+                           out_exit_code);
 }

@@ -93,7 +93,7 @@ static bel_status *print_plan(const bel_distribution *distribution)
 }
 
 // Prints the master's output as this command's result; the job's error is its error.
-static bel_status *report(const bel_supervisor_result *result, int *out_exit_code)
+static bel_status *local_train_report(const bel_supervisor_result *result, int *out_exit_code)
 {
     *out_exit_code = result->exit_code;
     bel_status *status = bel_results_write(result->output);
@@ -119,7 +119,7 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
     fflush(stdout);           // this process prints nothing after its children
     bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
-    if (status == NULL) status = report(&result, out_exit_code);
+    if (status == NULL) status = local_train_report(&result, out_exit_code);
     bel_free(result.message);
     bel_free(result.output);
     bel_free(program);

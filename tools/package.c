@@ -35,7 +35,7 @@ static void on_exit_of_others(void)
     _exit(EXIT_FAILURE);
 }
 
-static void watch(const char *path)
+static void package_watch(const char *path)
 {
     char *crashed = bel_strf("the process crashed while the package %s was in use; hint: the "
                              "package runs inside this process, see it in a debugger",
@@ -93,13 +93,13 @@ static bel_status *check_package(const char *path, const bel_package *package,
     return NULL;
 }
 
-static bel_status *load(const char *path, bel_package *out_package)
+static bel_status *package_load(const char *path, bel_package *out_package)
 {
     if (!bel_file_exists(path)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: there is no file %s", path);
     }
     BEL_TRY(bel_package_check_store(path));
-    watch(path);
+    package_watch(path);
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--package: cannot load %s as a shared object: %s",
@@ -124,7 +124,7 @@ bel_status *bel_package_open(const char *path, const bel_package **out_package)
     if (!again) {
         // Without a slash dlopen would search the system's folders.
         char *file = strchr(path, '/') != NULL ? bel_xstrdup(path) : bel_path_join(".", path);
-        bel_status *status = load(file, &package);
+        bel_status *status = package_load(file, &package);
         bel_free(file);
         BEL_TRY(status);
         bel_free(opened);

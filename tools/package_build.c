@@ -240,7 +240,8 @@ static char *source_path(const recipe *r, const char *name)
 }
 
 // Runs the compiler once: $CC, by default cc.
-static bel_status *compile(const recipe *r, const char *include, const char *build, const char *out)
+static bel_status *recipe_compile(const recipe *r, const char *include, const char *build,
+                                  const char *out)
 {
     const char *compiler = getenv("CC");
     words w = {0};
@@ -302,7 +303,7 @@ static bel_status *run_cmake(const recipe *r, const char *include, const char *b
 static bel_status *build_in(const recipe *r, const char *include, const char *build,
                             const char *out)
 {
-    if (!r->has_cmake) return compile(r, include, build, out);
+    if (!r->has_cmake) return recipe_compile(r, include, build, out);
     BEL_TRY(run_cmake(r, include, build));
     if (bel_file_exists(out)) return NULL;
     return BEL_ERR(BEL_NOT_FOUND,

@@ -69,7 +69,7 @@ static bool is_main(const bel_row *row)
 }
 
 // Appends an output. The unnamed prediction has a class if it has several elements.
-static void append(writer *w, const bel_row *row, bool more)
+static void predict_append(writer *w, const bel_row *row, bool more)
 {
     bool main = is_main(row);
     int64_t count = bel_shape_elements(&row->value.shape);
@@ -170,7 +170,7 @@ static bel_status *write_header(writer *w, const bel_row *rows, int count)
     return named ? write_text(w) : NULL;
 }
 
-static bel_status *begin(writer *w, const bel_row *rows, int count)
+static bel_status *predict_begin(writer *w, const bel_row *rows, int count)
 {
     if (w->begun) return NULL;
     w->begun = true;
@@ -181,7 +181,7 @@ static bel_status *begin(writer *w, const bel_row *rows, int count)
 static bel_status *write_line(void *user, int64_t example, const bel_row *rows, int count)
 {
     writer *w = user;
-    BEL_TRY(begin(w, rows, count));
+    BEL_TRY(predict_begin(w, rows, count));
     w->line.length = 0;
     bel_str_puts(&w->line, "");
     if (w->json) bel_str_printf(&w->line, "{\"example\":%lld", (long long)example);
@@ -190,7 +190,7 @@ static bel_status *write_line(void *user, int64_t example, const bel_row *rows, 
     for (int o = 0; o < shown_count(w, count); o++) {
         const bel_row *row;
         BEL_TRY(find_row(w, rows, count, o, &row));
-        append(w, row, w->json || o > 0);
+        predict_append(w, row, w->json || o > 0);
     }
     bel_str_puts(&w->line, w->json ? "}\n" : "\n");
     return write_text(w);

@@ -63,7 +63,7 @@ static bel_status *write_lines(file_answers *f)
                             : bel_results_write(f->lines.text);
 }
 
-static void begin(file_answers *f)
+static void file_answers_begin(file_answers *f)
 {
     if (!f->begun) bel_answers_header(&f->answers, &f->lines);
     f->begun = true;
@@ -74,7 +74,7 @@ static bel_status *write_row(void *user, int64_t example, const bel_row *rows, i
     enum { AT_ONCE = 1 << 15 };
     (void)count;
     file_answers *f = user;
-    begin(f);
+    file_answers_begin(f);
     int64_t row = f->answers.rows != NULL ? f->answers.rows[example] : example;
     for (int i = 0; i < f->answers.name_count; i++)
         bel_table_cells_get(f->cells, row, i, &f->texts[i]);
@@ -103,8 +103,8 @@ static bel_status *predict_files(const bel_options *options, const bel_setup *se
         status = bel_predict(setup->estimator, setup->input_fn, setup->input_user,
                              setup->checkpoint, write_row, &f);
     }
-    if (status == NULL) begin(&f);         // the header without rows
-    bel_status *written = write_lines(&f); // also those before an error
+    if (status == NULL) file_answers_begin(&f); // the header without rows
+    bel_status *written = write_lines(&f);      // also those before an error
     if (status == NULL) {
         status = written;
     } else {
@@ -170,7 +170,7 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
 }
 
 // Answers the waiting examples.
-static bel_status *answer(stream *s)
+static bel_status *stream_answer(stream *s)
 {
     if (s->waiting == 0) return NULL;
     BEL_TRY(bel_predictor_run(s->predictor));
@@ -217,7 +217,7 @@ static bel_status *take_row(stream *s, const char *text, size_t length)
         bel_str_append(copy, cell->text, cell->length);
     }
     s->waiting++;
-    return s->waiting == BATCH ? answer(s) : NULL;
+    return s->waiting == BATCH ? stream_answer(s) : NULL;
 }
 
 // Answers all complete rows of a text; *out_taken is their size in bytes. Answers the rows before
@@ -232,7 +232,7 @@ static bel_status *take_rows(stream *s, const char *text, size_t length, bool la
          (bytes = bel_table_lines_next(s->lines, text + *out_taken, length - *out_taken, last)) > 0;
          *out_taken += bytes)
         status = take_row(s, text + *out_taken, bytes);
-    bel_status *answered = answer(s);
+    bel_status *answered = stream_answer(s);
     if (status == NULL) return answered;
     bel_status_ignore(answered); // the first error is returned
     return status;

@@ -68,8 +68,8 @@ static bel_status *take_place(const bel_plan *plan, const bel_launch *launch)
     return status;
 }
 
-static bel_status *run(const bel_options *options, const bel_words *words,
-                       const bel_cluster *cluster, int *out_exit_code)
+static bel_status *rank_run(const bel_options *options, const bel_words *words,
+                            const bel_cluster *cluster, int *out_exit_code)
 {
     bel_launch launch;
     bel_distribution distribution;
@@ -87,7 +87,7 @@ bel_status *bel_verb_rank(const bel_options *options, int *out_exit_code)
     bel_cluster *cluster;
     BEL_TRY(bel_cluster_from_flags(options, &cluster));
     bel_status *status = bel_words_from_flags(&words, options, 0);
-    if (status == NULL) status = run(options, &words, cluster, out_exit_code);
+    if (status == NULL) status = rank_run(options, &words, cluster, out_exit_code);
     bel_words_deinit(&words);
     bel_cluster_destroy(cluster);
     return status;

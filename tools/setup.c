@@ -403,8 +403,8 @@ char *bel_setup_folder(const bel_options *options)
 
 // --- Both ways ----------------------------------------------------------------------------------
 
-static bel_status *finish(const bel_options *options, bel_params *params, bel_setup *setup,
-                          bel_setup **out_setup)
+static bel_status *setup_finish(const bel_options *options, bel_params *params, bel_setup *setup,
+                                bel_setup **out_setup)
 {
     bel_status *status = create_estimator(options, params, setup);
     bel_params_deinit(params);
@@ -430,7 +430,7 @@ static bel_status *finish_training(const bel_options *options, bel_setup *setup,
         return status;
     }
     if (setup->columns != NULL) bel_params_set(&params, "model", "wide_deep");
-    return finish(options, &params, setup, out_setup);
+    return setup_finish(options, &params, setup, out_setup);
 }
 
 // The master sends a parameter server names, shapes and optimizers. Its host may lack the data and
@@ -561,7 +561,7 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
         bel_setup_destroy(setup);
         return status;
     }
-    return finish(options, &params, setup, out_setup);
+    return setup_finish(options, &params, setup, out_setup);
 }
 
 bel_goal bel_setup_goal(const bel_options *options)

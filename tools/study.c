@@ -126,7 +126,7 @@ static bool lacks_line(const char *dump, const char *other, bel_str *out_line)
     return !found;
 }
 
-static bel_status *compare(const char *folder, const char *before, const char *now)
+static bel_status *study_compare(const char *folder, const char *before, const char *now)
 {
     bel_str line = {0};
     bool lost = lacks_line(before, now, &line), added = !lost && lacks_line(now, before, &line);
@@ -169,7 +169,7 @@ static bel_status *write_settings(const bel_options *options, const char *folder
     bel_status *status = NULL;
     if (bel_file_exists(path) && has_begun(folder, DEPTH)) {
         status = bel_file_read(path, &before, &size);
-        if (status == NULL) status = compare(folder, before, text.text);
+        if (status == NULL) status = study_compare(folder, before, text.text);
     }
     if (status == NULL) status = bel_file_write_atomic(path, text.text, text.length);
     bel_free(before);
@@ -290,7 +290,7 @@ static int cards_of_run(const bel_study *study, const run *r)
 }
 
 // Returns the default of --parallel: each training has at least a core, and separate GPUs.
-static int fitting(const bel_study *study)
+static int study_fitting(const bel_study *study)
 {
     int cores = bel_available_cores(), most = 0;
     for (int i = 0; i < study->count; i++) {
@@ -306,7 +306,7 @@ static int fitting(const bel_study *study)
 static int side_by_side(const bel_study *study)
 {
     int64_t wanted = bel_options_int(study->options, "parallel");
-    int64_t most = wanted > 0 ? wanted : fitting(study);
+    int64_t most = wanted > 0 ? wanted : study_fitting(study);
     return (int)(most < study->count ? most : study->count);
 }
 

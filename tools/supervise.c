@@ -74,8 +74,8 @@ static bel_status *keep_output(const bel_job_record *record, const char *output)
     return status;
 }
 
-static bel_status *run(bel_job_record *record, const bel_plan *plan, const bel_words *words,
-                       const bel_reach *reach, int *out_exit_code)
+static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
+                                 const bel_words *words, const bel_reach *reach, int *out_exit_code)
 {
     char *log_dir = bel_path_join(record->folder, "logs");
     char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
@@ -124,7 +124,8 @@ static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *c
             bel_engine_place(engine, distribution.plan);
             status = engine->reach(record, distribution.plan, &reach);
         }
-        if (status == NULL) status = run(record, distribution.plan, &words, reach, out_exit_code);
+        if (status == NULL)
+            status = supervise_run(record, distribution.plan, &words, reach, out_exit_code);
         if (reach != NULL) reach->destroy(reach);
         bel_distribution_deinit(&distribution);
     }

@@ -140,7 +140,7 @@ static void say_number_classes(const bel_options *options, const bel_columns *co
                   bel_columns_label(columns), count);
 }
 
-static void say(const bel_options *options, const bel_columns *columns, const char *path)
+static void tables_say(const bel_options *options, const bel_columns *columns, const char *path)
 {
     int counts[BEL_COLUMN_KINDS] = {0};
     bel_str text = {0};
@@ -191,7 +191,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, true, out_columns);
-        if (status == NULL) say(options, *out_columns, paths[0]);
+        if (status == NULL) tables_say(options, *out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
     return status;
@@ -204,7 +204,7 @@ static bel_status *take_remote(const bel_options *options, const bel_remote_inpu
     const char *text = bel_remote_input_table(remote);
     if (text == NULL) return NULL;
     BEL_TRY(bel_columns_parse(text, "the workers' columns", out_columns));
-    say(options, *out_columns, "the workers' data");
+    tables_say(options, *out_columns, "the workers' data");
     return NULL;
 }
 

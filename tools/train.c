@@ -175,7 +175,7 @@ static void plan_warm_start(const bel_options *options, plan *p)
     warm->name_count = (int)names;
 }
 
-static bel_status *run(const bel_options *options, bel_setup *setup, int *out_exit_code)
+static bel_status *train_run(const bel_options *options, bel_setup *setup, int *out_exit_code)
 {
     bool evaluates = bel_flag_inputs_evaluates(options);
     bel_result result = {.size = sizeof result};
@@ -214,7 +214,7 @@ bel_status *bel_verb_train(const bel_options *options, int *out_exit_code)
     bel_status *status = bel_setup_for_training(options, job_file, &setup);
     bel_free(job_file);
     BEL_TRY(status);
-    status = run(options, setup, out_exit_code);
+    status = train_run(options, setup, out_exit_code);
     bel_setup_destroy(setup);
     return status;
 }

@@ -183,7 +183,7 @@ static void put_text(const tuning *t, int trial, bel_str *out)
     bel_free(text);
 }
 
-static bel_status *print(const tuning *t, bool json)
+static bel_status *tuning_print(const tuning *t, bool json)
 {
     int *order = ranked(t);
     bel_str out = {0};
@@ -225,7 +225,7 @@ static bel_status *check_data(const bel_options *options)
                    ways == 0 ? "none is given" : "more are given");
 }
 
-static bel_status *prepare(tuning *t, const bel_options *options)
+static bel_status *tuning_prepare(tuning *t, const bel_options *options)
 {
     size_t count;
     const char *const *tries = bel_options_list(options, "try", &count);
@@ -258,7 +258,7 @@ static bel_status *prepare(tuning *t, const bel_options *options)
     return NULL;
 }
 
-static bel_status *search(tuning *t, const bel_options *options, int *out_exit_code)
+static bel_status *tuning_search(tuning *t, const bel_options *options, int *out_exit_code)
 {
     BEL_TRY(bel_study_execute(t->study, take_training, t, out_exit_code));
     if (t->broken != NULL) {
@@ -266,14 +266,14 @@ static bel_status *search(tuning *t, const bel_options *options, int *out_exit_c
         return BEL_ERR(BEL_ABORTED, "%s", t->broken->failure);
     }
     if (t->unknown) return no_such_metric(t);
-    return print(t, bel_options_bool(options, "json"));
+    return tuning_print(t, bel_options_bool(options, "json"));
 }
 
 bel_status *bel_verb_tune(const bel_options *options, int *out_exit_code)
 {
     tuning t = {.metric = bel_options_string(options, "best_metric"), .best = -1};
-    bel_status *status = prepare(&t, options);
-    if (status == NULL) status = search(&t, options, out_exit_code);
+    bel_status *status = tuning_prepare(&t, options);
+    if (status == NULL) status = tuning_search(&t, options, out_exit_code);
     for (int i = 0; t.values != NULL && i < (t.trials - 1) * t.flags; i++)
         bel_free(t.values[i]);
     bel_free(t.values);

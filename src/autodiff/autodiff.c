@@ -48,14 +48,14 @@ static bool is_activation(const autodiff *ad, const bel_value *value)
 }
 
 // Returns a value as a gradient rule reads it. Aliases of one value share its rounded copy.
-static bel_value *keep(autodiff *ad, bel_value *value)
+static bel_value *autodiff_keep(autodiff *ad, bel_value *value)
 {
     if (ad->kept == BEL_DTYPE_F32 || !is_activation(ad, value)) return value;
     bel_node *node = value->node;
     if ((bel_op_get(node->op)->flags & BEL_OP_ALIAS) != 0) {
         bel_value *inputs[BEL_OP_MAX_INPUTS];
         memcpy(inputs, node->inputs, sizeof inputs);
-        inputs[0] = keep(ad, inputs[0]);
+        inputs[0] = autodiff_keep(ad, inputs[0]);
         if (inputs[0] == node->inputs[0]) return value;
         return bel_graph_add(ad->graph, node->op, &node->attrs, inputs, node->input_count);
     }
@@ -113,10 +113,12 @@ static void differentiate(autodiff *ad, const bel_node *node)
     }
     bool exact = (def->flags & BEL_OP_EXACT_INPUTS) != 0;
     for (int i = 0; i < node->output_count; i++)
-        g.outputs[i] = exact ? node->outputs[i] : keep(ad, node->outputs[i]);
+        g.outputs[i] = exact ? node->outputs[i] : autodiff_keep(ad, node->outputs[i]);
     for (int i = 0; i < node->input_count; i++) {
         bool again = i > 0 && node->inputs[i] == node->inputs[i - 1];
-        g.inputs[i] = exact ? node->inputs[i] : again ? g.inputs[i - 1] : keep(ad, node->inputs[i]);
+        g.inputs[i] = exact   ? node->inputs[i]
+                      : again ? g.inputs[i - 1]
+                              : autodiff_keep(ad, node->inputs[i]);
     }
     rule(&g);
     for (int i = 0; i < node->input_count; i++)

@@ -7,8 +7,8 @@
 #include "belfry/ops.h"
 
 // Adds an exchange for the gradient of the one in `g`.
-static bel_value *exchange(bel_gradient *g, bel_value *value, bel_op op, bel_reduce_op reduce,
-                           bool weighted)
+static bel_value *collectives_exchange(bel_gradient *g, bel_value *value, bel_op op,
+                                       bel_reduce_op reduce, bool weighted)
 {
     int index = bel_collective_read(op, g->attrs).index;
     const bel_collective what = {.op = op, .reduce = reduce, .weighted = weighted};
@@ -20,7 +20,7 @@ static bel_value *ones_where(bel_gradient *g, bel_value *condition)
     return bel_cast(g->graph, condition, bel_value_dtype(g->inputs[0]));
 }
 
-static bel_value *number(bel_gradient *g, double value)
+static bel_value *collectives_number(bel_gradient *g, double value)
 {
     return bel_scalar(g->graph, bel_value_dtype(g->inputs[0]), value);
 }
@@ -29,7 +29,7 @@ static bel_value *number(bel_gradient *g, double value)
 static bel_value *of_extreme(bel_gradient *g, bel_value *whole)
 {
     bel_value *own = ones_where(g, bel_equal(g->graph, g->inputs[0], g->outputs[0]));
-    bel_value *count = exchange(g, own, BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, false);
+    bel_value *count = collectives_exchange(g, own, BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, false);
     return bel_div(g->graph, bel_mul(g->graph, whole, own), count);
 }
 
@@ -37,12 +37,12 @@ static bel_value *of_extreme(bel_gradient *g, bel_value *whole)
 static bel_value *of_product(bel_gradient *g, bel_value *whole)
 {
     bel_graph *graph = g->graph;
-    bel_value *zero = number(g, 0), *one = number(g, 1);
+    bel_value *zero = collectives_number(g, 0), *one = collectives_number(g, 1);
     bel_value *is_zero = bel_equal(graph, g->inputs[0], zero);
     bel_value *own = bel_where(graph, is_zero, one, g->inputs[0]);
-    bel_value *all = exchange(g, own, BEL_OP_ALL_REDUCE, BEL_REDUCE_PRODUCT, false);
+    bel_value *all = collectives_exchange(g, own, BEL_OP_ALL_REDUCE, BEL_REDUCE_PRODUCT, false);
     bel_value *zeros =
-        exchange(g, ones_where(g, is_zero), BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, false);
+        collectives_exchange(g, ones_where(g, is_zero), BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, false);
     bel_value *of_zero = bel_where(graph, bel_equal(graph, zeros, one), all, zero);
     bel_value *quotient = bel_div(graph, all, own);
     bel_value *of_other = bel_where(graph, bel_equal(graph, zeros, zero), quotient, zero);
@@ -57,8 +57,8 @@ void bel_grad_all_reduce(bel_gradient *g)
         bel_graph_fail(g->graph, BEL_UNIMPLEMENTED, "moments of all replicas have no gradient");
         return;
     }
-    bel_value *whole = exchange(g, g->output_grads[0], BEL_OP_ALL_REDUCE,
-                                mean ? BEL_REDUCE_MEAN : BEL_REDUCE_SUM, !c.weighted);
+    bel_value *whole = collectives_exchange(g, g->output_grads[0], BEL_OP_ALL_REDUCE,
+                                            mean ? BEL_REDUCE_MEAN : BEL_REDUCE_SUM, !c.weighted);
     if (c.reduce == BEL_REDUCE_PRODUCT) {
         g->input_grads[0] = of_product(g, whole);
     } else if (c.reduce == BEL_REDUCE_MIN || c.reduce == BEL_REDUCE_MAX) {
@@ -71,8 +71,8 @@ void bel_grad_all_reduce(bel_gradient *g)
 void bel_grad_all_gather(bel_gradient *g)
 {
     const bel_collective c = bel_collective_read(BEL_OP_ALL_GATHER, g->attrs);
-    g->input_grads[0] =
-        exchange(g, g->output_grads[0], BEL_OP_REDUCE_SCATTER, BEL_REDUCE_SUM, !c.weighted);
+    g->input_grads[0] = collectives_exchange(g, g->output_grads[0], BEL_OP_REDUCE_SCATTER,
+                                             BEL_REDUCE_SUM, !c.weighted);
 }
 
 // Only an exchange knows the number of participants.
@@ -84,9 +84,11 @@ void bel_grad_reduce_scatter(bel_gradient *g)
                        "ReduceScatter has a gradient only as a sum or a mean");
         return;
     }
-    bel_value *grad = exchange(g, g->output_grads[0], BEL_OP_ALL_GATHER, 0, !c.weighted);
+    bel_value *grad =
+        collectives_exchange(g, g->output_grads[0], BEL_OP_ALL_GATHER, 0, !c.weighted);
     if (c.reduce == BEL_REDUCE_MEAN) {
-        bel_value *count = exchange(g, number(g, 1), BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, false);
+        bel_value *count = collectives_exchange(g, collectives_number(g, 1), BEL_OP_ALL_REDUCE,
+                                                BEL_REDUCE_SUM, false);
         grad = bel_div(g->graph, grad, count);
     }
     g->input_grads[0] = grad;
@@ -100,6 +102,6 @@ void bel_grad_broadcast_from(bel_gradient *g)
     bel_value *is_source =
         bel_equal(g->graph, bel_replica_id(g->graph), bel_constant(g->graph, &tensor));
     bel_value *whole =
-        exchange(g, g->output_grads[0], BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, !c.weighted);
-    g->input_grads[0] = bel_where(g->graph, is_source, whole, number(g, 0));
+        collectives_exchange(g, g->output_grads[0], BEL_OP_ALL_REDUCE, BEL_REDUCE_SUM, !c.weighted);
+    g->input_grads[0] = bel_where(g->graph, is_source, whole, collectives_number(g, 0));
 }

@@ -21,7 +21,7 @@ static void product_grad(bel_gradient *g, bool ta, bool tb, double alpha)
 }
 
 // With the factor alpha of the original product.
-static bel_value *product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
+static bel_value *make_product(bel_gradient *g, bel_value *a, bel_value *b, bool ta, bool tb)
 {
     bel_attr_list attrs = {
         .count = 3,
@@ -44,8 +44,8 @@ void bel_grad_matmul(bel_gradient *g)
         return;
     }
     if (g->needed[0]) {
-        bel_set_broadcast_grad(g, 0,
-                               ta ? product(g, b, dy, tb, true) : product(g, dy, b, false, !tb));
+        bel_set_broadcast_grad(
+            g, 0, ta ? make_product(g, b, dy, tb, true) : make_product(g, dy, b, false, !tb));
     }
     if (!g->needed[1]) return;
     if (b_rank == 2 && !ta && !tb) {
@@ -53,7 +53,8 @@ void bel_grad_matmul(bel_gradient *g)
         g->input_grads[1] = bel_graph_add(g->graph, BEL_OP_MATMUL_FLAT, g->attrs, inputs, 2);
         return;
     }
-    bel_set_broadcast_grad(g, 1, tb ? product(g, dy, a, true, ta) : product(g, a, dy, !ta, false));
+    bel_set_broadcast_grad(
+        g, 1, tb ? make_product(g, dy, a, true, ta) : make_product(g, a, dy, !ta, false));
 }
 
 void bel_grad_gemm(bel_gradient *g)

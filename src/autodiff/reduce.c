@@ -6,7 +6,7 @@
 #include "belfry/ops.h"
 
 // Repeats a reduced value over the axes it lost, to the shape of the reduction's input.
-static bel_value *spread(bel_gradient *g, bel_value *value)
+static bel_value *reduce_spread(bel_gradient *g, bel_value *value)
 {
     bel_attr_list attrs = {.count = 0};
     const bel_shape *axes = bel_attr_ints(g->attrs, "axes");
@@ -19,7 +19,7 @@ static bel_value *spread(bel_gradient *g, bel_value *value)
 
 void bel_grad_reduce_sum(bel_gradient *g)
 {
-    g->input_grads[0] = spread(g, g->output_grads[0]);
+    g->input_grads[0] = reduce_spread(g, g->output_grads[0]);
 }
 
 // CountRatio is elements of the result / elements of x, which is 1 / count.
@@ -27,23 +27,23 @@ void bel_grad_reduce_mean(bel_gradient *g)
 {
     bel_value *inputs[] = {g->inputs[0], g->output_grads[0]};
     bel_value *ratio = bel_graph_add(g->graph, BEL_OP_COUNT_RATIO, NULL, inputs, 2);
-    g->input_grads[0] = spread(g, bel_mul(g->graph, g->output_grads[0], ratio));
+    g->input_grads[0] = reduce_spread(g, bel_mul(g->graph, g->output_grads[0], ratio));
 }
 
 // Also for ReduceMin: only equality with the result matters.
 void bel_grad_reduce_max(bel_gradient *g)
 {
-    bel_value *equal = bel_equal(g->graph, g->inputs[0], spread(g, g->outputs[0]));
+    bel_value *equal = bel_equal(g->graph, g->inputs[0], reduce_spread(g, g->outputs[0]));
     bel_value *share = bel_cast(g->graph, equal, bel_value_dtype(g->inputs[0]));
     bel_value *count = bel_graph_add(g->graph, BEL_OP_REDUCE_SUM, g->attrs, &share, 1);
     bel_value *part = bel_div(g->graph, g->output_grads[0], count);
-    g->input_grads[0] = bel_mul(g->graph, share, spread(g, part));
+    g->input_grads[0] = bel_mul(g->graph, share, reduce_spread(g, part));
 }
 
 void bel_grad_reduce_sum_square(bel_gradient *g)
 {
     bel_value *twice = bel_add(g->graph, g->inputs[0], g->inputs[0]);
-    g->input_grads[0] = bel_mul(g->graph, twice, spread(g, g->output_grads[0]));
+    g->input_grads[0] = bel_mul(g->graph, twice, reduce_spread(g, g->output_grads[0]));
 }
 
 void bel_grad_reduce_prod(bel_gradient *g)
@@ -55,7 +55,7 @@ void bel_grad_reduce_prod(bel_gradient *g)
 void bel_grad_reduce_l1(bel_gradient *g)
 {
     bel_value *sign = bel_sign(g->graph, g->inputs[0]);
-    g->input_grads[0] = bel_mul(g->graph, sign, spread(g, g->output_grads[0]));
+    g->input_grads[0] = bel_mul(g->graph, sign, reduce_spread(g, g->output_grads[0]));
 }
 
 // x / |x|, and 0 if the norm is 0.
@@ -65,5 +65,5 @@ void bel_grad_reduce_l2(bel_gradient *g)
     bel_value *none = bel_equal(g->graph, g->outputs[0], zero);
     bel_value *part = bel_div(g->graph, g->output_grads[0], g->outputs[0]);
     part = bel_where(g->graph, none, zero, part);
-    g->input_grads[0] = bel_mul(g->graph, g->inputs[0], spread(g, part));
+    g->input_grads[0] = bel_mul(g->graph, g->inputs[0], reduce_spread(g, part));
 }

@@ -14,13 +14,13 @@
 #include "autodiff/rules.h"
 #include "belfry/ops.h"
 
-static bel_value *constant(bel_gradient *g, double value)
+static bel_value *second_constant(bel_gradient *g, double value)
 {
     return bel_scalar(g->graph, bel_value_dtype(g->output_grads[0]), value);
 }
 
 // Adds operation `op` with the attributes of the differentiated one.
-static bel_value *apply(bel_gradient *g, bel_op op, bel_value *a, bel_value *b)
+static bel_value *second_apply(bel_gradient *g, bel_op op, bel_value *a, bel_value *b)
 {
     bel_value *inputs[] = {a, b};
     return bel_graph_add(g->graph, op, g->attrs, inputs, b == NULL ? 1 : 2);
@@ -36,7 +36,8 @@ void bel_grad_none(bel_gradient *g)
 #define SLOPE(name, op)                                                                            \
     void bel_grad_##name(bel_gradient *g)                                                          \
     {                                                                                              \
-        if (g->needed[0]) g->input_grads[0] = apply(g, op, g->output_grads[0], g->inputs[1]);      \
+        if (g->needed[0])                                                                          \
+            g->input_grads[0] = second_apply(g, op, g->output_grads[0], g->inputs[1]);             \
     }
 
 SLOPE(relu_grad, BEL_OP_RELU_GRAD)
@@ -49,7 +50,7 @@ SLOPE(dropout_grad, BEL_OP_DROPOUT_GRAD)
 static void bent(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g, bel_value *x))
 {
     bel_value *u = g->output_grads[0];
-    if (g->needed[0]) g->input_grads[0] = apply(g, op, u, g->inputs[1]);
+    if (g->needed[0]) g->input_grads[0] = second_apply(g, op, u, g->inputs[1]);
     if (!g->needed[1]) return;
     bel_value *both = bel_mul(g->graph, u, g->inputs[0]);
     g->input_grads[1] = bel_mul(g->graph, both, bend(g, g->inputs[1]));
@@ -58,7 +59,7 @@ static void bent(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g,
 // y (1 - y): 1 - 2 y.
 static bel_value *bend_sigmoid(bel_gradient *g, bel_value *y)
 {
-    bel_value *one = constant(g, 1), *twice = bel_add(g->graph, y, y);
+    bel_value *one = second_constant(g, 1), *twice = bel_add(g->graph, y, y);
     return bel_sub(g->graph, one, twice);
 }
 
@@ -70,7 +71,7 @@ void bel_grad_sigmoid_grad(bel_gradient *g)
 // 1 - y²: -2 y.
 static bel_value *bend_tanh(bel_gradient *g, bel_value *y)
 {
-    return bel_mul(g->graph, y, constant(g, -2));
+    return bel_mul(g->graph, y, second_constant(g, -2));
 }
 
 void bel_grad_tanh_grad(bel_gradient *g)
@@ -81,7 +82,8 @@ void bel_grad_tanh_grad(bel_gradient *g)
 // 1, and alpha e^x where x <= 0: 0, and alpha e^x.
 static bel_value *bend_elu(bel_gradient *g, bel_value *x)
 {
-    bel_value *zero = constant(g, 0), *alpha = constant(g, bel_attr_number(g->attrs, "alpha", 1));
+    bel_value *zero = second_constant(g, 0),
+              *alpha = second_constant(g, bel_attr_number(g->attrs, "alpha", 1));
     bel_value *below = bel_mul(g->graph, alpha, bel_exp(g->graph, bel_min(g->graph, x, zero)));
     return bel_where(g->graph, bel_greater(g->graph, x, zero), zero, below);
 }
@@ -96,9 +98,9 @@ static bel_value *bend_gelu(bel_gradient *g, bel_value *x)
 {
     bel_graph *graph = g->graph;
     bel_value *square = bel_mul(graph, x, x);
-    bel_value *density = bel_exp(graph, bel_mul(graph, square, constant(g, -0.5)));
-    density = bel_mul(graph, density, constant(g, 0.39894228040143267794)); // 1 / sqrt(2 pi)
-    return bel_mul(graph, bel_sub(graph, constant(g, 2), square), density);
+    bel_value *density = bel_exp(graph, bel_mul(graph, square, second_constant(g, -0.5)));
+    density = bel_mul(graph, density, second_constant(g, 0.39894228040143267794)); // 1 / sqrt(2 pi)
+    return bel_mul(graph, bel_sub(graph, second_constant(g, 2), square), density);
 }
 
 void bel_grad_gelu_grad(bel_gradient *g)
@@ -112,12 +114,12 @@ static bel_value *bend_gelu_tanh(bel_gradient *g, bel_value *x)
 {
     const double k = 0.79788456080286535588, c = 0.044715; // sqrt(2 / pi)
     bel_graph *graph = g->graph;
-    bel_value *square = bel_mul(graph, x, x), *one = constant(g, 1);
-    bel_value *inner = bel_add(graph, one, bel_mul(graph, square, constant(g, c)));
-    bel_value *t = bel_tanh(graph, bel_mul(graph, bel_mul(graph, x, constant(g, k)), inner));
-    bel_value *first = bel_add(graph, one, bel_mul(graph, square, constant(g, 3 * c)));
-    first = bel_mul(graph, first, constant(g, k));
-    bel_value *half_second = bel_mul(graph, x, constant(g, 3 * k * c));
+    bel_value *square = bel_mul(graph, x, x), *one = second_constant(g, 1);
+    bel_value *inner = bel_add(graph, one, bel_mul(graph, square, second_constant(g, c)));
+    bel_value *t = bel_tanh(graph, bel_mul(graph, bel_mul(graph, x, second_constant(g, k)), inner));
+    bel_value *first = bel_add(graph, one, bel_mul(graph, square, second_constant(g, 3 * c)));
+    first = bel_mul(graph, first, second_constant(g, k));
+    bel_value *half_second = bel_mul(graph, x, second_constant(g, 3 * k * c));
     bel_value *bent_more = bel_mul(graph, t, bel_mul(graph, first, first));
     bel_value *rest = bel_mul(graph, x, bel_sub(graph, half_second, bent_more));
     bel_value *flat = bel_sub(graph, one, bel_mul(graph, t, t));
@@ -133,10 +135,10 @@ void bel_grad_gelu_tanh_grad(bel_gradient *g)
 static bel_value *bend_silu(bel_gradient *g, bel_value *x)
 {
     bel_graph *graph = g->graph;
-    bel_value *s = bel_sigmoid(graph, x), *one = constant(g, 1);
+    bel_value *s = bel_sigmoid(graph, x), *one = second_constant(g, 1);
     bel_value *slope = bel_mul(graph, s, bel_sub(graph, one, s));
     bel_value *lean = bel_sub(graph, one, bel_add(graph, s, s));
-    bel_value *two = constant(g, 2), *leaning = bel_mul(graph, x, lean);
+    bel_value *two = second_constant(g, 2), *leaning = bel_mul(graph, x, lean);
     return bel_mul(graph, slope, bel_add(graph, two, leaning));
 }
 
@@ -159,7 +161,7 @@ void bel_grad_softmax_grad(bel_gradient *g)
 {
     bel_graph *graph = g->graph;
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *y = g->inputs[1];
-    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_SOFTMAX_GRAD, u, y);
+    if (g->needed[0]) g->input_grads[0] = second_apply(g, BEL_OP_SOFTMAX_GRAD, u, y);
     if (!g->needed[1]) return;
     bel_value *s = sum_of_rows(g, bel_mul(graph, dy, y), true);
     bel_value *t = sum_of_rows(g, bel_mul(graph, u, y), true);
@@ -185,7 +187,7 @@ void bel_grad_cross_entropy_grad(bel_gradient *g)
     bel_graph *graph = g->graph;
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *logs = g->inputs[1];
     if (g->needed[0]) {
-        bel_value *like[] = {constant(g, 1), dy};
+        bel_value *like[] = {second_constant(g, 1), dy};
         bel_value *ones = bel_graph_add(graph, BEL_OP_BROADCAST_TO, NULL, like, 2);
         bel_value *inputs[] = {ones, logs, g->inputs[2]};
         bel_value *slope = bel_graph_add(graph, BEL_OP_CROSS_ENTROPY_GRAD, NULL, inputs, 3);
@@ -215,7 +217,8 @@ void bel_grad_matmul_flat(bel_gradient *g)
     }
 }
 
-static bel_value *convolve(bel_gradient *g, bel_op op, bel_value *a, bel_value *b, bel_value *like)
+static bel_value *second_convolve(bel_gradient *g, bel_op op, bel_value *a, bel_value *b,
+                                  bel_value *like)
 {
     bel_value *inputs[] = {a, b, like};
     return bel_graph_add(g->graph, op, g->attrs, inputs, like == NULL ? 2 : 3);
@@ -225,16 +228,16 @@ static bel_value *convolve(bel_gradient *g, bel_op op, bel_value *a, bel_value *
 void bel_grad_conv_grad_input(bel_gradient *g)
 {
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *w = g->inputs[1];
-    if (g->needed[0]) g->input_grads[0] = convolve(g, BEL_OP_CONV, u, w, NULL);
-    if (g->needed[1]) g->input_grads[1] = convolve(g, BEL_OP_CONV_GRAD_WEIGHTS, dy, u, w);
+    if (g->needed[0]) g->input_grads[0] = second_convolve(g, BEL_OP_CONV, u, w, NULL);
+    if (g->needed[1]) g->input_grads[1] = second_convolve(g, BEL_OP_CONV_GRAD_WEIGHTS, dy, u, w);
 }
 
 // Inputs dy, x, w; w only for its shape.
 void bel_grad_conv_grad_weights(bel_gradient *g)
 {
     bel_value *u = g->output_grads[0], *dy = g->inputs[0], *x = g->inputs[1];
-    if (g->needed[0]) g->input_grads[0] = convolve(g, BEL_OP_CONV, x, u, NULL);
-    if (g->needed[1]) g->input_grads[1] = convolve(g, BEL_OP_CONV_GRAD_INPUT, dy, u, x);
+    if (g->needed[0]) g->input_grads[0] = second_convolve(g, BEL_OP_CONV, x, u, NULL);
+    if (g->needed[1]) g->input_grads[1] = second_convolve(g, BEL_OP_CONV_GRAD_INPUT, dy, u, x);
 }
 
 // [n, c, …] -> [c].
@@ -253,7 +256,8 @@ void bel_grad_channel_sum(bel_gradient *g)
 
 void bel_grad_average_pool_grad(bel_gradient *g)
 {
-    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_AVERAGE_POOL, g->output_grads[0], NULL);
+    if (g->needed[0])
+        g->input_grads[0] = second_apply(g, BEL_OP_AVERAGE_POOL, g->output_grads[0], NULL);
 }
 
 // --- Broadcasts, sums and moves of elements: the inverse -----------------------------------------
@@ -283,7 +287,7 @@ void bel_grad_reshape_like(bel_gradient *g)
 
 void bel_grad_slice_grad(bel_gradient *g)
 {
-    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_SLICE, g->output_grads[0], NULL);
+    if (g->needed[0]) g->input_grads[0] = second_apply(g, BEL_OP_SLICE, g->output_grads[0], NULL);
 }
 
 // Pads with zeros, or with the mode of the original.
@@ -298,11 +302,13 @@ void bel_grad_pad_grad(bel_gradient *g)
 
 void bel_grad_gather_grad(bel_gradient *g)
 {
-    if (g->needed[0]) g->input_grads[0] = apply(g, BEL_OP_GATHER, g->output_grads[0], g->inputs[1]);
+    if (g->needed[0])
+        g->input_grads[0] = second_apply(g, BEL_OP_GATHER, g->output_grads[0], g->inputs[1]);
 }
 
 void bel_grad_gather_elements_grad(bel_gradient *g)
 {
     if (g->needed[0])
-        g->input_grads[0] = apply(g, BEL_OP_GATHER_ELEMENTS, g->output_grads[0], g->inputs[1]);
+        g->input_grads[0] =
+            second_apply(g, BEL_OP_GATHER_ELEMENTS, g->output_grads[0], g->inputs[1]);
 }

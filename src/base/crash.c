@@ -31,7 +31,7 @@ void bel_crash_set_block(int64_t block)
     current_block = block;
 }
 
-static void put(char *line, size_t *length, const char *text)
+static void crash_put(char *line, size_t *length, const char *text)
 {
     size_t size = strlen(text);
     memcpy(line + *length, text, size);
@@ -49,7 +49,7 @@ static void put_number(char *line, size_t *length, int64_t number)
         rest /= 10;
     } while (rest > 0);
     if (number < 0) digits[--at] = '-';
-    put(line, length, digits + at);
+    crash_put(line, length, digits + at);
 }
 
 // The handler is already removed (SA_RESETHAND): the signal repeats, and ends the process.
@@ -57,22 +57,22 @@ static void on_crash(int number)
 {
     char line[4 * LONGEST + 3 * NUMBER_TEXT];
     size_t length = 0;
-    put(line, &length, parts[0]);
+    crash_put(line, &length, parts[0]);
     put_number(line, &length, number);
     const int64_t places[] = {atomic_load_explicit(&current_step, memory_order_relaxed),
                               current_block};
     for (int i = 0; i < 2; i++) {
         if (places[i] < 0 && for_people) continue;
-        put(line, &length, parts[1 + i]);
+        crash_put(line, &length, parts[1 + i]);
         put_number(line, &length, places[i]);
     }
-    put(line, &length, parts[3]);
+    crash_put(line, &length, parts[3]);
     ssize_t wrote = write(STDERR_FILENO, line, length);
     (void)wrote; // there is no other way to report
     raise(number);
 }
 
-static void prepare(const char *message)
+static void crash_prepare(const char *message)
 {
     bel_str text = {0};
     for_people = bel_log_get_format() != BEL_LOG_JSON;
@@ -99,7 +99,7 @@ void bel_crash_watch(const char *message, bool instead)
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
     if (parts[0][0] != '\0' && !instead) return;
-    prepare(message);
+    crash_prepare(message);
     sigemptyset(&action.sa_mask);
     if (instead) sigaltstack(&own, NULL);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {

@@ -21,7 +21,7 @@ static uint32_t times_x(uint32_t a)
     return (a >> 1) ^ (polynomial & (0u - (a & 1u)));
 }
 
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t crc32c_multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
     for (; a != 0; a <<= 1) {
@@ -36,15 +36,15 @@ static uint32_t power_of(uint64_t bytes)
 {
     uint32_t power = one, square = one >> 8; // square: x^8, x^16, x^32 and so on
     for (; bytes != 0; bytes >>= 1) {
-        if ((bytes & 1) != 0) power = multiply(power, square);
-        square = multiply(square, square);
+        if ((bytes & 1) != 0) power = crc32c_multiply(power, square);
+        square = crc32c_multiply(square, square);
     }
     return power;
 }
 
 uint32_t bel_crc32c_joined(uint32_t first, uint32_t second, uint64_t second_bytes)
 {
-    return multiply(power_of(second_bytes), first) ^ second;
+    return crc32c_multiply(power_of(second_bytes), first) ^ second;
 }
 
 #if defined(__x86_64__)
@@ -64,7 +64,7 @@ three_chains(uint32_t crc, const unsigned char *bytes, uint32_t shift)
         b = _mm_crc32_u64(b, word[1]);
         c = _mm_crc32_u64(c, word[2]);
     }
-    return multiply(shift, multiply(shift, (uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
+    return crc32c_multiply(shift, crc32c_multiply(shift, (uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
 }
 
 __attribute__((target("sse4.2"))) static uint32_t

@@ -158,7 +158,7 @@ static void note_unknown_points(void)
 }
 
 // Parses words between commas or "+", and keeps the first unknown one for bel_fault_check.
-static void parse(const char *settings)
+static void fault_parse(const char *settings)
 {
     unknown[0] = '\0';
     memset(enabled, 0, sizeof enabled);
@@ -183,7 +183,7 @@ static bool may_count(void)
 
 static void parse_environment(void)
 {
-    parse(may_count() ? getenv("BELFRY_FAULT") : NULL);
+    fault_parse(may_count() ? getenv("BELFRY_FAULT") : NULL);
 }
 
 void bel_fault_enable(void)
@@ -238,7 +238,7 @@ static bool is_meant(point *p, const char *name)
     return !spared && is_at(p, name) && atomic_fetch_sub(&p->left, 1) == 1;
 }
 
-static void nap(long milliseconds)
+static void fault_nap(long milliseconds)
 {
     (void)nanosleep(
         &(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000},
@@ -257,10 +257,10 @@ void bel_fault_point(const char *name)
     }
     bool stays = is_meant(&hang_point, name);
     while (stays) // NOLINT(bugprone-infinite-loop): hang:NAME requests that
-        nap(1000);
+        fault_nap(1000);
     for (int i = slow_count - 1; i >= 0; i--) {
         if (!is_at(&slow_points[i], name)) continue;
-        nap(atomic_load(&slow_points[i].left));
+        fault_nap(atomic_load(&slow_points[i].left));
         break;
     }
 }
@@ -280,5 +280,5 @@ void bel_fault_name_process(const char *name, bool is_spared)
 void bel_fault_set(const char *settings)
 {
     pthread_once(&parse_once, parse_environment);
-    parse(settings);
+    fault_parse(settings);
 }

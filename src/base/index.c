@@ -10,7 +10,7 @@
 
 enum { LEAST = 16 };
 
-static void put(bel_index *index, uint64_t hash, int number)
+static void index_put(bel_index *index, uint64_t hash, int number)
 {
     size_t mask = index->capacity - 1, at = (size_t)hash & mask;
     while (index->places[at].number != 0)
@@ -27,10 +27,11 @@ void bel_index_put(bel_index *index, uint64_t hash, int number)
         index->places = bel_xcalloc(index->capacity, sizeof *index->places);
         index->count = 0;
         for (size_t i = 0; i < old.capacity; i++)
-            if (old.places[i].number != 0) put(index, old.places[i].hash, old.places[i].number - 1);
+            if (old.places[i].number != 0)
+                index_put(index, old.places[i].hash, old.places[i].number - 1);
         bel_free(old.places);
     }
-    put(index, hash, number);
+    index_put(index, hash, number);
 }
 
 // *at counts the inspected places.

@@ -116,7 +116,7 @@ static const struct {
 } levels[BEL_ISA_COUNT] = {BEL_ISA_LEVELS(BEL_ISA_TEXTS, )};
 
 // Selects the best level of the processor, or a lower one by BELFRY_ISA; a higher one is ignored.
-static void choose(void)
+static void isa_choose(void)
 {
     char text[BEL_ISA_TEXT];
     ask_processor();
@@ -148,7 +148,7 @@ bel_status *bel_isa_check_wanted(void)
 
 bel_isa bel_isa_get(void)
 {
-    pthread_once(&choose_once, choose);
+    pthread_once(&choose_once, isa_choose);
     return chosen;
 }
 
@@ -164,7 +164,7 @@ const char *bel_isa_title(bel_isa isa)
 
 const char *bel_isa_lacks(bel_isa isa, char text[BEL_ISA_TEXT])
 {
-    pthread_once(&choose_once, choose);
+    pthread_once(&choose_once, isa_choose);
     return own_lacks(isa, text);
 }
 

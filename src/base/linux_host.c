@@ -33,7 +33,7 @@ static char *host_of(const char *address)
 }
 
 // Returns the first address of a host; NULL: no address. Free with freeaddrinfo.
-static struct addrinfo *resolve(const char *host, int type)
+static struct addrinfo *host_resolve(const char *host, int type)
 {
     const struct addrinfo hints = {.ai_socktype = type};
     struct addrinfo *found = NULL;
@@ -50,7 +50,7 @@ bool bel_linux_host_is_known(const char *address)
 {
     if (is_unix(address) || strrchr(address, ':') == NULL) return true;
     char *host = host_of(address);
-    struct addrinfo *found = resolve(host, SOCK_STREAM);
+    struct addrinfo *found = host_resolve(host, SOCK_STREAM);
     if (found != NULL) freeaddrinfo(found);
     bel_free(host);
     return found != NULL;
@@ -81,7 +81,7 @@ bool bel_linux_address_is_loopback(const char *address)
 char *bel_linux_host_toward(const char *address)
 {
     char *host = host_of(address), text[NI_MAXHOST] = "", *own = NULL;
-    struct addrinfo *to = resolve(host, SOCK_DGRAM);
+    struct addrinfo *to = host_resolve(host, SOCK_DGRAM);
     struct sockaddr_storage here;
     socklen_t length = sizeof here;
     int file = to != NULL ? socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
@@ -101,7 +101,8 @@ char *bel_linux_host_listening(const char *address)
     const char *colon = strrchr(address, ':');
     if (is_unix(address) || colon == NULL) return bel_xstrdup(address);
     char *host = host_of(address), text[NI_MAXHOST] = "";
-    struct addrinfo *found = bel_linux_host_is_loopback(host) ? NULL : resolve(host, SOCK_STREAM);
+    struct addrinfo *found =
+        bel_linux_host_is_loopback(host) ? NULL : host_resolve(host, SOCK_STREAM);
     bool hidden = found != NULL && name_address(found->ai_addr, found->ai_addrlen, text) &&
                   bel_linux_host_is_loopback(text);
     if (found != NULL) freeaddrinfo(found);

@@ -140,7 +140,7 @@ static bel_linux_host look_up(const char *name)
     return host;
 }
 
-static void *ask(void *context)
+static void *hosts_ask(void *context)
 {
     inquiry *q = context;
     pthread_mutex_lock(&q->mutex);
@@ -164,7 +164,7 @@ static void start_asking_locked(inquiry *q)
     enum { MOST = 32 };
     for (size_t i = 0; i < q->count && i < MOST; i++) {
         pthread_t thread;
-        bel_status *status = bel_thread_start(&thread, ask, q);
+        bel_status *status = bel_thread_start(&thread, hosts_ask, q);
         if (status != NULL) {
             bel_status_ignore(status); // the running threads serve all
             return;

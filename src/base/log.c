@@ -81,7 +81,7 @@ static void append_time(bel_str *line)
 
 // Returns how many bytes of the text fit into a row of the terminal; one column stays free, for the
 // cursor. (Progress has a byte a column.)
-static int fitting(const char *text)
+static int log_fitting(const char *text)
 {
     struct winsize size;
     size_t length = strlen(text);
@@ -162,7 +162,7 @@ void bel_log_progress(const char *text, const char *json, bool final)
     pthread_mutex_lock(&log_mutex);
     clear_progress_locked();
     // In one call: a reader may be at the other end of a pipe.
-    fwrite(line.text, 1, stays ? line.length : (size_t)fitting(line.text), stderr);
+    fwrite(line.text, 1, stays ? line.length : (size_t)log_fitting(line.text), stderr);
     if (!stays) fflush(stderr);
     progress_shown = !stays;
     pthread_mutex_unlock(&log_mutex);

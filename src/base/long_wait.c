@@ -25,7 +25,7 @@ static atomic_bool training;
 static atomic_int early_signal; // 0: none
 
 // Returns false if there is no wait, so the thread is to end.
-static bool look(void)
+static bool long_wait_look(void)
 {
     pthread_mutex_lock(&mutex);
     bel_long_wait *wait = innermost;
@@ -42,12 +42,12 @@ static bool look(void)
     return wait != NULL;
 }
 
-static void *watch(void *unused)
+static void *long_wait_watch(void *unused)
 {
     const struct timespec nap = {.tv_sec = LOOK_SECS};
     do
         (void)nanosleep(&nap, NULL);
-    while (look());
+    while (long_wait_look());
     return unused;
 }
 
@@ -61,7 +61,7 @@ void bel_long_wait_begin(bel_long_wait *wait, const char *what)
     innermost = wait;
     bool starts = !watched;
     pthread_t thread;
-    bel_status *status = starts ? bel_thread_start(&thread, watch, NULL) : NULL;
+    bel_status *status = starts ? bel_thread_start(&thread, long_wait_watch, NULL) : NULL;
     if (starts && status == NULL) pthread_detach(thread);
     if (status == NULL) watched = true;
     bel_status_ignore(status); // as above

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-static bel_status *map(int descriptor, const char *path, bel_mapping *out_mapping)
+static bel_status *mapping_map(int descriptor, const char *path, bel_mapping *out_mapping)
 {
     struct stat info;
     if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "look at", path);
@@ -36,7 +36,7 @@ bel_status *bel_mapping_open(const char *path, bel_mapping *out_mapping)
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
-    bel_status *status = map(descriptor, path, out_mapping);
+    bel_status *status = mapping_map(descriptor, path, out_mapping);
     close(descriptor);
     return status;
 }

@@ -20,7 +20,7 @@ static void make_plain(void)
 
 // Returns the thread's previous locale, for uselocale. Without memory for a locale, which "C" needs
 // in no known library, the locale stays as it is.
-static locale_t begin(void)
+static locale_t number_begin(void)
 {
     pthread_once(&once, make_plain);
     return uselocale(plain);
@@ -28,7 +28,7 @@ static locale_t begin(void)
 
 int bel_vsnprintf(char *text, size_t size, const char *format, va_list args)
 {
-    locale_t chosen = begin();
+    locale_t chosen = number_begin();
     int length = vsnprintf(text, size, format, args);
     uselocale(chosen);
     return length;
@@ -45,7 +45,7 @@ int bel_snprintf(char *text, size_t size, const char *format, ...)
 
 double bel_strtod(const char *text, char **out_end)
 {
-    locale_t chosen = begin();
+    locale_t chosen = number_begin();
     double value = strtod(text, out_end);
     uselocale(chosen);
     return value;
@@ -128,7 +128,7 @@ static bool scale_wide(parts x, int power, int64_t *out_whole)
 
 // The same; where 64 bits hold the product, as of nearly all numbers between 10^-8 and 10^8, in
 // them.
-static inline bool scale(parts x, int power, int64_t *out_whole)
+static inline bool number_scale(parts x, int power, int64_t *out_whole)
 {
     enum { MOST_NARROW = 16 }; // 5^16 has 38 bits
     const int shift = -(x.exponent + power);
@@ -237,8 +237,8 @@ size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
     int64_t whole = 0;
     bool done = isnormal(value);
     int exponent = done ? decimal_exponent((double)fabsf(value), x) : 0;
-    done = done && scale(x, DIGITS - 1 - exponent, &whole);
-    if (done && whole >= high) done = scale(x, DIGITS - 1 - ++exponent, &whole);
+    done = done && number_scale(x, DIGITS - 1 - exponent, &whole);
+    if (done && whole >= high) done = number_scale(x, DIGITS - 1 - ++exponent, &whole);
     if (!done || whole < low || whole >= high)
         return (size_t)bel_snprintf(out, BEL_F32_TEXT, "%.9g", (double)value);
     return put_number(value < 0, digits_of(whole), exponent, out);

@@ -26,7 +26,7 @@ static char text[96]; // "" until it is loaded
 static char problem[256];
 
 // Finds a function of the library: ISO C has no conversion from void * to it.
-static void find(void *library, const char *name, void *out_function)
+static void openblas_find(void *library, const char *name, void *out_function)
 {
     void *address = dlsym(library, name);
     memcpy(out_function, &address, sizeof address);
@@ -67,10 +67,10 @@ static void open_library(void)
     }
     text_fn *config, *core;
     set_threads_fn *set_threads;
-    find(library, "cblas_sgemm", &sgemm);
-    find(library, "openblas_get_config", &config);
-    find(library, "openblas_get_corename", &core);
-    find(library, "openblas_set_num_threads", &set_threads);
+    openblas_find(library, "cblas_sgemm", &sgemm);
+    openblas_find(library, "openblas_get_config", &config);
+    openblas_find(library, "openblas_get_corename", &core);
+    openblas_find(library, "openblas_set_num_threads", &set_threads);
     if (problem[0] != '\0') return;
     set_threads(1);
     // "OpenBLAS 0.3.21 …": only the name and the version matter.

@@ -55,8 +55,8 @@ static void value_deinit(bel_option_value *value)
 
 // Splits one text into items: a list at commas, any other type not at all. An empty text is no
 // item.
-static bel_status *split(const bel_option *option, const char *place, const char *text,
-                         bel_option_value *out_items)
+static bel_status *options_split(const bel_option *option, const char *place, const char *text,
+                                 bel_option_value *out_items)
 {
     bool cut = bel_option_is_list(option) && option->type != BEL_OPTION_PAIRS;
     bool is_text = option->type == BEL_OPTION_STRING &&
@@ -74,8 +74,8 @@ static bel_status *split(const bel_option *option, const char *place, const char
 
 // Moves checked items into row `row`, replacing a weaker source; a list from the same source grows
 // when `append` is set.
-static void give(bel_options *options, size_t row, bel_option_value *items,
-                 bel_option_source source, const char *origin, bool append)
+static void options_give(bel_options *options, size_t row, bel_option_value *items,
+                         bel_option_source source, const char *origin, bool append)
 {
     bel_option_value *value = &options->values[row];
     if (source < value->source) return;
@@ -92,8 +92,8 @@ static bel_status *give_text(bel_options *options, size_t row, const char *place
                              bel_option_source source, const char *origin)
 {
     bel_option_value items = {0};
-    bel_status *status = split(&options->table[row], place, text, &items);
-    if (status == NULL) give(options, row, &items, source, origin, true);
+    bel_status *status = options_split(&options->table[row], place, text, &items);
+    if (status == NULL) options_give(options, row, &items, source, origin, true);
     value_deinit(&items);
     return status;
 }
@@ -324,7 +324,7 @@ static bel_status *read_yaml_value(const bel_yaml *yaml, const bel_option *optio
         return NULL;
     }
     if (node->kind != BEL_YAML_SCALAR) return wrong_kind(yaml, node, option);
-    BEL_TRY(split(option, place, node->text, items));
+    BEL_TRY(options_split(option, place, node->text, items));
     if (negated) {
         bool was = strcmp(items->items[0], "true") == 0;
         value_clear(items);
@@ -357,7 +357,7 @@ static bel_status *read_yaml_entry(bel_options *options, const bel_yaml *yaml,
     bel_option_value items = {0};
     bel_status *status = read_yaml_value(yaml, option, negated, place, node, &items);
     if (status == NULL) {
-        give(options, (size_t)row, &items, BEL_OPTION_FROM_FILE, origin, false);
+        options_give(options, (size_t)row, &items, BEL_OPTION_FROM_FILE, origin, false);
     }
     value_deinit(&items);
     bel_free(place);

@@ -189,7 +189,7 @@ static void append_row(const bel_option *option, bel_str *out)
 }
 
 // Returns true if a text contains the word, which may be typed with dashes, as names of flags are.
-static bool holds(const char *text, const char *word)
+static bool options_text_holds(const char *text, const char *word)
 {
     size_t length = strlen(word);
     for (; text != NULL && *text != '\0'; text++) {
@@ -207,9 +207,9 @@ static bool row_holds(const bel_options *options, const bel_option *option, cons
 {
     const char *texts[] = {option->name, option->help, option->when, option->accepts};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (holds(texts[i], word)) return true;
+        if (options_text_holds(texts[i], word)) return true;
     for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)
-        if (strcmp(w->name, option->name) == 0 && holds(w->word, word)) return true;
+        if (strcmp(w->name, option->name) == 0 && options_text_holds(w->word, word)) return true;
     return false;
 }
 

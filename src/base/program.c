@@ -152,7 +152,7 @@ static void feed(asked *a)
     if (over) shut(&a->input); // it may have exited without reading
 }
 
-static void hear(int *descriptor, bel_str *text)
+static void program_hear(int *descriptor, bel_str *text)
 {
     enum { MOST = 16 << 20 };
     char chunk[16384];
@@ -173,8 +173,8 @@ static bool converse(asked *a, int most_secs)
         if (left <= 0) return false;
         (void)poll(waiting, 3, (int)left); // an interrupted poll is repeated
         if (waiting[0].revents != 0) feed(a);
-        if (waiting[1].revents != 0) hear(&a->output, &a->said);
-        if (waiting[2].revents != 0) hear(&a->error, &a->complained);
+        if (waiting[1].revents != 0) program_hear(&a->output, &a->said);
+        if (waiting[2].revents != 0) program_hear(&a->error, &a->complained);
     }
     return true;
 }

@@ -27,13 +27,13 @@ static inline double from_bits(uint64_t bits)
 }
 
 // The nearest integer, for |x| < 2^51: adding 1.5 · 2^52 rounds.
-static inline double nearest(double x)
+static inline double real_nearest(double x)
 {
     return x + 0x1.8p52 - 0x1.8p52;
 }
 
 // x · 2^k, rounded once: x is 0 or between 2^-100 and 2^100.
-static inline double scale(double x, int64_t k)
+static inline double real_scale(double x, int64_t k)
 {
     if (k > 1200) k = 1200;
     if (k < -1200) k = -1200;
@@ -57,7 +57,7 @@ static inline pair quick_sum(double a, double b)
 }
 
 // a + b exactly.
-static inline pair sum(double a, double b)
+static inline pair real_sum(double a, double b)
 {
     double hi = a + b, of_b = hi - a;
     return pair_of(hi, (a - (hi - of_b)) + (b - of_b));
@@ -65,7 +65,7 @@ static inline pair sum(double a, double b)
 
 static inline pair pair_sum(pair a, pair b)
 {
-    pair s = sum(a.hi, b.hi);
+    pair s = real_sum(a.hi, b.hi);
     return quick_sum(s.hi, s.lo + (a.lo + b.lo));
 }
 
@@ -81,7 +81,7 @@ static inline double upper(double x)
 }
 
 // a · b with an error below 2^-105 of it, without overflow or underflow.
-static inline pair product(double a, double b)
+static inline pair real_product(double a, double b)
 {
     double hi = a * b, a_hi = upper(a), a_lo = a - a_hi, b_hi = upper(b), b_lo = b - b_hi;
     return pair_of(hi, a_hi * b_hi - hi + a_hi * b_lo + a_lo * b_hi + a_lo * b_lo);
@@ -90,20 +90,20 @@ static inline pair product(double a, double b)
 static inline pair quotient(pair a, pair b)
 {
     double inverse = 1 / b.hi, q = a.hi * inverse;
-    pair back = product(q, b.hi);
+    pair back = real_product(q, b.hi);
     double rest = a.hi - back.hi - back.lo + a.lo - q * b.lo;
     return quick_sum(q, rest * inverse);
 }
 
-static inline pair root(pair a) // a >= 0
+static inline pair real_root(pair a) // a >= 0
 {
     double s = sqrt(a.hi);
     if (s == 0) return pair_of(0, 0);
-    pair back = product(s, s);
+    pair back = real_product(s, s);
     return quick_sum(s, (a.hi - back.hi - back.lo + a.lo) / (2 * s));
 }
 
-static inline double value(pair a)
+static inline double real_value(pair a)
 {
     return a.hi + a.lo;
 }
@@ -119,7 +119,7 @@ typedef struct power { // m · 2^exponent, with m between 0.9 and 2
 // |r| <= ln 2 / 64. lo is smaller than hi, and than 1.
 static inline power power_of(double hi, double lo)
 {
-    double n = nearest(hi * 0x1.71547652b82fep+5); // 32 / ln 2
+    double n = real_nearest(hi * 0x1.71547652b82fep+5); // 32 / ln 2
     double r = hi - n * log_step[0] - (n * log_step[1] - lo), z = r * r;
     int64_t whole = (int64_t)n, at = whole & 31;
     double grown = z * (0.5 + r * (1.0 / 6) + z * (1.0 / 24 + r * (1.0 / 120) + z * (1.0 / 720)));
@@ -138,7 +138,7 @@ static inline pair power_pair(double x) // e^x, |x| < 700
 bel_real_power bel_real_exp_parts(double x)
 {
     power p = power_of(x, 0);
-    bel_real_power parts = {value(p.m), p.exponent};
+    bel_real_power parts = {real_value(p.m), p.exponent};
     return parts;
 }
 
@@ -146,7 +146,7 @@ double bel_real_exp(double x)
 {
     if (!(fabs(x) < 800)) return isnan(x) ? x : x > 0 ? INFINITY : 0;
     power p = power_of(x, 0);
-    return scale(value(p.m), p.exponent);
+    return real_scale(real_value(p.m), p.exponent);
 }
 
 double bel_real_expm1(double x)
@@ -166,7 +166,7 @@ double bel_real_expm1(double x)
         return x + x * x * (0.5 + x * p);
     }
     if (!(fabs(x) < 50)) return x < 0 ? -1 : bel_real_exp(x);
-    return value(pair_sum(power_pair(x), pair_of(-1, 0)));
+    return real_value(pair_sum(power_pair(x), pair_of(-1, 0)));
 }
 
 // --- Logarithms ----------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ double bel_real_log1p(double x)
 {
     if (!(x > -1 && x < INFINITY)) return x == -1 ? -INFINITY : x < -1 ? NAN : x;
     if (fabs(x) < 0x1p-54) return x;
-    pair whole = sum(1, x);
+    pair whole = real_sum(1, x);
     return log_of(whole.hi, whole.lo, 0).hi;
 }
 
@@ -245,9 +245,9 @@ double bel_real_pow(double x, double y)
     pair log_x = log_of_positive(base);
     double rough = y * log_x.hi;
     if (!(fabs(rough) < 800)) return sign * (rough > 0 ? INFINITY : 0);
-    pair exponent = product(y, log_x.hi);
+    pair exponent = real_product(y, log_x.hi);
     power p = power_of(exponent.hi, exponent.lo + y * log_x.lo);
-    return sign * scale(value(p.m), p.exponent);
+    return sign * real_scale(real_value(p.m), p.exponent);
 }
 
 // --- Sine, cosine, tangent -----------------------------------------------------------------------
@@ -296,7 +296,7 @@ static turned turn_exactly(double x)
     pair fraction = {0, 0};
     for (int i = WORDS - 1; i >= 0; i--)
         fraction = pair_sum(pair_of((double)words[i] * bel_real_two_to(-30 - 32 * i), 0), fraction);
-    pair angle = product(fraction.hi, half_pi.hi);
+    pair angle = real_product(fraction.hi, half_pi.hi);
     angle.lo += fraction.hi * half_pi.lo + fraction.lo * half_pi.hi;
     angle = quick_sum(angle.hi, angle.lo);
     bool minus = signbit(x);
@@ -306,13 +306,13 @@ static turned turn_exactly(double x)
 
 // Cody and Waite's reduction for angles below 2^20, where products of n with parts of pi / 2 are
 // exact. An angle close to a multiple of pi / 2, with a small remainder, uses turn_exactly.
-static inline turned turn(double x)
+static inline turned real_turn(double x)
 {
     if (!(fabs(x) < 0x1p20)) return turn_exactly(x);
-    double n = nearest(x * 0x1.45f306dc9c883p-1); // 2 / pi
+    double n = real_nearest(x * 0x1.45f306dc9c883p-1); // 2 / pi
     turned unturned = {{x, 0}, 0};
     if (n == 0) return unturned;
-    pair a = sum(x - n * half_pi_parts[0], -(n * half_pi_parts[1]));
+    pair a = real_sum(x - n * half_pi_parts[0], -(n * half_pi_parts[1]));
     if (fabs(a.hi) < 0x1p-30) return turn_exactly(x);
     pair angle = quick_sum(a.hi, a.lo - n * half_pi_parts[2]);
     turned y = {angle, (uint64_t)(int64_t)n};
@@ -358,20 +358,20 @@ static inline double sine_of(turned t, uint64_t quarters)
 double bel_real_sin(double x)
 {
     if (!(fabs(x) < INFINITY)) return isnan(x) ? x : NAN;
-    return fabs(x) < 0x1p-27 ? x : sine_of(turn(x), 0);
+    return fabs(x) < 0x1p-27 ? x : sine_of(real_turn(x), 0);
 }
 
 double bel_real_cos(double x)
 {
     if (!(fabs(x) < INFINITY)) return isnan(x) ? x : NAN;
-    return sine_of(turn(x), 1);
+    return sine_of(real_turn(x), 1);
 }
 
 double bel_real_tan(double x)
 {
     if (!(fabs(x) < INFINITY)) return isnan(x) ? x : NAN;
     if (fabs(x) < 0x1p-27) return x;
-    turned t = turn(x);
+    turned t = real_turn(x);
     pair s = sine(t.angle), c = cosine(t.angle);
     return t.quarters % 2 == 0 ? quotient(s, c).hi : quotient(pair_minus(c), s).hi;
 }
@@ -389,11 +389,11 @@ static pair angle_of(pair p, pair q)
         p = q;
         q = other;
     }
-    double n = nearest((double)((float)p.hi / (float)q.hi) * 16);
+    double n = real_nearest((double)((float)p.hi / (float)q.hi) * 16);
     if (n < 2) n = 0;
     double c = n / 16, q_hi = upper(q.hi), q_lo = q.hi - q_hi;
-    pair above = sum(p.hi - c * q_hi, p.lo - c * q.lo - c * q_lo); // the first part is exact
-    pair below = sum(q.hi, c * p.hi);
+    pair above = real_sum(p.hi - c * q_hi, p.lo - c * q.lo - c * q_lo); // the first part is exact
+    pair below = real_sum(q.hi, c * p.hi);
     below.lo += q.lo + c * p.lo;
     pair t = quotient(above, below);
     double z = t.hi * t.hi;
@@ -405,7 +405,7 @@ static pair angle_of(pair p, pair q)
     series = 1.0 / 5 - z * series;
     series = 1.0 / 3 - z * series;
     const pair *start = &atan_table[(int)n];
-    pair y = sum(start->hi, t.hi);
+    pair y = real_sum(start->hi, t.hi);
     y = quick_sum(y.hi, y.lo + (start->lo + t.lo - t.hi * z * series));
     return steep ? pair_sum(half_pi, pair_minus(y)) : y;
 }
@@ -420,7 +420,7 @@ double bel_real_atan(double x)
 // 1 - x², |x| <= 1.
 static pair one_less_square(double x)
 {
-    pair square = product(x, x), rest = sum(1, -square.hi);
+    pair square = real_product(x, x), rest = real_sum(1, -square.hi);
     return quick_sum(rest.hi, rest.lo - square.lo);
 }
 
@@ -428,13 +428,13 @@ double bel_real_asin(double x)
 {
     if (!(fabs(x) <= 1)) return isnan(x) ? x : NAN;
     if (fabs(x) < 0x1p-27) return x;
-    return copysign(angle_of(pair_of(fabs(x), 0), root(one_less_square(x))).hi, x);
+    return copysign(angle_of(pair_of(fabs(x), 0), real_root(one_less_square(x))).hi, x);
 }
 
 double bel_real_acos(double x)
 {
     if (!(fabs(x) <= 1)) return isnan(x) ? x : NAN;
-    pair y = angle_of(root(one_less_square(x)), pair_of(fabs(x), 0));
+    pair y = angle_of(real_root(one_less_square(x)), pair_of(fabs(x), 0));
     const pair pi = {2 * half_pi.hi, 2 * half_pi.lo};
     return x < 0 ? pair_sum(pi, pair_minus(y)).hi : y.hi;
 }
@@ -469,7 +469,7 @@ static double half_power(double x)
 {
     if (x >= 800) return INFINITY;
     power p = power_of(x, 0);
-    return scale(value(p.m), p.exponent - 1);
+    return real_scale(real_value(p.m), p.exponent - 1);
 }
 
 double bel_real_sinh(double x)
@@ -502,8 +502,8 @@ double bel_real_tanh(double x)
 static pair log_with_root(double x, double c)
 {
     if (x > 0x1p28) return log_of(x, 0, 1); // ln 2x
-    pair square = product(x, x), whole = sum(square.hi, c);
-    pair y = root(quick_sum(whole.hi, whole.lo + square.lo));
+    pair square = real_product(x, x), whole = real_sum(square.hi, c);
+    pair y = real_root(quick_sum(whole.hi, whole.lo + square.lo));
     y = pair_sum(pair_of(x, 0), y);
     return log_of(y.hi, y.lo, 0);
 }
@@ -525,7 +525,7 @@ double bel_real_atanh(double x)
 {
     if (!(fabs(x) < 1)) return fabs(x) == 1 ? copysign(INFINITY, x) : isnan(x) ? x : NAN;
     if (fabs(x) < 0x1p-27) return x;
-    pair more = sum(1, x), less = sum(1, -x);
+    pair more = real_sum(1, x), less = real_sum(1, -x);
     pair y = pair_sum(log_of(more.hi, more.lo, 0), pair_minus(log_of(less.hi, less.lo, 0)));
     return 0.5 * y.hi;
 }
@@ -542,7 +542,7 @@ double bel_real_erf(double x)
                                               1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,
                                               1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14};
     if (!(fabs(x) <= 6)) return isnan(x) ? x : copysign(1.0, x);
-    double n = nearest(fabs(x) * 8), c = n / 8, h = fabs(x) - c;
+    double n = real_nearest(fabs(x) * 8), c = n / 8, h = fabs(x) - c;
     double before = 0, u = 1, h_power = h, total = 0; // total: all but the first term
     for (int i = 1; i < TERMS; i++) {
         double next = -2 * (c * u + before) * inverse[i];

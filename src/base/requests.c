@@ -36,7 +36,7 @@ void bel_requests_end(void)
 }
 
 // Records that the job knows of a request.
-static bool tell(bool requested)
+static bool requests_tell(bool requested)
 {
     if (requested) atomic_store(&known, true);
     return requested;
@@ -49,12 +49,12 @@ static bool is_stop(void)
 
 bool bel_stop_requested(void)
 {
-    return tell(is_stop());
+    return requests_tell(is_stop());
 }
 
 bool bel_leave_requested(void)
 {
-    return tell(atomic_load(&leave) && !is_stop());
+    return requests_tell(atomic_load(&leave) && !is_stop());
 }
 
 bool bel_leave_stood(void)
@@ -64,7 +64,7 @@ bool bel_leave_stood(void)
 
 bool bel_end_requested(void)
 {
-    return tell(atomic_load(&leave) || atomic_load(&stop));
+    return requests_tell(atomic_load(&leave) || atomic_load(&stop));
 }
 
 bool bel_request_is_known(void)

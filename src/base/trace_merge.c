@@ -206,7 +206,7 @@ static bel_status *take_part(trace *t, const char *path, const char *name)
 // --- Flows ---------------------------------------------------------------------------------------
 
 // Orders by kind; reports by worker, part and begin; waits by worker and end; others stay in order.
-static int compare(const void *a, const void *b)
+static int trace_merge_compare(const void *a, const void *b)
 {
     const span *x = a, *y = b;
     bool ends = x->e.span == BEL_TRACE_WAIT;
@@ -223,7 +223,7 @@ static size_t lower_bound(const trace *t, const span *sought)
     size_t low = 0, high = t->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&t->spans[middle], sought) < 0) {
+        if (trace_merge_compare(&t->spans[middle], sought) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -271,7 +271,7 @@ static const span *find_wait(const trace *t, const span *pass, int worker)
 }
 
 // Joins the report to the pass that summed it, and to the wait that its version ended.
-static void join(trace *t, const span *pass, int worker)
+static void trace_join(trace *t, const span *pass, int worker)
 {
     const span *report = find_report(t, pass, worker);
     if (report == NULL) return;
@@ -300,7 +300,7 @@ static void write_flows(trace *t)
         for (int w = 0; w < worker_count; w++) {
             bool counts =
                 s->e.workers == BEL_TRACE_EVERYBODY || (w < 64 && (s->e.workers >> w & 1) != 0);
-            if (counts) join(t, s, w);
+            if (counts) trace_join(t, s, w);
         }
     }
 }
@@ -408,7 +408,7 @@ static bel_status *write_trace(trace *t, const char *folder)
 {
     bel_status *status = visit_parts(folder, read_part, t);
     write_tracks(t);
-    if (t->count > 0) qsort(t->spans, t->count, sizeof *t->spans, compare);
+    if (t->count > 0) qsort(t->spans, t->count, sizeof *t->spans, trace_merge_compare);
     for (size_t i = 0; i < t->count; i++)
         put_span(t, &t->spans[i]);
     write_flows(t);

@@ -48,7 +48,7 @@ bel_status *bel_ckpt_best_write(const char *model_dir, const bel_ckpt_best *best
 }
 
 // null stands for a value that was not finite, and is read as NaN.
-static bel_status *take(const bel_json_value *root, const char *path, bel_ckpt_best *out_best)
+static bel_status *best_take(const bel_json_value *root, const char *path, bel_ckpt_best *out_best)
 {
     const char *metric, *goal, *evaluation;
     double value = NAN;
@@ -93,7 +93,7 @@ bel_status *bel_ckpt_best_read(const char *model_dir, bel_ckpt_best *out_best, b
     bel_status *status = read_text(path, &text);
     *out_found = text != NULL;
     if (text != NULL) status = bel_json_parse(text, strlen(text), path, &json);
-    if (text != NULL && status == NULL) status = take(bel_json_root(json), path, out_best);
+    if (text != NULL && status == NULL) status = best_take(bel_json_root(json), path, out_best);
     bel_json_destroy(json);
     bel_free(text);
     bel_free(path);

@@ -147,8 +147,8 @@ static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_
 }
 
 // Fills the manifest, with the digest, from the shards' reports; texts stay the shards'.
-static bel_status *describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
-                            int shard_count, bel_arena *arena, bel_manifest *manifest)
+static bel_status *commit_describe(const bel_ckpt_info *info, bel_ckpt_shard *const *shards,
+                                   int shard_count, bel_arena *arena, bel_manifest *manifest)
 {
     size_t run_count, part_count;
     const bel_ckpt_run **runs = bel_ckpt_gather_runs(shards, shard_count, &run_count);
@@ -196,7 +196,8 @@ static bel_status *write_manifest(const char *folder, const bel_manifest *manife
 // Renames the folder to its final name. A rename does not replace a non-empty folder, so a
 // checkpoint of the same step steps aside first. It comes back if the rename fails. If the process
 // is killed between the two renames, readers use the one that stepped aside.
-static bel_status *publish(const char *model_dir, const char *folder, const char *final_folder)
+static bel_status *commit_publish(const char *model_dir, const char *folder,
+                                  const char *final_folder)
 {
     BEL_TRY(bel_dir_sync(folder));
     BEL_TRY(bel_ckpt_step_aside(final_folder));
@@ -218,9 +219,9 @@ bel_status *bel_ckpt_commit(const char *model_dir, const char *folder, const bel
     bel_arena *arena = bel_arena_create();
     char *final_folder = bel_ckpt_folder_path(model_dir, info->step);
     bel_manifest manifest;
-    bel_status *status = describe(info, shards, shard_count, arena, &manifest);
+    bel_status *status = commit_describe(info, shards, shard_count, arena, &manifest);
     if (status == NULL) status = write_manifest(folder, &manifest, arena);
-    if (status == NULL) status = publish(model_dir, folder, final_folder);
+    if (status == NULL) status = commit_publish(model_dir, folder, final_folder);
     if (status == NULL) {
         *out_digest = manifest.digest;
     } else {

@@ -289,8 +289,8 @@ static bool is_among(int64_t step, const int64_t *steps, int count)
 
 // Removes the `count` oldest, by step. With a period it keeps the first of them, and then each one
 // committed at least that long after the last one kept. It also keeps those of `kept`.
-static void retain(const char *model_dir, const int64_t *steps, size_t count,
-                   double keep_every_n_hours, const int64_t *kept, int kept_count)
+static void folder_retain(const char *model_dir, const int64_t *steps, size_t count,
+                          double keep_every_n_hours, const int64_t *kept, int kept_count)
 {
     bool have_kept = false;
     double kept_time = 0;
@@ -330,7 +330,7 @@ void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_
     size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
     if (found) kept[0] = best.step;
     memcpy(kept + 1, held, (size_t)held_count * sizeof *kept);
-    retain(model_dir, steps, old_count, keep_every_n_hours, kept, held_count + 1);
+    folder_retain(model_dir, steps, old_count, keep_every_n_hours, kept, held_count + 1);
     bel_free(steps);
 }
 

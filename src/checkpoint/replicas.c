@@ -53,7 +53,8 @@ static bel_status *convert(const bel_ckpt_reader *reader, const conversion *c, f
 }
 
 // Writes elements [first, first + count) of the endlessly repeated value.
-static void repeat(const float *value, int64_t elements, int64_t first, int64_t count, float *out)
+static void replicas_repeat(const float *value, int64_t elements, int64_t first, int64_t count,
+                            float *out)
 {
     for (int64_t i = 0; i < count; i++)
         out[i] = value[(first + i) % elements];
@@ -81,7 +82,7 @@ bel_status *bel_ckpt_read_replicas(const bel_ckpt_reader *reader, const char *na
     float *row = bel_xcalloc(2 * elements, sizeof *row);
     double *sums = bel_xcalloc(elements, sizeof *sums);
     bel_status *status = convert(reader, &c, row, sums, row + elements);
-    if (status == NULL) repeat(row + elements, c.elements, first, count, out);
+    if (status == NULL) replicas_repeat(row + elements, c.elements, first, count, out);
     bel_free(row);
     bel_free(sums);
     return status;

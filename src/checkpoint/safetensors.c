@@ -251,8 +251,8 @@ static int compare_placed(const void *a, const void *b)
     return strcmp(left->input->name, right->input->name);
 }
 
-static bel_status *place(const char *path, const bel_safetensors_input *tensors, int tensor_count,
-                         placed *out_order)
+static bel_status *safetensors_place(const char *path, const bel_safetensors_input *tensors,
+                                     int tensor_count, placed *out_order)
 {
     for (int i = 0; i < tensor_count; i++) {
         const bel_safetensors_input *input = &tensors[i];
@@ -390,7 +390,7 @@ bel_status *bel_safetensors_write(const char *path, const bel_safetensors_text *
 {
     bel_str header = {0};
     placed *order = bel_xcalloc((size_t)tensor_count, sizeof *order);
-    bel_status *status = place(path, tensors, tensor_count, order);
+    bel_status *status = safetensors_place(path, tensors, tensor_count, order);
     if (status == NULL) {
         uint64_t data_bytes = write_header(&header, metadata, metadata_count, order, tensor_count);
         status = check_header(path, &header, data_bytes);

@@ -14,7 +14,7 @@ enum { VERSION = 2, NUMBER_BYTES = 8 };
 
 // --- Packing -------------------------------------------------------------------------------------
 
-static void put(bel_str *out, uint64_t value)
+static void shard_pack_put(bel_str *out, uint64_t value)
 {
     char bytes[NUMBER_BYTES];
     for (int i = 0; i < NUMBER_BYTES; i++)
@@ -24,46 +24,46 @@ static void put(bel_str *out, uint64_t value)
 
 static void put_text(bel_str *out, const char *text)
 {
-    put(out, strlen(text));
+    shard_pack_put(out, strlen(text));
     bel_str_append(out, text, strlen(text));
 }
 
 static void put_table(bel_str *out, const bel_ckpt_table_run *table)
 {
     put_text(out, table->name);
-    put(out, (uint64_t)table->width);
-    put(out, (uint64_t)table->row_count);
-    put(out, (uint64_t)table->column_count);
+    shard_pack_put(out, (uint64_t)table->width);
+    shard_pack_put(out, (uint64_t)table->row_count);
+    shard_pack_put(out, (uint64_t)table->column_count);
     for (int c = 0; c < table->column_count; c++) {
         put_text(out, table->columns[c]);
-        put(out, table->sums[c].low);
-        put(out, table->sums[c].high);
+        shard_pack_put(out, table->sums[c].low);
+        shard_pack_put(out, table->sums[c].high);
     }
 }
 
 uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes)
 {
     bel_str out = {0};
-    put(&out, VERSION);
-    put(&out, (uint64_t)shard->shard_index);
-    put(&out, (uint64_t)shard->shard_count);
-    put(&out, shard->has_file);
-    put(&out, shard->file_size_bytes);
-    put(&out, shard->file_crc32c);
-    put(&out, (uint64_t)shard->run_count);
+    shard_pack_put(&out, VERSION);
+    shard_pack_put(&out, (uint64_t)shard->shard_index);
+    shard_pack_put(&out, (uint64_t)shard->shard_count);
+    shard_pack_put(&out, shard->has_file);
+    shard_pack_put(&out, shard->file_size_bytes);
+    shard_pack_put(&out, shard->file_crc32c);
+    shard_pack_put(&out, (uint64_t)shard->run_count);
     for (int i = 0; i < shard->run_count; i++) {
         const bel_ckpt_run *run = &shard->runs[i];
         put_text(&out, run->name);
-        put(&out, (uint64_t)run->dtype);
-        put(&out, (uint64_t)run->shape.rank);
+        shard_pack_put(&out, (uint64_t)run->dtype);
+        shard_pack_put(&out, (uint64_t)run->shape.rank);
         for (int32_t d = 0; d < run->shape.rank; d++)
-            put(&out, (uint64_t)run->shape.dims[d]);
-        put(&out, (uint64_t)run->first);
-        put(&out, (uint64_t)run->count);
+            shard_pack_put(&out, (uint64_t)run->shape.dims[d]);
+        shard_pack_put(&out, (uint64_t)run->first);
+        shard_pack_put(&out, (uint64_t)run->count);
         for (size_t g = 0; g < bel_ckpt_grain_count(run->count); g++)
-            put(&out, run->grain_hashes[g]);
+            shard_pack_put(&out, run->grain_hashes[g]);
     }
-    put(&out, (uint64_t)shard->table_count);
+    shard_pack_put(&out, (uint64_t)shard->table_count);
     for (int i = 0; i < shard->table_count; i++)
         put_table(&out, &shard->tables[i]);
     *out_bytes = out.length;
@@ -79,7 +79,7 @@ typedef struct cursor {
     bool good;
 } cursor;
 
-static uint64_t get(cursor *c)
+static uint64_t cursor_get(cursor *c)
 {
     if (c->left < NUMBER_BYTES) {
         c->good = false;
@@ -96,7 +96,7 @@ static uint64_t get(cursor *c)
 // Reads a number; refuses one above `most`.
 static uint64_t get_up_to(cursor *c, uint64_t most)
 {
-    uint64_t value = get(c);
+    uint64_t value = cursor_get(c);
     if (value <= most) return value;
     c->good = false;
     return 0;
@@ -130,7 +130,7 @@ static void get_run(cursor *c, bel_ckpt_shard *shard, bel_ckpt_run *run)
     }
     uint64_t *hashes = bel_arena_alloc(shard->arena, grains * sizeof *hashes);
     for (size_t g = 0; g < grains; g++)
-        hashes[g] = get(c);
+        hashes[g] = cursor_get(c);
     run->grain_hashes = hashes;
 }
 
@@ -145,8 +145,8 @@ static void get_table(cursor *c, bel_ckpt_shard *shard, bel_ckpt_table_run *tabl
     bel_hash128 *sums = bel_arena_alloc(shard->arena, BEL_CKPT_MAX_COLUMNS * sizeof *sums);
     for (int i = 0; i < table->column_count; i++) {
         names[i] = get_text(c, shard->arena);
-        sums[i].low = get(c);
-        sums[i].high = get(c);
+        sums[i].low = cursor_get(c);
+        sums[i].high = cursor_get(c);
     }
     table->columns = names;
     table->sums = sums;
@@ -157,11 +157,11 @@ bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count, bel_ckpt_s
     cursor c = {bytes, count, true};
     bel_ckpt_shard *shard = bel_xcalloc(1, sizeof *shard);
     shard->arena = bel_arena_create();
-    bool same_version = get(&c) == VERSION;
+    bool same_version = cursor_get(&c) == VERSION;
     shard->shard_index = (int)get_up_to(&c, INT32_MAX);
     shard->shard_count = (int)get_up_to(&c, INT32_MAX);
     shard->has_file = get_up_to(&c, 1) == 1;
-    shard->file_size_bytes = get(&c);
+    shard->file_size_bytes = cursor_get(&c);
     shard->file_crc32c = (uint32_t)get_up_to(&c, UINT32_MAX);
     shard->run_count = (int)get_up_to(&c, c.left / NUMBER_BYTES); // each run takes more
     shard->runs = bel_arena_alloc(shard->arena, (size_t)shard->run_count * sizeof *shard->runs);

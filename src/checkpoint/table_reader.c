@@ -226,8 +226,8 @@ static void append_table(bel_str *out, const bel_ckpt_table *table)
 }
 
 // Fails if width or columns differ from the expected ones.
-static bel_status *refuse(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
-                          const bel_ckpt_table *got)
+static bel_status *table_reader_refuse(const bel_ckpt_reader *reader,
+                                       const bel_ckpt_table *expected, const bel_ckpt_table *got)
 {
     bel_str text = {0};
     append_table(&text, expected);
@@ -250,7 +250,7 @@ bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_ta
     int table = find_table(&reader->manifest, expected->name);
     if (table == reader->manifest.table_count) return no_table(reader, expected->name);
     const bel_ckpt_table *got = &reader->manifest.tables[table].table;
-    if (!same_table(expected, got)) return refuse(reader, expected, got);
+    if (!same_table(expected, got)) return table_reader_refuse(reader, expected, got);
     block_reader block;
     open_block(reader, table, &block);
     bel_status *status = hand_out(&block, sink);

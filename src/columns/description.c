@@ -317,7 +317,7 @@ static bool is_id(const bel_column *column)
            (column->kind == BEL_COLUMN_CATEGORY && column->embedded);
 }
 
-static void place(bel_columns *columns, bel_column *column)
+static void description_place(bel_columns *columns, bel_column *column)
 {
     bool list = column->kind == BEL_COLUMN_LIST || column->kind == BEL_COLUMN_TEXT;
     column->x_width = width_of(column);
@@ -378,7 +378,7 @@ static bel_status *finish_column(bel_columns *columns, int i, const char *source
         return fault(column, source, "expected rows of each of %d classes, got %d numbers",
                      column->value_count, column->row_count);
     }
-    place(columns, column);
+    description_place(columns, column);
     return NULL;
 }
 

@@ -184,7 +184,7 @@ static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
     return true;
 }
 
-static bel_column *add(guess *g, const char *name, bel_column_kind kind)
+static bel_column *guess_add(guess *g, const char *name, bel_column_kind kind)
 {
     g->column = bel_columns_add(g->description, name, kind);
     return g->column;
@@ -324,11 +324,11 @@ static void guess_texts(guess *g, const char *name)
     bool wordy = s->words >= TEXT_WORDS * g->rest && (many || 2 * distinct > rows);
     bool rare = many ? !come_again(s) : g->rest >= FEW_ROWS && distinct > 0.9 * rows;
     if (wordy) {
-        add(g, name, BEL_COLUMN_TEXT)->most = 64;
+        guess_add(g, name, BEL_COLUMN_TEXT)->most = 64;
         bel_str_printf(&g->note, "%.1f words each", (double)s->words / (double)g->rest);
         note_missing(g);
     } else if (rare) {
-        add(g, name, BEL_COLUMN_IGNORE);
+        guess_add(g, name, BEL_COLUMN_IGNORE);
         if (many) {
             bel_str_printf(&g->note, "more than %d values, of which few come %d times",
                            BEL_STATISTICS_MOST_VALUES, HASH_LEAST);
@@ -336,11 +336,11 @@ static void guess_texts(guess *g, const char *name)
             bel_str_puts(&g->note, "nearly every row has another text");
         }
     } else if (many) {
-        add(g, name, BEL_COLUMN_HASH);
+        guess_add(g, name, BEL_COLUMN_HASH);
         bel_str_printf(&g->note, "more than %d values", BEL_STATISTICS_MOST_VALUES);
         note_missing(g);
     } else {
-        add(g, name, BEL_COLUMN_CATEGORY);
+        guess_add(g, name, BEL_COLUMN_CATEGORY);
         fill_category(g);
     }
     if (s->padded == 0 && s->longs == 0) note_dress(g, name);
@@ -380,18 +380,18 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
     bel_missing_texts markers = {0};
     bel_column_statistics whole;
     if (g->rest == 0) {
-        add(g, name, BEL_COLUMN_IGNORE);
+        guess_add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "there is no value in any row");
     } else if (s->missing == 0 && ((numbers && s->longs == 0 && s->range.low == s->range.high) ||
                                    (s->longs > 0 && s->values.count == 1) ||
                                    (s->numbers == 0 && s->text_count == 1))) {
-        add(g, name, BEL_COLUMN_IGNORE);
+        guess_add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "all rows have the same value");
     } else if (count_rows(g)) {
-        add(g, name, BEL_COLUMN_IGNORE);
+        guess_add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it counts the rows");
     } else if (number_rows(g, name)) {
-        add(g, name, BEL_COLUMN_IGNORE);
+        guess_add(g, name, BEL_COLUMN_IGNORE);
         bel_str_puts(&g->note, "it numbers the rows");
     } else if (s->padded > 0) {
         bel_str_puts(&g->note, "numbers with zeros in front; ");
@@ -400,19 +400,19 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
         bel_str_puts(&g->note, "integers with more digits than a double holds; ");
         guess_texts(g, name);
     } else if (are_dressed(g, &whole)) {
-        add(g, name, BEL_COLUMN_NUMBER);
+        guess_add(g, name, BEL_COLUMN_NUMBER);
         fill_dressed(g, &whole);
     } else if (numbers ||
                take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
-        add(g, name, BEL_COLUMN_NUMBER);
+        guess_add(g, name, BEL_COLUMN_NUMBER);
         fill_number(g);
         g->column->indicator = g->column->indicator || !numbers;
         g->column->absent = markers;
     } else if (take_dates(g, &markers)) {
-        add(g, name, BEL_COLUMN_DATE)->absent = markers;
+        guess_add(g, name, BEL_COLUMN_DATE)->absent = markers;
         fill_date(g);
     } else if (are_wrong_numbers(g)) {
-        add(g, name, BEL_COLUMN_NUMBER);
+        guess_add(g, name, BEL_COLUMN_NUMBER);
         *out_wrong = true;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" holds numbers in nearly all rows",
                        g->source, name);
@@ -503,7 +503,7 @@ static bel_status *check_classes(const guess *g, const char *name, size_t count)
 static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
-    add(g, name, BEL_COLUMN_LABEL);
+    guess_add(g, name, BEL_COLUMN_LABEL);
     if (g->rest == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the label \"%s\" has no value in any row",
                        g->source, name);
@@ -544,7 +544,7 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
-    add(g, name, BEL_COLUMN_WEIGHT);
+    guess_add(g, name, BEL_COLUMN_WEIGHT);
     *out_wrong = s->numbers < g->rest;
     if (*out_wrong) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the weights \"%s\" are to be numbers", g->source,
@@ -568,15 +568,15 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     switch (use) {
     case BEL_GUESS_LABEL: return guess_label(g, name, out_wrong);
     case BEL_GUESS_WEIGHT: return guess_weight(g, name, out_wrong);
-    case BEL_GUESS_IGNORED: add(g, name, BEL_COLUMN_IGNORE); return NULL;
-    case BEL_GUESS_KEY: add(g, name, BEL_COLUMN_KEY); return NULL;
+    case BEL_GUESS_IGNORED: guess_add(g, name, BEL_COLUMN_IGNORE); return NULL;
+    case BEL_GUESS_KEY: guess_add(g, name, BEL_COLUMN_KEY); return NULL;
     case BEL_GUESS_CATEGORY:
-        add(g, name, are_many(g->s) ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
+        guess_add(g, name, are_many(g->s) ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
         if (!are_many(g->s)) fill_category(g);
         return NULL;
     case BEL_GUESS_NUMBER:
     case BEL_GUESS_LOG:
-        add(g, name, BEL_COLUMN_NUMBER);
+        guess_add(g, name, BEL_COLUMN_NUMBER);
         if (use == BEL_GUESS_LOG) g->column->scale = BEL_SCALE_LOG;
         if (are_dressed(g, &whole)) {
             fill_dressed(g, &whole);

@@ -124,7 +124,7 @@ static bel_value_count *find_place(const bel_value_counts *values, uint64_t hash
     }
 }
 
-static void grow(bel_value_counts *values)
+static void statistics_grow(bel_value_counts *values)
 {
     enum { FIRST = 16 };
     bel_value_counts old = *values;
@@ -161,7 +161,7 @@ static void thin_out(bel_value_counts *values, int level)
 static void count_value(bel_value_counts *values, const bel_value_count *value)
 {
     if (!is_in_sample(value->hash, values->level)) return;
-    if (2 * (values->count + 1) > values->capacity) grow(values);
+    if (2 * (values->count + 1) > values->capacity) statistics_grow(values);
     bel_value_count *place = find_place(values, value->hash, value->text, value->length);
     if (place->text != NULL) {
         place->count += value->count;
@@ -200,7 +200,7 @@ void bel_value_counts_merge(bel_value_counts *values, const bel_value_counts *mo
 
 // Adds a text to a list of distinct ones. A full list drops it: it already says that there are too
 // many.
-static void note(bel_value_count *noted, int *count, const bel_value_count *text)
+static void statistics_note(bel_value_count *noted, int *count, const bel_value_count *text)
 {
     if (*count == BEL_STATISTICS_TEXTS || count_noted(noted, *count, text)) return;
     noted[(*count)++] = *text;
@@ -217,7 +217,7 @@ static int compare_counts(const void *left, const void *right)
 }
 
 // Merges two equal numbers into one, with the shorter text.
-static void join(bel_value_count *value, const bel_value_count *more)
+static void statistics_join(bel_value_count *value, const bel_value_count *more)
 {
     bool shorter = more->length != value->length
                        ? more->length < value->length
@@ -245,7 +245,7 @@ static size_t join_numbers(bel_value_count *list, size_t count, char decimal)
         while (*key != '\0' && (found = bel_index_next_text(&index, key, &at)) >= 0)
             if (strcmp(keys[found], key) == 0) break;
         if (found >= 0) {
-            join(&list[found], &list[i]);
+            statistics_join(&list[found], &list[i]);
             continue;
         }
         if (*key != '\0') bel_index_put_text(&index, key, (int)kept);
@@ -333,7 +333,7 @@ static void take_date(bel_column_gatherer *gatherer, const bel_value_count *text
     bel_date date, other;
     bool month = bel_date_parse(text->text, text->length, false, &date);
     bool day = bel_date_parse(text->text, text->length, true, &other);
-    if (!month && !day) note(s->undated, &s->undated_count, text);
+    if (!month && !day) statistics_note(s->undated, &s->undated_count, text);
     s->month_dates += month;
     s->day_dates += day;
     s->timed_dates += month ? date.timed : day && other.timed;
@@ -396,10 +396,10 @@ void bel_column_gatherer_take(bel_column_gatherer *gatherer, const char *text, s
         bel_column_gatherer_take_number(gatherer, value, place);
         s->padded += bel_column_is_padded(text, length);
         s->longs += bel_cell_number_is_long(text, length);
-        if (s->counts_values) note(s->undated, &s->undated_count, &cell);
+        if (s->counts_values) statistics_note(s->undated, &s->undated_count, &cell);
     } else {
         if (s->other_count < BEL_STATISTICS_PLACES) s->others[s->other_count++] = place;
-        note(s->texts, &s->text_count, &cell);
+        statistics_note(s->texts, &s->text_count, &cell);
         s->words += count_words(text, length);
         s->bytes += (int64_t)length;
         if (gatherer->decimal == '.') take_comma(s, text, length);
@@ -461,9 +461,9 @@ void bel_column_statistics_merge(bel_column_statistics *statistics,
     for (int i = 0; i < more->other_count && s->other_count < BEL_STATISTICS_PLACES; i++)
         s->others[s->other_count++] = more->others[i];
     for (int i = 0; i < more->text_count; i++)
-        note(s->texts, &s->text_count, &more->texts[i]);
+        statistics_note(s->texts, &s->text_count, &more->texts[i]);
     for (int i = 0; i < more->undated_count; i++)
-        note(s->undated, &s->undated_count, &more->undated[i]);
+        statistics_note(s->undated, &s->undated_count, &more->undated[i]);
     bel_value_counts_merge(&s->values, &more->values);
 }
 

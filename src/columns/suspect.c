@@ -80,7 +80,7 @@ typedef struct view {
     bool down;
 } view;
 
-static double at(const view *v, int i)
+static double view_at(const view *v, int i)
 {
     return v->values[v->down ? v->count - 1 - i : i];
 }
@@ -89,7 +89,7 @@ static double at(const view *v, int i)
 static int run_of(const view *v)
 {
     int run = 1;
-    while (run < v->count && at(v, run) == at(v, 0))
+    while (run < v->count && view_at(v, run) == view_at(v, 0))
         run++;
     return run;
 }
@@ -101,10 +101,11 @@ static bool is_mark(const view *v, int run, int trimmed)
     int last = v->count - 1 - trimmed; // one more cell may be far, too
     if (run < LEAST_MARKS || run * HUNDREDTH < v->count || run >= last) return false;
     if (run * 10 > v->count * 9) return false;
-    double gap = fabs(at(v, run) - at(v, 0)), others = fabs(at(v, last) - at(v, run));
+    double gap = fabs(view_at(v, run) - view_at(v, 0)),
+           others = fabs(view_at(v, last) - view_at(v, run));
     int different = 1;
     for (int i = run + 1; i < v->count && different < LEAST_OTHERS; i++)
-        different += at(v, i) != at(v, i - 1);
+        different += view_at(v, i) != view_at(v, i - 1);
     return different == LEAST_OTHERS && gap > others;
 }
 
@@ -119,7 +120,7 @@ bool bel_suspect_look(double *values, int count, bel_suspect_numbers *out_number
         const view v = {values, count, down == 1};
         int run = run_of(&v);
         out_numbers->has_mark = is_mark(&v, run, trimmed);
-        out_numbers->mark = at(&v, 0);
+        out_numbers->mark = view_at(&v, 0);
         out_numbers->share = (double)run / count;
     }
     return true;

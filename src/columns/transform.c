@@ -69,7 +69,7 @@ static int bucket_of(const bel_column *column, double value)
 }
 
 // Scales each value, without clipping.
-static void scale(const bel_column *column, const double *values, int count, double *out)
+static void transform_scale(const bel_column *column, const double *values, int count, double *out)
 {
     const double mean = column->mean, deviation = column->deviation;
     const double low = column->low, range = column->high - column->low;
@@ -123,7 +123,7 @@ bel_row_bits bel_columns_put_numbers(const bel_columns *columns, const bel_colum
     float numbers[BEL_COLUMNS_BLOCK];
     const double most = most_of(column);
     bel_row_bits wrong = 0;
-    scale(column, values, count, scaled);
+    transform_scale(column, values, count, scaled);
     for (int i = 0; i < count; i++)
         numbers[i] = (float)clipped(scaled[i], most);
     for (int i = 0; i < count; i++)

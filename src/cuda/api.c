@@ -74,7 +74,7 @@ static void *open_library(library which)
     return opened != NULL ? opened : open_in(which, usual, strlen(usual));
 }
 
-static void fail(opening *o, bel_code with, const char *text, const char *more)
+static void opening_fail(opening *o, bel_code with, const char *text, const char *more)
 {
     if (o->problem[0] != '\0') return;
     o->code = with;
@@ -83,20 +83,21 @@ static void fail(opening *o, bel_code with, const char *text, const char *more)
 
 // Looks up a function of a library. Copies the address, as ISO C has no conversion from void * to
 // it.
-static void find(opening *o, void *opened, const char *symbol, void *out_function)
+static void opening_find(opening *o, void *opened, const char *symbol, void *out_function)
 {
     void *address = dlsym(opened, symbol);
     memcpy(out_function, &address, sizeof address);
     if (address == NULL)
-        fail(o, BEL_FAILED_PRECONDITION,
-             "one of CUDA's libraries is too old, or another one by that name: it has no function ",
-             symbol);
+        opening_fail(
+            o, BEL_FAILED_PRECONDITION,
+            "one of CUDA's libraries is too old, or another one by that name: it has no function ",
+            symbol);
 }
 
 static void find_all(opening *o, library which, void *opened)
 {
 #define FUNCTION(library, name, symbol, arguments)                                                 \
-    if (which == library) find(o, opened, symbol, &api.name);
+    if (which == library) opening_find(o, opened, symbol, &api.name);
 #include "cuda/api.def"
 }
 
@@ -104,7 +105,7 @@ static void check_versions(opening *o)
 {
     int major = 0, minor = 0;
     if (api.nvrtc_version(&major, &minor) != 0) {
-        fail(o, BEL_FAILED_PRECONDITION, "NVRTC does not report its version", "");
+        opening_fail(o, BEL_FAILED_PRECONDITION, "NVRTC does not report its version", "");
         return;
     }
     api.nvrtc = 1000 * major + 10 * minor;
@@ -112,7 +113,7 @@ static void check_versions(opening *o)
     bel_snprintf(text, sizeof text, "driver %d.%d, NVRTC %d.%d; 12.0 or newer is needed",
                  api.driver / 1000, api.driver % 1000 / 10, major, minor);
     bool old = api.driver < BEL_CUDA_OLDEST || api.nvrtc < BEL_CUDA_OLDEST;
-    if (old) fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
+    if (old) opening_fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", text);
 }
 
 static void open_all(void)
@@ -120,7 +121,7 @@ static void open_all(void)
     opening *o = &opened_all;
     void *driver = open_library(DRIVER);
     if (driver == NULL) {
-        fail(o, BEL_NOT_FOUND, "there is no CUDA driver (libcuda.so.1)", "");
+        opening_fail(o, BEL_NOT_FOUND, "there is no CUDA driver (libcuda.so.1)", "");
         return;
     }
     find_all(o, DRIVER, driver);
@@ -129,22 +130,23 @@ static void open_all(void)
     if (error == 0) error = api.driver_version(&api.driver);
     if (error == 0) error = api.device_count(&count);
     if (error == BEL_CUDA_NO_DEVICE || (error == 0 && count == 0)) {
-        fail(o, BEL_NOT_FOUND, "the CUDA driver finds no GPU", "");
+        opening_fail(o, BEL_NOT_FOUND, "the CUDA driver finds no GPU", "");
         return;
     }
     if (error != 0) { // for example a driver that does not fit the kernel module after an update
         const char *name = NULL;
         api.error_name(error, &name);
-        fail(o, BEL_FAILED_PRECONDITION,
-             "the CUDA driver does not work: ", name != NULL ? name : "?");
+        opening_fail(o, BEL_FAILED_PRECONDITION,
+                     "the CUDA driver does not work: ", name != NULL ? name : "?");
         return;
     }
     void *nvrtc = open_library(NVRTC);
     if (nvrtc == NULL) {
-        fail(o, BEL_FAILED_PRECONDITION,
-             "there is a GPU, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
-             "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
-             BEL_CUDA_PATH_VARIABLE);
+        opening_fail(
+            o, BEL_FAILED_PRECONDITION,
+            "there is a GPU, but no NVRTC (libnvrtc.so.12 or .13), which compiles kernels for it; "
+            "hint: install it (it comes with the CUDA toolkit), or name its folder in ",
+            BEL_CUDA_PATH_VARIABLE);
         return;
     }
     find_all(o, NVRTC, nvrtc);
@@ -168,7 +170,7 @@ static void open_fast_library(opening *o, library which, const char *text)
         find_all(o, which, opened);
         return;
     }
-    fail(o, BEL_FAILED_PRECONDITION, text, BEL_CUDA_PATH_VARIABLE);
+    opening_fail(o, BEL_FAILED_PRECONDITION, text, BEL_CUDA_PATH_VARIABLE);
 }
 
 // Version from `property`, in the form of NVRTC's; 0: unknown.
@@ -202,7 +204,7 @@ static void open_fast(void)
     char text[64], needs[128];
     say_fast(text, sizeof text);
     bel_snprintf(needs, sizeof needs, "%s; 12.0 and 9.0 or newer are needed", text);
-    fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", needs);
+    opening_fail(o, BEL_FAILED_PRECONDITION, "CUDA is too old: ", needs);
 }
 
 bel_status *bel_cuda_open_fast(char text[BEL_CUDA_TEXT])

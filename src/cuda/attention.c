@@ -12,7 +12,7 @@ enum { ROWS = BEL_CUDA_ATTENTION_ROWS };
 _Static_assert(BEL_ATTENTION_QUERIES % ROWS == 0, "queries of a block are processed together");
 _Static_assert((int)BEL_ATTENTION_MOST_WIDTH == (int)BEL_CUDA_ATTENTION_MOST_WIDTH, "widths");
 
-static bel_cuda_attention read(const bel_kernel_call *call, int q)
+static bel_cuda_attention attention_read(const bel_kernel_call *call, int q)
 {
     const bel_attention_shape *shape = call->params;
     return (bel_cuda_attention){.matrices = shape->n * shape->heads,
@@ -53,8 +53,8 @@ static bel_status *add_plain(bel_cuda_build *build, const char *kernel, int64_t 
                         p, sizeof *p);
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
-                       const bel_cuda_attention *p)
+static bel_status *attention_add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                                 const bel_cuda_attention *p)
 {
     return bel_cuda_add(build, "attention.cu", kernel, blocks, BEL_CUDA_ATTENTION_THREADS, p,
                         sizeof *p);
@@ -67,18 +67,18 @@ static int64_t blocks_of(int64_t rows)
 
 bel_status *bel_cuda_prepare_attention(bel_cuda_build *build)
 {
-    bel_cuda_attention p = read(build->call, 0);
+    bel_cuda_attention p = attention_read(build->call, 0);
     bool taken;
     BEL_TRY(bel_cuda_try_attention(build, &p, &taken));
     if (taken) return NULL;
     if (is_plain(build)) return add_plain(build, "attention_plain_forward", p.matrices * p.t, &p);
     BEL_TRY(read_walk(build->call, &p));
-    return add(build, "attention_forward", p.matrices * blocks_of(p.t), &p);
+    return attention_add(build, "attention_forward", p.matrices * blocks_of(p.t), &p);
 }
 
 bel_status *bel_cuda_prepare_attention_grad(bel_cuda_build *build)
 {
-    bel_cuda_attention p = read(build->call, 1);
+    bel_cuda_attention p = attention_read(build->call, 1);
     bool taken;
     BEL_TRY(bel_cuda_try_attention(build, &p, &taken));
     if (taken) return NULL;
@@ -89,9 +89,10 @@ bel_status *bel_cuda_prepare_attention_grad(bel_cuda_build *build)
     BEL_TRY(read_walk(build->call, &p));
     int64_t queries = p.matrices * p.t, parts = p.parts > 1 ? p.parts * p.d : 0;
     build->call->workspace_bytes = (size_t)(queries * (1 + parts)) * sizeof(float);
-    BEL_TRY(add(build, "attention_inner", blocks_of(queries), &p));
-    BEL_TRY(add(build, "attention_grad_keys", p.matrices * blocks_of(p.s), &p));
-    BEL_TRY(add(build, "attention_grad_queries", p.parts * p.matrices * blocks_of(p.t), &p));
+    BEL_TRY(attention_add(build, "attention_inner", blocks_of(queries), &p));
+    BEL_TRY(attention_add(build, "attention_grad_keys", p.matrices * blocks_of(p.s), &p));
+    BEL_TRY(
+        attention_add(build, "attention_grad_queries", p.parts * p.matrices * blocks_of(p.t), &p));
     if (p.parts <= 1) return NULL;
-    return add(build, "attention_add_parts", bel_cuda_blocks(queries * p.d), &p);
+    return attention_add(build, "attention_add_parts", bel_cuda_blocks(queries * p.d), &p);
 }

@@ -98,7 +98,7 @@ static bool cut_to(library_attention *a, int64_t room)
 }
 
 // Cuts the call with the least room that works. False: none does.
-static bool cut(library_attention *a)
+static bool library_attention_cut(library_attention *a)
 {
     for (int64_t room = SCORES_OF_PART; room <= MOST_SCORES; room *= 2)
         if (cut_to(a, room)) return true;
@@ -235,9 +235,10 @@ static void *write_at(const library_attention *a, const bel_cuda_operands *opera
 
 // Products of a part. The gradients of keys and values of a matrix are sums over its queries,
 // accumulated part by part.
-static bel_status *multiply(const bel_cuda_device *device, void *stream, const library_attention *a,
-                            const bel_cuda_operands *operands, int number, bool last,
-                            const place *at)
+static bel_status *attention_library_multiply(const bel_cuda_device *device, void *stream,
+                                              const library_attention *a,
+                                              const bel_cuda_operands *operands, int number,
+                                              bool last, const place *at)
 {
     const step *its = &a->steps[number];
     bool adds = (its->y == K || its->y == V) && at->query > 0;
@@ -250,8 +251,9 @@ static bel_status *multiply(const bel_cuda_device *device, void *stream, const l
     return bel_cuda_library_product_run(device, stream, &a->products[number][last], &product);
 }
 
-static bel_status *weigh(const bel_cuda_device *device, void *stream, const library_attention *a,
-                         bel_cuda_operands *operands, bel_cuda_attention_scores *params)
+static bel_status *attention_library_weigh(const bel_cuda_device *device, void *stream,
+                                           const library_attention *a, bel_cuda_operands *operands,
+                                           bel_cuda_attention_scores *params)
 {
     int64_t rows = params->matrices * params->queries;
     void *arguments[2] = {operands, params};
@@ -274,15 +276,15 @@ static bel_status *run_part(const bel_cuda_device *device, void *stream, const l
     params.matrices = matrices < a->matrices ? matrices : a->matrices;
     params.queries = queries < a->queries ? queries : a->queries;
     for (int i = 0; i < a->step_count; i++) {
-        BEL_TRY(multiply(device, stream, a, operands, i, last, at));
+        BEL_TRY(attention_library_multiply(device, stream, a, operands, i, last, at));
         bool ready = a->steps[i].y >= TENSORS && a->steps[i + 1].y < TENSORS;
-        if (ready) BEL_TRY(weigh(device, stream, a, &its, &params));
+        if (ready) BEL_TRY(attention_library_weigh(device, stream, a, &its, &params));
     }
     return NULL;
 }
 
-static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_operands *operands,
-                       const void *params)
+static bel_status *attention_library_run(bel_cuda_device *device, void *stream,
+                                         const bel_cuda_operands *operands, const void *params)
 {
     const library_attention *a = params;
     const bel_cuda_attention *shape = &a->scores.shape;
@@ -296,8 +298,8 @@ static bel_status *run(bel_cuda_device *device, void *stream, const bel_cuda_ope
 // --- Preparation ---------------------------------------------------------------------------------
 
 // Inputs are q, k, v, or dy, q, k, v, y, logarithms. False: the call cannot be cut.
-static bool read(const bel_cuda_build *build, const bel_cuda_attention *shape,
-                 library_attention *out)
+static bool attention_library_read(const bel_cuda_build *build, const bel_cuda_attention *shape,
+                                   library_attention *out)
 {
     bool is_gradient = shape->q == 1;
     int first = (int)shape->q;
@@ -310,7 +312,7 @@ static bool read(const bel_cuda_build *build, const bel_cuda_attention *shape,
                     [V] = {first + 2, false, shape->s, shape->e, -1},
                     [Y] = {0, true, shape->t, shape->e, -1}},
         .scores = {.shape = *shape, .half = build->prepare->gpu_math == BEL_GPU_MATH_BF16}};
-    if (!cut(out)) return false;
+    if (!library_attention_cut(out)) return false;
     divide_workspace(out);
     return true;
 }
@@ -344,7 +346,7 @@ bel_status *bel_cuda_try_attention(bel_cuda_build *build, const bel_cuda_attenti
     if (empty || !bel_cuda_is_fast(build)) return NULL;
     size_t library_bytes;
     library_attention a;
-    if (!read(build, shape, &a)) return NULL;
+    if (!attention_library_read(build, shape, &a)) return NULL;
     BEL_TRY(bel_cuda_libraries(build->device));
     BEL_TRY(choose_products(build, &a, &library_bytes, out_taken));
     if (!*out_taken) return NULL;
@@ -357,6 +359,6 @@ bel_status *bel_cuda_try_attention(bel_cuda_build *build, const bel_cuda_attenti
                                a.steps == gradient ? "attention_slopes" : "attention_weights",
                                &a.kernel));
     build->call->workspace_bytes = a.workspace_offset + library_bytes + BEL_CUDA_WORK_ALIGNMENT;
-    bel_cuda_add_library(build, run, &a, sizeof a);
+    bel_cuda_add_library(build, attention_library_run, &a, sizeof a);
     return NULL;
 }

@@ -92,7 +92,7 @@ static void set_launches(bel_cuda_executor *x)
     }
 }
 
-static size_t take(size_t *bytes, const bel_tensor *tensor)
+static size_t bind_take(size_t *bytes, const bel_tensor *tensor)
 {
     size_t at = *bytes;
     *bytes += (bel_tensor_bytes(tensor) + 63) / 64 * 64;
@@ -113,11 +113,13 @@ static void lay_out(bel_cuda_executor *x)
     for (int o = 0; o < program->output_count; o++)
         x->staged.results[o] = program->outputs[o].external
                                    ? SIZE_MAX
-                                   : take(&x->staged.bytes, &program->outputs[o].tensor);
+                                   : bind_take(&x->staged.bytes, &program->outputs[o].tensor);
     for (int e = 0; e < program->exchange_count; e++)
         for (int c = program->exchanges[e].first_call; c < program->exchanges[e].end_call; c++) {
-            x->staged.exchanged_in[c] = take(&x->staged.bytes, &program->calls[c].call.inputs[0]);
-            x->staged.exchanged_out[c] = take(&x->staged.bytes, &program->calls[c].call.outputs[0]);
+            x->staged.exchanged_in[c] =
+                bind_take(&x->staged.bytes, &program->calls[c].call.inputs[0]);
+            x->staged.exchanged_out[c] =
+                bind_take(&x->staged.bytes, &program->calls[c].call.outputs[0]);
         }
 }
 

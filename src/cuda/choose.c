@@ -19,7 +19,7 @@ typedef struct card_list {
     int count;
 } card_list;
 
-static bel_status *malformed(const char *list)
+static bel_status *choose_malformed(const char *list)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT, "gpus: expected a list such as 0,2, got \"%s\"", list);
 }
@@ -33,12 +33,12 @@ static bel_status *read_list(const char *list, int present, card_list *out)
         long card = strtol(at, &end, 10);
         bool number = end != at && *at >= '0' && *at <= '9';
         if (!number || (*end != ',' && *end != '\0') || out->count == BEL_CUDA_MOST_CARDS)
-            return malformed(list);
+            return choose_malformed(list);
         if (card >= present)
             return BEL_ERR(BEL_OUT_OF_RANGE, "GPU %ld of the list %s is not there: there are %d",
                            card, list, present);
         for (int i = 0; i < out->count; i++)
-            if (out->cards[i] == (int)card) return malformed(list);
+            if (out->cards[i] == (int)card) return choose_malformed(list);
         out->cards[out->count++] = (int)card;
         if (*end == '\0') return NULL;
         at = end + 1;
@@ -110,7 +110,7 @@ bool bel_cards_were_refused(void)
 }
 
 // Notes that a choice could not be met.
-static bel_status *refuse(bel_status *status)
+static bel_status *choose_refuse(bel_status *status)
 {
     atomic_store(&were_refused, true);
     return status;
@@ -181,9 +181,10 @@ bel_status *bel_cards_choose(const bel_card_choice *choice, int towers, bel_devi
     bool none = code == BEL_NOT_FOUND;
     if (none && choice->needed) {
         const char *who = choice->math != BEL_GPU_MATH_EXACT ? "gpu_math" : "device cuda";
-        return refuse(bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who));
+        return choose_refuse(bel_status_wrap(status, __FILE__, __LINE__, "%s asks for GPUs", who));
     }
-    if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION)) return refuse(status);
+    if (!none && !(choice->optional && code == BEL_FAILED_PRECONDITION))
+        return choose_refuse(status);
     memset(out_devices, 0, (size_t)towers * sizeof *out_devices);
     say_none(status);
     return NULL;

@@ -188,8 +188,8 @@ static bel_status *compile_and_load(bel_cuda_device *device, const char *name, c
     return status;
 }
 
-static bel_status *load(bel_cuda_device *device, const char *name, const char *source,
-                        bel_hash128 hash, void **out_handle)
+static bel_status *compile_load(bel_cuda_device *device, const char *name, const char *source,
+                                bel_hash128 hash, void **out_handle)
 {
     char *path = path_of(hash);
     pthread_mutex_lock(&compile_mutex);
@@ -211,7 +211,7 @@ bel_status *bel_cuda_kernel(bel_cuda_device *device, const char *name, const cha
         module = module->next;
     if (module == NULL) {
         void *handle;
-        status = load(device, name, source, hash, &handle);
+        status = compile_load(device, name, source, hash, &handle);
         if (status == NULL) {
             module = bel_xcalloc(1, sizeof *module);
             *module = (bel_cuda_module){device->modules, hash, handle};

@@ -8,8 +8,8 @@
 #include "ops/kernels/ctc.h"
 #include "ops/kernels/wide.h"
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
-                       const bel_cuda_ctc *p)
+static bel_status *ctc_add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                           const bel_cuda_ctc *p)
 {
     const bel_ctc_shape *s = build->call->params;
     return bel_cuda_add(build, s->plain ? "ctc_f64.cu" : "ctc_f32.cu", kernel, blocks,
@@ -58,16 +58,17 @@ bel_status *bel_cuda_prepare_ctc_loss(bel_cuda_build *build)
     BEL_TRY(check_type(build->call));
     bel_cuda_ctc p = lay_out(build->call, false);
     int64_t rows = p.n * p.frames;
-    BEL_TRY(add(build, "ctc_read", bel_cuda_blocks(p.n), &p));
-    BEL_TRY(add(build, "ctc_log_p",
-                s->plain ? bel_cuda_blocks(rows) : (rows + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, &p));
-    return add(build, "ctc_loss", example_blocks(&p), &p);
+    BEL_TRY(ctc_add(build, "ctc_read", bel_cuda_blocks(p.n), &p));
+    BEL_TRY(ctc_add(build, "ctc_log_p",
+                    s->plain ? bel_cuda_blocks(rows) : (rows + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS,
+                    &p));
+    return ctc_add(build, "ctc_loss", example_blocks(&p), &p);
 }
 
 bel_status *bel_cuda_prepare_ctc_loss_grad(bel_cuda_build *build)
 {
     BEL_TRY(check_type(build->call));
     bel_cuda_ctc p = lay_out(build->call, true);
-    BEL_TRY(add(build, "ctc_read", bel_cuda_blocks(p.n), &p));
-    return add(build, "ctc_grad", example_blocks(&p), &p);
+    BEL_TRY(ctc_add(build, "ctc_read", bel_cuda_blocks(p.n), &p));
+    return ctc_add(build, "ctc_grad", example_blocks(&p), &p);
 }

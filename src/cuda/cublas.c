@@ -58,7 +58,7 @@ static bool read_c(const bel_kernel_call *call, const bel_gemm *gemm, call_produ
     return true;
 }
 
-static bool read(const bel_cuda_build *build, const bel_gemm *gemm, call_product *p)
+static bool cublas_read(const bel_cuda_build *build, const bel_gemm *gemm, call_product *p)
 {
     const bel_kernel_call *call = build->call;
     const bel_tensor *operands[3] = {&call->inputs[1], &call->inputs[0], &call->outputs[0]};
@@ -116,7 +116,7 @@ static bel_status *find_way(bel_cuda_build *build, call_product *out, bool *out_
     *out_found = false;
     if (!bel_cuda_is_fast(build)) return NULL;
     BEL_TRY(bel_cuda_libraries(build->device));
-    if (!read(build, gemm, &p)) return NULL;
+    if (!cublas_read(build, gemm, &p)) return NULL;
     bool half = call->inputs_half[0] || call->inputs_half[1] || call->outputs_half[0];
     *out = p;
     if (half || (build->prepare->gpu_math == BEL_GPU_MATH_BF16 && is_large(gemm))) {
@@ -157,8 +157,8 @@ static const void *copy_at(const bel_cuda_operands *operands, bool copied, size_
     return copied ? (const char *)operands->work + offset : operands->in[input];
 }
 
-static bel_status *multiply(bel_cuda_device *device, void *stream,
-                            const bel_cuda_operands *operands, const void *params)
+static bel_status *cublas_multiply(bel_cuda_device *device, void *stream,
+                                   const bel_cuda_operands *operands, const void *params)
 {
     const call_product *p = params;
     const bel_cuda_library_operands at = {.b = copy_at(operands, p->copied[0], p->offsets[0], 1),
@@ -172,7 +172,7 @@ static bel_status *multiply(bel_cuda_device *device, void *stream,
     return bel_cuda_library_product_run(device, stream, &p->product, &at);
 }
 
-static bel_status *copy(bel_cuda_build *build, int input, size_t offset)
+static bel_status *cublas_copy(bel_cuda_build *build, int input, size_t offset)
 {
     const bel_cuda_arrange_flat flat = {.count =
                                             bel_shape_elements(&build->call->inputs[input].shape),
@@ -188,10 +188,10 @@ bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken)
     BEL_TRY(find_way(build, &p, out_taken));
     if (!*out_taken) return NULL;
     for (int i = 0; i < 2; i++)
-        if (p.copied[i]) BEL_TRY(copy(build, 1 - i, p.offsets[i]));
-    if (p.bias_copied) BEL_TRY(copy(build, 2, p.bias_offset));
+        if (p.copied[i]) BEL_TRY(cublas_copy(build, 1 - i, p.offsets[i]));
+    if (p.bias_copied) BEL_TRY(cublas_copy(build, 2, p.bias_offset));
     size_t bytes = p.workspace_offset + p.product.workspace_bytes;
     if (bytes > 0) build->call->workspace_bytes = bytes + BEL_CUDA_WORK_ALIGNMENT;
-    bel_cuda_add_library(build, multiply, &p, sizeof p);
+    bel_cuda_add_library(build, cublas_multiply, &p, sizeof p);
     return NULL;
 }

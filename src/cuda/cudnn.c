@@ -44,7 +44,7 @@ typedef struct descriptors {
 
 // --- Descriptors ---------------------------------------------------------------------------------
 
-static void destroy(const bel_cuda_api *api, const descriptors *d)
+static void cudnn_destroy(const bel_cuda_api *api, const descriptors *d)
 {
     if (d->x != NULL) api->cudnn_tensor_destroy(d->x);
     if (d->y != NULL) api->cudnn_tensor_destroy(d->y);
@@ -62,7 +62,7 @@ static int make_image(const bel_cuda_api *api, const library_conv *p, int which,
                                  (int)steps->row, (int)steps->column);
 }
 
-static int make(const bel_cuda_api *api, const library_conv *p, descriptors *d)
+static int cudnn_make(const bel_cuda_api *api, const library_conv *p, descriptors *d)
 {
     int error = make_image(api, p, X, &d->x);
     if (error == 0) error = make_image(api, p, Y, &d->y);
@@ -82,8 +82,8 @@ static int make(const bel_cuda_api *api, const library_conv *p, descriptors *d)
 
 // --- Choosing ------------------------------------------------------------------------------------
 
-static int ask(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
-               int *out_count, bel_cudnn_choice *out_choices)
+static int cudnn_ask(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
+                     int *out_count, bel_cudnn_choice *out_choices)
 {
     const bel_cuda_api *api = device->api;
     const int most = BEL_CUDNN_MOST_CHOICES;
@@ -107,16 +107,16 @@ static bool is_not_supported(int error)
 
 // Chooses the fastest algorithm that adds in the same order each time, and does not round factors
 // on its choice; *out_found false: there is no such one.
-static bel_status *choose(bel_cuda_device *device, library_conv *p, bool *out_found)
+static bel_status *cudnn_choose(bel_cuda_device *device, library_conv *p, bool *out_found)
 {
     descriptors d = {.x = NULL};
     bel_cudnn_choice choices[BEL_CUDNN_MOST_CHOICES];
     int count = 0;
     *out_found = false;
     pthread_mutex_lock(&device->libraries_mutex);
-    int error = make(device->api, p, &d);
-    if (error == 0) error = ask(device, p, &d, &count, choices);
-    destroy(device->api, &d);
+    int error = cudnn_make(device->api, p, &d);
+    if (error == 0) error = cudnn_ask(device, p, &d, &count, choices);
+    cudnn_destroy(device->api, &d);
     pthread_mutex_unlock(&device->libraries_mutex);
     if (is_not_supported(error)) return NULL;
     BEL_TRY(bel_cuda_library_status(error, "cuDNN", "choose an algorithm"));
@@ -148,7 +148,7 @@ static const bel_conv_shape *shape_of(const bel_cuda_build *build)
 }
 
 // Whether a padded length of `length` has exactly the windows there are.
-static bool fits(const bel_window *window, int d, int64_t length)
+static bool cudnn_fits(const bel_window *window, int d, int64_t length)
 {
     int64_t reach = (window->kernel[d] - 1) * window->dilation[d] + 1;
     return length >= reach && (length - reach) / window->stride[d] + 1 == window->out[d];
@@ -161,8 +161,8 @@ static bool read_window(const bel_window *window, library_conv *p)
     for (int d = 0; d < 2; d++) {
         int64_t before = window->pad[d], both = before + window->pad_end[d], in = window->in[d];
         if (before > INT32_MAX / 4 || both > INT32_MAX / 4) return false;
-        pads = pads && before >= 0 && fits(window, d, in + 2 * before);
-        margins = margins && before >= 0 && both >= before && fits(window, d, in + both);
+        pads = pads && before >= 0 && cudnn_fits(window, d, in + 2 * before);
+        margins = margins && before >= 0 && both >= before && cudnn_fits(window, d, in + both);
         p->stride[d] = (int)window->stride[d];
         p->dilation[d] = (int)window->dilation[d];
         p->pad[d] = (int)before;
@@ -259,7 +259,7 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
 
 // --- Running -------------------------------------------------------------------------------------
 
-static void *find(const library_conv *p, int which, const bel_cuda_operands *operands)
+static void *library_conv_find(const library_conv *p, int which, const bel_cuda_operands *operands)
 {
     const operand *o = &p->operands[which];
     union {
@@ -270,12 +270,13 @@ static void *find(const library_conv *p, int which, const bel_cuda_operands *ope
     return o->in_place ? at.write : (char *)operands->work + o->offset;
 }
 
-static int compute(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
-                   const bel_cuda_operands *operands)
+static int cudnn_compute(const bel_cuda_device *device, const library_conv *p, const descriptors *d,
+                         const bel_cuda_operands *operands)
 {
     const bel_cuda_api *api = device->api;
     const float one = 1, zero = 0;
-    void *x = find(p, X, operands), *w = find(p, W, operands), *y = find(p, Y, operands),
+    void *x = library_conv_find(p, X, operands), *w = library_conv_find(p, W, operands),
+         *y = library_conv_find(p, Y, operands),
          *work = bel_cuda_work_at(operands, p->workspace_offset);
     if (p->op == BEL_OP_CONV)
         return api->cudnn_output(device->cudnn, &one, d->x, x, d->w, w, d->conv, p->algorithm, work,
@@ -287,17 +288,17 @@ static int compute(const bel_cuda_device *device, const library_conv *p, const d
                               p->workspace_bytes, &zero, d->w, w);
 }
 
-static bel_status *convolve(bel_cuda_device *device, void *stream,
-                            const bel_cuda_operands *operands, const void *params)
+static bel_status *cudnn_convolve(bel_cuda_device *device, void *stream,
+                                  const bel_cuda_operands *operands, const void *params)
 {
     const library_conv *p = params;
     descriptors d = {.x = NULL};
     pthread_mutex_lock(&device->libraries_mutex);
     int error = device->api->cudnn_stream(device->cudnn, stream);
     device->cudnn_stream = stream;
-    if (error == 0) error = make(device->api, p, &d);
-    if (error == 0) error = compute(device, p, &d, operands);
-    destroy(device->api, &d);
+    if (error == 0) error = cudnn_make(device->api, p, &d);
+    if (error == 0) error = cudnn_compute(device, p, &d, operands);
+    cudnn_destroy(device->api, &d);
     pthread_mutex_unlock(&device->libraries_mutex);
     return bel_cuda_library_status(error, "cuDNN", "convolve");
 }
@@ -357,7 +358,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
         arrange.half = o->half;
         BEL_TRY(add_arrange(build, true, &arrange));
     }
-    bel_cuda_add_library(build, convolve, p, sizeof *p);
+    bel_cuda_add_library(build, cudnn_convolve, p, sizeof *p);
     const operand *o = &p->operands[result];
     if (o->in_place && !has_bias && !relu) return NULL;
     bel_cuda_arrange arrange = form_of(p, result);
@@ -392,7 +393,7 @@ static bel_status *find_way(bel_cuda_build *build, library_conv *p,
     const bel_conv_shape *shape = shape_of(build);
     if (!read_sizes(shape, p) || !read_window(&shape->window, p)) return NULL;
     place_operands(call, p, steps);
-    return choose(build->device, p, out_found);
+    return cudnn_choose(build->device, p, out_found);
 }
 
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)

@@ -31,7 +31,7 @@ static void *as_pointer(uint64_t address)
 
 // Counts the bytes as taken, unless they exceed the limit. A refused request must not block another
 // tower's concurrent one.
-static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
+static bel_status *cuda_device_take(bel_cuda_device *d, size_t bytes, const char *what)
 {
     size_t limit = atomic_load(&d->device.memory_limit), before = atomic_load(&d->taken);
     while (limit == 0 || (before <= limit && bytes <= limit - before))
@@ -43,12 +43,12 @@ static bel_status *take(bel_cuda_device *d, size_t bytes, const char *what)
                    bel_bytes_text(before, taken_text));
 }
 
-static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
-                            bel_device_memory *out_memory)
+static bel_status *device_allocate(bel_device *device, size_t bytes, const char *what,
+                                   bel_device_memory *out_memory)
 {
     bel_cuda_device *d = of(device);
     BEL_TRY(bel_cuda_enter(d));
-    BEL_TRY(take(d, bytes, what));
+    BEL_TRY(cuda_device_take(d, bytes, what));
     uint64_t address;
     int error = d->api->allocate(&address, bytes > 0 ? bytes : 1);
     if (error != 0) atomic_fetch_sub(&d->taken, bytes);
@@ -67,7 +67,7 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
 
 // A hanging GPU may still copy from and to the memory of the process and of other GPUs, and the
 // driver would wait for it for ever. So after the first loss nothing is freed or unpinned.
-static void release(bel_device *device, bel_device_memory *memory)
+static void device_release(bel_device *device, bel_device_memory *memory)
 {
     bel_cuda_device *d = of(device);
     if (memory->address == NULL) return;
@@ -79,7 +79,7 @@ static void release(bel_device *device, bel_device_memory *memory)
     *memory = (bel_device_memory){.address = NULL};
 }
 
-static bool look(bel_device *device, bel_device_use *out_use)
+static bool device_look(bel_device *device, bel_device_use *out_use)
 {
     const bel_cuda_device *d = of(device);
     bel_device_use use = {.taken = atomic_load(&d->taken)};
@@ -102,7 +102,7 @@ static void *as_mutable(const void *memory)
 // Memory that cannot be registered, or is registered already, is copied through the driver's
 // buffers. Memory that is read-only to this process, as another process's parameters, can be
 // registered only as such.
-static void pin(bel_device *device, const void *memory, size_t bytes)
+static void device_pin(bel_device *device, const void *memory, size_t bytes)
 {
     static const unsigned ways[] = {BEL_CUDA_HOST_PORTABLE,
                                     BEL_CUDA_HOST_PORTABLE | BEL_CUDA_HOST_READ_ONLY};
@@ -114,7 +114,7 @@ static void pin(bel_device *device, const void *memory, size_t bytes)
     bel_log_write(BEL_LOG_DEBUG, "%s: %zu bytes are not pinned", device->name, bytes);
 }
 
-static void unpin(bel_device *device, const void *memory)
+static void device_unpin(bel_device *device, const void *memory)
 {
     const bel_cuda_device *d = of(device);
     if (memory == NULL || bel_cuda_has_lost_card()) return;
@@ -123,9 +123,9 @@ static void unpin(bel_device *device, const void *memory)
         as_mutable(memory)); // unregistered memory gives an error that changes nothing
 }
 
-static const bel_device_ops ops = {.allocate = allocate,
-                                   .release = release,
-                                   .look = look,
+static const bel_device_ops ops = {.allocate = device_allocate,
+                                   .release = device_release,
+                                   .look = device_look,
                                    .prepare = bel_cuda_prepare,
                                    .takes_halves = bel_cuda_takes_halves,
                                    .bind = bel_cuda_bind,
@@ -134,8 +134,8 @@ static const bel_device_ops ops = {.allocate = allocate,
                                    .profile = bel_cuda_profile,
                                    .result = bel_cuda_result,
                                    .exchanged = bel_cuda_exchanged,
-                                   .pin = pin,
-                                   .unpin = unpin};
+                                   .pin = device_pin,
+                                   .unpin = device_unpin};
 
 // --- Discovery -----------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ bel_status *bel_cuda_card_at(int index, bel_cuda_card *out_card)
     return find_card(api, index, &number, out_card);
 }
 
-static bel_status *make(int index, bel_cuda_device **out_device)
+static bel_status *device_make(int index, bel_cuda_device **out_device)
 {
     bel_cuda_device made = {.device = {.ops = &ops, .number = index}};
     BEL_TRY(bel_cuda_open_api(&made.api));
@@ -225,7 +225,7 @@ bel_status *bel_cuda_device_get(int index, bel_device **out_device)
     pthread_mutex_lock(&devices_mutex);
     bool known = index >= 0 && index < BEL_CUDA_MOST_CARDS;
     if (known) found = devices[index];
-    if (found == NULL) status = make(index, &found);
+    if (found == NULL) status = device_make(index, &found);
     if (known && status == NULL) devices[index] = found;
     pthread_mutex_unlock(&devices_mutex);
     if (status == NULL) *out_device = &found->device;

@@ -209,7 +209,7 @@ static void put_step(writer *w, int step, bel_op op, const char *a, const char *
     w->last_step = step;
 }
 
-static bel_status *finish(bel_cuda_build *build, writer *w)
+static bel_status *elementwise_finish(bel_cuda_build *build, writer *w)
 {
     bel_str text = {0};
     put_source(w, &text);
@@ -258,7 +258,7 @@ bel_status *bel_cuda_prepare_elementwise(bel_cuda_build *build)
     w.params.walk =
         bel_cuda_walk_broadcast(&call->outputs[0].shape, call->inputs, call->input_count);
     put_step(&w, 0, call->op, "v0", call->input_count > 1 ? "v1" : "0");
-    return finish(build, &w);
+    return elementwise_finish(build, &w);
 }
 
 bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
@@ -286,7 +286,7 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
         put_step(&w, s, step->op, names[0], names[1]);
         if (s < fused->step_count - 1) made_by[step->target] = s;
     }
-    return finish(build, &w);
+    return elementwise_finish(build, &w);
 }
 
 void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out)

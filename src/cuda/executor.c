@@ -62,7 +62,7 @@ bel_status *bel_cuda_send_state(bel_cuda_executor *x)
 
 // Copies a buffer to the GPU. Data that was copied ahead comes from there. The run that copied it
 // had finished reading the old data, so waiting for its copies is safe.
-static bel_status *send(bel_cuda_executor *x, int buffer, const void *data)
+static bel_status *cuda_executor_send(bel_cuda_executor *x, int buffer, const void *data)
 {
     const bel_program_buffer *its = &x->instance->program->buffers[buffer];
     uint64_t to = bel_cuda_address(x->instance->addresses[buffer]);
@@ -89,8 +89,9 @@ bel_status *bel_cuda_send_all(bel_cuda_executor *x, bool fresh)
         if (its->kind == BEL_LOCATION_VARIABLE && program->fixed_variables)
             due = fresh || !instance->settled;
         if (bel_program_binds(program, b)) due = false;
-        if (used && due) BEL_TRY(send(x, b, instance->bound[b]));
-        if (used && fresh && its->kind == BEL_LOCATION_CONSTANT) BEL_TRY(send(x, b, its->constant));
+        if (used && due) BEL_TRY(cuda_executor_send(x, b, instance->bound[b]));
+        if (used && fresh && its->kind == BEL_LOCATION_CONSTANT)
+            BEL_TRY(cuda_executor_send(x, b, its->constant));
         x->ahead.brought[b] = NULL;
     }
     return NULL;
@@ -143,7 +144,8 @@ static bel_status *bring_ahead(bel_cuda_executor *x)
 
 // --- Kernels -------------------------------------------------------------------------------------
 
-static bel_status *launch(const bel_cuda_executor *x, const bel_cuda_bound_launch *bound)
+static bel_status *cuda_executor_launch(const bel_cuda_executor *x,
+                                        const bel_cuda_bound_launch *bound)
 {
     const bel_cuda_launch *its = bound->launch;
     bel_cuda_operands *operands = &x->operands[bound->call];
@@ -162,7 +164,8 @@ bel_status *bel_cuda_launch_calls(bel_cuda_executor *x, int first, int end)
 {
     for (int l = x->first_launches[first]; l < x->first_launches[end]; l++) {
         const bel_cuda_bound_launch *bound = &x->launches[l];
-        BEL_TRY_CTX(launch(x, bound), "%s", x->instance->program->calls[bound->call].name);
+        BEL_TRY_CTX(cuda_executor_launch(x, bound), "%s",
+                    x->instance->program->calls[bound->call].name);
     }
     return NULL;
 }

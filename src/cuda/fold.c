@@ -9,7 +9,7 @@
 #include "ops/reduce.h"
 
 // Walk over the reduced dimensions of x, or over the others, in elements of x.
-static bel_cuda_walk part(const bel_shape *x, const bel_reduce_box *box, bool reduced)
+static bel_cuda_walk fold_part(const bel_shape *x, const bel_reduce_box *box, bool reduced)
 {
     bel_shape shape = {.rank = 0};
     int64_t strides[BEL_MAX_RANK], steps[1][BEL_MAX_RANK], stride = 1;
@@ -47,8 +47,8 @@ bel_status *bel_cuda_prepare_fold(bel_cuda_build *build)
                        .count = box->count,
                        .op = kind_of(call->op),
                        .type = (int32_t)x->dtype,
-                       .kept = part(&x->shape, box, false),
-                       .reduced = part(&x->shape, box, true)};
+                       .kept = fold_part(&x->shape, box, false),
+                       .reduced = fold_part(&x->shape, box, true)};
     enum { LONG = 1024, FEW = 1 << 12 };
     bool by_block = !gradient && p.count >= LONG && p.outputs <= FEW;
     return bel_cuda_add(build, "fold.cu",

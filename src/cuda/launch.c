@@ -15,8 +15,8 @@ int64_t bel_cuda_blocks(int64_t elements)
 }
 
 // *out_launch NULL: the launch has no elements, and is left out.
-static bel_status *add(bel_cuda_build *build, int64_t blocks, int threads, const void *params,
-                       size_t params_bytes, bel_cuda_launch **out_launch)
+static bel_status *launch_add(bel_cuda_build *build, int64_t blocks, int threads,
+                              const void *params, size_t params_bytes, bel_cuda_launch **out_launch)
 {
     bel_cuda_call *made = build->made;
     *out_launch = NULL;
@@ -47,7 +47,7 @@ bel_status *bel_cuda_add(bel_cuda_build *build, const char *source, const char *
                          int64_t blocks, int threads, const void *params, size_t params_bytes)
 {
     bel_cuda_launch *launch;
-    BEL_TRY(add(build, blocks, threads, params, params_bytes, &launch));
+    BEL_TRY(launch_add(build, blocks, threads, params, params_bytes, &launch));
     return launch == NULL ? NULL : bel_cuda_kernel_of(build, source, kernel, &launch->function);
 }
 
@@ -56,7 +56,7 @@ bel_status *bel_cuda_add_text(bel_cuda_build *build, const char *name, const cha
                               size_t params_bytes)
 {
     bel_cuda_launch *launch;
-    BEL_TRY(add(build, blocks, BEL_CUDA_BLOCK, params, params_bytes, &launch));
+    BEL_TRY(launch_add(build, blocks, BEL_CUDA_BLOCK, params, params_bytes, &launch));
     return launch == NULL ? NULL
                           : bel_cuda_kernel(build->device, name, text, kernel, &launch->function);
 }

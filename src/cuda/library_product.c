@@ -44,7 +44,7 @@ bel_cuda_library_product bel_cuda_library_product_of(bel_gpu_math math, int type
 
 // --- Descriptors ---------------------------------------------------------------------------------
 
-static void destroy(const bel_cuda_api *api, const descriptors *d)
+static void library_product_destroy(const bel_cuda_api *api, const descriptors *d)
 {
     if (d->product != NULL) api->cublas_product_destroy(d->product);
     for (int i = 0; i < 3; i++)
@@ -83,7 +83,8 @@ static int make_product(const bel_cuda_api *api, const product *p, const void *b
     return error;
 }
 
-static int make(const bel_cuda_api *api, const product *p, const void *bias, descriptors *d)
+static int library_product_make(const bel_cuda_api *api, const product *p, const void *bias,
+                                descriptors *d)
 {
     int error = make_product(api, p, bias, &d->product);
     for (int i = 0; i < 3 && error == 0; i++)
@@ -115,12 +116,12 @@ bel_status *bel_cuda_library_product_choose(const bel_cuda_device *device, produ
     _Alignas(BEL_PLAN_ALIGNMENT) static const char aligned[1]; // never read
     descriptors d = {.product = NULL};
     bel_cublas_choice choice = {.status = -1};
-    int count = 0, error = make(api, p, aligned, &d);
+    int count = 0, error = library_product_make(api, p, aligned, &d);
     if (error == 0) error = make_preference(api, p, &d.preference);
     if (error == 0)
         error = api->cublas_choose(device->cublas, d.product, d.layouts[0], d.layouts[1],
                                    d.layouts[2], d.layouts[2], d.preference, 1, &choice, &count);
-    destroy(api, &d);
+    library_product_destroy(api, &d);
     bool none = error == BEL_CUBLAS_NOT_SUPPORTED || (error == 0 && count == 0);
     *out_found = error == 0 && count > 0 && choice.status == 0;
     if (!*out_found)
@@ -137,12 +138,12 @@ bel_status *bel_cuda_library_product_run(const bel_cuda_device *device, void *st
 {
     const bel_cuda_api *api = device->api;
     descriptors d = {.product = NULL};
-    int error = make(api, p, o->bias, &d);
+    int error = library_product_make(api, p, o->bias, &d);
     if (error == 0)
         error = api->cublas_multiply(device->cublas, d.product, &p->alpha, o->b, d.layouts[0], o->a,
                                      d.layouts[1], &o->beta, o->c != NULL ? o->c : o->y,
                                      d.layouts[2], o->y, d.layouts[2], p->algorithm, o->work,
                                      p->workspace_bytes, stream);
-    destroy(api, &d);
+    library_product_destroy(api, &d);
     return bel_cuda_library_status(error, "cuBLAS", "multiply");
 }

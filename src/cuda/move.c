@@ -15,8 +15,8 @@ static int32_t size_of(const bel_tensor *tensor)
     return (int32_t)bel_dtype_size(tensor->dtype);
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t elements,
-                       const void *params, size_t params_bytes)
+static bel_status *move_add(bel_cuda_build *build, const char *kernel, int64_t elements,
+                            const void *params, size_t params_bytes)
 {
     return bel_cuda_add(build, "move.cu", kernel, bel_cuda_blocks(elements), BEL_CUDA_BLOCK, params,
                         params_bytes);
@@ -27,7 +27,7 @@ static bel_status *add_walk(bel_cuda_build *build, const char *kernel, const bel
     const bel_tensor *y = &build->call->outputs[0];
     bel_cuda_moved p = {
         .count = bel_shape_elements(&y->shape), .size = size_of(y), .walk = bel_cuda_walk_of(walk)};
-    return add(build, kernel, p.count, &p, sizeof p);
+    return move_add(build, kernel, p.count, &p, sizeof p);
 }
 
 bel_status *bel_cuda_prepare_broadcast_to(bel_cuda_build *build)
@@ -92,7 +92,7 @@ bel_status *bel_cuda_prepare_pick(bel_cuda_build *build)
                          .rule = pick->rule};
     memcpy(&p.fill, pick->fill, sizeof p.fill);
     bool gradient = build->call->op == BEL_OP_SLICE_GRAD || build->call->op == BEL_OP_PAD_GRAD;
-    return add(build, gradient ? "pick_grad" : "pick", p.count, &p, sizeof p);
+    return move_add(build, gradient ? "pick_grad" : "pick", p.count, &p, sizeof p);
 }
 
 // --- Concat, OneHot, SequenceMask ----------------------------------------------------------------
@@ -108,14 +108,14 @@ bel_status *bel_cuda_prepare_concat(bel_cuda_build *build)
         p.total += (int64_t)concat->sizes[k] / p.size;
         p.ends[k] = p.total;
     }
-    return add(build, "join", p.count, &p, sizeof p);
+    return move_add(build, "join", p.count, &p, sizeof p);
 }
 
 bel_status *bel_cuda_prepare_one_hot(bel_cuda_build *build)
 {
     const bel_shape *y = &build->call->outputs[0].shape;
     bel_cuda_marked p = {.count = bel_shape_elements(y), .width = y->dims[y->rank - 1]};
-    return add(build, "one_hot", p.count, &p, sizeof p);
+    return move_add(build, "one_hot", p.count, &p, sizeof p);
 }
 
 bel_status *bel_cuda_prepare_sequence_mask(bel_cuda_build *build)
@@ -128,5 +128,5 @@ bel_status *bel_cuda_prepare_sequence_mask(bel_cuda_build *build)
                          .size = size_of(x),
                          .type = (int32_t)build->call->inputs[1].dtype};
     p.width = (int64_t)mask->inner_bytes / p.size;
-    return add(build, "sequence_mask", p.count, &p, sizeof p);
+    return move_add(build, "sequence_mask", p.count, &p, sizeof p);
 }

@@ -44,8 +44,8 @@ static bool reads_sums(const bel_cuda_norm *p)
            (p->what != BEL_CUDA_NORM_FORWARD || p->training);
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks, int threads,
-                       const bel_cuda_norm *p)
+static bel_status *norm_add(bel_cuda_build *build, const char *kernel, int64_t blocks, int threads,
+                            const bel_cuda_norm *p)
 {
     return bel_cuda_add(build, "norm.cu", kernel, blocks, threads, p, sizeof *p);
 }
@@ -58,7 +58,7 @@ static int64_t blocks_of(int64_t count, int64_t per_block)
 static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
 {
     if (p->plain)
-        return add(build, "norm_plain_sums", bel_cuda_blocks(p->channels), BEL_CUDA_BLOCK, p);
+        return norm_add(build, "norm_plain_sums", bel_cuda_blocks(p->channels), BEL_CUDA_BLOCK, p);
     // Kernels count in 32 bits: a part's pixels, the channels of all chains, and the channels of a
     // few pixels.
     int64_t chains = p->parts * p->chains_per_part;
@@ -66,10 +66,10 @@ static bel_status *add_sums(bel_cuda_build *build, const bel_cuda_norm *p)
         p->channels > INT32_MAX / 64)
         return BEL_ERR(BEL_UNIMPLEMENTED, "the images are too large for a GPU");
     if (p->u_last && p->v_last)
-        return add(build, "norm_lanes", blocks_of(chains * p->channels, BEL_CUDA_NORM_LANES),
-                   BEL_CUDA_NORM_LANES, p);
-    return add(build, "norm_tiles", chains * blocks_of(p->channels, BEL_CUDA_NORM_TILE),
-               BEL_CUDA_NORM_TILE, p);
+        return norm_add(build, "norm_lanes", blocks_of(chains * p->channels, BEL_CUDA_NORM_LANES),
+                        BEL_CUDA_NORM_LANES, p);
+    return norm_add(build, "norm_tiles", chains * blocks_of(p->channels, BEL_CUDA_NORM_TILE),
+                    BEL_CUDA_NORM_TILE, p);
 }
 
 // Processes four elements at a time if they are neighbors in all three images, which start at
@@ -91,7 +91,7 @@ static bel_status *add_apply(bel_cuda_build *build, const bel_cuda_norm *p)
             threads = by_fours;
         }
     }
-    return add(build, kernel, bel_cuda_blocks(threads), BEL_CUDA_BLOCK, p);
+    return norm_add(build, kernel, bel_cuda_blocks(threads), BEL_CUDA_BLOCK, p);
 }
 
 bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
@@ -114,7 +114,7 @@ bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
                        .epsilon = norm->epsilon,
                        .momentum = norm->momentum};
     if (call->op == BEL_OP_MOMENTS_MOVE)
-        return add(build, "norm_move", bel_cuda_blocks(p.channels), BEL_CUDA_BLOCK, &p);
+        return norm_add(build, "norm_move", bel_cuda_blocks(p.channels), BEL_CUDA_BLOCK, &p);
     p.plain = bel_prepares_plain(build->prepare, call);
     p.v_input = has_two_images(p.what) ? 1 : 0;
     p.u_last = call->inputs_last[0] || p.pixels == 1;
@@ -129,7 +129,7 @@ bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
     int64_t sums = p.parts * p.chains_per_part * 2;
     call->workspace_bytes = (size_t)((sums + 3) * p.channels) * sizeof(double);
     if (sums > 0) BEL_TRY(add_sums(build, &p));
-    BEL_TRY(add(build, "norm_channels", blocks_of(p.channels, BEL_CUDA_NORM_CHANNELS),
-                BEL_CUDA_NORM_THREADS, &p));
+    BEL_TRY(norm_add(build, "norm_channels", blocks_of(p.channels, BEL_CUDA_NORM_CHANNELS),
+                     BEL_CUDA_NORM_THREADS, &p));
     return gives_images(p.what) ? add_apply(build, &p) : NULL;
 }

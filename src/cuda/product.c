@@ -17,7 +17,7 @@ static bel_cuda_walk walk_stack(const bel_kernel_call *call, const bel_gemm *gem
     return bel_cuda_walk_broadcast(&stacks[0].shape, &stacks[1], 2);
 }
 
-static bel_cuda_product read(const bel_kernel_call *call, const bel_gemm *gemm)
+static bel_cuda_product product_read(const bel_kernel_call *call, const bel_gemm *gemm)
 {
     bel_cuda_product p = {.m = gemm->m,
                           .n = gemm->n,
@@ -62,7 +62,7 @@ static bel_status *add_chains(bel_cuda_build *build, bel_cuda_product *p)
 bel_status *bel_cuda_prepare_product(bel_cuda_build *build)
 {
     const bel_gemm *gemm = build->call->params;
-    bel_cuda_product p = read(build->call, gemm);
+    bel_cuda_product p = product_read(build->call, gemm);
     if (build->prepare->openblas)
         return BEL_ERR(BEL_UNIMPLEMENTED, "OpenBLAS multiplies only on the CPU");
     bool taken;

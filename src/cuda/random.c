@@ -4,7 +4,8 @@
 #include "cuda/device.h"
 #include "cuda/kernels/random.h"
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t each, bel_cuda_random *p)
+static bel_status *random_add(bel_cuda_build *build, const char *kernel, int64_t each,
+                              bel_cuda_random *p)
 {
     const bel_tensor *y = &build->call->outputs[0];
     p->count = bel_shape_elements(&y->shape);
@@ -19,7 +20,7 @@ bel_status *bel_cuda_prepare_random(bel_cuda_build *build)
     bel_cuda_random p = {.first = random->first, .factor = random->factor};
     bool uniform = build->call->op == BEL_OP_RANDOM_UNIFORM;
     build->made->random = uniform ? BEL_PURPOSE_UNIFORM : BEL_PURPOSE_NORMAL;
-    return add(build, uniform ? "uniform" : "normal", uniform ? 4 : 2, &p);
+    return random_add(build, uniform ? "uniform" : "normal", uniform ? 4 : 2, &p);
 }
 
 bel_status *bel_cuda_prepare_dropout(bel_cuda_build *build)
@@ -28,7 +29,7 @@ bel_status *bel_cuda_prepare_dropout(bel_cuda_build *build)
     bel_cuda_random p = {.ratio = dropout->ratio, .fast = dropout->fast};
     bool gradient = build->call->op == BEL_OP_DROPOUT_GRAD;
     if (!gradient) build->made->random = BEL_PURPOSE_DROPOUT;
-    return add(build, gradient ? "dropout_grad" : "dropout", gradient ? 1 : 4, &p);
+    return random_add(build, gradient ? "dropout_grad" : "dropout", gradient ? 1 : 4, &p);
 }
 
 // --- Scalars -------------------------------------------------------------------------------------

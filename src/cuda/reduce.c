@@ -13,7 +13,7 @@ static int32_t kind_of(bel_op op)
 }
 
 // Adds a kept dimension of x: its results are `place` apart.
-static void keep(bel_cuda_reduce *p, int64_t size, int64_t step, int64_t place)
+static void cuda_reduce_keep(bel_cuda_reduce *p, int64_t size, int64_t step, int64_t place)
 {
     int d = p->kept_rank++;
     p->kept_dims[d] = size;
@@ -21,15 +21,15 @@ static void keep(bel_cuda_reduce *p, int64_t size, int64_t step, int64_t place)
     p->kept_places[d] = place;
 }
 
-static void lose(bel_cuda_reduce *p, int64_t size, int64_t step)
+static void cuda_reduce_lose(bel_cuda_reduce *p, int64_t size, int64_t step)
 {
     int d = p->gone_rank++;
     p->gone_dims[d] = size;
     p->gone_steps[d] = step;
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
-                       const bel_cuda_reduce *p)
+static bel_status *reduce_add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                              const bel_cuda_reduce *p)
 {
     return bel_cuda_add(build, "reduce.cu", kernel, blocks, BEL_CUDA_BLOCK, p, sizeof *p);
 }
@@ -43,11 +43,11 @@ static bel_status *launch_slices(bel_cuda_build *build, bel_cuda_reduce *p)
     for (int32_t d = 0; d < p->gone_rank; d++)
         p->parts *= p->gone_dims[d];
     if (p->run == 1 || p->parts == 0 || (p->run < LONG_RUN && results > FEW_RESULTS))
-        return add(build, "reduce_slices", bel_cuda_blocks(results), p);
+        return reduce_add(build, "reduce_slices", bel_cuda_blocks(results), p);
     int64_t runs = results * p->parts;
     build->call->workspace_bytes = (size_t)runs * sizeof(float);
-    BEL_TRY(add(build, "reduce_slice_runs", (runs + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
-    return add(build, "reduce_slice_totals", bel_cuda_blocks(results), p);
+    BEL_TRY(reduce_add(build, "reduce_slice_runs", (runs + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
+    return reduce_add(build, "reduce_slice_totals", bel_cuda_blocks(results), p);
 }
 
 static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *slices)
@@ -67,11 +67,11 @@ static bel_status *add_slices(bel_cuda_build *build, const bel_reduce_slices *sl
     }
     for (int32_t d = 0; d < walk->rank; d++) {
         bool last = d == walk->rank - 1, gone = walk->steps[0][d] == 0;
-        if (!gone) keep(&p, walk->dims[d], steps[d], walk->steps[0][d]);
+        if (!gone) cuda_reduce_keep(&p, walk->dims[d], steps[d], walk->steps[0][d]);
         if (gone && last) p.run = walk->dims[d];
-        if (gone && !last) lose(&p, walk->dims[d], steps[d]);
+        if (gone && !last) cuda_reduce_lose(&p, walk->dims[d], steps[d]);
     }
-    if (p.elements == 0) lose(&p, 0, 0); // results are the initial values
+    if (p.elements == 0) cuda_reduce_lose(&p, 0, 0); // results are the initial values
     return launch_slices(build, &p);
 }
 
@@ -90,12 +90,12 @@ static bel_status *add_plain(bel_cuda_build *build, const bel_reduce_box *box)
     }
     for (int32_t d = 0; d < x->rank; d++) {
         if (box->reduced[d]) {
-            lose(&p, x->dims[d], steps[d]);
+            cuda_reduce_lose(&p, x->dims[d], steps[d]);
         } else {
-            keep(&p, x->dims[d], steps[d], places[d]);
+            cuda_reduce_keep(&p, x->dims[d], steps[d], places[d]);
         }
     }
-    return add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
+    return reduce_add(build, "reduce_f64", bel_cuda_blocks(p.results), &p);
 }
 
 // A column is one chain, which takes long for many rows while most of a GPU is idle. So if the
@@ -134,11 +134,11 @@ static bel_status *add_rows(bel_cuda_build *build, bel_cuda_reduce *p)
     enum { MANY_ROWS = 4096 };
     bool largest = p->op == BEL_CUDA_REDUCE_MAX;
     if (p->count <= p->block || p->outer >= MANY_ROWS)
-        return add(build, "reduce_rows", (p->outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p);
+        return reduce_add(build, "reduce_rows", (p->outer + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p);
     p->parts = (p->count + p->block - 1) / p->block;
     int64_t all = p->outer * p->parts, numbers = all * (largest ? BEL_CUDA_LANES : 1);
     build->call->workspace_bytes = (size_t)numbers * sizeof(float);
-    BEL_TRY(add(build, "reduce_row_parts", (all + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
+    BEL_TRY(reduce_add(build, "reduce_row_parts", (all + BEL_CUDA_ROWS - 1) / BEL_CUDA_ROWS, p));
     return bel_cuda_add(build, "reduce.cu", largest ? "reduce_row_maxima" : "reduce_row_sums",
                         p->outer, BEL_CUDA_REDUCE_THREADS, p, sizeof *p);
 }

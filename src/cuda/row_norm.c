@@ -5,8 +5,8 @@
 
 enum { THREADS = BEL_CUDA_ROW_TEAMS * BEL_CUDA_ROW_LANES };
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
-                       const bel_cuda_row_norm *p)
+static bel_status *row_norm_add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                                const bel_cuda_row_norm *p)
 {
     return bel_cuda_add(build, "row_norm.cu", kernel, blocks, THREADS, p, sizeof *p);
 }
@@ -25,7 +25,7 @@ static int64_t blocks_of(int64_t runs, int64_t elements)
     return (runs + BEL_CUDA_ROW_TEAMS - 1) / BEL_CUDA_ROW_TEAMS;
 }
 
-static bel_status *read(const bel_cuda_build *build, bool plain, bel_cuda_row_norm *out)
+static bel_status *row_norm_read(const bel_cuda_build *build, bool plain, bel_cuda_row_norm *out)
 {
     const bel_kernel_call *call = build->call;
     const bel_row_norm *n = call->params;
@@ -49,9 +49,9 @@ bel_status *bel_cuda_prepare_row_norm(bel_cuda_build *build)
 {
     bel_cuda_row_norm p;
     bool plain = bel_prepares_plain(build->prepare, build->call);
-    BEL_TRY(read(build, plain, &p));
+    BEL_TRY(row_norm_read(build, plain, &p));
     if (plain) return add_plain(build, "row_norm_plain_forward", p.rows, &p);
-    return add(build, "row_norm_forward", blocks_of(p.rows, p.columns), &p);
+    return row_norm_add(build, "row_norm_forward", blocks_of(p.rows, p.columns), &p);
 }
 
 // The workspace has the sums of runs, then two floats for each row.
@@ -60,17 +60,17 @@ static bel_status *prepare_runs(bel_cuda_build *build, bel_cuda_row_norm *p)
     int64_t runs = p->rows * p->scales;
     p->slopes = runs * 2 * (int64_t)sizeof(double);
     build->call->workspace_bytes = (size_t)p->slopes + (size_t)p->rows * 2 * sizeof(float);
-    BEL_TRY(add(build, "row_norm_run_sums", blocks_of(runs, p->run), p));
-    BEL_TRY(add(build, "row_norm_run_slopes", bel_cuda_blocks(p->rows), p));
-    BEL_TRY(add(build, "row_norm_run_apply", bel_cuda_blocks(p->rows * p->columns), p));
-    return add(build, "row_norm_run_scales", bel_cuda_blocks(p->period * p->scales), p);
+    BEL_TRY(row_norm_add(build, "row_norm_run_sums", blocks_of(runs, p->run), p));
+    BEL_TRY(row_norm_add(build, "row_norm_run_slopes", bel_cuda_blocks(p->rows), p));
+    BEL_TRY(row_norm_add(build, "row_norm_run_apply", bel_cuda_blocks(p->rows * p->columns), p));
+    return row_norm_add(build, "row_norm_run_scales", bel_cuda_blocks(p->period * p->scales), p);
 }
 
 bel_status *bel_cuda_prepare_row_norm_grad(bel_cuda_build *build)
 {
     bel_cuda_row_norm p;
     bool plain = bel_prepares_plain(build->prepare, build->call);
-    BEL_TRY(read(build, plain, &p));
+    BEL_TRY(row_norm_read(build, plain, &p));
     int64_t scales = p.period * p.scales;
     if (plain) {
         BEL_TRY(add_plain(build, "row_norm_plain_grad", p.rows, &p));
@@ -78,7 +78,7 @@ bel_status *bel_cuda_prepare_row_norm_grad(bel_cuda_build *build)
     }
     if (p.run > 1) return prepare_runs(build, &p);
     build->call->workspace_bytes = (size_t)(p.parts * 2 * scales) * sizeof(double);
-    BEL_TRY(add(build, "row_norm_grad_each", blocks_of(p.rows, p.columns), &p));
-    BEL_TRY(add(build, "row_norm_part_sums", bel_cuda_blocks(p.parts * scales), &p));
-    return add(build, "row_norm_add_parts", bel_cuda_blocks(2 * scales), &p);
+    BEL_TRY(row_norm_add(build, "row_norm_grad_each", blocks_of(p.rows, p.columns), &p));
+    BEL_TRY(row_norm_add(build, "row_norm_part_sums", bel_cuda_blocks(p.parts * scales), &p));
+    return row_norm_add(build, "row_norm_add_parts", bel_cuda_blocks(2 * scales), &p);
 }

@@ -12,8 +12,8 @@ static bel_cuda_rows rows_of(const bel_shape *shape)
     return p;
 }
 
-static bel_status *add(bel_cuda_build *build, const char *kernel, int64_t blocks,
-                       const bel_cuda_rows *p)
+static bel_status *softmax_add(bel_cuda_build *build, const char *kernel, int64_t blocks,
+                               const bel_cuda_rows *p)
 {
     return bel_cuda_add(build, "softmax.cu", kernel, blocks, BEL_CUDA_BLOCK, p, sizeof *p);
 }
@@ -31,11 +31,11 @@ bel_status *bel_cuda_prepare_softmax(bel_cuda_build *build)
     bool log = call->op == BEL_OP_LOG_SOFTMAX || call->op == BEL_OP_LOG_SOFTMAX_GRAD;
     p.op = log ? LOG : PLAIN;
     if (call->inputs[0].dtype == BEL_DTYPE_F64)
-        return add(build, gradient ? "softmax_grad_f64" : "softmax_f64", bel_cuda_blocks(p.rows),
-                   &p);
+        return softmax_add(build, gradient ? "softmax_grad_f64" : "softmax_f64",
+                           bel_cuda_blocks(p.rows), &p);
     const char *kernel =
         gradient ? (log ? "log_softmax_grad" : "softmax_grad") : (log ? "log_softmax" : "softmax");
-    return add(build, kernel, row_blocks(&p), &p);
+    return softmax_add(build, kernel, row_blocks(&p), &p);
 }
 
 bel_status *bel_cuda_prepare_cross_entropy(bel_cuda_build *build)
@@ -45,8 +45,8 @@ bel_status *bel_cuda_prepare_cross_entropy(bel_cuda_build *build)
     bel_cuda_rows p = rows_of(&call->inputs[gradient ? 1 : 0].shape);
     bool plain = call->inputs[0].dtype == BEL_DTYPE_F64;
     if (gradient)
-        return add(build, plain ? "cross_entropy_grad_f64" : "cross_entropy_grad",
-                   bel_cuda_blocks(p.rows * p.columns), &p);
-    if (plain) return add(build, "cross_entropy_f64", bel_cuda_blocks(p.rows), &p);
-    return add(build, "cross_entropy", row_blocks(&p), &p);
+        return softmax_add(build, plain ? "cross_entropy_grad_f64" : "cross_entropy_grad",
+                           bel_cuda_blocks(p.rows * p.columns), &p);
+    if (plain) return softmax_add(build, "cross_entropy_f64", bel_cuda_blocks(p.rows), &p);
+    return softmax_add(build, "cross_entropy", row_blocks(&p), &p);
 }

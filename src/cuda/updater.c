@@ -27,8 +27,8 @@ static float *floats_of(const bel_device_memory *memory)
 
 // Allocates zeroed memory, as padding between variables is read as well. The caller waits for the
 // stream.
-static bel_status *make(const bel_cuda_place *p, size_t bytes, const char *what,
-                        bel_device_memory *memory)
+static bel_status *updater_make(const bel_cuda_place *p, size_t bytes, const char *what,
+                                bel_device_memory *memory)
 {
     bel_device *device = &p->device->device;
     BEL_TRY(device->ops->allocate(device, bytes, what, memory));
@@ -38,7 +38,7 @@ static bel_status *make(const bel_cuda_place *p, size_t bytes, const char *what,
         "fill memory");
 }
 
-static void drop(const bel_cuda_place *p, bel_device_memory *memory)
+static void updater_drop(const bel_cuda_place *p, bel_device_memory *memory)
 {
     p->device->device.ops->release(&p->device->device, memory);
 }
@@ -61,7 +61,7 @@ static bel_status *place_for(bel_cuda_updater *u, bel_device *device, int *out_p
                             "make a stream"));
     BEL_TRY(
         bel_cuda_status(u->api->event_create(&p->done, BEL_CUDA_EVENT_NO_TIMING), "make an event"));
-    return make(p, bel_cuda_float_bytes(u->elements), "parameters", &p->values);
+    return updater_make(p, bel_cuda_float_bytes(u->elements), "parameters", &p->values);
 }
 
 // If the driver can, GPUs copy from each other directly, not through the process.
@@ -78,7 +78,7 @@ static void open_ways(const bel_cuda_updater *u)
     }
 }
 
-static void destroy(bel_updater *updater);
+static void updater_destroy(bel_updater *updater);
 
 static bel_status *make_all(bel_cuda_updater *u, bel_device *const *devices)
 {
@@ -88,8 +88,8 @@ static bel_status *make_all(bel_cuda_updater *u, bel_device *const *devices)
         bel_cuda_replica *its = &u->replicas[r];
         its->place = u->place_of[r % u->tower_count];
         BEL_TRY(bel_cuda_enter(u->places[its->place].device));
-        BEL_TRY(make(&u->places[its->place], bel_cuda_float_bytes(u->elements), "gradients",
-                     &its->gradients));
+        BEL_TRY(updater_make(&u->places[its->place], bel_cuda_float_bytes(u->elements), "gradients",
+                             &its->gradients));
     }
     open_ways(u);
     return NULL;
@@ -109,7 +109,7 @@ static float *gradients(const bel_updater *updater, int r)
 // --- Planning ------------------------------------------------------------------------------------
 
 // Cuts the pieces into one run for each GPU, of about the same number of elements.
-static void cut(bel_cuda_updater *u, const bel_update_plan *plan)
+static void cuda_updater_cut(bel_cuda_updater *u, const bel_update_plan *plan)
 {
     int64_t all = 0, before = 0;
     for (int i = 0; i < plan->piece_count; i++)
@@ -156,19 +156,20 @@ static bel_status *make_range(const bel_cuda_updater *u, bel_cuda_place *p)
     const bel_update_plan *plan = &u->plan;
     size_t bytes = bel_cuda_float_bytes(p->elements);
     for (int k = 0; k < plan->slot_count; k++)
-        BEL_TRY(make(p, bytes, "optimizer slots", &p->slots[k]));
-    if (plan->averages != NULL) BEL_TRY(make(p, bytes, "moving averages", &p->averages));
+        BEL_TRY(updater_make(p, bytes, "optimizer slots", &p->slots[k]));
+    if (plan->averages != NULL) BEL_TRY(updater_make(p, bytes, "moving averages", &p->averages));
     if (plan->norms) {
-        BEL_TRY(make(p, bytes, "summed gradients", &p->directions));
-        BEL_TRY(make(p, bel_cuda_square_count(plan) * sizeof(double), "norms", &p->squares));
+        BEL_TRY(updater_make(p, bytes, "summed gradients", &p->directions));
+        BEL_TRY(
+            updater_make(p, bel_cuda_square_count(plan) * sizeof(double), "norms", &p->squares));
     }
-    BEL_TRY(make(p, u->staged_bytes, "the numbers of a step", &p->numbers));
-    BEL_TRY(make(p, BEL_CUDA_HASH_BLOCKS * sizeof(uint64_t), "hashes", &p->hashes));
+    BEL_TRY(updater_make(p, u->staged_bytes, "the numbers of a step", &p->numbers));
+    BEL_TRY(updater_make(p, BEL_CUDA_HASH_BLOCKS * sizeof(uint64_t), "hashes", &p->hashes));
     int others = 0;
     for (int r = 0; r < u->replica_count; r++)
         others += &u->places[u->replicas[r].place] != p;
-    return make(p, bel_cuda_float_bytes(bel_cuda_stride_of(p)) * (size_t)others,
-                "gradients of other GPUs", &p->gathered);
+    return updater_make(p, bel_cuda_float_bytes(bel_cuda_stride_of(p)) * (size_t)others,
+                        "gradients of other GPUs", &p->gathered);
 }
 
 // Sets the arguments of all launches of a GPU, which never change.
@@ -222,7 +223,7 @@ static void pin_host(const bel_cuda_updater *u, bool pins)
                            bel_cuda_float_bytes(u->elements), pins);
 }
 
-static bel_status *plan(bel_updater *updater, const bel_update_plan *plan)
+static bel_status *updater_plan(bel_updater *updater, const bel_update_plan *plan)
 {
     bel_cuda_updater *u = bel_cuda_updater_of(updater);
     u->plan = *plan;
@@ -244,28 +245,28 @@ static bel_status *plan(bel_updater *updater, const bel_update_plan *plan)
     u->squares = (double *)(void *)(u->staged + u->staged_bytes);
     u->hashes = (uint64_t *)(void *)(u->squares + squares);
     pin_host(u, true);
-    cut(u, plan);
+    cuda_updater_cut(u, plan);
     bel_status *status = NULL;
     for (int i = 0; i < u->place_count && status == NULL; i++)
         status = plan_place(u, &u->places[i], plan->pieces);
     return bel_cuda_updater_finish(u, status);
 }
 
-static void forget(bel_updater *updater)
+static void updater_forget(bel_updater *updater)
 {
     bel_cuda_updater *u = bel_cuda_updater_of(updater);
     if (!u->planned) return;
     for (int i = 0; i < u->place_count; i++) {
         bel_cuda_place *p = &u->places[i];
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
-            drop(p, &p->slots[k]);
-        drop(p, &p->averages);
-        drop(p, &p->directions);
-        drop(p, &p->squares);
-        drop(p, &p->numbers);
-        drop(p, &p->hashes);
-        drop(p, &p->gathered);
-        drop(p, &p->pieces);
+            updater_drop(p, &p->slots[k]);
+        updater_drop(p, &p->averages);
+        updater_drop(p, &p->directions);
+        updater_drop(p, &p->squares);
+        updater_drop(p, &p->numbers);
+        updater_drop(p, &p->hashes);
+        updater_drop(p, &p->gathered);
+        updater_drop(p, &p->pieces);
     }
     pin_host(u, false);
     u->api->context_set(u->places[0].device->context);
@@ -274,16 +275,16 @@ static void forget(bel_updater *updater)
     u->planned = false;
 }
 
-static void destroy(bel_updater *updater)
+static void updater_destroy(bel_updater *updater)
 {
     bel_cuda_updater *u = bel_cuda_updater_of(updater);
-    forget(updater);
+    updater_forget(updater);
     for (int r = 0; r < u->replica_count; r++)
         if (u->replicas[r].gradients.address != NULL)
-            drop(&u->places[u->replicas[r].place], &u->replicas[r].gradients);
+            updater_drop(&u->places[u->replicas[r].place], &u->replicas[r].gradients);
     for (int i = 0; i < u->place_count; i++) {
         bel_cuda_place *p = &u->places[i];
-        drop(p, &p->values);
+        updater_drop(p, &p->values);
         if (bel_cuda_has_lost_card()) continue; // the driver may wait for it
         u->api->context_set(p->device->context);
         if (p->done != NULL) u->api->event_destroy(p->done);
@@ -332,28 +333,28 @@ static bel_status *copy_all(bel_cuda_updater *u, bool in)
     return bel_cuda_updater_finish(u, status);
 }
 
-static bel_status *load(bel_updater *updater)
+static bel_status *updater_load(bel_updater *updater)
 {
     return copy_all(bel_cuda_updater_of(updater), true);
 }
 
 // Elements in no piece never change, so the host's arrays have them as loaded.
-static bel_status *save(bel_updater *updater)
+static bel_status *updater_save(bel_updater *updater)
 {
     return copy_all(bel_cuda_updater_of(updater), false);
 }
 
 static const bel_updater_ops ops = {.values = values,
                                     .gradients = gradients,
-                                    .plan = plan,
-                                    .forget = forget,
-                                    .load = load,
-                                    .save = save,
+                                    .plan = updater_plan,
+                                    .forget = updater_forget,
+                                    .load = updater_load,
+                                    .save = updater_save,
                                     .update = bel_cuda_updater_update,
                                     .direct = bel_cuda_updater_direct,
                                     .follow = bel_cuda_updater_follow,
                                     .compare = bel_cuda_updater_compare,
-                                    .destroy = destroy};
+                                    .destroy = updater_destroy};
 
 bel_status *bel_cuda_updater_create(bel_device *const *devices, int towers, int replicas,
                                     int64_t elements, bel_updater **out_updater)
@@ -371,7 +372,7 @@ bel_status *bel_cuda_updater_create(bel_device *const *devices, int towers, int 
                             .tower_count = towers};
     bel_status *status = bel_cuda_updater_finish(u, make_all(u, devices));
     if (status != NULL) {
-        destroy(&u->updater);
+        updater_destroy(&u->updater);
         return status;
     }
     u->updater.device_count = u->place_count;

@@ -72,7 +72,8 @@ static bel_status *copy_between(const bel_cuda_updater *u, const bel_cuda_place 
 }
 
 // Copies the other GPUs' gradients of the range, for the replicas that count.
-static bel_status *gather(const bel_cuda_updater *u, const bel_cuda_place *p, uint64_t counts)
+static bel_status *updater_step_gather(const bel_cuda_updater *u, const bel_cuda_place *p,
+                                       uint64_t counts)
 {
     int64_t others = 0;
     for (int r = 0; r < u->replica_count; r++) {
@@ -87,7 +88,7 @@ static bel_status *gather(const bel_cuda_updater *u, const bel_cuda_place *p, ui
     return NULL;
 }
 
-static bel_status *launch(const bel_cuda_updater *u, bel_cuda_place *p, void *kernel)
+static bel_status *updater_step_launch(const bel_cuda_updater *u, bel_cuda_place *p, void *kernel)
 {
     void *arguments[2] = {&p->operands, &p->params};
     return bel_cuda_status(u->api->launch(kernel, (unsigned)p->piece_count, 1, 1, BEL_CUDA_BLOCK, 1,
@@ -95,7 +96,7 @@ static bel_status *launch(const bel_cuda_updater *u, bel_cuda_place *p, void *ke
                            "launch a kernel");
 }
 
-static bel_status *scatter(const bel_cuda_updater *u, const bel_cuda_place *p)
+static bel_status *updater_step_scatter(const bel_cuda_updater *u, const bel_cuda_place *p)
 {
     for (int i = 0; i < u->place_count; i++) {
         const bel_cuda_place *to = &u->places[i];
@@ -114,9 +115,9 @@ static bel_status *update_part(const bel_cuda_updater *u, bel_cuda_place *p,
                                const bel_update_step *step)
 {
     BEL_TRY(send_numbers(u, p));
-    BEL_TRY(gather(u, p, step->counts));
-    BEL_TRY(launch(u, p, p->kernel_update));
-    return scatter(u, p);
+    BEL_TRY(updater_step_gather(u, p, step->counts));
+    BEL_TRY(updater_step_launch(u, p, p->kernel_update));
+    return updater_step_scatter(u, p);
 }
 
 // Grains are numbered in the order of pieces, so those of a GPU's range are consecutive.
@@ -136,8 +137,8 @@ static bel_status *direct_part(const bel_cuda_updater *u, bel_cuda_place *p,
                                const bel_update_step *step)
 {
     BEL_TRY(send_numbers(u, p));
-    BEL_TRY(gather(u, p, step->counts));
-    BEL_TRY(launch(u, p, p->kernel_direct));
+    BEL_TRY(updater_step_gather(u, p, step->counts));
+    BEL_TRY(updater_step_launch(u, p, p->kernel_direct));
     return fetch_squares(u, p);
 }
 
@@ -146,11 +147,11 @@ static bel_status *follow_part(const bel_cuda_updater *u, bel_cuda_place *p,
 {
     (void)step;
     BEL_TRY(send_numbers(u, p)); // has the factors
-    BEL_TRY(launch(u, p, p->kernel_follow));
-    return scatter(u, p);
+    BEL_TRY(updater_step_launch(u, p, p->kernel_follow));
+    return updater_step_scatter(u, p);
 }
 
-static bel_status *run(bel_cuda_updater *u, const bel_update_step *step, part_fn *part)
+static bel_status *updater_step_run(bel_cuda_updater *u, const bel_update_step *step, part_fn *part)
 {
     bel_status *status = NULL;
     if (step->counts == 0) return NULL; // nothing changes
@@ -166,7 +167,7 @@ static bel_status *run(bel_cuda_updater *u, const bel_update_step *step, part_fn
 
 bel_status *bel_cuda_updater_update(bel_updater *updater, const bel_update_step *step)
 {
-    return run(bel_cuda_updater_of(updater), step, update_part);
+    return updater_step_run(bel_cuda_updater_of(updater), step, update_part);
 }
 
 bel_status *bel_cuda_updater_direct(bel_updater *updater, const bel_update_step *step,
@@ -175,14 +176,14 @@ bel_status *bel_cuda_updater_direct(bel_updater *updater, const bel_update_step 
     bel_cuda_updater *u = bel_cuda_updater_of(updater);
     size_t bytes = bel_cuda_square_count(&u->plan) * sizeof *out_squares;
     memset(u->squares, 0, bytes);
-    BEL_TRY(run(u, step, direct_part));
+    BEL_TRY(updater_step_run(u, step, direct_part));
     memcpy(out_squares, u->squares, bytes);
     return NULL;
 }
 
 bel_status *bel_cuda_updater_follow(bel_updater *updater, const bel_update_step *step)
 {
-    return run(bel_cuda_updater_of(updater), step, follow_part);
+    return updater_step_run(bel_cuda_updater_of(updater), step, follow_part);
 }
 
 // --- Comparing -----------------------------------------------------------------------------------

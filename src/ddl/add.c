@@ -8,7 +8,7 @@
 #include "base/isa.h"
 #include "belfry/ddl.h"
 
-static bel_ddl_add_pair *choose(bel_dtype dtype)
+static bel_ddl_add_pair *add_choose(bel_dtype dtype)
 {
     static const bel_ddl_adders *const levels[] = {BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_ddl_adders)};
     const bel_ddl_adders *adders = levels[bel_isa_get()];
@@ -38,7 +38,7 @@ static void add_in_turn(bel_ddl_add_pair *pair, size_t size, const void *const *
 void bel_ddl_add(bel_dtype dtype, const void *const *arrays, int count, size_t bytes,
                  double divisor, void *out, void *also, void *scratch)
 {
-    bel_ddl_add_pair *pair = choose(dtype);
+    bel_ddl_add_pair *pair = add_choose(dtype);
     size_t size = bel_dtype_size(dtype), block = count > 2 ? BEL_DDL_ADD_BLOCK : bytes;
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
         add_in_turn(pair, size, arrays, count, bytes, divisor, out, also, scratch);

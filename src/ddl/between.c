@@ -50,7 +50,7 @@ static stage begin_stage(bel_ddl_call *call, int dim)
 }
 
 // Returns the beginning of part i, which is the end of part i - 1.
-static size_t part(const stage *s, int i)
+static size_t stage_part(const stage *s, int i)
 {
     size_t lines = (s->to - s->from) / BEL_DDL_LINE;
     return s->from + lines * (size_t)i / (size_t)s->count * BEL_DDL_LINE;
@@ -58,11 +58,11 @@ static size_t part(const stage *s, int i)
 
 static size_t part_bytes(const stage *s, int i)
 {
-    return part(s, i + 1) - part(s, i);
+    return stage_part(s, i + 1) - stage_part(s, i);
 }
 
 // Ranks compare their calls in their first exchange along the dimension.
-static bel_status *exchange(const stage *s, const bel_ddl_transfer *transfers, int count)
+static bel_status *stage_exchange(const stage *s, const bel_ddl_transfer *transfers, int count)
 {
     bel_ddl_call *c = s->call;
     bool first = !c->told[s->dim];
@@ -81,13 +81,13 @@ static int all_others(const stage *s, bel_ddl_transfer out[BEL_DDL_MAX_RANKS])
 }
 
 // Returns the coordinate of the i-th other rank.
-static int other(const stage *s, int i)
+static int stage_other(const stage *s, int i)
 {
     return i < s->own ? i : i + 1;
 }
 
 // Adds arrays of the bytes [from, to) of the round into the first one, divided.
-static void add(const stage *s, size_t from, size_t to, const char *const *arrays, int count)
+static void stage_add(const stage *s, size_t from, size_t to, const char *const *arrays, int count)
 {
     bel_ddl_walk walk = bel_ddl_walk_begin(s->call, s->round, from, to);
     for (bel_ddl_piece p; bel_ddl_walk_next(&walk, &p);) {
@@ -111,60 +111,60 @@ static bel_status *sum_at_once(const stage *s)
         transfers[i].out = s->share;
         transfers[i].in = in;
         transfers[i].out_bytes = transfers[i].in_bytes = bytes;
-        arrays[other(s, i)] = in;
+        arrays[stage_other(s, i)] = in;
     }
-    BEL_TRY(exchange(s, transfers, count));
-    add(s, s->from, s->to, arrays, s->count);
+    BEL_TRY(stage_exchange(s, transfers, count));
+    stage_add(s, s->from, s->to, arrays, s->count);
     return NULL;
 }
 
-static bel_status *scatter(const stage *s)
+static bel_status *stage_scatter(const stage *s)
 {
-    size_t begin = part(s, s->own), bytes = part_bytes(s, s->own);
+    size_t begin = stage_part(s, s->own), bytes = part_bytes(s, s->own);
     bel_ddl_transfer transfers[BEL_DDL_MAX_RANKS];
     const char *arrays[BEL_DDL_MAX_RANKS];
     int count = all_others(s, transfers);
     arrays[s->own] = s->share + (begin - s->from);
     for (int i = 0; i < count; i++) {
-        int to = other(s, i);
+        int to = stage_other(s, i);
         char *in = s->call->ddl->parts + (size_t)i * bytes;
-        transfers[i].out = s->share + (part(s, to) - s->from);
+        transfers[i].out = s->share + (stage_part(s, to) - s->from);
         transfers[i].out_bytes = part_bytes(s, to);
         transfers[i].in = in;
         transfers[i].in_bytes = bytes;
         arrays[to] = in;
     }
-    BEL_TRY(exchange(s, transfers, count));
-    add(s, begin, begin + bytes, arrays, s->count);
+    BEL_TRY(stage_exchange(s, transfers, count));
+    stage_add(s, begin, begin + bytes, arrays, s->count);
     return NULL;
 }
 
-static bel_status *gather(const stage *s)
+static bel_status *stage_gather(const stage *s)
 {
     stage late = *s;
     late.late_secs = 2 * BEL_DDL_DIMS - s->dim;
     bel_ddl_transfer transfers[BEL_DDL_MAX_RANKS];
     int count = all_others(s, transfers);
     for (int i = 0; i < count; i++) {
-        int from = other(s, i);
-        transfers[i].out = s->share + (part(s, s->own) - s->from);
+        int from = stage_other(s, i);
+        transfers[i].out = s->share + (stage_part(s, s->own) - s->from);
         transfers[i].out_bytes = part_bytes(s, s->own);
-        transfers[i].in = s->share + (part(s, from) - s->from);
+        transfers[i].in = s->share + (stage_part(s, from) - s->from);
         transfers[i].in_bytes = part_bytes(s, from);
     }
-    return exchange(&late, transfers, count);
+    return stage_exchange(&late, transfers, count);
 }
 
 // Sends part `out` to the next rank, and receives part `in` from the previous one.
-static bel_status *turn(const stage *s, int out, int in, char *to)
+static bel_status *stage_turn(const stage *s, int out, int in, char *to)
 {
     int next = (s->own + 1) % s->count, before = (s->own + s->count - 1) % s->count;
     const bel_ddl_transfer transfers[2] = {
         {.rank = rank_at(s, next),
-         .out = s->share + (part(s, out) - s->from),
+         .out = s->share + (stage_part(s, out) - s->from),
          .out_bytes = part_bytes(s, out)},
         {.rank = rank_at(s, before), .in = to, .in_bytes = part_bytes(s, in)}};
-    return exchange(s, transfers, 2);
+    return stage_exchange(s, transfers, 2);
 }
 
 static int around(const stage *s, int i)
@@ -181,12 +181,12 @@ static bel_status *ring_scatter(const stage *s)
         int out = around(s, s->own - step), in = around(s, s->own - step - 1);
         stage now = *s;
         now.late_secs += step;
-        BEL_TRY(turn(&now, out, in, s->call->ddl->parts));
-        size_t begin = part(s, in);
+        BEL_TRY(stage_turn(&now, out, in, s->call->ddl->parts));
+        size_t begin = stage_part(s, in);
         const char *arrays[2] = {s->call->ddl->parts, s->share + (begin - s->from)};
         stage adds = *s;
         adds.divisor = step == s->count - 2 ? divisor : 1;
-        add(&adds, begin, begin + part_bytes(s, in), arrays, 2);
+        stage_add(&adds, begin, begin + part_bytes(s, in), arrays, 2);
     }
     return NULL;
 }
@@ -197,15 +197,15 @@ static bel_status *ring_gather(const stage *s)
         int out = around(s, s->own + 1 - step), in = around(s, s->own - step);
         stage now = *s;
         now.late_secs += s->count + step;
-        BEL_TRY(turn(&now, out, in, s->share + (part(s, in) - s->from)));
+        BEL_TRY(stage_turn(&now, out, in, s->share + (stage_part(s, in) - s->from)));
     }
     return NULL;
 }
 
-static bel_status *meet(const stage *s)
+static bel_status *stage_meet(const stage *s)
 {
     bel_ddl_transfer transfers[BEL_DDL_MAX_RANKS];
-    return exchange(s, transfers, all_others(s, transfers));
+    return stage_exchange(s, transfers, all_others(s, transfers));
 }
 
 static bool goes_at_once(const stage *s)
@@ -232,13 +232,13 @@ static bel_status *sum_from(bel_ddl_call *call, const bel_ddl_round *round, int 
     }
     bool ring = call->mode.letter == 'r';
     // An exchange with neighbors would not detect another missing rank.
-    if (ring && !call->told[dim]) BEL_TRY(meet(&s));
-    BEL_TRY(ring ? ring_scatter(&s) : scatter(&s));
+    if (ring && !call->told[dim]) BEL_TRY(stage_meet(&s));
+    BEL_TRY(ring ? ring_scatter(&s) : stage_scatter(&s));
     int own = ring ? around(&s, s.own + 1) : s.own;
-    size_t begin = part(&s, own);
+    size_t begin = stage_part(&s, own);
     BEL_TRY(
         sum_from(call, round, dim + 1, begin, begin + part_bytes(&s, own), share + (begin - from)));
-    return ring ? ring_gather(&s) : gather(&s);
+    return ring ? ring_gather(&s) : stage_gather(&s);
 }
 
 bel_status *bel_ddl_between_sum(bel_ddl_call *call, const bel_ddl_round *round, size_t from,
@@ -259,7 +259,7 @@ bel_status *bel_ddl_between_meet(bel_ddl_call *call)
 {
     for (int dim = BEL_DDL_NEAR; dim < BEL_DDL_DIMS; dim++) {
         stage s = begin_stage(call, dim);
-        if (s.count > 1 && !call->told[dim]) BEL_TRY(meet(&s));
+        if (s.count > 1 && !call->told[dim]) BEL_TRY(stage_meet(&s));
     }
     return NULL;
 }
@@ -287,7 +287,7 @@ bel_status *bel_ddl_between_spread(bel_ddl_call *call, char *share, size_t bytes
                 (bel_ddl_transfer){.rank = rank_at(&s, root), .in = share, .in_bytes = bytes};
             count = 1;
         }
-        BEL_TRY(exchange(&s, transfers, count));
+        BEL_TRY(stage_exchange(&s, transfers, count));
     }
     return NULL;
 }

@@ -130,7 +130,7 @@ static uint64_t digest_of(const bel_ddl_call *c)
     return digest;
 }
 
-static void say(bel_ddl_call *c)
+static void ddl_call_say(bel_ddl_call *c)
 {
     char text[BEL_SHAPE_TEXT];
     bel_ddl_said *said = &c->said;
@@ -155,7 +155,7 @@ bel_status *bel_ddl_call_begin(bel_ddl_call *call)
     call->region = call->members > 1 ? ddl->region : NULL;
     if (call->region != NULL) BEL_TRY(bel_ddl_region_check(call->region));
     ddl->calls++;
-    say(call);
+    ddl_call_say(call);
     return NULL;
 }
 

@@ -115,7 +115,7 @@ static double distance(bel_dtype dtype, double got, double expected)
     return isnan(off) ? INFINITY : off > 0 ? off : 0;
 }
 
-static void compare(const block *b, worst *out)
+static void check_compare(const block *b, worst *out)
 {
     const bel_tensor *t = &b->call->tensors[b->tensor];
     uint64_t bits = t->dtype == BEL_DTYPE_I32 ? UINT32_MAX : UINT64_MAX;
@@ -145,7 +145,7 @@ static bel_status *check_tensor(block *b, const char *own, worst *out)
         memset(b->whole, 0, sizeof b->whole);
         for (int r = 0; r < b->call->ddl->place.size; r++)
             BEL_TRY(add_rank(b, r, own));
-        compare(b, out);
+        check_compare(b, out);
     }
     return NULL;
 }

@@ -70,14 +70,14 @@ static bel_ddl_call make_call(bel_ddl *ddl, const char *name, const bel_tensor *
                           .mode = ddl->mode};
 }
 
-static bel_status *meet(bel_ddl *ddl, const char *name)
+static bel_status *ddl_meet(bel_ddl *ddl, const char *name)
 {
     bel_ddl_call call = make_call(ddl, name, NULL, 0);
     BEL_TRY(bel_ddl_call_begin(&call));
     return bel_ddl_rounds_meet(&call);
 }
 
-static bel_status *spread(bel_ddl_call *call)
+static bel_status *ddl_call_spread(bel_ddl_call *call)
 {
     BEL_TRY(check_tensors(call, ALL));
     if (is_alone(call->ddl)) return NULL;
@@ -97,7 +97,7 @@ bel_status *bel_ddl_bcast_from(bel_ddl *ddl, int root, const bel_tensor *tensors
             BEL_ERR(BEL_INVALID_ARGUMENT, "rank %d, bcast: expected a root from 0 to %d, got %d",
                     ddl->place.rank, ddl->place.size - 1, root);
     }
-    return bel_ddl_call_end(ddl, status == NULL ? spread(&call) : status);
+    return bel_ddl_call_end(ddl, status == NULL ? ddl_call_spread(&call) : status);
 }
 
 bel_status *bel_ddl_bcast(bel_ddl *ddl, const bel_tensor *tensors, int count)
@@ -113,7 +113,7 @@ static bel_status *sum_by_mpi(bel_ddl_call *call)
     return NULL;
 }
 
-static bel_status *sum(bel_ddl_call *call)
+static bel_status *ddl_call_sum(bel_ddl_call *call)
 {
     bel_ddl *ddl = call->ddl;
     if (ddl->choices != NULL) BEL_TRY(bel_ddl_choose(call, &call->mode));
@@ -126,19 +126,19 @@ static bel_status *sum_checked(bel_ddl_call *call, double tolerance)
 {
     bel_ddl_copy *copy;
     BEL_TRY(bel_ddl_copy_create(call, &copy));
-    bel_status *status = sum(call);
+    bel_status *status = ddl_call_sum(call);
     if (status == NULL) status = bel_ddl_check_sums(call, copy, tolerance);
-    if (status == NULL) status = meet(call->ddl, "check");
+    if (status == NULL) status = ddl_meet(call->ddl, "check");
     bel_ddl_copy_destroy(copy);
     return status;
 }
 
-static bel_status *reduce(bel_ddl_call *call, bel_ddl_op op)
+static bel_status *ddl_call_reduce(bel_ddl_call *call, bel_ddl_op op)
 {
     double tolerance = call->ddl->settings.options.check;
     BEL_TRY(check_tensors(call, op == BEL_DDL_SUM ? NUMBERS : FLOATS));
     if (is_alone(call->ddl)) return NULL;
-    return tolerance > 0 ? sum_checked(call, tolerance) : sum(call);
+    return tolerance > 0 ? sum_checked(call, tolerance) : ddl_call_sum(call);
 }
 
 bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *tensors, int count)
@@ -153,12 +153,12 @@ bel_status *bel_ddl_all_reduce_n(bel_ddl *ddl, bel_ddl_op op, const bel_tensor *
     const char *name = sums ? "all_reduce_n (sum)" : "all_reduce_n (avg)";
     bel_ddl_call call = make_call(ddl, name, tensors, count);
     call.divisor = sums ? 1 : ddl->place.size;
-    return bel_ddl_call_end(ddl, reduce(&call, op));
+    return bel_ddl_call_end(ddl, ddl_call_reduce(&call, op));
 }
 
 bel_status *bel_ddl_barrier(bel_ddl *ddl)
 {
-    return is_alone(ddl) ? NULL : bel_ddl_call_end(ddl, meet(ddl, "barrier"));
+    return is_alone(ddl) ? NULL : bel_ddl_call_end(ddl, ddl_meet(ddl, "barrier"));
 }
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ static bel_status *share_memory(bel_ddl *ddl, const char *name, size_t bytes, be
     uint64_t number = ddl->memory_count;
     bool first = ddl->place.rank == ddl->group.first;
     if (first) BEL_TRY(bel_ddl_region_make_memory(region, number, bytes, out));
-    bel_status *status = meet(ddl, name);
+    bel_status *status = ddl_meet(ddl, name);
     if (status == NULL && !first) status = bel_ddl_region_open_memory(region, number, bytes, out);
-    if (status == NULL) status = meet(ddl, name); // all have opened it
+    if (status == NULL) status = ddl_meet(ddl, name); // all have opened it
     if (first) bel_ddl_region_forget_name(region, number, out);
     if (status != NULL) bel_ddl_region_unmap(region, out);
     return status;
@@ -184,7 +184,7 @@ static bel_status *own_memory(bel_ddl *ddl, const char *name, size_t bytes, bel_
     void *base;
     BEL_TRY(bel_pages_create(bytes, true, "tensors", &base));
     *out = (bel_ddl_memory){.base = base, .bytes = bytes};
-    return is_alone(ddl) ? NULL : meet(ddl, name);
+    return is_alone(ddl) ? NULL : ddl_meet(ddl, name);
 }
 
 static bel_status *alloc(bel_ddl *ddl, size_t bytes, bel_ddl_memory *out)
@@ -326,10 +326,10 @@ static bel_status *compare_settings(bel_ddl *ddl)
     char settings[BEL_DDL_SETTINGS_TEXT], name[BEL_DDL_SETTINGS_TEXT + 16];
     bel_snprintf(name, sizeof name, "init with %s",
                  bel_ddl_settings_text(&ddl->settings, settings));
-    return meet(ddl, name);
+    return ddl_meet(ddl, name);
 }
 
-static bel_status *begin(bel_ddl *ddl, const bel_launch *launch)
+static bel_status *ddl_begin(bel_ddl *ddl, const bel_launch *launch)
 {
     bel_ddl_order order = ddl->settings.options.order;
     char mode = ddl->mode.letter;
@@ -342,7 +342,7 @@ static bel_status *begin(bel_ddl *ddl, const bel_launch *launch)
     return NULL;
 }
 
-static void destroy(bel_ddl *ddl)
+static void ddl_destroy(bel_ddl *ddl)
 {
     for (size_t i = 0; i < ddl->memory_count; i++)
         give_back(ddl, &ddl->memories[i]);
@@ -375,9 +375,9 @@ bel_status *bel_ddl_init(const bel_ddl_options *options, bel_ddl **out_ddl)
         (bel_ddl_place){launch.rank, launch.size, launch.local_rank, launch.local_size,
                         settings.options.device < 0 ? launch.local_rank : settings.options.device};
     ddl->scratch = bel_xcalloc((size_t)(launch.size + 1) / 2, BEL_DDL_ADD_BLOCK);
-    bel_status *status = bel_ddl_call_end(ddl, begin(ddl, &launch));
+    bel_status *status = bel_ddl_call_end(ddl, ddl_begin(ddl, &launch));
     if (status != NULL) {
-        destroy(ddl);
+        ddl_destroy(ddl);
         return status;
     }
     *out_ddl = ddl;
@@ -390,7 +390,7 @@ void bel_ddl_abort(bel_ddl *ddl, const char *why)
     bel_status *status = BEL_ERR(BEL_ABORTED, "rank %d of %d has given up: %s", ddl->place.rank,
                                  ddl->place.size, why);
     bel_status_ignore(bel_ddl_call_end(ddl, status)); // only the others need it
-    destroy(ddl);
+    ddl_destroy(ddl);
 }
 
 bel_ddl_place bel_ddl_place_of(const bel_ddl *ddl)
@@ -402,7 +402,7 @@ bel_status *bel_ddl_finalize(bel_ddl *ddl)
 {
     if (ddl == NULL) return NULL;
     if (ddl->net != NULL) bel_ddl_net_expect_end(ddl->net);
-    bel_status *status = is_alone(ddl) ? NULL : bel_ddl_call_end(ddl, meet(ddl, "finalize"));
-    destroy(ddl);
+    bel_status *status = is_alone(ddl) ? NULL : bel_ddl_call_end(ddl, ddl_meet(ddl, "finalize"));
+    ddl_destroy(ddl);
     return status;
 }

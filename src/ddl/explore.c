@@ -98,7 +98,7 @@ static bel_ddl_call inner_call(bel_ddl *ddl, const bel_tensor *tensor, int root)
                           .mode = ddl->mode};
 }
 
-static bel_status *spread(bel_ddl *ddl, bel_dtype dtype, void *data, int64_t n, int root)
+static bel_status *explore_spread(bel_ddl *ddl, bel_dtype dtype, void *data, int64_t n, int root)
 {
     bel_tensor tensor = {dtype, BEL_SHAPE(n), data};
     bel_ddl_call call = inner_call(ddl, &tensor, root);
@@ -139,7 +139,7 @@ static bel_status *make_key(bel_ddl *ddl, bel_str *out)
                    ddl->mpi != NULL ? ", Open MPI" : "");
     for (int r = 0; r < ddl->place.size; r++) {
         if (r == ddl->place.rank) describe_host(host);
-        BEL_TRY(spread(ddl, BEL_DTYPE_U8, host, HOST_TEXT, r));
+        BEL_TRY(explore_spread(ddl, BEL_DTYPE_U8, host, HOST_TEXT, r));
         host[HOST_TEXT - 1] = '\0';
         bel_str_printf(out, "%s\n", host);
     }
@@ -224,7 +224,7 @@ static bel_status *share_choices(bel_ddl *ddl, bel_ddl_choices *choices)
         for (int d = 0; d < BEL_DDL_DIMS; d++)
             *at++ = choices->ways[k].dims[d];
     }
-    BEL_TRY(spread(ddl, BEL_DTYPE_I32, numbers, CLASSES * (2 + BEL_DDL_DIMS), 0));
+    BEL_TRY(explore_spread(ddl, BEL_DTYPE_I32, numbers, CLASSES * (2 + BEL_DDL_DIMS), 0));
     at = numbers;
     for (int k = 0; k < CLASSES; k++) {
         bool known = *at++ != 0;
@@ -276,7 +276,7 @@ void bel_ddl_choices_close(bel_ddl_choices *choices)
 
 // --- Measuring -----------------------------------------------------------------------------------
 
-static bel_status *run(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mode *way)
+static bel_status *explore_run(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mode *way)
 {
     bel_ddl_call call = inner_call(ddl, tensor, 0);
     call.mode = *way;
@@ -286,8 +286,8 @@ static bel_status *run(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mod
 }
 
 // Measures the fastest of several runs in nanoseconds; all ranks begin each run together.
-static bel_status *measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mode *way,
-                           int64_t *out_ns)
+static bel_status *explore_measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl_mode *way,
+                                   int64_t *out_ns)
 {
     *out_ns = INT64_MAX;
     for (int i = 0; i < REPEATS; i++) {
@@ -296,7 +296,7 @@ static bel_status *measure(bel_ddl *ddl, const bel_tensor *tensor, const bel_ddl
         BEL_TRY(bel_ddl_call_begin(&all));
         BEL_TRY(bel_ddl_rounds_meet(&all));
         int64_t begun = bel_clock_ns();
-        BEL_TRY(run(ddl, tensor, way));
+        BEL_TRY(explore_run(ddl, tensor, way));
         int64_t ns = bel_clock_ns() - begun;
         if (i > 0 && ns < *out_ns) *out_ns = ns; // the first run touches memory
     }
@@ -317,7 +317,7 @@ static bel_status *measure_all(bel_ddl *ddl, int k, bel_ddl_mode *out)
     for (int i = 0; i < count && status == NULL && count > 1; i++) {
         int64_t ns;
         char text[BEL_DDL_MODE_TEXT];
-        status = measure(ddl, &tensor, &ways[i], &ns);
+        status = explore_measure(ddl, &tensor, &ways[i], &ns);
         if (status == NULL)
             bel_log_write(BEL_LOG_DEBUG, "mode p: %zu bytes: %s takes %.1f us", bytes,
                           bel_ddl_mode_text(&ways[i], text), (double)ns * 1e-3);
@@ -327,7 +327,7 @@ static bel_status *measure_all(bel_ddl *ddl, int k, bel_ddl_mode *out)
         }
     }
     bel_pages_destroy(data, bytes);
-    if (status == NULL) status = spread(ddl, BEL_DTYPE_I32, &chosen, 1, 0);
+    if (status == NULL) status = explore_spread(ddl, BEL_DTYPE_I32, &chosen, 1, 0);
     if (status == NULL) *out = ways[chosen >= 0 && chosen < count ? chosen : 0];
     return status;
 }

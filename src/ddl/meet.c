@@ -180,7 +180,7 @@ static void take_newcomers(meeting *m)
     }
 }
 
-static void look(const meeting *m)
+static void meeting_look(const meeting *m)
 {
     struct pollfd entries[MOST_PENDING + 1];
     for (int i = 0; i < m->waiting_count; i++)
@@ -208,7 +208,7 @@ static bel_status *collect(meeting *m)
 {
     int64_t deadline = bel_clock_ns() + m->timeout_ns;
     for (int missing; (missing = first_missing(m)) >= 0;) {
-        look(m);
+        meeting_look(m);
         take_newcomers(m);
         BEL_TRY(take_hellos(m));
         int lost = first_lost(m);
@@ -358,7 +358,7 @@ static bel_status *meet_others(meeting *m, int *out_together)
 
 // --- Both ----------------------------------------------------------------------------------------
 
-static bel_status *begin(const bel_launch *launch, const char *settings, meeting *m)
+static bel_status *meet_begin(const bel_launch *launch, const char *settings, meeting *m)
 {
     char *secret;
     m->own = (hello){.rank = launch->rank,
@@ -393,7 +393,7 @@ bel_status *bel_ddl_meet(const bel_launch *launch, const char *settings, double 
     m->timeout_ns = (int64_t)(timeout_secs * 1e9);
     for (int r = 0; r < BEL_DDL_MAX_RANKS; r++)
         m->files[r] = -1;
-    bel_status *status = begin(launch, settings, m);
+    bel_status *status = meet_begin(launch, settings, m);
     if (status == NULL) {
         status = launch->rank == 0 ? be_met(m, &out->together) : meet_others(m, &out->together);
     }

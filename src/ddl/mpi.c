@@ -25,7 +25,7 @@ struct bel_ddl_mpi {
 };
 
 // Finds a library function: ISO C has no conversion from void * to a function pointer.
-static void find(void *library, const char *name, void *out_function, const char **missing)
+static void mpi_find(void *library, const char *name, void *out_function, const char **missing)
 {
     void *address = dlsym(library, name);
     memcpy(out_function, &address, sizeof address);
@@ -76,7 +76,7 @@ bel_status *bel_ddl_mpi_open(const bel_ddl_place *place, bool begins, bel_ddl_mp
         {"ompi_mpi_int64_t", &mpi->i64},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        find(library, names[i].name, names[i].out, &missing);
+        mpi_find(library, names[i].name, names[i].out, &missing);
     int begun = 0;
     bel_status *status =
         missing != NULL ? BEL_ERR(BEL_NOT_FOUND, "mode m: " LIBRARY " has no %s", missing) : NULL;
@@ -103,7 +103,7 @@ void bel_ddl_mpi_close(bel_ddl_mpi *mpi, bool meet)
     bel_free(mpi);
 }
 
-static void divide(const bel_tensor *t, int64_t n, double divisor)
+static void mpi_divide(const bel_tensor *t, int64_t n, double divisor)
 {
     if (t->dtype == BEL_DTYPE_F32) {
         float *x = t->data, by = (float)divisor;
@@ -131,6 +131,6 @@ bel_status *bel_ddl_mpi_sum(bel_ddl_mpi *mpi, const bel_tensor *t, double diviso
         if (mpi->sum(in_place, data, count, type, mpi->add, mpi->world) != 0)
             return BEL_ERR(BEL_INTERNAL, "mode m: MPI_Allreduce has failed");
     }
-    if (divisor != 1) divide(t, n, divisor);
+    if (divisor != 1) mpi_divide(t, n, divisor);
     return NULL;
 }

@@ -87,7 +87,7 @@ void bel_ddl_net_destroy(bel_ddl_net *net)
 
 // --- Frames --------------------------------------------------------------------------------------
 
-static size_t whole(const way *w)
+static size_t way_whole(const way *w)
 {
     return sizeof w->head + (w->has_said ? sizeof w->said : 0) + (size_t)w->head.bytes;
 }
@@ -148,7 +148,7 @@ static bel_status *check_head(const exchange *e, lane *l, size_t expected)
     return came->kind == FIRST && e->said != NULL ? NULL : other_size(e, l, expected);
 }
 
-static bel_status *compare(const exchange *e, const lane *l, size_t expected)
+static bel_status *exchange_compare(const exchange *e, const lane *l, size_t expected)
 {
     BEL_TRY(bel_ddl_said_compare(e->net->rank, e->said, l->rank, &l->in.said));
     return l->in.head.bytes == expected ? NULL : other_size(e, l, expected);
@@ -180,15 +180,16 @@ bel_status *bel_ddl_net_look(void *context, const char *doing)
 
 // --- Moving --------------------------------------------------------------------------------------
 
-static bel_status *push(const exchange *e, lane *l, bool *moved_any)
+static bel_status *exchange_push(const exchange *e, lane *l, bool *moved_any)
 {
-    while (l->out.done < whole(&l->out)) {
+    while (l->out.done < way_whole(&l->out)) {
         size_t bytes;
         const char *why, *from = next_part(&l->out, &bytes);
         ssize_t sent = bel_ddl_socket_send(l->file, from, bytes, &why);
         // The other side may have sent the reason before it closed.
-        if (sent < 0) l->out.done = whole(&l->out);
-        if (sent < 0 && l->in.done == whole(&l->in)) return lost(e->net, e->doing, l->rank, why);
+        if (sent < 0) l->out.done = way_whole(&l->out);
+        if (sent < 0 && l->in.done == way_whole(&l->in))
+            return lost(e->net, e->doing, l->rank, why);
         if (sent <= 0) return NULL;
         l->out.done += (size_t)sent;
         *moved_any = true;
@@ -197,10 +198,10 @@ static bel_status *push(const exchange *e, lane *l, bool *moved_any)
 }
 
 // `expected`: length of the data; the received head has the actual length.
-static bel_status *pull(const exchange *e, lane *l, size_t expected, bool *moved_any)
+static bel_status *exchange_pull(const exchange *e, lane *l, size_t expected, bool *moved_any)
 {
     size_t said_end = sizeof l->in.head + (l->in.has_said ? sizeof l->in.said : 0);
-    while (l->in.done < whole(&l->in)) {
+    while (l->in.done < way_whole(&l->in)) {
         size_t bytes;
         const char *why;
         char *to = next_part(&l->in, &bytes);
@@ -210,7 +211,7 @@ static bel_status *pull(const exchange *e, lane *l, size_t expected, bool *moved
         l->in.done += (size_t)came;
         *moved_any = true;
         if (l->in.done == sizeof l->in.head) BEL_TRY(check_head(e, l, expected));
-        if (l->in.has_said && l->in.done == said_end) BEL_TRY(compare(e, l, expected));
+        if (l->in.has_said && l->in.done == said_end) BEL_TRY(exchange_compare(e, l, expected));
     }
     return NULL;
 }
@@ -229,16 +230,16 @@ static lane begin_lane(const exchange *e, const bel_ddl_transfer *t)
 
 static bool is_done(const lane *l)
 {
-    return l->out.done == whole(&l->out) && l->in.done == whole(&l->in);
+    return l->out.done == way_whole(&l->out) && l->in.done == way_whole(&l->in);
 }
 
-static void look(const exchange *e)
+static void exchange_look(const exchange *e)
 {
     struct pollfd entries[BEL_DDL_MAX_RANKS];
     nfds_t count = 0;
     for (int i = 0; i < e->count; i++) {
         const lane *l = &e->lanes[i];
-        bool out = l->out.done < whole(&l->out), in = l->in.done < whole(&l->in);
+        bool out = l->out.done < way_whole(&l->out), in = l->in.done < way_whole(&l->in);
         if (!out && !in) continue;
         entries[count++] = (struct pollfd){
             .fd = l->file, .events = (short)((out ? POLLOUT : 0) | (in ? POLLIN : 0))};
@@ -270,20 +271,20 @@ static bel_status *look_around(exchange *e, int64_t deadline)
     return NULL;
 }
 
-static bel_status *run(exchange *e, const bel_ddl_transfer *transfers, int64_t deadline)
+static bel_status *exchange_run(exchange *e, const bel_ddl_transfer *transfers, int64_t deadline)
 {
     for (;;) {
         bool moved = false, done = true;
         for (int i = 0; i < e->count; i++) {
             lane *l = &e->lanes[i];
-            BEL_TRY(push(e, l, &moved));
-            BEL_TRY(pull(e, l, transfers[i].in_bytes, &moved));
+            BEL_TRY(exchange_push(e, l, &moved));
+            BEL_TRY(exchange_pull(e, l, transfers[i].in_bytes, &moved));
             done = done && is_done(l);
         }
         if (done) return NULL;
         if (moved) continue;
         BEL_TRY(look_around(e, deadline));
-        look(e);
+        exchange_look(e);
     }
 }
 
@@ -293,7 +294,7 @@ static void end_frames(exchange *e)
     int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
     for (int i = 0; i < e->count; i++) {
         lane *l = &e->lanes[i];
-        while (l->out.done > 0 && l->out.done < whole(&l->out)) {
+        while (l->out.done > 0 && l->out.done < way_whole(&l->out)) {
             size_t bytes;
             const char *why, *from = next_part(&l->out, &bytes);
             if (!bel_ddl_socket_send_all(l->file, from, bytes, deadline, &why)) {
@@ -316,7 +317,7 @@ bel_status *bel_ddl_net_exchange(bel_ddl_net *net, const bel_ddl_transfer *trans
         if (e.lanes[i].file >= 0) continue;
         return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited", transfers[i].rank, net->size);
     }
-    bel_status *status = run(&e, transfers, deadline);
+    bel_status *status = exchange_run(&e, transfers, deadline);
     if (status != NULL) end_frames(&e);
     return status;
 }

@@ -104,7 +104,7 @@ bel_status *bel_ddl_said_compare(int rank, const bel_ddl_said *said, int other_r
 
 // --- Failures ------------------------------------------------------------------------------------
 
-static void nap(void)
+static void region_nap(void)
 {
     (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
@@ -116,7 +116,7 @@ bel_status *bel_ddl_region_check(const bel_ddl_region *region)
     uint32_t stage = atomic_load_explicit(&region->head->failure, memory_order_acquire);
     if (stage == GOOD) return NULL;
     for (int i = 0; i < NAPS && stage == FAILING; i++) {
-        nap();
+        region_nap();
         stage = atomic_load_explicit(&region->head->failure, memory_order_acquire);
     }
     if (stage == FAILING) return BEL_ERR(BEL_ABORTED, "another rank has failed");
@@ -266,7 +266,7 @@ static void path_of(const char *name, char out[PATH_TEXT])
     bel_snprintf(out, PATH_TEXT, "%s/%s", FOLDER, name);
 }
 
-static bel_status *map(bel_ddl_region *region)
+static bel_status *ddl_region_map(bel_ddl_region *region)
 {
     region->bytes = bytes_of(region);
     void *memory = mmap(NULL, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, region->file, 0);
@@ -278,13 +278,13 @@ static bel_status *map(bel_ddl_region *region)
     return NULL;
 }
 
-static bel_status *make(bel_ddl_region *region)
+static bel_status *ddl_region_make(bel_ddl_region *region)
 {
     region->file = bel_linux_unnamed_open(FOLDER);
     size_t bytes = bytes_of(region);
     if (region->file < 0 || posix_fallocate(region->file, 0, (off_t)bytes) != 0)
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, FOLDER ": no shared memory of %zu bytes", bytes);
-    BEL_TRY(map(region));
+    BEL_TRY(ddl_region_map(region));
     memcpy(region->head->kind, KIND, sizeof KIND);
     region->head->bytes = bytes;
     region->head->size = (uint32_t)region->size;
@@ -314,9 +314,9 @@ static void remove_left_behind(void)
     bel_dir_names_free(names, count);
 }
 
-static bel_status *publish(bel_ddl_region *region, int64_t deadline)
+static bel_status *ddl_region_publish(bel_ddl_region *region, int64_t deadline)
 {
-    BEL_TRY(make(region));
+    BEL_TRY(ddl_region_make(region));
     remove_left_behind();
     while (!bel_linux_unnamed_link(region->file, region->path)) {
         if (errno != EEXIST)
@@ -325,13 +325,13 @@ static bel_status *publish(bel_ddl_region *region, int64_t deadline)
             return BEL_ERR(BEL_ALREADY_EXISTS,
                            "%s: another job with the same name is about to begin", region->path);
         }
-        nap();
+        region_nap();
     }
     return NULL;
 }
 
 // Makes one attempt; *out_found is false if no complete region exists yet.
-static bel_status *find(bel_ddl_region *region, bool *out_found)
+static bel_status *ddl_region_find(bel_ddl_region *region, bool *out_found)
 {
     *out_found = false;
     region->file = open(region->path, O_RDWR | O_CLOEXEC);
@@ -352,7 +352,7 @@ static bel_status *find(bel_ddl_region *region, bool *out_found)
                        "rank %d is one of %d ranks that share memory, and rank %d one of %u",
                        region->first + region->rank, region->size, region->first, head.size);
     }
-    BEL_TRY(map(region));
+    BEL_TRY(ddl_region_map(region));
     *out_found = true;
     if (bel_linux_lock_byte(region->file, region->rank)) return NULL;
     return BEL_ERR(BEL_ALREADY_EXISTS, "rank %d of %d is there already",
@@ -362,14 +362,14 @@ static bel_status *find(bel_ddl_region *region, bool *out_found)
 static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
 {
     for (bool found = false; !found;) {
-        BEL_TRY(find(region, &found));
+        BEL_TRY(ddl_region_find(region, &found));
         if (found) return NULL;
         BEL_TRY(look_at_others(region, "init"));
         if (bel_clock_ns() > deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
                            region->first, region->all, (double)region->timeout_ns * 1e-9);
         }
-        nap();
+        region_nap();
     }
     return NULL;
 }
@@ -409,7 +409,7 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
                                  region->first + r, region->all, (double)region->timeout_ns * 1e-9);
             }
             if (status != NULL) return bel_ddl_region_fail(region, status);
-            nap();
+            region_nap();
         }
     }
     return NULL;
@@ -446,7 +446,8 @@ bel_status *bel_ddl_region_join(const bel_launch *launch, bel_ddl_group group, s
     name_region(region->job, name);
     path_of(name, region->path);
     bool first = region->rank == 0;
-    bel_status *status = first ? publish(region, deadline) : find_in_time(region, deadline);
+    bel_status *status =
+        first ? ddl_region_publish(region, deadline) : find_in_time(region, deadline);
     bool named = first && status == NULL;
     if (status == NULL) status = await_all(region, deadline);
     if (named) (void)unlink(region->path);

@@ -70,12 +70,12 @@ static bool is_among_groups(const bel_ddl_call *c)
     return c->members < c->ddl->place.size;
 }
 
-static void tell(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
+static void rounds_tell(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
 {
     if (c->region != NULL) bel_ddl_region_tell(c->region, count, r->number);
 }
 
-static bel_status *await(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
+static bel_status *rounds_await(const bel_ddl_call *c, bel_ddl_count count, const bel_ddl_round *r)
 {
     bool behind = count == BEL_DDL_DONE && is_among_groups(c);
     double late_secs = behind ? bel_ddl_between_late_secs(c) : 0;
@@ -86,7 +86,7 @@ static bel_status *await(const bel_ddl_call *c, bel_ddl_count count, const bel_d
 // --- The parts of a round ------------------------------------------------------------------------
 
 // Packs [from, to) of the round.
-static void pack(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to)
+static void rounds_pack(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, size_t to)
 {
     if (c->region == NULL) return;
     char *slot = slot_of(c, r, c->member);
@@ -97,14 +97,14 @@ static void pack(const bel_ddl_call *c, const bel_ddl_round *r, size_t from, siz
 
 static void give_all(const bel_ddl_call *c, const bel_ddl_round *r)
 {
-    pack(c, r, 0, r->used);
+    rounds_pack(c, r, 0, r->used);
 }
 
 // Packs the parts that other members add.
 static void give_others(const bel_ddl_call *c, const bel_ddl_round *r)
 {
-    pack(c, r, 0, share_begin(c, r->used, c->member));
-    pack(c, r, share_begin(c, r->used, c->member + 1), r->used);
+    rounds_pack(c, r, 0, share_begin(c, r->used, c->member));
+    rounds_pack(c, r, share_begin(c, r->used, c->member + 1), r->used);
 }
 
 // Collects the members' values of a piece; `packed`: this one's are also read from its slot.
@@ -225,8 +225,8 @@ static bel_status *begin_rounds(const bel_ddl_call *c,
         bel_ddl_region_line(c->region, c->member)->calls[c->said.number & 1] = c->said;
     *next = bel_ddl_round_begin(c, (bel_ddl_cursor){0}, now);
     if (give != NULL) give(c, now);
-    tell(c, BEL_DDL_ARRIVED, now);
-    BEL_TRY(await(c, BEL_DDL_ARRIVED, now));
+    rounds_tell(c, BEL_DDL_ARRIVED, now);
+    BEL_TRY(rounds_await(c, BEL_DDL_ARRIVED, now));
     return compare_calls(c);
 }
 
@@ -235,8 +235,8 @@ static bel_status *end_rounds(const bel_ddl_call *c)
 {
     if (!c->direct) return NULL;
     bel_ddl_round last = {.number = ++c->ddl->rounds};
-    tell(c, BEL_DDL_ARRIVED, &last);
-    return await(c, BEL_DDL_ARRIVED, &last);
+    rounds_tell(c, BEL_DDL_ARRIVED, &last);
+    return rounds_await(c, BEL_DDL_ARRIVED, &last);
 }
 
 static bel_status *sum_at_once(bel_ddl_call *c)
@@ -249,8 +249,8 @@ static bel_status *sum_at_once(bel_ddl_call *c)
         if (bel_ddl_call_is_at_end(c, next)) return NULL;
         next = bel_ddl_round_begin(c, next, &now);
         give_all(c, &now);
-        tell(c, BEL_DDL_ARRIVED, &now);
-        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+        rounds_tell(c, BEL_DDL_ARRIVED, &now);
+        BEL_TRY(rounds_await(c, BEL_DDL_ARRIVED, &now));
     }
 }
 
@@ -261,18 +261,18 @@ static bel_status *sum_by_shares(bel_ddl_call *c)
     BEL_TRY(begin_rounds(c, give_others, &now, &next));
     for (;;) {
         BEL_TRY(add_share(c, &now));
-        tell(c, BEL_DDL_DONE, &now);
+        rounds_tell(c, BEL_DDL_DONE, &now);
         bool more = !bel_ddl_call_is_at_end(c, next);
         if (more) {
             next = bel_ddl_round_begin(c, next, &following);
             give_others(c, &following);
-            tell(c, BEL_DDL_ARRIVED, &following);
+            rounds_tell(c, BEL_DDL_ARRIVED, &following);
         }
-        BEL_TRY(await(c, BEL_DDL_DONE, &now));
+        BEL_TRY(rounds_await(c, BEL_DDL_DONE, &now));
         take_others(c, &now);
         if (!more) return end_rounds(c);
         now = following;
-        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+        BEL_TRY(rounds_await(c, BEL_DDL_ARRIVED, &now));
     }
 }
 
@@ -331,8 +331,8 @@ bel_status *bel_ddl_rounds_spread(bel_ddl_call *c)
         bel_ddl_round now;
         next = bel_ddl_round_begin(c, next, &now);
         if (first) BEL_TRY(bring(c, &now));
-        tell(c, BEL_DDL_ARRIVED, &now);
-        BEL_TRY(await(c, BEL_DDL_ARRIVED, &now));
+        rounds_tell(c, BEL_DDL_ARRIVED, &now);
+        BEL_TRY(rounds_await(c, BEL_DDL_ARRIVED, &now));
         if (!first) take_all(c, &now);
     }
     return end_rounds(c);

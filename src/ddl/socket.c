@@ -193,7 +193,7 @@ bool bel_ddl_socket_has_ended(int file)
     return moved(recv(file, &byte, 1, MSG_PEEK), &why) < 0;
 }
 
-static bool await(int file, short events, int64_t deadline, const char **out_why)
+static bool socket_await(int file, short events, int64_t deadline, const char **out_why)
 {
     struct pollfd entry = {.fd = file, .events = events};
     while (poll(&entry, 1, WAIT_MS) <= 0) {
@@ -210,7 +210,8 @@ bool bel_ddl_socket_send_all(int file, const void *data, size_t bytes, int64_t d
     const char *at = data;
     while (bytes > 0) {
         ssize_t sent = bel_ddl_socket_send(file, at, bytes, out_why);
-        if (sent < 0 || (sent == 0 && !await(file, POLLOUT, deadline, out_why))) return false;
+        if (sent < 0 || (sent == 0 && !socket_await(file, POLLOUT, deadline, out_why)))
+            return false;
         at += sent;
         bytes -= (size_t)sent;
     }
@@ -223,7 +224,7 @@ bool bel_ddl_socket_receive_all(int file, void *data, size_t bytes, int64_t dead
     char *at = data;
     while (bytes > 0) {
         ssize_t came = bel_ddl_socket_receive(file, at, bytes, out_why);
-        if (came < 0 || (came == 0 && !await(file, POLLIN, deadline, out_why))) return false;
+        if (came < 0 || (came == 0 && !socket_await(file, POLLIN, deadline, out_why))) return false;
         at += came;
         bytes -= (size_t)came;
     }

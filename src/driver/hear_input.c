@@ -101,7 +101,7 @@ static void hang_up(hearing *h)
     }
 }
 
-static bel_status *hear(hearing *h, const bel_task *task, bel_remote_input **out_input)
+static bel_status *hear_workers(hearing *h, const bel_task *task, bel_remote_input **out_input)
 {
     int64_t deadline = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
     for (;;) {
@@ -134,7 +134,7 @@ bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input)
     bel_endpoint *endpoint;
     bel_status *status = bel_endpoint_create(&config, &endpoint);
     if (status == NULL) {
-        status = hear(&h, task, out_input);
+        status = hear_workers(&h, task, out_input);
         bel_endpoint_settle(endpoint);
         hang_up(&h);
         bel_endpoint_destroy(endpoint);

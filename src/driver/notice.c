@@ -105,7 +105,7 @@ static bool run_command(bel_notice *n)
 }
 
 // True if there is a notice; reports it to the process.
-static bool look(bel_notice *n, bool at_command)
+static bool notice_look(bel_notice *n, bool at_command)
 {
     const char *from = NULL;
     if (n->file != NULL && bel_file_exists(n->file)) from = n->file;
@@ -116,22 +116,22 @@ static bool look(bel_notice *n, bool at_command)
     return true;
 }
 
-static void *watch(void *argument)
+static void *notice_watch(void *argument)
 {
     bel_notice *n = argument;
     const int period = BEL_NOTICE_FILE_SECS;
     for (int secs = period; !is_over(n, period); secs += period)
-        if (look(n, secs % COMMAND_SECS == 0)) break;
+        if (notice_look(n, secs % COMMAND_SECS == 0)) break;
     return NULL;
 }
 
-static const char *setting(const char *name)
+static const char *notice_setting(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void destroy(bel_notice *n)
+static void notice_destroy(bel_notice *n)
 {
     pthread_cond_destroy(&n->cond);
     pthread_mutex_destroy(&n->mutex);
@@ -140,8 +140,8 @@ static void destroy(bel_notice *n)
 
 bel_status *bel_notice_begin(void (*told)(void), bel_notice **out_notice)
 {
-    const char *file = setting(BEL_NOTICE_FILE_VARIABLE);
-    const char *command = setting(BEL_NOTICE_COMMAND_VARIABLE);
+    const char *file = notice_setting(BEL_NOTICE_FILE_VARIABLE);
+    const char *command = notice_setting(BEL_NOTICE_COMMAND_VARIABLE);
     *out_notice = NULL;
     if (file == NULL && command == NULL) return NULL;
     bel_notice *n = bel_xcalloc(1, sizeof *n);
@@ -150,13 +150,13 @@ bel_status *bel_notice_begin(void (*told)(void), bel_notice **out_notice)
     n->tell = told;
     pthread_mutex_init(&n->mutex, NULL);
     bel_cond_init(&n->cond);
-    if (look(n, true)) {
-        destroy(n);
+    if (notice_look(n, true)) {
+        notice_destroy(n);
         return NULL;
     }
-    bel_status *status = bel_thread_start(&n->thread, watch, n);
+    bel_status *status = bel_thread_start(&n->thread, notice_watch, n);
     if (status != NULL) {
-        destroy(n);
+        notice_destroy(n);
         return status;
     }
     *out_notice = n;
@@ -171,5 +171,5 @@ void bel_notice_end(bel_notice *notice)
     pthread_cond_signal(&notice->cond);
     pthread_mutex_unlock(&notice->mutex);
     pthread_join(notice->thread, NULL);
-    destroy(notice);
+    notice_destroy(notice);
 }

@@ -311,7 +311,7 @@ static bel_status *take_task(bel_estimator *estimator)
 }
 
 // Resolves defaults. The folder may follow from the environment.
-static bel_status *resolve(const bel_run_config *config, bel_run_config *out_config)
+static bel_status *estimator_resolve(const bel_run_config *config, bel_run_config *out_config)
 {
     bel_run_config resolved;
     bel_run_config_init(&resolved, sizeof resolved);
@@ -328,7 +328,7 @@ bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *ou
     bel_estimator placed = {.has_towers_of = false};
     bel_task *task = NULL;
     bel_counting counting;
-    BEL_TRY(resolve(config, &placed.config));
+    BEL_TRY(estimator_resolve(config, &placed.config));
     BEL_TRY(check_settings(&placed.config));
     BEL_TRY(bel_task_from_environment(placed.config.chief_trains, &task));
     const int *towers_of = placed.config.towers_of;
@@ -356,7 +356,7 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *g
                                  bel_estimator **out_estimator)
 {
     bel_run_config resolved;
-    BEL_TRY(resolve(given, &resolved));
+    BEL_TRY(estimator_resolve(given, &resolved));
     BEL_TRY(bel_isa_check());
     BEL_TRY(check_settings(&resolved));
     const bel_run_config *config = &resolved;

@@ -65,7 +65,7 @@ const char *bel_run_flag(size_t index)
     return index < ROWS ? rows[index].name : NULL;
 }
 
-static const row *find(const char *name, size_t length)
+static const row *run_flags_find(const char *name, size_t length)
 {
     for (size_t i = 0; i < ROWS; i++)
         if (strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0)
@@ -75,7 +75,7 @@ static const row *find(const char *name, size_t length)
 
 void bel_run_flag_word(const char *name, int value, bel_str *out)
 {
-    const char *word = find(name, strlen(name))->accepts;
+    const char *word = run_flags_find(name, strlen(name))->accepts;
     while (value-- > 0)
         word = strchr(word, '|') + 1;
     bel_str_append(out, word, strcspn(word, "|"));
@@ -83,7 +83,7 @@ void bel_run_flag_word(const char *name, int value, bel_str *out)
 
 // --- Texts to values -----------------------------------------------------------------------------
 
-static bel_status *malformed(const row *r, const char *expected, const char *text)
+static bel_status *row_malformed(const row *r, const char *expected, const char *text)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s: expected %s, got \"%s\"", r->name, expected, text);
 }
@@ -97,7 +97,7 @@ static bel_status *set_whole(const row *r, void *field, const char *text)
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (rest == text || *rest != '\0' || errno != 0 || value < low || value > high)
-        return malformed(r, "an integer", text);
+        return row_malformed(r, "an integer", text);
     if (wide) *(int64_t *)field = value;
     if (r->form == MIB) *(int64_t *)field = value < 0 ? value : value << 20;
     if (r->form == INT) *(int *)field = (int)value;
@@ -108,7 +108,8 @@ static bel_status *set_seconds(const row *r, double *field, const char *text)
 {
     char *rest;
     double value = bel_strtod(text, &rest);
-    if (rest == text || *rest != '\0' || !isfinite(value)) return malformed(r, "a number", text);
+    if (rest == text || *rest != '\0' || !isfinite(value))
+        return row_malformed(r, "a number", text);
     *field = value;
     return NULL;
 }
@@ -117,7 +118,7 @@ static bel_status *set_word(const row *r, void *field, const char *text)
 {
     const char *words = r->form == SWITCH ? "false|true" : r->accepts;
     int number = bel_list_find(words, "|", text);
-    if (number < 0) return malformed(r, words, text);
+    if (number < 0) return row_malformed(r, words, text);
     if (r->form == SWITCH) {
         *(bool *)field = number == 1;
     } else {
@@ -127,7 +128,7 @@ static bel_status *set_word(const row *r, void *field, const char *text)
 }
 
 // A field beyond the program's struct cannot be set.
-static bel_status *set(bel_run_config *config, const row *r, const char *text)
+static bel_status *run_flags_set(bel_run_config *config, const row *r, const char *text)
 {
     BEL_TRY(bel_sized_check(config, "bel_run_config"));
     if (r->offset + r->bytes > config->size) {
@@ -146,8 +147,8 @@ static bel_status *set(bel_run_config *config, const row *r, const char *text)
 
 bel_status *bel_run_config_set(bel_run_config *config, const char *name, const char *text)
 {
-    const row *r = find(name, strlen(name));
-    if (r != NULL) return set(config, r, text);
+    const row *r = run_flags_find(name, strlen(name));
+    if (r != NULL) return run_flags_set(config, r, text);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "there is no setting \"%s\" of a run", name);
 }
 
@@ -157,7 +158,8 @@ void bel_run_config_init(bel_run_config *config, size_t size)
 {
     bel_run_config defaults = {.size = sizeof defaults};
     for (size_t i = 0; i < ROWS; i++)
-        bel_status_ignore(set(&defaults, &rows[i], rows[i].otherwise)); // a test reads all defaults
+        bel_status_ignore(
+            run_flags_set(&defaults, &rows[i], rows[i].otherwise)); // a test reads all defaults
     config->size = size;
     bel_sized_give(config, &defaults, sizeof defaults);
 }
@@ -217,16 +219,16 @@ static bel_status *take_flag(bel_run_config *config, int count, char **arguments
     if (strncmp(arguments[0], "--", 2) != 0) return NULL;
     const char *name = arguments[0] + 2, *value = strchr(name, '=');
     size_t length = value != NULL ? (size_t)(value - name) : strlen(name);
-    const row *r = find(name, length);
+    const row *r = run_flags_find(name, length);
     bool refused = r == NULL && value == NULL && strncmp(name, "no_", 3) == 0;
-    if (refused) r = find(name + 3, length - 3);
+    if (refused) r = run_flags_find(name + 3, length - 3);
     if (r == NULL || (refused && r->form != SWITCH)) return NULL;
     *out_used = 1;
-    if (value != NULL) return set(config, r, value + 1);
-    if (r->form == SWITCH) return set(config, r, refused ? "false" : "true");
+    if (value != NULL) return run_flags_set(config, r, value + 1);
+    if (r->form == SWITCH) return run_flags_set(config, r, refused ? "false" : "true");
     if (count < 2) return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s: its value is missing", r->name);
     *out_used = 2;
-    return set(config, r, arguments[1]);
+    return run_flags_set(config, r, arguments[1]);
 }
 
 bel_status *bel_run_config_flags(bel_run_config *config, int *count, char **arguments)

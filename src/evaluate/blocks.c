@@ -54,7 +54,7 @@ static bel_status *check_rows(const bel_estimator_spec *spec, const bel_instance
 // Binds a tower's program to its batch. On a GPU whose memory training uses, a batch may not fit.
 // The tower then continues on the CPU, with the same bits. With fast arithmetic the bits would
 // differ, and which towers fit would be chance.
-static bel_status *bind(block_tower *tower)
+static bel_status *block_tower_bind(block_tower *tower)
 {
     bel_status *status = bel_forward_bind(tower->forward, tower->batch->fields);
     bool full = status != NULL && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
@@ -79,7 +79,7 @@ static bel_status *run_block(block_tower *tower)
     const bel_evaluation_config *config = tower->config;
     BEL_TRY(bel_input_read(config->input, tower->block, tower->batch));
     if (tower->batch->example_count == 0) return NULL;
-    BEL_TRY(bind(tower));
+    BEL_TRY(block_tower_bind(tower));
     BEL_TRY(bel_forward_run(tower->forward, tower->block));
     tower->instance = bel_forward_instance(tower->forward);
     if (config->built->mode != BEL_MODE_PREDICT) return NULL;

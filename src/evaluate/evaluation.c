@@ -149,7 +149,7 @@ typedef struct dealing {
 } dealing;
 
 // Keeps the first result of a block; all are the same.
-static void keep(dealing *d, sums_memory made)
+static void dealing_keep(dealing *d, sums_memory made)
 {
     int64_t block = made.sums.block;
     sums_memory *to = &d->window[block % WINDOW];
@@ -161,7 +161,7 @@ static void keep(dealing *d, sums_memory made)
 }
 
 // Whether outputs have the model's shapes: a helper may run another model.
-static bool fits(const dealing *d, const bel_batch_sums *sums)
+static bool dealing_fits(const dealing *d, const bel_batch_sums *sums)
 {
     if (sums->block < d->added || sums->block >= d->next || sums->examples < 0) return false;
     if (sums->examples == 0) return sums->output_count == 0;
@@ -195,11 +195,11 @@ static void take_from_helpers(dealing *d)
     bel_batch_sums sums;
     const bel_evaluation_helpers *helpers = d->config->helpers;
     while (helpers != NULL && helpers->take(helpers->context, &sums))
-        if (fits(d, &sums)) keep(d, copy_sums(&sums));
+        if (dealing_fits(d, &sums)) dealing_keep(d, copy_sums(&sums));
 }
 
 // Chooses unassigned blocks, then those that helpers still have.
-static void choose(dealing *d)
+static void dealing_choose(dealing *d)
 {
     int64_t late = d->added, begun = d->next;
     for (int t = 0; t < d->config->tower_count; t++) {
@@ -230,7 +230,7 @@ static bel_status *run_chosen(dealing *d)
     const bel_block_run *runs;
     BEL_TRY(bel_blocks_run(d->blocks, d->wanted, &runs));
     for (int i = 0; i < d->config->tower_count; i++)
-        if (runs[i].block >= 0) keep(d, take_run(&runs[i], bel_blocks_outputs(d->blocks)));
+        if (runs[i].block >= 0) dealing_keep(d, take_run(&runs[i], bel_blocks_outputs(d->blocks)));
     return NULL;
 }
 
@@ -238,7 +238,7 @@ static bel_status *add_batches(dealing *d, totals *t)
 {
     while (d->added < d->end) {
         give_to_helpers(d);
-        choose(d);
+        dealing_choose(d);
         BEL_TRY(run_chosen(d));
         if (d->config->between != NULL) BEL_TRY(d->config->between(d->config->context));
         take_from_helpers(d);
@@ -288,7 +288,7 @@ static void finish_details(totals *t, const bel_estimator_spec *spec)
     }
 }
 
-static bel_status *evaluate(dealing *d, bel_result *out_result)
+static bel_status *dealing_evaluate(dealing *d, bel_result *out_result)
 {
     totals t = {0};
     const bel_estimator_spec *spec = &d->config->built->spec;
@@ -310,7 +310,7 @@ bel_status *bel_evaluation_run(const bel_evaluation_config *config, bel_result *
     d->wanted = bel_xcalloc((size_t)config->tower_count, sizeof *d->wanted);
     bel_status *status = bel_blocks_create(config, &d->blocks);
     if (status == NULL) d->end = bel_blocks_count(d->blocks);
-    if (status == NULL) status = evaluate(d, out_result);
+    if (status == NULL) status = dealing_evaluate(d, out_result);
     for (int i = 0; i < WINDOW; i++)
         bel_free(d->window[i].memory);
     bel_blocks_destroy(d->blocks);
@@ -344,8 +344,8 @@ bel_status *bel_evaluation_run_blocks(bel_blocks *blocks, int tower_count, int64
 // --- Prediction ----------------------------------------------------------------------------------
 
 // Delivers one batch: row i of an output belongs to example i.
-static bel_status *deliver(const bel_estimator_spec *spec, const bel_block_run *run,
-                           int64_t *example, bel_predict_fn *each, void *user)
+static bel_status *evaluation_deliver(const bel_estimator_spec *spec, const bel_block_run *run,
+                                      int64_t *example, bel_predict_fn *each, void *user)
 {
     bel_output outputs[BEL_MAX_OUTPUTS + 1];
     bel_row rows[BEL_MAX_OUTPUTS + 1];
@@ -390,7 +390,7 @@ static bel_status *predict_all(const bel_evaluation_config *config, bel_blocks *
             wanted[t] = next < end ? next++ : -1;
         BEL_TRY(bel_blocks_run(blocks, wanted, &runs));
         for (int t = 0; t < config->tower_count; t++)
-            BEL_TRY(deliver(&config->built->spec, &runs[t], &example, each, user));
+            BEL_TRY(evaluation_deliver(&config->built->spec, &runs[t], &example, each, user));
     }
     return NULL;
 }

@@ -75,9 +75,9 @@ static void look_at_data(const bel_eval_spec *eval, const bel_input *input, uint
 }
 
 // Sets results only on success; an event file that cannot be written is a warning.
-static bel_status *evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
-                            const char *checkpoint, bel_run_log *log, uint64_t *data,
-                            bel_result *out_result)
+static bel_status *predict_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
+                                    const char *checkpoint, bel_run_log *log, uint64_t *data,
+                                    bel_result *out_result)
 {
     bel_saved u = {.estimator = estimator,
                    .averages = estimator->config.averages,
@@ -110,7 +110,7 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *given,
     bel_result result = {.size = sizeof result};
     BEL_TRY(bel_eval_spec_take(given, &eval));
     BEL_TRY(bel_sized_check(out_result, "bel_result"));
-    BEL_TRY(evaluate(estimator, &eval, checkpoint, NULL, NULL, &result));
+    BEL_TRY(predict_evaluate(estimator, &eval, checkpoint, NULL, NULL, &result));
     bel_sized_give(out_result, &result, sizeof result);
     return NULL;
 }
@@ -119,7 +119,7 @@ bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *ev
                                const char *checkpoint, bel_run_log *log, uint64_t *data,
                                bel_result *out_result)
 {
-    return evaluate(estimator, eval, checkpoint, log, data, out_result);
+    return predict_evaluate(estimator, eval, checkpoint, log, data, out_result);
 }
 
 struct bel_evaluating {
@@ -205,7 +205,7 @@ typedef struct kept {
     bel_value *values[BEL_MAX_OUTPUTS + 1];
 } kept;
 
-static void release(void *owner)
+static void predict_release(void *owner)
 {
     kept *k = owner;
     bel_saved_close(&k->saved);
@@ -244,7 +244,7 @@ static bel_predictor_parts parts_of(kept *k, int feature_count)
                                  .input_count = feature_count,
                                  .output_count = count,
                                  .owner = k,
-                                 .release = release};
+                                 .release = predict_release};
 }
 
 bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_feature *features,
@@ -260,6 +260,6 @@ bel_status *bel_estimator_predictor(bel_estimator *estimator, const bel_feature 
         const bel_predictor_parts parts = parts_of(k, feature_count);
         status = bel_predictor_make(&parts, out_predictor);
     }
-    if (status != NULL) release(k);
+    if (status != NULL) predict_release(k);
     return status;
 }

@@ -393,7 +393,7 @@ typedef struct order {
     const bel_export_options *options;
 } order;
 
-static bel_status *fill(void *context, const char *folder)
+static bel_status *export_fill(void *context, const char *folder)
 {
     const order *o = context;
     bool training = o->options->training;
@@ -407,5 +407,5 @@ bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
     bel_export_options copy;
     BEL_TRY(bel_sized_take(&copy, sizeof copy, options, "bel_export_options"));
     order o = {.estimator = estimator, .checkpoint = checkpoint, .options = &copy};
-    return bel_export_to_folder(folder, !copy.training, fill, &o);
+    return bel_export_to_folder(folder, !copy.training, export_fill, &o);
 }

@@ -29,7 +29,8 @@ static const int64_t last_axis[] = {1};
 
 // --- Leaves --------------------------------------------------------------------------------------
 
-static bel_value *variable(maker *m, const char *name, const bel_shape *shape, const float *data)
+static bel_value *maker_variable(maker *m, const char *name, const bel_shape *shape,
+                                 const float *data)
 {
     bel_graph *g = m->out->graph;
     size_t index = g->variable_count;
@@ -47,12 +48,12 @@ static void add_variables(maker *m)
     for (size_t v = 0; v < from->variable_count; v++) {
         const bel_value *value = from->variables[v].value;
         m->values[value->id] =
-            variable(m, from->variables[v].name, &value->spec.shape, m->saved->values[v]);
+            maker_variable(m, from->variables[v].name, &value->spec.shape, m->saved->values[v]);
     }
     for (size_t t = 0; t < from->table_count; t++) {
         const bel_key_list *list = bel_export_tables_list(m->tables, (int)t);
         bel_shape shape = BEL_SHAPE(list->count + 1, from->tables[t].width);
-        m->rows[t] = variable(m, from->tables[t].name, &shape, m->tables->rows[t]);
+        m->rows[t] = maker_variable(m, from->tables[t].name, &shape, m->tables->rows[t]);
     }
 }
 
@@ -111,7 +112,7 @@ static bel_value *f64(bel_graph *g, double value)
 }
 
 // [first, first + 1, …] as I64 [count].
-static bel_value *counted(bel_graph *g, int64_t first, int64_t count)
+static bel_value *export_graph_counted(bel_graph *g, int64_t first, int64_t count)
 {
     int64_t *numbers = bel_xcalloc((size_t)count, sizeof *numbers);
     for (int64_t i = 0; i < count; i++)
@@ -125,7 +126,7 @@ static bel_value *counted(bel_graph *g, int64_t first, int64_t count)
 // F32 [N, count]: 1 at the number, 0 elsewhere.
 static bel_value *one_of(bel_graph *g, bel_value *numbers, int64_t count)
 {
-    bel_value *is = bel_equal(g, as_column(g, numbers), counted(g, 0, count));
+    bel_value *is = bel_equal(g, as_column(g, numbers), export_graph_counted(g, 0, count));
     return bel_cast(g, is, BEL_DTYPE_F32);
 }
 
@@ -139,7 +140,7 @@ static bel_value *bucket(bel_graph *g, const bel_column *column, bel_value *valu
     return bel_cast(g, bel_reduce_sum(g, ones, last_axis, 1, false), BEL_DTYPE_I64);
 }
 
-static bel_value *scaled(bel_graph *g, const bel_column *column, bel_value *value)
+static bel_value *export_graph_scaled(bel_graph *g, const bel_column *column, bel_value *value)
 {
     double from = column->mean, width = column->deviation;
     if (column->scale == BEL_SCALE_AS_IS) return value;
@@ -162,7 +163,7 @@ static bel_value *number_part(bel_graph *g, const bel_column *column, bel_value 
     if (column->scale == BEL_SCALE_BUCKETS) {
         parts[0] = one_of(g, bucket(g, column, value), column->bound_count + 1);
     } else {
-        bel_value *number = scaled(g, column, value);
+        bel_value *number = export_graph_scaled(g, column, value);
         if (column->clip > 0) number = bel_clip(g, number, -column->clip, column->clip);
         parts[0] = as_column(g, bel_cast(g, number, BEL_DTYPE_F32));
     }
@@ -183,7 +184,7 @@ static bel_value *category_place(bel_graph *g, const bel_column *column, bel_val
         places[value + 1] = bel_key_list_place(keys, (int64_t)id);
     }
     bel_tensor tensor = {BEL_DTYPE_I64, BEL_SHAPE(count), places};
-    bel_value *all = bel_constant(g, &tensor), *one = counted(g, 1, 1);
+    bel_value *all = bel_constant(g, &tensor), *one = export_graph_counted(g, 1, 1);
     bel_free(places);
     return bel_gather(g, all, bel_add(g, numbers, one));
 }

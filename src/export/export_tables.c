@@ -39,8 +39,8 @@ typedef struct growing {
     size_t count, capacity;
 } growing;
 
-static bel_status *take(void *context, int64_t count, const int64_t *keys,
-                        const float *const *columns)
+static bel_status *export_tables_take(void *context, int64_t count, const int64_t *keys,
+                                      const float *const *columns)
 {
     (void)columns;
     growing *g = context;
@@ -50,7 +50,7 @@ static bel_status *take(void *context, int64_t count, const int64_t *keys,
     return NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int export_tables_compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
@@ -59,7 +59,7 @@ static int compare(const void *a, const void *b)
 static void sort_keys(growing *g)
 {
     size_t kept = 0;
-    if (g->count > 0) qsort(g->keys, g->count, sizeof *g->keys, compare);
+    if (g->count > 0) qsort(g->keys, g->count, sizeof *g->keys, export_tables_compare);
     for (size_t i = 0; i < g->count; i++)
         if (i == 0 || g->keys[i] != g->keys[kept - 1]) g->keys[kept++] = g->keys[i];
     g->count = kept;
@@ -70,7 +70,7 @@ static bel_status *load_list(const bel_saved *saved, const int *group, int first
 {
     const bel_graph *graph = saved->built->graph;
     growing g = {.keys = NULL};
-    const bel_ckpt_row_sink sink = {.take = take, .context = &g};
+    const bel_ckpt_row_sink sink = {.take = export_tables_take, .context = &g};
     for (size_t t = 0; t < graph->table_count; t++) {
         if (group[t] != first) continue;
         bel_status *status =
@@ -94,8 +94,8 @@ static size_t bytes_of(const bel_graph *graph, int table, int64_t count)
 }
 
 // Fresh pages are zeros, and so is the last row.
-static bel_status *pull(const bel_saved *saved, int table, const bel_key_list *list,
-                        float **out_rows)
+static bel_status *export_tables_pull(const bel_saved *saved, int table, const bel_key_list *list,
+                                      float **out_rows)
 {
     const bel_graph *graph = saved->built->graph;
     void *rows;
@@ -123,7 +123,8 @@ bel_status *bel_export_tables_load(const bel_saved *saved, bel_export_tables *ou
             status = load_list(saved, group, t, &out->lists[out->list_count]);
             if (status == NULL) out->list_count++;
         }
-        if (status == NULL) status = pull(saved, t, &out->lists[out->list_of[t]], &out->rows[t]);
+        if (status == NULL)
+            status = export_tables_pull(saved, t, &out->lists[out->list_of[t]], &out->rows[t]);
         if (status == NULL) out->table_count++;
     }
     bel_free(group);
@@ -161,8 +162,8 @@ const bel_key_list *bel_export_tables_keys(const bel_export_tables *tables, int 
 
 int64_t bel_key_list_place(const bel_key_list *list, int64_t key)
 {
-    const int64_t *found =
-        list->count == 0 ? NULL
-                         : bsearch(&key, list->keys, (size_t)list->count, sizeof key, compare);
+    const int64_t *found = list->count == 0 ? NULL
+                                            : bsearch(&key, list->keys, (size_t)list->count,
+                                                      sizeof key, export_tables_compare);
     return found == NULL ? list->count : found - list->keys;
 }

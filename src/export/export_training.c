@@ -41,14 +41,14 @@ typedef struct training {
     bel_str files; // entries of the signature's list
 } training;
 
-static const char *setting(const training *t, const char *name)
+static const char *training_setting(const training *t, const char *name)
 {
     return bel_ckpt_setting(t->reader, name);
 }
 
 static bool setting_is(const training *t, const char *name, const char *value)
 {
-    const char *is = setting(t, name);
+    const char *is = training_setting(t, name);
     return is != NULL && strcmp(is, value) == 0;
 }
 
@@ -56,7 +56,8 @@ static bool setting_is(const training *t, const char *name, const char *value)
 
 static bel_status *read_fields(training *t)
 {
-    const char *text = setting(t, BEL_SETTING_FEATURES), *folder = bel_ckpt_folder(t->reader);
+    const char *text = training_setting(t, BEL_SETTING_FEATURES),
+               *folder = bel_ckpt_folder(t->reader);
     if (text != NULL) BEL_TRY(bel_feature_list_read(text, folder, t->arena, &t->fields));
     if (text != NULL && t->fields.has_labels) return NULL;
     return BEL_ERR(
@@ -67,7 +68,7 @@ static bel_status *read_fields(training *t)
 }
 
 // Sets the place that determines the bits of a step with one replica.
-static void place(training *t, const bel_estimator *given)
+static void training_place(training *t, const bel_estimator *given)
 {
     t->estimator = *given;
     bel_run_config *config = &t->estimator.config;
@@ -92,7 +93,7 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
     (void)estimator;
     (void)mode;
     training *t = user;
-    const char *text = setting(t, BEL_SETTING_BATCH);
+    const char *text = training_setting(t, BEL_SETTING_BATCH);
     int64_t batch = text != NULL ? strtoll(text, NULL, 10) : 0;
     if (batch < 1)
         return BEL_ERR(BEL_DATA_LOSS, "%s: " BEL_SETTING_BATCH " is no number above 0",
@@ -103,7 +104,7 @@ static bel_status *give_fields(void *user, const bel_estimator *estimator, bel_m
 
 // Compares the settings that a step depends on. (Fields are the checkpoint's in any case, and
 // unscaled here.)
-static bel_status *compare(const training *t)
+static bel_status *training_compare(const training *t)
 {
     bel_str list = {0};
     const bel_settings *settings = &t->trainable.settings;
@@ -121,7 +122,7 @@ static bel_status *make_training(training *t)
 {
     const bel_train_spec spec = {.input_fn = give_fields, .input_user = t};
     BEL_TRY(bel_trainable_init(&t->trainable, &t->estimator, &spec));
-    return compare(t);
+    return training_compare(t);
 }
 
 static bel_status *make_prediction(training *t)
@@ -306,7 +307,7 @@ static void write_settings(const training *t, bel_str *out)
 
 static bel_status *write_signature(training *t)
 {
-    const char *model = setting(t, "param.model");
+    const char *model = training_setting(t, "param.model");
     char digest[BEL_RESULT_TEXT];
     bel_str text = {0};
     bel_hash128_text(bel_ckpt_reader_digest(t->reader), digest);
@@ -361,7 +362,7 @@ static bel_status *export_all(training *t, const bel_estimator *given, const cha
 {
     BEL_TRY(open_reader(t, given, checkpoint));
     BEL_TRY(read_fields(t));
-    place(t, given);
+    training_place(t, given);
     BEL_TRY(make_training(t));
     BEL_TRY(make_prediction(t));
     BEL_TRY_CTX(write_training(t), "exporting the training of %s", bel_ckpt_folder(t->reader));

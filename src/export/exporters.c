@@ -284,8 +284,8 @@ static void write_model(bel_exporters *exporters, const char *checkpoint, const 
     bel_status_destroy(status);
 }
 
-static bel_status *fill(bel_exporters *exporters, const char *checkpoint, const bel_result *result,
-                        int64_t order, const char *folder)
+static bel_status *exporters_fill(bel_exporters *exporters, const char *checkpoint,
+                                  const bel_result *result, int64_t order, const char *folder)
 {
     BEL_TRY(bel_dir_remove(folder)); // leftover of a killed run
     BEL_TRY(bel_ckpt_share_folder(checkpoint, folder));
@@ -301,7 +301,7 @@ static bel_status *fill(bel_exporters *exporters, const char *checkpoint, const 
 }
 
 // Removes the oldest exports, except the last `keep`. One that cannot be removed stays.
-static void retain(const char *folder, const found *exports, size_t count, size_t keep)
+static void exporters_retain(const char *folder, const found *exports, size_t count, size_t keep)
 {
     for (size_t i = 0; i + keep < count; i++) {
         char *old = bel_strf("%s/%lld", folder, (long long)exports[i].step);
@@ -328,7 +328,7 @@ static bel_status *export_to(bel_exporters *exporters, int e, const char *folder
     char *checkpoint = bel_ckpt_find_folder(exporters->estimator->config.model_dir, step);
     char *temporary = bel_strf("%s/.%lld", folder, step);
     char *path = bel_strf("%s/%lld", folder, step);
-    bel_status *status = fill(exporters, checkpoint, result, order, temporary);
+    bel_status *status = exporters_fill(exporters, checkpoint, result, order, temporary);
     if (status == NULL) status = bel_dir_remove(path);
     if (status == NULL) status = bel_file_rename(temporary, path);
     if (status == NULL) {
@@ -336,7 +336,7 @@ static bel_status *export_to(bel_exporters *exporters, int e, const char *folder
                       exporters->items[e].name, step, path);
         status = list_exports(folder, &exports, &count);
         if (status == NULL) {
-            retain(folder, exports, count, (size_t)kept(&exporters->items[e]));
+            exporters_retain(folder, exports, count, (size_t)kept(&exporters->items[e]));
             bel_free(exports);
         }
     }

@@ -129,7 +129,7 @@ static void make_window(bel_audio *audio)
     }
 }
 
-static bel_status *prepare(bel_audio *audio)
+static bel_status *audio_prepare(bel_audio *audio)
 {
     bel_audio_options *o = &audio->options;
     fill_defaults(o);
@@ -154,7 +154,7 @@ bel_status *bel_audio_create(const bel_audio_options *options, bel_audio **out_a
     bel_audio *audio = bel_xcalloc(1, sizeof *audio);
     bel_audio_options *copy = &audio->options;
     bel_status *status = bel_sized_take(copy, sizeof *copy, options, "bel_audio_options");
-    if (status == NULL) status = prepare(audio);
+    if (status == NULL) status = audio_prepare(audio);
     if (status != NULL) {
         bel_audio_destroy(audio);
         return status;

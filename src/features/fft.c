@@ -29,7 +29,7 @@ struct bel_fft {
     twiddle *split;  // e^(-2πi k / size), k <= half
 };
 
-static twiddle root(int64_t k, int64_t n)
+static twiddle fft_root(int64_t k, int64_t n)
 {
     double angle = -2 * 3.14159265358979323846 * (double)k / (double)n;
     return (twiddle){(float)bel_real_cos(angle), (float)bel_real_sin(angle)};
@@ -42,9 +42,9 @@ bel_fft *bel_fft_create(int64_t size)
     fft->passes = bel_xcalloc((size_t)(fft->half / 2 + 1), sizeof *fft->passes);
     fft->split = bel_xcalloc((size_t)(fft->half + 1), sizeof *fft->split);
     for (int64_t k = 0; k < fft->half / 2; k++)
-        fft->passes[k] = root(k, fft->half);
+        fft->passes[k] = fft_root(k, fft->half);
     for (int64_t k = 0; k <= fft->half; k++)
-        fft->split[k] = root(k, size);
+        fft->split[k] = fft_root(k, size);
     return fft;
 }
 

@@ -35,21 +35,21 @@ static reading *reading_of(j_common_ptr jpeg)
     return jpeg->client_data;
 }
 
-static void fail(j_common_ptr jpeg)
+static void image_jpeg_fail(j_common_ptr jpeg)
 {
     reading *r = reading_of(jpeg);
     jpeg->err->format_message(jpeg, r->message);
     longjmp(r->escape, 1);
 }
 
-static void note(j_common_ptr jpeg, int level)
+static void image_jpeg_note(j_common_ptr jpeg, int level)
 {
     if (level >= 0) return; // not even a warning
     switch (jpeg->err->msg_code) {
     case JWRN_EXTRANEOUS_DATA: // bytes between markers
     case JWRN_JFIF_MAJOR:      // a newer version of the header
     case JWRN_NOT_SEQUENTIAL: return;
-    default: fail(jpeg);
+    default: image_jpeg_fail(jpeg);
     }
 }
 
@@ -58,7 +58,7 @@ static void print_nothing(j_common_ptr jpeg)
     (void)jpeg;
 }
 
-static void watch(j_common_ptr jpeg)
+static void image_jpeg_watch(j_common_ptr jpeg)
 {
     reading *r = reading_of(jpeg);
     if (r->jpeg.input_scan_number <= MAX_SCANS) return;
@@ -137,10 +137,10 @@ bel_status *bel_jpeg_decode(const bel_image_request *request, bel_image *out_ima
     r->request = request;
     r->jpeg.err = jpeg_std_error(&r->errors);
     r->jpeg.client_data = r;
-    r->errors.error_exit = fail;
-    r->errors.emit_message = note;
+    r->errors.error_exit = image_jpeg_fail;
+    r->errors.emit_message = image_jpeg_note;
     r->errors.output_message = print_nothing;
-    r->progress.progress_monitor = watch;
+    r->progress.progress_monitor = image_jpeg_watch;
     if (setjmp(r->escape) == 0) {
         read_all(r);
     } else if (r->status == NULL) {

@@ -20,7 +20,7 @@ typedef struct reading {
     bel_status *status; // errors found here
 } reading;
 
-static void fail(png_structp png, png_const_charp message)
+static void image_png_fail(png_structp png, png_const_charp message)
 {
     reading *r = png_get_error_ptr(png);
     size_t length = strlen(message);
@@ -85,7 +85,7 @@ bel_status *bel_png_decode(const bel_image_request *request, bel_image *out_imag
 {
     reading *r = bel_xcalloc(1, sizeof *r);
     r->request = request;
-    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, fail, ignore);
+    r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, image_png_fail, ignore);
     if (r->png != NULL) r->info = png_create_info_struct(r->png);
     if (r->info == NULL) {
         r->status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: no memory, or another version of libpng",

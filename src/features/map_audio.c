@@ -41,7 +41,7 @@ static const bel_resampler *find_kept(audio_map *map, int64_t rate)
 }
 
 // Keeps a resampler unless its rate is present or no slot is free; returns whether it was kept.
-static bool keep(audio_map *map, int64_t rate, bel_resampler *resampler)
+static bool audio_map_keep(audio_map *map, int64_t rate, bel_resampler *resampler)
 {
     pthread_mutex_lock(&map->mutex);
     bool known = false;
@@ -66,7 +66,7 @@ static bel_status *bring_to_rate(audio_map *map, bel_wave *wave)
     }
     bel_wave other;
     bel_status *status = bel_resampler_run(resampler, wave, &other);
-    if (own != NULL && !keep(map, from_rate, own)) bel_resampler_destroy(own);
+    if (own != NULL && !audio_map_keep(map, from_rate, own)) bel_resampler_destroy(own);
     BEL_TRY(status);
     bel_wave_deinit(wave);
     *wave = other;
@@ -112,7 +112,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
     return status;
 }
 
-static void destroy(void *user)
+static void map_audio_destroy(void *user)
 {
     audio_map *map = user;
     for (int i = 0; i < map->kept_count; i++)
@@ -127,7 +127,7 @@ static void destroy(void *user)
 }
 
 // Writes all that determines the features, except the files.
-static void identify(const bel_audio_options *o, const audio_map *map, bel_str *out)
+static void map_audio_identify(const bel_audio_options *o, const audio_map *map, bel_str *out)
 {
     const char *length_field = map->length_field == NULL ? "" : map->length_field;
     bel_str_printf(out, "audio 1 %s %s %s kind=%d rate=%lld frame=%a hop=%a window=%d fft=%lld",
@@ -152,8 +152,8 @@ void bel_dataset_map_audio(bel_dataset *dataset, const bel_audio_options *given)
     if (map->wrong == NULL) map->wrong = bel_audio_create(options, &map->audio);
     bel_drop_list drop = bel_drop_path(&map->file);
     bel_str identity = {0};
-    identify(options, map, &identity);
+    map_audio_identify(options, map, &identity);
     bel_dataset_named_files(dataset, drop.names[0], map->file.folder);
-    bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
+    bel_dataset_map_owned(dataset, map_record, map, map_audio_destroy, identity.text, drop.names);
     bel_str_deinit(&identity);
 }

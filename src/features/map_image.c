@@ -88,7 +88,8 @@ static bel_status *check_options(const bel_image_options *o)
 // --- One image -----------------------------------------------------------------------------------
 
 // Chooses an integer in 0 … most, uniformly.
-static int64_t choose(const image_map *map, const bel_record *record, uint32_t choice, int64_t most)
+static int64_t image_map_choose(const image_map *map, const bel_record *record, uint32_t choice,
+                                int64_t most)
 {
     double random = bel_record_random(record, map->options.seed, choice);
     return (int64_t)(random * (double)(most + 1));
@@ -111,8 +112,8 @@ static void choose_window(const image_map *map, const bel_record *record, const 
         if (width < 1 || height < 1 || width > image->width || height > image->height) continue;
         s->window_height = height;
         s->window_width = width;
-        s->top = choose(map, record, choice + 2, image->height - height);
-        s->left = choose(map, record, choice + 3, image->width - width);
+        s->top = image_map_choose(map, record, choice + 2, image->height - height);
+        s->left = image_map_choose(map, record, choice + 3, image->width - width);
         return;
     }
     // The largest window of the nearest allowed proportions.
@@ -142,10 +143,10 @@ static int64_t choose_part(const image_map *map, const bel_record *record, uint3
                            int64_t padded, int64_t wanted)
 {
     int64_t most = padded - wanted;
-    return map->options.random_crop ? choose(map, record, choice, most) : most / 2;
+    return map->options.random_crop ? image_map_choose(map, record, choice, most) : most / 2;
 }
 
-static void replace(bel_image *image, bel_image by)
+static void image_replace(bel_image *image, bel_image by)
 {
     bel_image_deinit(image);
     *image = by;
@@ -172,16 +173,16 @@ static bel_status *shape_image(const image_map *map, const bel_record *record, b
     s.part_left = between ? 0 : left;
     s.part_height = between ? s.height : height;
     s.part_width = between ? s.width : width;
-    replace(image, bel_image_scale(image, &s));
+    image_replace(image, bel_image_scale(image, &s));
     bel_image next;
     if (o->random_rotate > 0) {
         double random = bel_record_random(record, o->seed, CHOICE_ROTATE);
         BEL_TRY(bel_image_rotate(image, o->random_rotate * (2 * random - 1), &next));
-        replace(image, next);
+        image_replace(image, next);
     }
     if (between) {
         BEL_TRY(bel_image_crop(image, top, left, height, width, &next));
-        replace(image, next);
+        image_replace(image, next);
     }
     return NULL;
 }
@@ -191,8 +192,8 @@ static bel_status *change_image(const image_map *map, const bel_record *record, 
     const bel_image_options *o = &map->options;
     if (o->random_turn) {
         bel_image turned;
-        BEL_TRY(bel_image_turn(image, choose(map, record, CHOICE_TURN, 3), &turned));
-        replace(image, turned);
+        BEL_TRY(bel_image_turn(image, image_map_choose(map, record, CHOICE_TURN, 3), &turned));
+        image_replace(image, turned);
     }
     if (o->height != 0 || o->random_rotate > 0) BEL_TRY(shape_image(map, record, image));
     if (o->random_flip > 0 && bel_record_random(record, o->seed, CHOICE_FLIP) < o->random_flip) {
@@ -249,7 +250,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
     return status;
 }
 
-static void destroy(void *user)
+static void map_image_destroy(void *user)
 {
     image_map *map = user;
     bel_file_options_deinit(&map->options.file);
@@ -259,7 +260,7 @@ static void destroy(void *user)
 }
 
 // Writes all that determines the pixels, except the files.
-static void identify(const image_map *map, bel_str *out)
+static void image_map_identify(const image_map *map, bel_str *out)
 {
     const bel_image_options *o = &map->options;
     bel_str_printf(out, "image 1 %s %s channels=%lld size=%lldx%lld short=%lld filter=%d pad=%lld",
@@ -285,8 +286,8 @@ void bel_dataset_map_image(bel_dataset *dataset, const bel_image_options *option
     if (map->wrong == NULL) map->wrong = check_options(&map->options);
     bel_drop_list drop = bel_drop_path(&map->options.file);
     bel_str identity = {0};
-    identify(map, &identity);
+    image_map_identify(map, &identity);
     bel_dataset_named_files(dataset, drop.names[0], map->options.file.folder);
-    bel_dataset_map_owned(dataset, map_record, map, destroy, identity.text, drop.names);
+    bel_dataset_map_owned(dataset, map_record, map, map_image_destroy, identity.text, drop.names);
     bel_str_deinit(&identity);
 }

@@ -120,7 +120,7 @@ void bel_resampler_destroy(bel_resampler *resampler)
 }
 
 // `count` is a multiple of LANES.
-static float dot(const float *a, const float *b, int64_t count)
+static float resample_dot(const float *a, const float *b, int64_t count)
 {
     float sums[LANES] = {0};
     for (int64_t i = 0; i < count; i += LANES) {
@@ -150,8 +150,8 @@ bel_status *bel_resampler_run(const bel_resampler *resampler, const bel_wave *wa
     float *samples = bel_xmalloc((size_t)count * sizeof *samples);
     for (int64_t n = 0; n < count; n++) {
         int64_t at = n * down;
-        samples[n] =
-            dot(padded + at / up, resampler->weights + at % up * resampler->taps, resampler->taps);
+        samples[n] = resample_dot(padded + at / up, resampler->weights + at % up * resampler->taps,
+                                  resampler->taps);
     }
     bel_free(padded);
     *out_wave =

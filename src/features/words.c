@@ -146,7 +146,7 @@ static bel_status *map_record(void *user, bel_record *record, bool *out_skip)
     return NULL; // the record has an error of bel_record_add
 }
 
-static void destroy(void *user)
+static void words_destroy(void *user)
 {
     words_map *map = user;
     bel_status_destroy(map->wrong);
@@ -171,7 +171,7 @@ void bel_dataset_map_words(bel_dataset *dataset, const bel_words_options *given)
     char *identity = bel_strf("words 1 %s %s %s ngrams=%lld most=%lld case=%d", map->text_field,
                               map->field, map->hash_name, (long long)options->ngrams,
                               (long long)options->max_count, options->keep_case);
-    bel_dataset_map_owned(dataset, map_record, map, destroy, identity,
+    bel_dataset_map_owned(dataset, map_record, map, words_destroy, identity,
                           (const char *const[]){map->text_field, NULL});
     bel_free(identity);
 }

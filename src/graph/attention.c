@@ -112,8 +112,8 @@ bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel
 
 static const int64_t swap_heads[] = {0, 2, 1, 3}; // [n, t, heads, d] and [n, heads, t, d]
 
-static bel_value *variable(bel_graph *graph, const char *part, const char *what,
-                           const bel_shape *shape, bel_init_kind kind)
+static bel_value *attention_variable(bel_graph *graph, const char *part, const char *what,
+                                     const bel_shape *shape, bel_init_kind kind)
 {
     char name[32];
     bel_snprintf(name, sizeof name, "%s_%s", part, what);
@@ -125,8 +125,8 @@ static bel_value *variable(bel_graph *graph, const char *part, const char *what,
 static bel_value *project(bel_graph *graph, bel_value *x, int64_t width, const char *name)
 {
     bel_shape kernel = BEL_SHAPE(bel_value_shape(x).dims[2], width), bias = BEL_SHAPE(width);
-    bel_value *k = variable(graph, name, "kernel", &kernel, BEL_INIT_GLOROT_UNIFORM);
-    bel_value *b = variable(graph, name, "bias", &bias, BEL_INIT_ZEROS);
+    bel_value *k = attention_variable(graph, name, "kernel", &kernel, BEL_INIT_GLOROT_UNIFORM);
+    bel_value *b = attention_variable(graph, name, "bias", &bias, BEL_INIT_ZEROS);
     return bel_add(graph, bel_matmul(graph, x, k), b);
 }
 

@@ -5,7 +5,7 @@
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
-static bel_value *number(bel_graph *graph, const bel_value *like, double value)
+static bel_value *bags_number(bel_graph *graph, const bel_value *like, double value)
 {
     return bel_scalar(graph, bel_value_dtype(like), value);
 }
@@ -25,8 +25,8 @@ static bel_value *divisor(bel_graph *graph, bel_value *weights, bel_combiner com
     bool squares = combiner == BEL_COMBINE_SQRTN;
     bel_value *terms = squares ? bel_mul(graph, weights, weights) : weights;
     bel_value *sum = bel_reduce_sum(graph, terms, last, 1, true);
-    bel_value *none = bel_equal(graph, sum, number(graph, sum, 0));
-    bel_value *some = bel_where(graph, none, number(graph, sum, 1), sum);
+    bel_value *none = bel_equal(graph, sum, bags_number(graph, sum, 0));
+    bel_value *some = bel_where(graph, none, bags_number(graph, sum, 1), sum);
     return squares ? bel_sqrt(graph, some) : some;
 }
 
@@ -51,8 +51,8 @@ bel_value *bel_combine_rows(bel_graph *graph, bel_value *rows, bel_value *ids, b
         return NULL;
     }
     bel_value *none = bel_equal(graph, ids, no_id(graph));
-    bel_value *one = weights == NULL ? number(graph, rows, 1) : weights;
-    bel_value *zero = number(graph, rows, 0);
+    bel_value *one = weights == NULL ? bags_number(graph, rows, 1) : weights;
+    bel_value *zero = bags_number(graph, rows, 0);
     bel_value *used = bel_where(graph, none, zero, one);
     bel_value *by = divisor(graph, used, combiner);
     bel_value *as_row = bel_unsqueeze(graph, used, before_last, 1);

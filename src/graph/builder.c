@@ -149,8 +149,8 @@ bel_value *bel_gemm(bel_graph *graph, bel_value *a, bel_value *b, bel_value *c, 
     return bel_graph_add(graph, BEL_OP_GEMM, &attrs, inputs, c == NULL ? 2 : 3);
 }
 
-static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_t *axes,
-                         int axis_count, bool keepdims)
+static bel_value *builder_reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_t *axes,
+                                 int axis_count, bool keepdims)
 {
     bel_attr_list attrs = {.count = 0};
     if (!bel_attr_count_ok(graph, bel_op_get(op)->name, axis_count)) return NULL;
@@ -163,7 +163,7 @@ static bel_value *reduce(bel_graph *graph, bel_op op, bel_value *x, const int64_
     bel_value *bel_##name(bel_graph *graph, bel_value *x, const int64_t *axes, int axis_count,     \
                           bool keepdims)                                                           \
     {                                                                                              \
-        return reduce(graph, op, x, axes, axis_count, keepdims);                                   \
+        return builder_reduce(graph, op, x, axes, axis_count, keepdims);                           \
     }
 
 REDUCTION(reduce_sum, BEL_OP_REDUCE_SUM)

@@ -30,8 +30,8 @@ bel_value *bel_replica_id(bel_graph *graph)
 
 // --- Collectives as nodes ------------------------------------------------------------------------
 
-static bel_value *add(bel_graph *graph, const bel_collective *what, bel_value *value,
-                      const bel_graph_collective *place)
+static bel_value *collectives_add(bel_graph *graph, const bel_collective *what, bel_value *value,
+                                  const bel_graph_collective *place)
 {
     bel_attr_list attrs = {.count = 0};
     bool reduces = what->op == BEL_OP_ALL_REDUCE || what->op == BEL_OP_REDUCE_SCATTER;
@@ -54,7 +54,7 @@ bel_value *bel_graph_add_collective(bel_graph *graph, bel_collective what, bel_v
                                     const char *file, int line)
 {
     const bel_graph_collective place = {.file = bel_arena_strdup(graph->arena, file), .line = line};
-    return add(graph, &what, value, &place);
+    return collectives_add(graph, &what, value, &place);
 }
 
 bel_value *bel_graph_add_collective_gradient(bel_graph *graph, bel_collective what,
@@ -62,7 +62,7 @@ bel_value *bel_graph_add_collective_gradient(bel_graph *graph, bel_collective wh
 {
     bel_graph_collective place = graph->collectives[gradient_of];
     place.gradient = true;
-    return add(graph, &what, value, &place);
+    return collectives_add(graph, &what, value, &place);
 }
 
 const char *bel_graph_collective_text(const bel_graph *graph, int index,
@@ -201,8 +201,8 @@ static bel_value *stack(bel_graph *graph, bel_value *const *values, int count)
     return stacked;
 }
 
-static bool begin(dealing *d, bel_graph *graph, const char *what, bel_value *const *items,
-                  int count)
+static bool dealing_begin(dealing *d, bel_graph *graph, const char *what, bel_value *const *items,
+                          int count)
 {
     int replicas = bel_replica_count(graph);
     if (count < 1) {
@@ -235,7 +235,7 @@ static bel_value *pair(bel_graph *graph, bel_reduce_op op, bel_value *a, bel_val
 }
 
 // Returns the neutral element of a reduction.
-static double neutral(bel_reduce_op op)
+static double collectives_neutral(bel_reduce_op op)
 {
     if (op == BEL_REDUCE_MIN) return INFINITY;
     if (op == BEL_REDUCE_MAX) return -INFINITY;
@@ -248,11 +248,11 @@ bel_value *bel_map_reduce_at(bel_graph *graph, bel_value *const *items, int coun
 {
     dealing d;
     bel_value *sum = NULL;
-    if (!begin(&d, graph, "map_reduce", items, count)) return NULL;
+    if (!dealing_begin(&d, graph, "map_reduce", items, count)) return NULL;
     for (int j = 0; j < d.each; j++) {
         bel_value *exists, *mapped = map_item(&d, j, map, user, &exists);
         if (mapped == NULL) break;
-        bel_value *nothing = bel_scalar(graph, bel_value_dtype(mapped), neutral(op));
+        bel_value *nothing = bel_scalar(graph, bel_value_dtype(mapped), collectives_neutral(op));
         mapped = bel_where(graph, exists, mapped, nothing);
         sum = sum == NULL ? mapped : pair(graph, op, sum, mapped);
     }
@@ -268,7 +268,7 @@ bel_value *bel_map_gather_at(bel_graph *graph, bel_value *const *items, int coun
                              bel_map_item_fn *map, void *user, const char *file, int line)
 {
     dealing d;
-    if (!begin(&d, graph, "map_gather", items, count)) return NULL;
+    if (!dealing_begin(&d, graph, "map_gather", items, count)) return NULL;
     bel_value **mapped = bel_xcalloc((size_t)d.each, sizeof *mapped), *exists;
     for (int j = 0; j < d.each; j++)
         mapped[j] = map_item(&d, j, map, user, &exists);

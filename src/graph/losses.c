@@ -7,19 +7,19 @@
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 
-static bel_value *number(bel_graph *graph, const bel_value *like, double value)
+static bel_value *losses_number(bel_graph *graph, const bel_value *like, double value)
 {
     return bel_scalar(graph, bel_value_dtype(like), value);
 }
 
 bel_value *bel_weighted_mean(bel_graph *graph, bel_value *values, bel_value *weights)
 {
-    bel_value *zero = number(graph, weights, 0);
+    bel_value *zero = losses_number(graph, weights, 0);
     bel_value *counted = bel_where(graph, bel_equal(graph, weights, zero), zero, values);
     bel_value *sum = bel_reduce_sum(graph, bel_mul(graph, counted, weights), NULL, 0, false);
     bel_value *total = bel_reduce_sum(graph, weights, NULL, 0, false);
-    bel_value *none = bel_equal(graph, total, number(graph, total, 0));
-    return bel_div(graph, sum, bel_where(graph, none, number(graph, total, 1), total));
+    bel_value *none = bel_equal(graph, total, losses_number(graph, total, 0));
+    return bel_div(graph, sum, bel_where(graph, none, losses_number(graph, total, 1), total));
 }
 
 // A number with weight 0 is ignored, as in a weighted mean.
@@ -33,15 +33,15 @@ bel_value *bel_reduce_loss(bel_graph *graph, bel_value *losses, bel_value *weigh
     if (reduction == BEL_REDUCTION_WEIGHTED_MEAN) {
         return bel_weighted_mean(graph, losses, weights);
     }
-    bel_value *zero = number(graph, weights, 0), *unused = bel_equal(graph, weights, zero);
+    bel_value *zero = losses_number(graph, weights, 0), *unused = bel_equal(graph, weights, zero);
     bel_value *counted = bel_where(graph, unused, zero, losses);
     counted = bel_mul(graph, counted, weights);
     if (reduction == BEL_REDUCTION_MEAN) return bel_mean(graph, counted);
     bel_value *sum = bel_reduce_sum(graph, counted, NULL, 0, false);
     if (reduction == BEL_REDUCTION_SUM) return sum;
-    bel_value *used = bel_where(graph, unused, zero, number(graph, weights, 1));
+    bel_value *used = bel_where(graph, unused, zero, losses_number(graph, weights, 1));
     bel_value *count = bel_reduce_sum(graph, used, NULL, 0, false);
-    return bel_div(graph, sum, bel_max(graph, count, number(graph, count, 1)));
+    return bel_div(graph, sum, bel_max(graph, count, losses_number(graph, count, 1)));
 }
 
 bel_value *bel_squared_error(bel_graph *graph, bel_value *predicted, bel_value *labels)
@@ -61,7 +61,7 @@ bel_value *bel_huber_loss(bel_graph *graph, bel_value *predicted, bel_value *lab
     }
     bel_value *error = bel_sub(graph, predicted, labels);
     bel_value *cut = bel_clip(graph, error, -delta, delta);
-    bel_value *half = bel_mul(graph, cut, number(graph, cut, 0.5));
+    bel_value *half = bel_mul(graph, cut, losses_number(graph, cut, 0.5));
     return bel_mul(graph, cut, bel_sub(graph, error, half));
 }
 
@@ -79,7 +79,7 @@ bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logit
     static const int64_t last[] = {-1};
     bel_value *none = bel_equal(graph, labels, whole_number(graph, ignored));
     bel_value *known = bel_where(graph, none, whole_number(graph, 0), labels);
-    bel_value *zero = number(graph, logits, 0);
+    bel_value *zero = losses_number(graph, logits, 0);
     bel_value *weights = bel_cast(graph, bel_not(graph, none), bel_value_dtype(logits));
     if (class_weights != NULL) {
         weights = bel_where(graph, none, zero, bel_gather(graph, class_weights, known));
@@ -94,10 +94,10 @@ bel_value *bel_weighted_softmax_cross_entropy(bel_graph *graph, bel_value *logit
 bel_value *bel_weighted_sigmoid_cross_entropy(bel_graph *graph, bel_value *logits,
                                               bel_value *labels, double positive_weight)
 {
-    bel_value *rest = bel_sub(graph, number(graph, labels, 1), labels);
+    bel_value *rest = bel_sub(graph, losses_number(graph, labels, 1), labels);
     bel_value *negative = bel_mul(graph, rest, bel_softplus(graph, logits));
     bel_value *positive = bel_mul(graph, labels, bel_softplus(graph, bel_neg(graph, logits)));
-    positive = bel_mul(graph, positive, number(graph, labels, positive_weight));
+    positive = bel_mul(graph, positive, losses_number(graph, labels, positive_weight));
     return bel_add(graph, positive, negative);
 }
 

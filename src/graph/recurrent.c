@@ -18,8 +18,9 @@ static bel_value *weights(bel_graph *graph, const char *name, int64_t rows, int6
     return bel_reshape(graph, variable, &shape);
 }
 
-static bel_value *layer(bel_graph *graph, bel_op op, int64_t gates, bel_value *x,
-                        bel_value *lengths, int64_t units, const char *name, bel_value **out_last)
+static bel_value *recurrent_layer(bel_graph *graph, bel_op op, int64_t gates, bel_value *x,
+                                  bel_value *lengths, int64_t units, const char *name,
+                                  bel_value **out_last)
 {
     bel_shape shape = bel_value_shape(x);
     if (out_last != NULL) *out_last = NULL;
@@ -56,11 +57,11 @@ static bel_value *layer(bel_graph *graph, bel_op op, int64_t gates, bel_value *x
 bel_value *bel_gru(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
                    const char *name, bel_value **out_last)
 {
-    return layer(graph, BEL_OP_GRU, 3, x, lengths, units, name, out_last);
+    return recurrent_layer(graph, BEL_OP_GRU, 3, x, lengths, units, name, out_last);
 }
 
 bel_value *bel_lstm(bel_graph *graph, bel_value *x, bel_value *lengths, int64_t units,
                     const char *name, bel_value **out_last)
 {
-    return layer(graph, BEL_OP_LSTM, 4, x, lengths, units, name, out_last);
+    return recurrent_layer(graph, BEL_OP_LSTM, 4, x, lengths, units, name, out_last);
 }

@@ -49,7 +49,7 @@ bel_status *bel_variable_kind_of(bool trainable, bel_variable_synchronization sy
 // --- Reading -------------------------------------------------------------------------------------
 
 // Returns a variable of the graph by the value of bel_variable; NULL: the value is no variable.
-static bel_graph_variable *find(const bel_graph *graph, const bel_value *value)
+static bel_graph_variable *variables_find(const bel_graph *graph, const bel_value *value)
 {
     if (value == NULL || value->graph != graph) return NULL;
     if (value->node->op == BEL_OP_VARIABLE) return &graph->variables[value->node->leaf];
@@ -92,7 +92,7 @@ static void fail_apart(bel_graph *graph, const bel_graph_variable *variable)
 bel_value *bel_variable_aggregate(bel_graph *graph, bel_value *value)
 {
     if (graph->error_code != BEL_OK) return NULL;
-    const bel_graph_variable *variable = find(graph, value);
+    const bel_graph_variable *variable = variables_find(graph, value);
     if (variable == NULL) {
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "only a variable can be aggregated");
         return NULL;
@@ -168,7 +168,7 @@ bel_value *bel_variable(bel_graph *graph, const char *name, const bel_shape *sha
 void bel_assign_state(bel_graph *graph, bel_value *variable, bel_value *value)
 {
     if (graph->error_code != BEL_OK) return;
-    bel_graph_variable *target = find(graph, variable);
+    bel_graph_variable *target = variables_find(graph, variable);
     if (target == NULL || value == NULL || value->graph != graph) {
         bel_graph_fail(graph, BEL_INVALID_ARGUMENT, "only a state variable can be assigned");
         return;

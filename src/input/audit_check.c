@@ -46,7 +46,7 @@ static int64_t blocks_of(const bel_audit_scope *scope)
     return bel_input_segment_block(last, scope->step, 0);
 }
 
-static bool counts(const bel_audit_scope *scope, const bel_audit_note_header *note)
+static bool audit_check_counts(const bel_audit_scope *scope, const bel_audit_note_header *note)
 {
     if (note->step < 0 || note->step >= scope->step || note->replica < 0) return false;
     const bel_input_segment *segment = segment_of(scope, note->step);
@@ -60,7 +60,7 @@ static bel_status *take_note(checking *c, const char *path, const bel_audit_note
                              const char *pairs, uint64_t hash)
 {
     bool is_there = note->block >= 0 && note->block < c->block_count;
-    if (!is_there || !counts(c->scope, note)) {
+    if (!is_there || !audit_check_counts(c->scope, note)) {
         c->result.not_counted++;
         return NULL;
     }

@@ -42,7 +42,7 @@ static bool is_about_a_record(bel_code code)
 }
 
 // Number of this record among the bad ones, 0 if it was met before.
-static int64_t note(bel_bad_records *bad, uint64_t hash)
+static int64_t bad_records_note(bel_bad_records *bad, uint64_t hash)
 {
     int64_t number = 0;
     size_t i = 0;
@@ -62,7 +62,7 @@ bel_status *bel_bad_records_pass(bel_bad_records *bad, bel_status *status)
 {
     if (status == NULL || bad == NULL || !is_about_a_record(bel_status_code(status))) return status;
     const char *message = bel_status_message(status);
-    int64_t number = note(bad, bel_hash64(message, strlen(message)));
+    int64_t number = bad_records_note(bad, bel_hash64(message, strlen(message)));
     if (number > bad->most) {
         return bel_status_wrap(status, __FILE__, __LINE__, "more than %lld bad records",
                                (long long)bad->most);

@@ -63,7 +63,7 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, in
     return batch;
 }
 
-static void drop(const bel_batch_memory *memory, bel_field_memory *buffer)
+static void batch_memory_drop(const bel_batch_memory *memory, bel_field_memory *buffer)
 {
     if (buffer->data != NULL && memory->watch.note != NULL)
         memory->watch.note(memory->watch.context, buffer->data, buffer->capacity_bytes, false);
@@ -78,7 +78,7 @@ void bel_batch_destroy(bel_batch *batch)
     for (int64_t i = 0; i < memory->record_count; i++)
         bel_record_deinit(&memory->records[i]);
     for (int i = 0; i < batch->field_count; i++)
-        drop(memory, &memory->buffers[i]);
+        batch_memory_drop(memory, &memory->buffers[i]);
     bel_cursor_destroy(memory->cursor);
     bel_arena_destroy(memory->arena);
     bel_free(memory->records);
@@ -110,7 +110,7 @@ void bel_batch_set_count(bel_batch *batch, int64_t count)
 }
 
 // Makes room in a field for `count` rows of shape `row`; keeps no content.
-static bel_status *reserve(bel_batch *batch, int index, const bel_shape *row, int64_t count)
+static bel_status *batch_reserve(bel_batch *batch, int index, const bel_shape *row, int64_t count)
 {
     bel_tensor *field = &batch->fields[index];
     bel_field_memory *buffer = &batch->memory->buffers[index];
@@ -126,7 +126,7 @@ static bel_status *reserve(bel_batch *batch, int index, const bel_shape *row, in
         const bel_batch_watch *watch = &batch->memory->watch;
         void *data;
         BEL_TRY(bel_pages_create(needed, false, "a batch", &data));
-        drop(batch->memory, buffer);
+        batch_memory_drop(batch->memory, buffer);
         *buffer = (bel_field_memory){.data = data, .capacity_bytes = needed};
         if (watch->note != NULL) watch->note(watch->context, data, needed, true);
     }
@@ -174,7 +174,7 @@ bel_status *bel_batch_begin(bel_batch *batch)
 {
     const bel_batch_memory *memory = batch->memory;
     for (int i = 0; i < batch->field_count; i++)
-        BEL_TRY(reserve(batch, i, &memory->fields->items[i].shape, memory->row_count));
+        BEL_TRY(batch_reserve(batch, i, &memory->fields->items[i].shape, memory->row_count));
     return NULL;
 }
 
@@ -216,7 +216,7 @@ bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *rec
 // --- Padded shapes -------------------------------------------------------------------------------
 
 // Checks that the record fits. Open dimensions are widened in `longest`, unless that is NULL.
-static bel_status *fit(const bel_batch *batch, const bel_record *record, int64_t *longest)
+static bel_status *batch_fit(const bel_batch *batch, const bel_record *record, int64_t *longest)
 {
     for (int i = 0; i < batch->field_count; i++) {
         const bel_batch_field *expected = &batch->memory->fields->items[i];
@@ -241,7 +241,7 @@ static bel_status *fit(const bel_batch *batch, const bel_record *record, int64_t
 
 bel_status *bel_batch_check(const bel_batch *batch, const bel_record *record)
 {
-    return fit(batch, record, NULL);
+    return batch_fit(batch, record, NULL);
 }
 
 // Copies `from` into the corner of `to`, which has the same rank, is at least as large in each
@@ -293,7 +293,7 @@ static bel_status *fill_field(bel_batch *batch, int index, int64_t count)
     for (int32_t dim = 0; dim < row.rank; dim++) {
         if (row.dims[dim] < 0) row.dims[dim] = memory->longest[bel_symbol_index(row.dims[dim])];
     }
-    BEL_TRY(reserve(batch, index, &row, count));
+    BEL_TRY(batch_reserve(batch, index, &row, count));
     bel_tensor *field = &batch->fields[index];
     size_t row_bytes = count == 0 ? 0 : bel_tensor_bytes(field) / (size_t)count;
     bel_shape to_shape = row_shape(field);
@@ -315,7 +315,7 @@ bel_status *bel_batch_place_padded(bel_batch *batch, int64_t count)
     for (int i = 0; i < memory->fields->symbol_count; i++)
         memory->longest[i] = 0;
     for (int64_t i = 0; i < count; i++)
-        BEL_TRY(fit(batch, &memory->records[i], memory->longest));
+        BEL_TRY(batch_fit(batch, &memory->records[i], memory->longest));
     for (int i = 0; i < batch->field_count; i++)
         BEL_TRY(fill_field(batch, i, count));
     return NULL;

@@ -30,8 +30,8 @@ static bel_status *give_out(bucket *from, int64_t batch_size, bel_number_list *t
     return NULL;
 }
 
-static bel_status *fill(const bel_buckets *buckets, int64_t epoch, bucket *list,
-                        bel_position_cache *cache, bel_number_list *to)
+static bel_status *buckets_fill(const bel_buckets *buckets, int64_t epoch, bucket *list,
+                                bel_position_cache *cache, bel_number_list *to)
 {
     for (int64_t i = 0; i < buckets->count; i++) {
         bel_position at;
@@ -54,7 +54,7 @@ bel_status *bel_buckets_make(const void *context, int64_t epoch, bel_number_list
     const bel_buckets *buckets = context;
     bucket *list = bel_xcalloc((size_t)buckets->bucket_count, sizeof *list);
     bel_position_cache *cache = bel_position_cache_create(buckets->positions);
-    bel_status *status = fill(buckets, epoch, list, cache, out_positions);
+    bel_status *status = buckets_fill(buckets, epoch, list, cache, out_positions);
     bel_position_cache_destroy(cache);
     for (int b = 0; b < buckets->bucket_count; b++)
         bel_free(list[b].items);

@@ -56,7 +56,8 @@ static bool is_of(bel_cache_file *file, uint64_t key, uint64_t count)
 }
 
 // Opens the cache. *out_found: it exists and has this key; one of another key is closed again.
-static bel_status *look(bel_cache_file *file, uint64_t key, int64_t count, bool *out_found)
+static bel_status *cache_file_look(bel_cache_file *file, uint64_t key, int64_t count,
+                                   bool *out_found)
 {
     *out_found = false;
     if (!bel_file_exists(file->path)) return NULL;
@@ -210,11 +211,12 @@ static bel_status *wait_for_lock(const char *path, bel_cache_patience patience, 
 static bel_status *make_and_open(bel_cache_file *file, int lock, const making *m)
 {
     bool found;
-    BEL_TRY(look(file, m->key, m->count, &found)); // another process may have made it meanwhile
+    BEL_TRY(cache_file_look(file, m->key, m->count,
+                            &found)); // another process may have made it meanwhile
     if (found) return NULL;
     if (lock >= 0) remove_leftovers(file->path);
     BEL_TRY(write_cache(file->path, lock, m));
-    BEL_TRY(look(file, m->key, m->count, &found));
+    BEL_TRY(cache_file_look(file, m->key, m->count, &found));
     if (found) return NULL;
     return BEL_ERR(BEL_ABORTED, "%s: another process made a cache of other data meanwhile",
                    file->path);
@@ -227,7 +229,7 @@ bel_status *bel_cache_file_open(bel_cache_file *file, const char *path, uint64_t
     bool found;
     file->path = path;
     if (file->patience.turns == 0) file->patience = bel_cache_usual_patience;
-    BEL_TRY(look(file, key, count, &found));
+    BEL_TRY(cache_file_look(file, key, count, &found));
     if (found) return NULL;
     int lock;
     BEL_TRY(wait_for_lock(path, file->patience, &lock));

@@ -127,7 +127,7 @@ static bel_status *append_numbers(bel_csv_file *file, const part *p)
     return NULL;
 }
 
-static bel_status *append(bel_csv_file *file, const part *p, bool with_numbers)
+static bel_status *csv_index_append(bel_csv_file *file, const part *p, bool with_numbers)
 {
     int64_t before = (int64_t)file->row_starts.count;
     if (with_numbers) BEL_TRY(append_numbers(file, p));
@@ -146,7 +146,7 @@ static bel_status *merge_part(const indexing *in, part *p, const char **row)
 {
     if (*row >= p->limit) return NULL; // a row of earlier parts covers it
     if (p->begin != *row) pass_part(in, p, *row);
-    BEL_TRY_CTX(append(in->file, p, in->label != NULL), "%s", in->file->path);
+    BEL_TRY_CTX(csv_index_append(in->file, p, in->label != NULL), "%s", in->file->path);
     *row = p->next;
     if (!p->fault) return NULL;
     bel_csv_look look = bel_csv_row_look(in->file, p->next, in->label);
@@ -156,7 +156,7 @@ static bel_status *merge_part(const indexing *in, part *p, const char **row)
 }
 
 // Reserves memory for all rows of the file, assuming that they are as long as those so far.
-static void reserve(bel_csv_file *file, const char *row)
+static void csv_index_reserve(bel_csv_file *file, const char *row)
 {
     enum { FEW = 1 << 16 };
     double through = (double)(row - file->rows), all = (double)(file->end - file->rows);
@@ -166,7 +166,7 @@ static void reserve(bel_csv_file *file, const char *row)
     bel_status_ignore(bel_offset_list_reserve(&file->row_starts, expected)); // it grows later
 }
 
-static bel_status *run(indexing *in, bel_team *team, int slots)
+static bel_status *indexing_run(indexing *in, bel_team *team, int slots)
 {
     bel_csv_file *file = in->file;
     const char *row = file->rows;
@@ -178,7 +178,7 @@ static bel_status *run(indexing *in, bel_team *team, int slots)
         bel_team_run(team, guess_part, in, count);
         for (int i = 0; i < count; i++)
             BEL_TRY(merge_part(in, &in->parts[i], &row));
-        if (first) reserve(file, row);
+        if (first) csv_index_reserve(file, row);
     }
     return NULL;
 }
@@ -193,7 +193,7 @@ bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *la
     int slots = threads > 1 ? threads * PARTS_A_THREAD : 1; // one thread never guesses
     indexing in = {.file = file, .label = keep_bad ? NULL : label, .part_bytes = part_bytes};
     in.parts = bel_xcalloc((size_t)slots, sizeof *in.parts);
-    bel_status *status = run(&in, team, slots);
+    bel_status *status = indexing_run(&in, team, slots);
     for (int i = 0; i < slots; i++) {
         bel_free(in.parts[i].rows);
         bel_free(in.parts[i].numbers);

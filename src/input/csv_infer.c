@@ -206,7 +206,7 @@ static void note_seen(const bel_table_look *in)
     in->description->seen_holdout = in->holdout;
 }
 
-static bel_status *describe(bel_table_look *in)
+static bel_status *csv_infer_describe(bel_table_look *in)
 {
     bel_guess_column *columns = bel_arena_alloc(in->arena, (size_t)in->count * sizeof *columns);
     int wrong = -1;
@@ -225,7 +225,7 @@ static bel_status *describe(bel_table_look *in)
 }
 
 // Opens the files and finds the requested columns in their headers.
-static bel_status *prepare(bel_table_look *in, const bel_csv_options *csv)
+static bel_status *csv_infer_prepare(bel_table_look *in, const bel_csv_options *csv)
 {
     const bel_columns_options *o = in->options;
     bel_columns *d = in->description;
@@ -261,7 +261,7 @@ static bel_status *look_at_all(bel_table_look *in)
     BEL_TRY(bel_csv_set_index(&in->set, &none, in->options->skip_bad));
     BEL_TRY(hold_out(in));
     BEL_TRY(bel_table_look_gather(in));
-    return describe(in);
+    return csv_infer_describe(in);
 }
 
 // --- Number of rows ------------------------------------------------------------------------------
@@ -379,10 +379,10 @@ static bel_status *look_once(bel_table_look *in)
     return status;
 }
 
-static bel_status *run(bel_table_look *in, const bel_csv_options *csv)
+static bel_status *csv_infer_run(bel_table_look *in, const bel_csv_options *csv)
 {
     enum { LARGE = 16 << 20 }; // bytes from which a look takes longer than the cache
-    BEL_TRY(prepare(in, csv));
+    BEL_TRY(csv_infer_prepare(in, csv));
     BEL_TRY(in->set.size_bytes < LARGE ? look_at_all(in) : look_once(in));
     for (int c = 0; c < in->description->count; c++) {
         const bel_column *column = &in->description->items[c];
@@ -404,7 +404,7 @@ bel_status *bel_columns_infer(const bel_csv_options *csv, const bel_columns_opti
     BEL_TRY(bel_sized_take(&known, sizeof known, options, "bel_columns_options"));
     bel_table_look in = {
         .options = &known, .description = bel_columns_create(), .arena = bel_arena_create()};
-    bel_status *status = run(&in, &files);
+    bel_status *status = csv_infer_run(&in, &files);
     clean_up(&in);
     if (status == NULL) {
         *out_columns = in.description;

@@ -78,7 +78,7 @@ static bool is_separator_line(const char *text, const char *end)
     return (size_t)(end - text) == length + 1 && memcmp(text, begin, length) == 0;
 }
 
-static bel_status *other(const char *path, const char *name, const char *hint)
+static bel_status *csv_kind_other(const char *path, const char *name, const char *hint)
 {
     return BEL_ERR(BEL_DATA_LOSS, "%s: expected CSV in UTF-8, got %s; hint: %s", path, name, hint);
 }
@@ -88,14 +88,14 @@ bel_status *bel_csv_kind_check(const char *path, const char *text, size_t size)
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         const format *f = &formats[i];
         if (size >= f->length && memcmp(text, f->magic, f->length) == 0)
-            return other(path, f->name, f->hint);
+            return csv_kind_other(path, f->name, f->hint);
     }
     const char *stop = memchr(text, '\n', size), *end = stop != NULL ? stop : text + size;
     if (is_separator_line(text, end))
-        return other(path, "a first line that names the delimiter",
-                     "leave that line out (tail -n +2)");
+        return csv_kind_other(path, "a first line that names the delimiter",
+                              "leave that line out (tail -n +2)");
     if (is_libsvm(text, end))
-        return other(path, "rows of LIBSVM's format",
-                     "write each row's values with commas between them, zeros too");
+        return csv_kind_other(path, "rows of LIBSVM's format",
+                              "write each row's values with commas between them, zeros too");
     return NULL;
 }

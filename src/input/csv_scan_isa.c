@@ -27,7 +27,7 @@ typedef struct marks {
 } marks;
 
 #if defined(__AVX512BW__)
-static inline marks mark(const char *at, char delimiter)
+static inline marks csv_scan_mark(const char *at, char delimiter)
 {
     __m512i bytes = _mm512_loadu_si512(at);
     __m512i from_zero = _mm512_sub_epi8(bytes, _mm512_set1_epi8('0'));
@@ -129,7 +129,7 @@ static inline uint64_t equal(const part *parts, char byte)
     return bits;
 }
 
-static inline marks mark(const char *at, char delimiter)
+static inline marks csv_scan_mark(const char *at, char delimiter)
 {
     part parts[PARTS];
     uint64_t digits = 0;
@@ -219,8 +219,8 @@ static inline bool end_rows(const bel_csv_scan *scan, const marks *m, int64_t of
     return true;
 }
 
-static size_t rows(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
-                   bel_csv_scanned *out_rows)
+static size_t csv_scan_rows(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
+                            bel_csv_scanned *out_rows)
 {
     // Delimiters that can be part of a number: no row counts as numbers.
     static const char ambiguous[] = ".-0123456789";
@@ -234,7 +234,7 @@ static size_t rows(const bel_csv_scan *scan, const char *row, const char *end, s
             memcpy(last, at, (size_t)(end - at));
             block = last;
         }
-        marks m = mark(block, scan->delimiter);
+        marks m = csv_scan_mark(block, scan->delimiter);
         if (!end_rows(scan, &m, at - row, most, &s, out_rows)) break;
     }
     for (size_t i = 0; unclear && i < s.count; i++)
@@ -242,4 +242,4 @@ static size_t rows(const bel_csv_scan *scan, const char *row, const char *end, s
     return s.count;
 }
 
-const bel_csv_scan_kernels JOIN(bel_csv_scan_kernels_, BEL_LEVEL) = {rows};
+const bel_csv_scan_kernels JOIN(bel_csv_scan_kernels_, BEL_LEVEL) = {csv_scan_rows};

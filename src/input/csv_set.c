@@ -76,7 +76,7 @@ void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows)
 }
 
 // The file of a row. *row becomes the row's number in the file.
-static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
+static const bel_csv_file *csv_set_find(const bel_csv_set *set, int64_t *row)
 {
     if (set->kept.count > 0) *row = set->kept.items[*row];
     size_t file = bel_last_at_most(set->first_row, (size_t)set->count, *row);
@@ -86,14 +86,14 @@ static const bel_csv_file *find(const bel_csv_set *set, int64_t *row)
 
 const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row)
 {
-    const bel_csv_file *file = find(set, &number);
+    const bel_csv_file *file = csv_set_find(set, &number);
     *out_row = file->text + bel_offset_list_at(&file->row_starts, (size_t)number);
     return file;
 }
 
 bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number)
 {
-    const bel_csv_file *file = find(set, &number);
+    const bel_csv_file *file = csv_set_find(set, &number);
     if (file->numbers.count == 0) return false;
     return ((uint64_t)file->numbers.items[number / 64] >> number % 64 & 1) != 0;
 }
@@ -105,7 +105,7 @@ void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
         if (set->kept.count > 0) bel_ahead_fetch(&set->kept.items[number], sizeof number);
         return;
     }
-    const bel_csv_file *file = find(set, &number);
+    const bel_csv_file *file = csv_set_find(set, &number);
     bel_ahead_fetch_record(&file->row_starts, (size_t)number, step, file->text,
                            (size_t)(file->end - file->text));
 }

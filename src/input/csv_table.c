@@ -135,7 +135,7 @@ int bel_csv_grain_slots(int thread_count)
     return bel_csv_grain_threads(thread_count) * GRAINS_A_THREAD;
 }
 
-static void gather(void *argument, int64_t tile)
+static void csv_table_gather(void *argument, int64_t tile)
 {
     const wave *w = argument;
     int64_t first = (w->first + tile) * BEL_GRAIN_ROWS, rest = w->grains->row_count - first;
@@ -154,7 +154,7 @@ bel_status *bel_csv_grains_run(const bel_csv_grains *grains)
     for (int64_t first = 0; first < count && goes_on; first += slots) {
         wave w = {grains, first};
         int tiles = (int)(count - first < slots ? count - first : slots);
-        bel_team_run(team, gather, &w, tiles);
+        bel_team_run(team, csv_table_gather, &w, tiles);
         for (int i = 0; i < tiles && goes_on; i++)
             goes_on = grains->merge(grains->user, i);
     }

@@ -24,7 +24,7 @@ struct bel_epoch_orders {
     bel_epoch_order *kept[KEPT]; // the most recently used one first
 };
 
-static void release(bel_epoch_order *order)
+static void epoch_order_release(bel_epoch_order *order)
 {
     if (order == NULL || atomic_fetch_sub(&order->users, 1) > 1) return;
     bel_number_list_deinit(&order->numbers);
@@ -44,13 +44,13 @@ void bel_epoch_orders_destroy(bel_epoch_orders *orders)
 {
     if (orders == NULL) return;
     for (int i = 0; i < KEPT; i++)
-        release(orders->kept[i]);
+        epoch_order_release(orders->kept[i]);
     pthread_mutex_destroy(&orders->mutex);
     bel_free(orders);
 }
 
 // Finds or makes the order of `epoch`, and puts it in the first slot. Called with the lock held.
-static bel_status *find(bel_epoch_orders *orders, int64_t epoch)
+static bel_status *epoch_orders_find(bel_epoch_orders *orders, int64_t epoch)
 {
     bel_epoch_order *first = orders->kept[0], *second = orders->kept[1];
     if (first != NULL && first->epoch == epoch) return NULL;
@@ -69,7 +69,7 @@ static bel_status *find(bel_epoch_orders *orders, int64_t epoch)
     made->numbers = numbers;
     made->epoch = epoch;
     atomic_init(&made->users, 1);
-    release(second);
+    epoch_order_release(second);
     orders->kept[1] = first;
     orders->kept[0] = made;
     return NULL;
@@ -81,7 +81,7 @@ bel_status *bel_epoch_orders_get(bel_epoch_orders *orders, int64_t epoch, bel_ep
     if (hold->order == NULL || hold->order->epoch != epoch) {
         bel_epoch_hold_release(hold);
         pthread_mutex_lock(&orders->mutex);
-        bel_status *status = find(orders, epoch);
+        bel_status *status = epoch_orders_find(orders, epoch);
         if (status == NULL) {
             hold->order = orders->kept[0];
             atomic_fetch_add(&hold->order->users, 1);
@@ -96,6 +96,6 @@ bel_status *bel_epoch_orders_get(bel_epoch_orders *orders, int64_t epoch, bel_ep
 
 void bel_epoch_hold_release(bel_epoch_hold *hold)
 {
-    release(hold->order);
+    epoch_order_release(hold->order);
     hold->order = NULL;
 }

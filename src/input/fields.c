@@ -120,7 +120,8 @@ static bel_status *set_pad_values(const bel_description *description, bel_batch_
     return NULL;
 }
 
-static bel_status *finish(const bel_description *description, bool fixed, bel_batch_fields *fields)
+static bel_status *fields_finish(const bel_description *description, bool fixed,
+                                 bel_batch_fields *fields)
 {
     for (int i = 0; i < fields->count; i++) {
         if (fields->items[i].dtype != BEL_DTYPE_STRING) continue;
@@ -155,7 +156,7 @@ bel_status *bel_batch_fields_make(bel_arena *arena, const bel_record_stream *str
             .pads_with_zeros = true,
         };
     }
-    BEL_TRY(finish(description, stream->known, &fields));
+    BEL_TRY(fields_finish(description, stream->known, &fields));
     *out_fields = fields;
     return NULL;
 }

@@ -127,7 +127,7 @@ static bool stays_in_memory(size_t size)
 }
 
 // Maps `size` > 0 bytes. Its errors name `path`.
-static bel_status *map(const char *path, int descriptor, size_t size, bel_file_view *view)
+static bel_status *file_view_map(const char *path, int descriptor, size_t size, bel_file_view *view)
 {
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
@@ -152,7 +152,7 @@ bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
         bel_unpacked_file *file = &unpacked.unpacked;
         BEL_TRY(bel_unpacked_file_open(path, &view->version, view->data, view->size, PATIENCE_SECS,
                                        file));
-        bel_status *status = map(path, file->descriptor, file->size, &unpacked);
+        bel_status *status = file_view_map(path, file->descriptor, file->size, &unpacked);
         if (status != NULL) {
             bel_unpacked_file_close(file);
             return status;
@@ -173,7 +173,7 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     if (!S_ISREG(info.st_mode) || info.st_size == 0) return NULL;
     if ((uint64_t)info.st_size > SIZE_MAX) return bel_file_error(EFBIG, "map", path);
     view.version = version_of(&info);
-    BEL_TRY(map(path, descriptor, (size_t)info.st_size, &view));
+    BEL_TRY(file_view_map(path, descriptor, (size_t)info.st_size, &view));
     bel_status *status = NULL;
     if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
     if (status == NULL && view.unpacked.path == NULL) view.sample = sample_of(view.data, view.size);

@@ -99,14 +99,14 @@ static bool is_held(const bel_holdout *h, int64_t place)
 }
 
 // Marks the rows that are held out: held[row].
-static void mark(const bel_holdout *h, key *keys, int64_t count, bool *held)
+static void holdout_mark(const bel_holdout *h, key *keys, int64_t count, bool *held)
 {
     qsort(keys, (size_t)count, sizeof *keys, by_label);
     for (int64_t place = 0; place < count; place++)
         held[keys[place].row] = is_held(h, place);
 }
 
-static bel_status *keep(const bel_holdout *h, bel_csv_set *set, const bool *held)
+static bel_status *holdout_keep(const bel_holdout *h, bel_csv_set *set, const bool *held)
 {
     bel_number_list rows = {0};
     bel_status *status = NULL;
@@ -140,8 +140,8 @@ bel_status *bel_holdout_apply(const bel_holdout *h, bel_csv_set *set, const int 
             .row_count = set->row_count, .gather = make_keys, .merge = go_on, .user = &k});
     }
     if (status == NULL) {
-        mark(h, keys, set->row_count, held);
-        status = keep(h, set, held);
+        holdout_mark(h, keys, set->row_count, held);
+        status = holdout_keep(h, set, held);
     }
     for (int i = 0; i < slots; i++)
         bel_free(k.spares[i].text);

@@ -65,7 +65,7 @@ static int64_t whole_rounds(const walk *w)
     return rounds < 0 ? 0 : rounds;
 }
 
-static void visit(walk *w, int slot)
+static void walk_visit(walk *w, int slot)
 {
     if (w->slots[slot] == EMPTY && w->next < w->count) w->slots[slot] = w->next++;
     int dataset = w->slots[slot];
@@ -105,7 +105,7 @@ void bel_interleave_init(bel_interleave *order, const int64_t *lengths, int coun
         for (int s = 0; rounds > 0 && s < cycle_length; s++)
             if (w.slots[s] != EMPTY) add_part(&w, w.slots[s], rounds * block_length);
         for (int s = 0; s < cycle_length; s++)
-            visit(&w, s);
+            walk_visit(&w, s);
     }
     bel_free(w.slots);
     bel_free(w.taken);

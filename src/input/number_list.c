@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-static bel_status *grow(bel_number_list *list)
+static bel_status *number_list_grow(bel_number_list *list)
 {
     size_t capacity = list->capacity > 0 ? list->capacity * 2 : 1024;
     size_t bytes;
@@ -26,7 +26,7 @@ static bel_status *grow(bel_number_list *list)
 
 bel_status *bel_number_list_append(bel_number_list *list, int64_t number)
 {
-    if (list->count == list->capacity) BEL_TRY(grow(list));
+    if (list->count == list->capacity) BEL_TRY(number_list_grow(list));
     list->items[list->count++] = number;
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 
 // Grows the pages to at least `count` offsets in the list's present form, and keeps its content.
-static bel_status *grow(bel_offset_list *list, size_t count)
+static bel_status *offset_list_grow(bel_offset_list *list, size_t count)
 {
     size_t unit = list->wide != NULL ? sizeof *list->wide : sizeof *list->groups, bytes;
     size_t units = list->wide != NULL ? count : count / BEL_OFFSETS_A_GROUP + 1;
@@ -32,10 +32,10 @@ static bel_status *grow(bel_offset_list *list, size_t count)
 
 bel_status *bel_offset_list_reserve(bel_offset_list *list, size_t count)
 {
-    return grow(list, count);
+    return offset_list_grow(list, count);
 }
 
-static bel_status *widen(bel_offset_list *list, size_t room)
+static bel_status *offset_list_widen(bel_offset_list *list, size_t room)
 {
     size_t bytes;
     void *pages;
@@ -51,7 +51,7 @@ static bel_status *widen(bel_offset_list *list, size_t room)
 }
 
 // Appends offsets to groups until one does not fit. Returns the number of appended offsets.
-static size_t fill(bel_offset_list *list, const int64_t *offsets, size_t count)
+static size_t offset_list_fill(bel_offset_list *list, const int64_t *offsets, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t place = (list->count + i) % BEL_OFFSETS_A_GROUP;
@@ -73,12 +73,12 @@ bel_status *bel_offset_list_append(bel_offset_list *list, const int64_t *offsets
                                      : list->bytes / sizeof *list->groups * BEL_OFFSETS_A_GROUP;
     if (needed > room) {
         size_t twice = 2 * room > LEAST ? 2 * room : LEAST;
-        BEL_TRY(grow(list, needed > twice ? needed : twice));
+        BEL_TRY(offset_list_grow(list, needed > twice ? needed : twice));
     }
-    size_t filled = list->wide != NULL ? 0 : fill(list, offsets, count);
+    size_t filled = list->wide != NULL ? 0 : offset_list_fill(list, offsets, count);
     if (filled < count && list->wide == NULL) {
         list->count += filled;
-        bel_status *status = widen(list, needed + needed / 2);
+        bel_status *status = offset_list_widen(list, needed + needed / 2);
         list->count = old;
         BEL_TRY(status);
     }

@@ -7,8 +7,8 @@
 
 enum { LANES = 8 }; // counts are rounded up to a multiple of it
 
-static void pass(const bel_permutation *permutation, int count,
-                 uint64_t values[BEL_PERMUTATION_TOGETHER])
+static void permutation_pass(const bel_permutation *permutation, int count,
+                             uint64_t values[BEL_PERMUTATION_TOGETHER])
 {
     const unsigned right_bits = permutation->right_bits;
     const uint64_t left_mask = ((uint64_t)1 << permutation->left_bits) - 1;
@@ -30,4 +30,4 @@ static void pass(const bel_permutation *permutation, int count,
         values[i] = left[i] << right_bits | right[i];
 }
 
-const bel_permutation_kernels JOIN(bel_permutation_kernels_, BEL_LEVEL) = {pass};
+const bel_permutation_kernels JOIN(bel_permutation_kernels_, BEL_LEVEL) = {permutation_pass};

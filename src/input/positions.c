@@ -41,7 +41,7 @@ void bel_positions_deinit(bel_positions *positions)
     *positions = (bel_positions){0};
 }
 
-static bel_position_stage *push(bel_positions *positions, const bel_stage *stage)
+static bel_position_stage *positions_push(bel_positions *positions, const bel_stage *stage)
 {
     positions->stages = bel_xgrow(positions->stages, &positions->capacity, positions->count + 1,
                                   sizeof *positions->stages);
@@ -50,7 +50,7 @@ static bel_position_stage *push(bel_positions *positions, const bel_stage *stage
     return added;
 }
 
-static int64_t multiply(int64_t a, int64_t b)
+static int64_t positions_multiply(int64_t a, int64_t b)
 {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
@@ -88,13 +88,13 @@ bel_status *bel_positions_add(bel_positions *positions, const bel_stage *stage)
                                                  "stages before leave none");
         }
         endless = endless || stage->count == BEL_REPEAT_FOREVER;
-        length = endless ? INT64_MAX : multiply(length, stage->count);
+        length = endless ? INT64_MAX : positions_multiply(length, stage->count);
         break;
     case BEL_STAGE_FILTER:
     case BEL_STAGE_SLIDE:
     case BEL_STAGE_BUCKET: BEL_CHECK(false); // added by separate functions
     }
-    push(positions, stage)->shuffle = shuffle;
+    positions_push(positions, stage)->shuffle = shuffle;
     positions->length = length;
     positions->endless = endless;
     positions->repeated = positions->repeated || stage->kind == BEL_STAGE_REPEAT;
@@ -104,7 +104,7 @@ bel_status *bel_positions_add(bel_positions *positions, const bel_stage *stage)
 
 void bel_positions_add_kept(bel_positions *positions, bel_number_list *kept)
 {
-    push(positions, &(bel_stage){.kind = BEL_STAGE_FILTER})->kept = *kept;
+    positions_push(positions, &(bel_stage){.kind = BEL_STAGE_FILTER})->kept = *kept;
     positions->length = (int64_t)kept->count;
     positions->epoch_records = positions->length;
     *kept = (bel_number_list){0};
@@ -119,7 +119,7 @@ bel_status *bel_positions_add_ordered(bel_positions *positions, const bel_stage 
                        "%s: cannot order a stream that has no end; it belongs before repeat",
                        stage->kind == BEL_STAGE_SLIDE ? "shuffle_sliding" : "bucket_by_length");
     }
-    bel_position_stage *added = push(positions, stage);
+    bel_position_stage *added = positions_push(positions, stage);
     added->orders = orders;
     added->order = positions->order_count++;
     positions->length = length;
@@ -241,8 +241,8 @@ static void repeat_all(const bel_position_stage *stage, bel_position *at, int64_
     }
 }
 
-static bel_status *apply(const bel_position_stage *stage, bel_position_cache *cache,
-                         bel_position *at, int64_t count)
+static bel_status *positions_apply(const bel_position_stage *stage, bel_position_cache *cache,
+                                   bel_position *at, int64_t count)
 {
     const bel_stage *s = &stage->stage;
     switch (s->kind) {
@@ -273,7 +273,7 @@ bel_status *bel_positions_before(const bel_positions *positions, size_t stage_co
 {
     bel_position at = {.epoch = epoch, .number = position};
     for (size_t i = stage_count; i-- > 0;)
-        BEL_TRY(apply(&positions->stages[i], cache, &at, 1));
+        BEL_TRY(positions_apply(&positions->stages[i], cache, &at, 1));
     *out_position = at;
     return NULL;
 }
@@ -293,6 +293,6 @@ bel_status *bel_positions_range(const bel_positions *positions, bel_position_cac
     for (int64_t i = 0; i < count; i++)
         out_positions[i] = (bel_position){.epoch = epoch, .number = first + i};
     for (size_t i = positions->count; i-- > 0;)
-        BEL_TRY(apply(&positions->stages[i], cache, out_positions, count));
+        BEL_TRY(positions_apply(&positions->stages[i], cache, out_positions, count));
     return NULL;
 }

@@ -97,7 +97,7 @@ static void take_store(bel_prefetch *prefetch, slot *to)
 
 // Takes back the batches that the consumer has finished with, as it asks for one more. Called with
 // the lock held.
-static void release(bel_prefetch *prefetch)
+static void prefetch_release(bel_prefetch *prefetch)
 {
     for (; prefetch->released <= prefetch->taken - prefetch->held; prefetch->released++) {
         slot *done = slot_of(prefetch, prefetch->released);
@@ -122,7 +122,7 @@ static void deepen(bel_prefetch *prefetch)
     prefetch->resting = false;
 }
 
-static bool ends(int64_t block)
+static bool prefetch_ends(int64_t block)
 {
     return block < 0 && block != BEL_BLOCK_EMPTY;
 }
@@ -143,7 +143,7 @@ static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block
     int64_t block = prefetch->order(prefetch->context, index);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->asking = false;
-    bool over = ends(block);
+    bool over = prefetch_ends(block);
     if (over) {
         prefetch->end = index;
         pthread_cond_signal(&prefetch->may_take);
@@ -283,7 +283,7 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
     int64_t block = prefetch->next < prefetch->end
                         ? prefetch->order(prefetch->context, prefetch->next)
                         : BEL_BLOCK_END;
-    if (ends(block)) {
+    if (prefetch_ends(block)) {
         prefetch->end = prefetch->next;
         *out_batch = NULL;
         return NULL;
@@ -302,7 +302,7 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
 {
     if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
     pthread_mutex_lock(&prefetch->mutex);
-    release(prefetch);
+    prefetch_release(prefetch);
     if (prefetch->ready == 0) deepen(prefetch);
     if (!rests(prefetch)) pthread_cond_broadcast(&prefetch->may_claim);
     wait_for_batch(prefetch);

@@ -43,7 +43,7 @@ bel_status *bel_record_take_status(bel_record *record)
 }
 
 // Index of a field, or field_count.
-static size_t find(const bel_record *record, const char *name)
+static size_t record_find(const bel_record *record, const char *name)
 {
     size_t i = 0;
     while (i < record->field_count && strcmp(record->fields[i]->name, name) != 0)
@@ -53,7 +53,7 @@ static size_t find(const bel_record *record, const char *name)
 
 const bel_tensor *bel_record_get(const bel_record *record, const char *name)
 {
-    size_t i = find(record, name);
+    size_t i = record_find(record, name);
     return i < record->field_count ? &record->fields[i]->tensor : NULL;
 }
 
@@ -102,7 +102,7 @@ static bel_record_field *make_field(bel_record *record, const char *name, bel_dt
     return field;
 }
 
-static void append(bel_record *record, bel_record_field *field)
+static void record_append(bel_record *record, bel_record_field *field)
 {
     record->fields = bel_xgrow(record->fields, &record->field_capacity, record->field_count + 1,
                                sizeof(bel_record_field *));
@@ -114,7 +114,7 @@ void *bel_record_append(bel_record *record, const char *name, bel_dtype dtype,
 {
     bel_tensor known = {.dtype = dtype, .shape = *shape};
     bel_record_field *field = make_field(record, name, dtype, shape, bel_tensor_bytes(&known));
-    append(record, field);
+    record_append(record, field);
     return field->tensor.data;
 }
 
@@ -130,14 +130,14 @@ void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype, cons
         }
         return NULL;
     }
-    size_t place = find(record, name);
+    size_t place = record_find(record, name);
     const char *kept_name = place < record->field_count ? record->fields[place]->name
                                                         : bel_arena_strdup(record->arena, name);
     bel_record_field *field = make_field(record, kept_name, dtype, shape, size);
     if (place < record->field_count) {
         record->fields[place] = field;
     } else {
-        append(record, field);
+        record_append(record, field);
     }
     return field->tensor.data;
 }
@@ -145,11 +145,11 @@ void *bel_record_add(bel_record *record, const char *name, bel_dtype dtype, cons
 bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
 {
     for (size_t i = 0; i < from->field_count; i++) {
-        if (find(record, from->fields[i]->name) < record->field_count) {
+        if (record_find(record, from->fields[i]->name) < record->field_count) {
             return BEL_ERR(BEL_DATA_LOSS, "%s: a field \"%s\" comes from two datasets",
                            bel_record_origin(record), from->fields[i]->name);
         }
-        append(record, from->fields[i]);
+        record_append(record, from->fields[i]);
     }
     return NULL;
 }
@@ -157,7 +157,7 @@ bel_status *bel_record_take_fields(bel_record *record, const bel_record *from)
 // False: no such field.
 static bool remove_field(bel_record *record, const char *name)
 {
-    size_t i = find(record, name);
+    size_t i = record_find(record, name);
     if (i == record->field_count) return false;
     record->field_count--;
     memmove(record->fields + i, record->fields + i + 1,

@@ -41,7 +41,7 @@ typedef struct cache_source {
 // --- Memory --------------------------------------------------------------------------------------
 
 // Keeps the record unless there is no room.
-static void keep(memory_cache *memory, int64_t number, const bel_record *record)
+static void memory_cache_keep(memory_cache *memory, int64_t number, const bel_record *record)
 {
     int64_t limit = memory->most_bytes;
     if (limit > 0 && atomic_load(&memory->held_bytes) >= limit) return;
@@ -78,7 +78,7 @@ static bel_status *read_through(const cache_source *source, bel_cursor *cursor, 
     }
     BEL_TRY(bel_record_stream_read(source->base.inner[0], cursor->inner[0], 0, number, record,
                                    out_skip));
-    keep(source->memory, number, *out_skip ? NULL : record);
+    memory_cache_keep(source->memory, number, *out_skip ? NULL : record);
     return NULL;
 }
 
@@ -185,7 +185,7 @@ static bel_status *open_file(cache_source *source)
     return status;
 }
 
-static bel_status *prepare(cache_source *source)
+static bel_status *cache_source_prepare(cache_source *source)
 {
     if (source->base.inner[0]->positions.endless) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -218,7 +218,7 @@ bel_status *bel_source_open_cache(const bel_source_description *description,
         source->base.fields = inner[0]->fields;
         source->base.field_count = inner[0]->field_count;
     }
-    bel_status *status = prepare(source);
+    bel_status *status = cache_source_prepare(source);
     if (status != NULL) {
         cache_destroy(&source->base);
         return status;

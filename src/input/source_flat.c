@@ -12,8 +12,8 @@ typedef struct flat_source {
     bel_number_list firsts; // number of each record's first part
 } flat_source;
 
-static bel_status *apply(const bel_flat_description *flat, bel_record *record, int64_t part,
-                         bool *out_skip)
+static bel_status *source_flat_apply(const bel_flat_description *flat, bel_record *record,
+                                     int64_t part, bool *out_skip)
 {
     bel_status *status = flat->map(flat->user, record, part, out_skip);
     bel_status *stuck = bel_record_take_status(record);
@@ -35,8 +35,8 @@ static bel_status *flat_combine(const bel_source *base, bel_cursor *cursor, bel_
     BEL_TRY(bel_record_stream_read(base->inner[0], cursor->inner[0], at.epoch, (int64_t)from,
                                    record, out_skip));
     if (*out_skip) return NULL;
-    BEL_TRY_CTX(apply(source->flat, record, at.number - firsts->items[from], out_skip), "%s",
-                bel_record_origin(record));
+    BEL_TRY_CTX(source_flat_apply(source->flat, record, at.number - firsts->items[from], out_skip),
+                "%s", bel_record_origin(record));
     return NULL;
 }
 

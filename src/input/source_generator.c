@@ -106,7 +106,8 @@ static running *take_surplus(pool *all)
     return surplus;
 }
 
-static bel_status *begin(const generator_source *source, int64_t epoch, running **out_running)
+static bel_status *generator_source_begin(const generator_source *source, int64_t epoch,
+                                          running **out_running)
 {
     const bel_generator_description *generator = source->generator;
     running *it = bel_xcalloc(1, sizeof *it);
@@ -177,7 +178,7 @@ static bel_status *generator_combine(const bel_source *base, bel_cursor *cursor,
     pthread_mutex_lock(&all->mutex);
     running *it = find_before(all, at);
     pthread_mutex_unlock(&all->mutex);
-    if (it == NULL) BEL_TRY(begin(source, at.epoch, &it));
+    if (it == NULL) BEL_TRY(generator_source_begin(source, at.epoch, &it));
     bel_status *status = go_to(source, it, at.number, record);
     pthread_mutex_lock(&all->mutex);
     it->in_use = false;
@@ -238,7 +239,7 @@ static const bel_source_kind generator_kind = {
 static bel_status *count_records(generator_source *source)
 {
     running *it;
-    BEL_TRY(begin(source, 0, &it));
+    BEL_TRY(generator_source_begin(source, 0, &it));
     bel_status *status = NULL;
     bool end = false;
     while (status == NULL && !end) {

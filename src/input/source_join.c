@@ -204,7 +204,7 @@ static bel_status *prepare_draws(join_source *source)
     return NULL;
 }
 
-static bel_status *prepare(join_source *source)
+static bel_status *join_source_prepare(join_source *source)
 {
     bel_source *base = &source->base;
     int count = base->inner_count;
@@ -240,7 +240,7 @@ bel_status *bel_source_open_join(const bel_source_description *description,
                                 .names = inner[0]->source->names};
     if (description->kind == BEL_SOURCE_INTERLEAVE) source->base.kind = &interleave_kind;
     if (description->kind == BEL_SOURCE_SAMPLE) source->base.kind = &sample_kind;
-    bel_status *status = prepare(source);
+    bel_status *status = join_source_prepare(source);
     if (status != NULL) {
         join_destroy(&source->base);
         return status;

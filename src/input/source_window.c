@@ -24,7 +24,7 @@ static int64_t records_at(const window_source *source, int64_t start)
 }
 
 // Makes room for `count` records like the first.
-static bel_status *begin(bel_record *record, const bel_record *first, int64_t count)
+static bel_status *source_window_begin(bel_record *record, const bel_record *first, int64_t count)
 {
     record->source = first->source; // errors name the window's first record
     record->number = first->number;
@@ -44,7 +44,7 @@ static bel_status *begin(bel_record *record, const bel_record *first, int64_t co
     return NULL;
 }
 
-static bel_status *place(bel_record *record, const bel_record *from, int64_t index)
+static bel_status *source_window_place(bel_record *record, const bel_record *from, int64_t index)
 {
     if (from->field_count != record->field_count) {
         return BEL_ERR(BEL_DATA_LOSS,
@@ -83,8 +83,8 @@ static bel_status *window_combine(const bel_source *base, bel_cursor *cursor, be
         BEL_TRY(bel_record_stream_read(base->inner[0], cursor->inner[0], at.epoch, position, beside,
                                        out_skip));
         if (*out_skip) return NULL;
-        if (i == 0) BEL_TRY(begin(record, beside, count));
-        BEL_TRY(place(record, beside, i));
+        if (i == 0) BEL_TRY(source_window_begin(record, beside, count));
+        BEL_TRY(source_window_place(record, beside, i));
     }
     return NULL;
 }

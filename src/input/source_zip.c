@@ -124,7 +124,7 @@ static bel_status *put_side_by_side(zip_source *source, const bel_source_field *
     return NULL;
 }
 
-static bel_status *prepare(zip_source *source)
+static bel_status *zip_source_prepare(zip_source *source)
 {
     if (source->description->kind == BEL_SOURCE_ZIP) return put_side_by_side(source, NULL);
     const char *name = source->description->enumerate.field;
@@ -149,7 +149,7 @@ bel_status *bel_source_open_zip(const bel_source_description *description,
         .inner_count = description->inner_count,
         .names = inner[0]->source->names,
     };
-    bel_status *status = prepare(source);
+    bel_status *status = zip_source_prepare(source);
     if (status != NULL) {
         zip_destroy(&source->base);
         return status;

@@ -119,7 +119,7 @@ static void end_column(bel_look_slot *s, bel_look_counter *counts, int c)
     if (few) g->statistics.values = (bel_value_counts){0};
 }
 
-static void gather(void *user, int number, int64_t first, int64_t count)
+static void table_look_gather(void *user, int number, int64_t first, int64_t count)
 {
     bel_table_look *in = user;
     bel_look_slot *s = &in->slots[number];
@@ -138,7 +138,7 @@ static void gather(void *user, int number, int64_t first, int64_t count)
     atomic_store(&counts->taken, false);
 }
 
-static bool merge(void *user, int number)
+static bool table_look_merge(void *user, int number)
 {
     bel_table_look *in = user;
     bel_look_slot *s = &in->slots[number];
@@ -162,7 +162,7 @@ static void merge_counters(bel_table_look *in)
 }
 
 // Gathers rows [0, count) of all files. Values point into the files, or into slots' arenas.
-static bel_status *pass(bel_table_look *in, int64_t count)
+static bel_status *table_look_pass(bel_table_look *in, int64_t count)
 {
     for (int c = 0; c < in->count; c++) {
         bel_column_statistics_deinit(&in->totals[c]);
@@ -171,8 +171,8 @@ static bel_status *pass(bel_table_look *in, int64_t count)
     bel_status *status =
         bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
                                              .thread_count = in->options->thread_count,
-                                             .gather = gather,
-                                             .merge = merge,
+                                             .gather = table_look_gather,
+                                             .merge = table_look_merge,
                                              .user = in});
     merge_counters(in);
     return status;
@@ -196,10 +196,10 @@ static bel_status *gather_all(bel_table_look *in)
         bel_guess_column column = {in->names[c], NULL};
         in->counts[c] = bel_guess_needs_values(&column, in->uses[c]);
     }
-    BEL_TRY(pass(in, first));
+    BEL_TRY(table_look_pass(in, first));
     bool more = wants_values(in);
-    if (more || first < rows) BEL_TRY(pass(in, rows));
-    if (wants_values(in)) BEL_TRY(pass(in, rows));
+    if (more || first < rows) BEL_TRY(table_look_pass(in, rows));
+    if (wants_values(in)) BEL_TRY(table_look_pass(in, rows));
     return NULL;
 }
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "input/csv_table.h"
 
-static int find(const char *const *names, int count, const char *name)
+static int table_rows_find(const char *const *names, int count, const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) return i;
@@ -46,7 +46,7 @@ static bel_status *open_cells(bel_table_cells *cells, const bel_columns *columns
         BEL_TRY(bel_csv_table_names(file, columns->header, cells->arena, &header));
         cells->fields[i] = bel_arena_alloc(cells->arena, count * sizeof **cells->fields);
         for (int n = 0; n < cells->name_count; n++) {
-            cells->fields[i][n] = find(header, file->column_count, names[n]);
+            cells->fields[i][n] = table_rows_find(header, file->column_count, names[n]);
             if (cells->fields[i][n] < 0) return no_column(file, header, names[n]);
         }
     }
@@ -200,7 +200,7 @@ size_t bel_table_lines_next(bel_table_lines *lines, const char *text, size_t len
     return i < length ? i + 1 : length;
 }
 
-static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)
+static bel_status *table_lines_bind(bel_table_lines *lines, bel_csv_file *file)
 {
     const bel_columns *columns = lines->columns;
     const char *const *header;
@@ -216,7 +216,7 @@ static bel_status *bind(bel_table_lines *lines, bel_csv_file *file)
         bool reads = c >= 0 && !found[c] && bel_column_is_feature(&columns->items[c]);
         lines->places[i] = reads ? c : -1;
         if (c >= 0) found[c] = true;
-        int n = find(lines->names, lines->name_count, header[i]);
+        int n = table_rows_find(lines->names, lines->name_count, header[i]);
         lines->wanted[i] = n < 0 || asked[n] ? -1 : n; // the first of equal names counts
         if (n >= 0) asked[n] = true;
     }
@@ -286,7 +286,7 @@ bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_
     bool mark = !lines->bound && length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
     if (mark) file.text += 3;
     *out_is_header = !lines->bound && lines->columns->header;
-    bel_status *status = lines->bound ? NULL : bind(lines, &file);
+    bel_status *status = lines->bound ? NULL : table_lines_bind(lines, &file);
     if (status == NULL && !*out_is_header) status = take_fields(lines, &file, row);
     for (size_t i = 0; i < length; i++)
         lines->line += text[i] == '\n';

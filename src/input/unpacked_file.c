@@ -154,7 +154,7 @@ typedef struct part_file {
     size_t size;
 } part_file;
 
-static bel_status *append(void *user, const void *data, size_t size)
+static bel_status *unpacked_file_append(void *user, const void *data, size_t size)
 {
     part_file *part = user;
     const char *bytes = data;
@@ -179,7 +179,7 @@ static bel_status *write_part(const opening *o, int descriptor)
     bel_log_write(BEL_LOG_INFO, "%s: being unpacked into %s, as it is too large for memory",
                   o->path, o->folder);
     if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", o->part);
-    BEL_TRY(bel_unpack_to(o->path, o->packed, o->packed_size, append, &part));
+    BEL_TRY(bel_unpack_to(o->path, o->packed, o->packed_size, unpacked_file_append, &part));
     BEL_TRY(bel_file_rename(o->part, o->whole));
     bel_log_write(BEL_LOG_INFO, "%s: unpacked (%s)", o->path, bel_bytes_text(part.size, text));
     return NULL;

@@ -128,8 +128,8 @@ static void move_file(char **arguments, const char *flag, const char *place)
     }
 }
 
-static bel_status *start(const char *text, size_t length, bel_linux_process *out_process,
-                         double *out_silence_secs)
+static bel_status *carry_start(const char *text, size_t length, bel_linux_process *out_process,
+                               double *out_silence_secs)
 {
     bel_json *json;
     const char *program = NULL, *folder = NULL, *task = NULL;
@@ -212,7 +212,7 @@ static bel_status *read_parcel(bel_str *text, char **out_line)
     return NULL;
 }
 
-static void obey(const char *line, const bel_linux_process *process)
+static void carry_obey(const char *line, const bel_linux_process *process)
 {
     static const char word[] = "signal ";
     int64_t number;
@@ -226,8 +226,8 @@ static void obey(const char *line, const bel_linux_process *process)
 
 // Waits until the process has exited. Forwards this process's signals to it, because a batch system
 // signals all processes that it has started.
-static void watch(bel_linux_process *process, double silence_secs, bel_str *text, int signals,
-                  int *out_exit_code)
+static void carry_watch(bel_linux_process *process, double silence_secs, bel_str *text, int signals,
+                        int *out_exit_code)
 {
     bool heard = true; // from a supervisor
     int64_t kill_ns = INT64_MAX, still_ns = 0;
@@ -245,7 +245,7 @@ static void watch(bel_linux_process *process, double silence_secs, bel_str *text
         if (heard && waiting[0].revents != 0) {
             heard = read_more(text);
             for (char *line; (line = take_line(text)) != NULL; bel_free(line))
-                obey(line, process);
+                carry_obey(line, process);
             heard = heard && text->length < 4096;
             if (!heard) {
                 kill_ns = bel_clock_ns() + GRACE_SECS * INT64_C(1000000000);
@@ -278,10 +278,10 @@ bel_status *bel_carry(int *out_exit_code)
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1); // "" on failure
     bel_log_event(BEL_LOG_DEBUG, "carries", (long long)getpid(), "%s", host);
-    if (status == NULL) status = start(parcel, strlen(parcel), &process, &silence_secs);
+    if (status == NULL) status = carry_start(parcel, strlen(parcel), &process, &silence_secs);
     if (status == NULL) {
         bel_log_event(BEL_LOG_DEBUG, "carried", (long long)process.pid, "a process");
-        watch(&process, silence_secs, &text, signals, out_exit_code);
+        carry_watch(&process, silence_secs, &text, signals, out_exit_code);
     }
     bel_stop_signals_close(signals);
     bel_free(parcel);

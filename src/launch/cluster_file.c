@@ -429,7 +429,7 @@ static bel_status *check_own(const bel_yaml *yaml, const bel_yaml_node *root,
     return bel_yaml_error(yaml, bel_cluster_place(section, rule.key, section), "%s", rule.words);
 }
 
-static void set(int *place, int number)
+static void cluster_file_set(int *place, int number)
 {
     if (number >= 0) *place = number;
 }
@@ -437,11 +437,11 @@ static void set(int *place, int number)
 bel_status *bel_cluster_change(bel_cluster *cluster, const bel_cluster_changes *changes)
 {
     broken_rule rule;
-    set(&cluster->roles[BEL_ROLE_WORKER].count, changes->worker_count);
-    set(&cluster->roles[BEL_ROLE_PS].count, changes->ps_count);
-    set(&cluster->roles[BEL_ROLE_EVALUATOR].count, changes->evaluator_count);
-    set(&cluster->restarts, changes->restarts);
-    set(&cluster->min_workers, changes->min_workers);
+    cluster_file_set(&cluster->roles[BEL_ROLE_WORKER].count, changes->worker_count);
+    cluster_file_set(&cluster->roles[BEL_ROLE_PS].count, changes->ps_count);
+    cluster_file_set(&cluster->roles[BEL_ROLE_EVALUATOR].count, changes->evaluator_count);
+    cluster_file_set(&cluster->restarts, changes->restarts);
+    cluster_file_set(&cluster->min_workers, changes->min_workers);
     if (!find_broken(cluster, &rule)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s with the counts of the command line: %s",
                    cluster->source, rule.words);
@@ -509,7 +509,7 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
 }
 
 // Takes ownership of the document. A nearly empty file has one worker and one parameter server.
-static bel_status *finish(bel_yaml *yaml, bel_cluster **out_cluster)
+static bel_status *cluster_file_finish(bel_yaml *yaml, bel_cluster **out_cluster)
 {
     bel_cluster *cluster = bel_cluster_create(1, 1, 0);
     bel_free(cluster->source);
@@ -528,7 +528,7 @@ bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster)
 {
     bel_yaml *yaml;
     BEL_TRY(bel_yaml_read(path, &yaml));
-    return finish(yaml, out_cluster);
+    return cluster_file_finish(yaml, out_cluster);
 }
 
 bel_status *bel_cluster_parse(const char *text, size_t length, const char *source,
@@ -536,7 +536,7 @@ bel_status *bel_cluster_parse(const char *text, size_t length, const char *sourc
 {
     bel_yaml *yaml;
     BEL_TRY(bel_yaml_parse(text, length, source, &yaml));
-    return finish(yaml, out_cluster);
+    return cluster_file_finish(yaml, out_cluster);
 }
 
 void bel_cluster_destroy(bel_cluster *cluster)

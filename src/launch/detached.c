@@ -78,7 +78,7 @@ static bel_status *wait_for_start(const bel_job_record *record, bel_linux_proces
 
 // Spawns the supervisor with its output in the log, in a separate session, so that it outlives the
 // terminal.
-static bel_status *start(const bel_job_record *record, const char *log_path, int most_secs)
+static bel_status *detached_start(const bel_job_record *record, const char *log_path, int most_secs)
 {
     static char program_name[] = "belfry", verb[] = "supervise";
     char *arguments[] = {program_name, verb, record->name, NULL};
@@ -112,7 +112,7 @@ void bel_job_record_failure(bel_job_record *record, const bel_status *status)
 bel_status *bel_detached_submit(bel_job_record *record, int most_secs)
 {
     char *log_path = bel_path_join(record->folder, "logs/supervisor.log");
-    bel_status *status = start(record, log_path, most_secs);
+    bel_status *status = detached_start(record, log_path, most_secs);
     bel_free(log_path);
     if (status != NULL) bel_job_record_failure(record, status);
     return status;

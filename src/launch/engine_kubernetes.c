@@ -32,7 +32,8 @@ enum {
 // --- Asking kubectl ------------------------------------------------------------------------------
 
 // Runs kubectl. `words` follow the program's name and end with NULL.
-static bel_status *ask(const char *const *words, const char *input, int most_secs, char **out_text)
+static bel_status *engine_kubernetes_ask(const char *const *words, const char *input, int most_secs,
+                                         char **out_text)
 {
     enum { MOST_WORDS = 15 };
     char *arguments[MOST_WORDS + 2] = {NULL};
@@ -167,7 +168,7 @@ static bel_status *ask_view(const target *t, view *out_view)
     const char *const words[] = {"get",         t->kind,       t->name,
                                  "--namespace", t->name_space, "--ignore-not-found",
                                  "--output",    "json",        NULL};
-    BEL_TRY(ask(words, NULL, ASK_SECS, &text));
+    BEL_TRY(engine_kubernetes_ask(words, NULL, ASK_SECS, &text));
     bel_status *status = NULL;
     view v = {.state = BEL_JOB_LOST};
     if (text[strspn(text, " \n")] == '\0') {
@@ -213,7 +214,7 @@ static bel_status *make_room(const target *t)
             BEL_ERR(BEL_ALREADY_EXISTS, "namespace %s has a %s %s already, which %s", t->name_space,
                     t->kind, t->name, v.ours ? "has not ended" : "is not one of belfry's");
     } else if (v.there) {
-        status = ask(words, NULL, DELETE_SECS, &text);
+        status = engine_kubernetes_ask(words, NULL, DELETE_SECS, &text);
     }
     bel_free(text);
     view_deinit(&v);
@@ -235,7 +236,7 @@ static bel_status *hand_in(const bel_job_record *record, const bel_plan *plan)
         status = make_room(&t);
         target_deinit(&t);
     }
-    if (status == NULL) status = ask(words, text.text, ASK_SECS, &said);
+    if (status == NULL) status = engine_kubernetes_ask(words, text.text, ASK_SECS, &said);
     if (status == NULL) status = bel_registry_set_engine_id(record, id);
     bel_str_deinit(&text);
     bel_free(said);
@@ -243,7 +244,7 @@ static bel_status *hand_in(const bel_job_record *record, const bel_plan *plan)
     return status;
 }
 
-static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+static bel_status *engine_kubernetes_submit(bel_job_record *record, const bel_plan *plan)
 {
     bel_status *status = hand_in(record, plan);
     if (status != NULL) bel_job_record_failure(record, status);
@@ -263,7 +264,7 @@ static void set_end(bel_job_record *record, bel_job_state state, const char *mes
     record->message = bel_xstrdup(message);
 }
 
-static bel_status *look(bel_job_record *record)
+static bel_status *engine_kubernetes_look(bel_job_record *record)
 {
     target t;
     view v;
@@ -299,12 +300,12 @@ static bel_status *suspend(const target *t)
     const char *const words[] = {"patch",  t->kind, t->name,   "--namespace", t->name_space,
                                  "--type", "merge", "--patch", patch,         NULL};
     char *text = NULL;
-    bel_status *status = ask(words, NULL, ASK_SECS, &text);
+    bel_status *status = engine_kubernetes_ask(words, NULL, ASK_SECS, &text);
     bel_free(text);
     return status;
 }
 
-static bel_status *cancel(const bel_job_record *record)
+static bel_status *engine_kubernetes_cancel(const bel_job_record *record)
 {
     target t;
     bel_job_record *now;
@@ -361,7 +362,7 @@ static bool read_pod(const char *pod, size_t length, const char *job, bool train
     return false;
 }
 
-static bel_status *append(const char *path, const char *text, size_t length)
+static bel_status *engine_kubernetes_append(const char *path, const char *text, size_t length)
 {
     int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor < 0) return bel_file_error(errno, "create", path);
@@ -389,7 +390,8 @@ static bel_status *keep_log(const char *folder, bel_role role, int index, const 
         if (bel_file_exists(path)) status = bel_file_read(path, &old, &size);
         size_t common = size < text->length ? size : text->length;
         done = status == NULL && (size == 0 || memcmp(old, text->text, common) == 0);
-        if (done) status = append(path, text->text + common, text->length - common);
+        if (done)
+            status = engine_kubernetes_append(path, text->text + common, text->length - common);
         bel_free(old);
         bel_free(path);
     }
@@ -468,7 +470,7 @@ static bel_status *logs(const bel_job_record *record)
     const char *const words[] = {"logs",       "--namespace",     t.name_space,
                                  "--selector", selector,          "--prefix",
                                  "--tail=-1",  "--ignore-errors", NULL};
-    bel_status *status = ask(words, NULL, ASK_SECS, &text);
+    bel_status *status = engine_kubernetes_ask(words, NULL, ASK_SECS, &text);
     if (status == NULL) status = keep_logs(record, text, trains);
     bel_free(text);
     bel_free(selector);
@@ -483,9 +485,9 @@ const bel_engine bel_engine_kubernetes = {
     .description = "a JobSet or a TFJob in Kubernetes",
     .check = bel_kubernetes_check,
     .show = write_text,
-    .submit = submit,
-    .cancel = cancel,
-    .look = look,
+    .submit = engine_kubernetes_submit,
+    .cancel = engine_kubernetes_cancel,
+    .look = engine_kubernetes_look,
     .logs = logs,
     .comment = "# ",
     .far = true,

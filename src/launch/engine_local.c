@@ -6,7 +6,7 @@
 #include "launch/engines.h"
 
 // Every named host must be this one.
-static bel_status *check(const bel_cluster *cluster)
+static bel_status *engine_local_check(const bel_cluster *cluster)
 {
     for (int r = 0; r < BEL_ROLE_COUNT; r++) {
         const bel_cluster_role *role = &cluster->roles[r];
@@ -22,14 +22,15 @@ static bel_status *check(const bel_cluster *cluster)
 }
 
 // The plan is the whole output.
-static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+static bel_status *engine_local_show(const bel_job_record *record, const bel_plan *plan,
+                                     bel_str *out)
 {
     (void)plan;
     bel_str_printf(out, "here, detached: belfry supervise %s\n", record->name);
     return NULL;
 }
 
-static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+static bel_status *engine_local_submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
     (void)plan; // the supervisor creates it
@@ -39,8 +40,8 @@ static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 const bel_engine bel_engine_local = {
     .name = "local",
     .description = "processes on this machine",
-    .check = check,
-    .show = show,
-    .submit = submit,
+    .check = engine_local_check,
+    .show = engine_local_show,
+    .submit = engine_local_submit,
     .cancel = bel_detached_cancel,
 };

@@ -70,7 +70,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     return words.items;
 }
 
-static void destroy(bel_reach *reach)
+static void engine_mpi_destroy(bel_reach *reach)
 {
     mpi_reach *m = (mpi_reach *)reach;
     bel_free(m->belfry);
@@ -78,22 +78,25 @@ static void destroy(bel_reach *reach)
     bel_free(m);
 }
 
-static bel_status *check(const bel_cluster *cluster)
+static bel_status *engine_mpi_check(const bel_cluster *cluster)
 {
     return bel_reach_check(cluster, bel_engine_mpi.name);
 }
 
-static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+static bel_status *engine_mpi_reach(const bel_job_record *record, const bel_plan *plan,
+                                    bel_reach **out_reach)
 {
-    BEL_TRY(check(plan->cluster));
+    BEL_TRY(engine_mpi_check(plan->cluster));
     size_t count;
     const char **hosts = bel_reach_hosts(plan->cluster, &count);
     mpi_reach *m = bel_xcalloc(1, sizeof *m);
     m->plan = plan;
     m->belfry = bel_linux_program();
     m->peer = bel_reach_peer(hosts[0]);
-    m->reach = (bel_reach){
-        .words = words_of, .destroy = destroy, .peer = m->peer, .program = record->program};
+    m->reach = (bel_reach){.words = words_of,
+                           .destroy = engine_mpi_destroy,
+                           .peer = m->peer,
+                           .program = record->program};
     bel_free(hosts);
     *out_reach = &m->reach;
     bel_log_write(BEL_LOG_WARN,
@@ -102,7 +105,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
     return NULL;
 }
 
-static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+static bel_status *engine_mpi_show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
     mpi_reach m = {.reach = {.words = words_of}, .plan = plan, .belfry = bel_linux_program()};
     bel_reach_show(&m.reach, record->name, plan, out);
@@ -110,7 +113,7 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
     return NULL;
 }
 
-static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+static bel_status *engine_mpi_submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
     (void)plan; // the supervisor creates it
@@ -120,9 +123,9 @@ static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 const bel_engine bel_engine_mpi = {
     .name = "mpi",
     .description = "processes on the hosts of the cluster file, started by Open MPI's mpirun",
-    .check = check,
-    .show = show,
-    .submit = submit,
+    .check = engine_mpi_check,
+    .show = engine_mpi_show,
+    .submit = engine_mpi_submit,
     .cancel = bel_detached_cancel,
-    .reach = reach,
+    .reach = engine_mpi_reach,
 };

@@ -164,7 +164,7 @@ static bel_status *hand_in(const bel_job_record *record, const bel_plan *plan)
     return status;
 }
 
-static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+static bel_status *engine_slurm_submit(bel_job_record *record, const bel_plan *plan)
 {
     bel_status *status = hand_in(record, plan);
     if (status != NULL) bel_job_record_failure(record, status);
@@ -209,7 +209,7 @@ static bool is_live(const char *state)
 
 // Updates a job that Slurm has, or has again, and whose own process does not write its status. A
 // job that Slurm no longer has and that recorded no end is recorded as ended.
-static bel_status *look(bel_job_record *record)
+static bel_status *engine_slurm_look(bel_job_record *record)
 {
     char *state;
     BEL_TRY(ask_state(record, &state));
@@ -237,7 +237,7 @@ static bel_status *look(bel_job_record *record)
 
 // Removes a waiting job from the queue. A running job gets the signal that its supervisor would get
 // on this host, so that it saves.
-static bel_status *cancel(const bel_job_record *record)
+static bel_status *engine_slurm_cancel(const bel_job_record *record)
 {
     char *state, *text = NULL;
     BEL_TRY(ask_state(record, &state));
@@ -295,7 +295,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
     return words.items;
 }
 
-static void destroy(bel_reach *reach)
+static void engine_slurm_destroy(bel_reach *reach)
 {
     slurm_reach *s = (slurm_reach *)reach;
     bel_free(s->program);
@@ -373,13 +373,17 @@ static bel_status *find_peer(int components, char **out_peer)
     return status;
 }
 
-static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+static bel_status *engine_slurm_reach(const bel_job_record *record, const bel_plan *plan,
+                                      bel_reach **out_reach)
 {
     char *peer;
     BEL_TRY(find_peer(component_of(plan, BEL_ROLE_COUNT), &peer));
     slurm_reach *s = bel_xcalloc(1, sizeof *s);
     *s = (slurm_reach){
-        .reach = {.words = words_of, .destroy = destroy, .peer = peer, .program = record->program},
+        .reach = {.words = words_of,
+                  .destroy = engine_slurm_destroy,
+                  .peer = peer,
+                  .program = record->program},
         .plan = plan,
         .program = bel_linux_program(),
         .peer = peer,
@@ -391,7 +395,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 // --- The engine ----------------------------------------------------------------------------------
 
 // Hosts are nodes, and Slurm knows them.
-static bel_status *check(const bel_cluster *cluster)
+static bel_status *engine_slurm_check(const bel_cluster *cluster)
 {
     if (!cluster->slurm.gpus) return NULL;
     for (int i = 0; i < ROLES; i++)
@@ -403,7 +407,8 @@ static bel_status *check(const bel_cluster *cluster)
 }
 
 // Shows the script, and the command of one process of each role.
-static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+static bel_status *engine_slurm_show(const bel_job_record *record, const bel_plan *plan,
+                                     bel_str *out)
 {
     slurm_reach s = {.plan = plan, .program = bel_linux_program()};
     bel_status *status = write_script(record, plan, out);
@@ -424,12 +429,12 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
 const bel_engine bel_engine_slurm = {
     .name = "slurm",
     .description = "a job of Slurm's",
-    .check = check,
-    .show = show,
-    .submit = submit,
-    .cancel = cancel,
-    .look = look,
-    .reach = reach,
+    .check = engine_slurm_check,
+    .show = engine_slurm_show,
+    .submit = engine_slurm_submit,
+    .cancel = engine_slurm_cancel,
+    .look = engine_slurm_look,
+    .reach = engine_slurm_reach,
     .apart = true,
     .fixed_size = true,
 };

@@ -168,7 +168,7 @@ static bel_status *ask_host(const char *host, const char *command, const char *i
     return status;
 }
 
-static bel_status *copy(const file *f, const char *host)
+static bel_status *file_copy(const file *f, const char *host)
 {
     bel_str command = {0};
     char *text = NULL;
@@ -203,7 +203,7 @@ static bel_status *make_ready(const file *f, const char *host)
     bool missing = status == NULL && strstr(text, "missing") != NULL;
     bel_str_deinit(&command);
     bel_free(text);
-    return missing ? copy(f, host) : status;
+    return missing ? file_copy(f, host) : status;
 }
 
 // --- Hosts ---------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ typedef struct preparation {
     bel_status *status;
 } preparation;
 
-static void *prepare(void *argument)
+static void *engine_ssh_prepare(void *argument)
 {
     preparation *p = argument;
     for (int i = 0; i < p->s->file_count && p->status == NULL; i++)
@@ -231,7 +231,7 @@ static bel_status *prepare_all(const ssh_reach *s, const char *const *hosts, siz
     bel_status *status = NULL;
     for (size_t i = 0; i < count; i++) {
         all[i] = (preparation){.s = s, .host = hosts[i]};
-        bel_status *start = bel_thread_start(&all[i].thread, prepare, &all[i]);
+        bel_status *start = bel_thread_start(&all[i].thread, engine_ssh_prepare, &all[i]);
         all[i].started = start == NULL;
         if (status == NULL) {
             status = start;
@@ -276,7 +276,7 @@ static char *find_peer(const char *host)
     return peer;
 }
 
-static void destroy(bel_reach *reach)
+static void engine_ssh_destroy(bel_reach *reach)
 {
     ssh_reach *s = (ssh_reach *)reach;
     for (int i = 0; i < s->file_count; i++)
@@ -288,19 +288,20 @@ static void destroy(bel_reach *reach)
     bel_free(s);
 }
 
-static bel_status *check(const bel_cluster *cluster)
+static bel_status *engine_ssh_check(const bel_cluster *cluster)
 {
     return bel_reach_check(cluster, bel_engine_ssh.name);
 }
 
-static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel_reach **out_reach)
+static bel_status *engine_ssh_reach(const bel_job_record *record, const bel_plan *plan,
+                                    bel_reach **out_reach)
 {
     size_t count;
     const char **hosts = bel_reach_hosts(plan->cluster, &count);
     ssh_reach *s = bel_xcalloc(1, sizeof *s);
-    s->reach = (bel_reach){.words = words_of, .destroy = destroy};
+    s->reach = (bel_reach){.words = words_of, .destroy = engine_ssh_destroy};
     s->plan = plan;
-    bel_status *status = check(plan->cluster);
+    bel_status *status = engine_ssh_check(plan->cluster);
     if (status == NULL) status = add_file(s, bel_linux_program(), true);
     if (status == NULL && record->program[0] != '\0') {
         status = add_file(s, bel_xstrdup(record->program), true);
@@ -319,7 +320,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
         s->reach.moved = s->moved;
         *out_reach = &s->reach;
     } else {
-        destroy(&s->reach);
+        engine_ssh_destroy(&s->reach);
     }
     bel_free(hosts);
     return status;
@@ -327,7 +328,7 @@ static bel_status *reach(const bel_job_record *record, const bel_plan *plan, bel
 
 // --- The engine ----------------------------------------------------------------------------------
 
-static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
+static bel_status *engine_ssh_show(const bel_job_record *record, const bel_plan *plan, bel_str *out)
 {
     char digest[] = "DIGEST";
     ssh_reach s = {
@@ -338,7 +339,7 @@ static bel_status *show(const bel_job_record *record, const bel_plan *plan, bel_
 }
 
 // Waits as long as preparing the hosts may take.
-static bel_status *submit(bel_job_record *record, const bel_plan *plan)
+static bel_status *engine_ssh_submit(bel_job_record *record, const bel_plan *plan)
 {
     enum { START_SECS = 30 };
     (void)plan; // the supervisor creates it
@@ -348,9 +349,9 @@ static bel_status *submit(bel_job_record *record, const bel_plan *plan)
 const bel_engine bel_engine_ssh = {
     .name = "ssh",
     .description = "processes on the hosts of the cluster file, reached by ssh",
-    .check = check,
-    .show = show,
-    .submit = submit,
+    .check = engine_ssh_check,
+    .show = engine_ssh_show,
+    .submit = engine_ssh_submit,
     .cancel = bel_detached_cancel,
-    .reach = reach,
+    .reach = engine_ssh_reach,
 };

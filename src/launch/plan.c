@@ -49,7 +49,7 @@ const char *bel_plan_host(const bel_plan *plan, bel_role role, int index)
 }
 
 // Adds processes of a role, numbered from `first`.
-static void add(bel_plan *plan, bel_role role, int first, int towers, bool has_shard)
+static void plan_add(bel_plan *plan, bel_role role, int first, int towers, bool has_shard)
 {
     const bel_cluster_role *r = &plan->cluster->roles[role];
     int count = r->count + first;
@@ -112,10 +112,10 @@ bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
     plan->processes = bel_xcalloc(most, sizeof *plan->processes);
     bool alone = roles[BEL_ROLE_PS].count == 0; // workers hold the shards
     int first_worker = cluster->master_trains ? 1 : 0;
-    add(plan, BEL_ROLE_MASTER, 0, master_towers, alone && cluster->master_trains);
-    add(plan, BEL_ROLE_PS, 0, 0, true);
-    add(plan, BEL_ROLE_WORKER, first_worker, worker_towers, alone);
-    add(plan, BEL_ROLE_EVALUATOR, 0, 0, false);
+    plan_add(plan, BEL_ROLE_MASTER, 0, master_towers, alone && cluster->master_trains);
+    plan_add(plan, BEL_ROLE_PS, 0, 0, true);
+    plan_add(plan, BEL_ROLE_WORKER, first_worker, worker_towers, alone);
+    plan_add(plan, BEL_ROLE_EVALUATOR, 0, 0, false);
     plan->worker_count = first_worker + roles[BEL_ROLE_WORKER].count;
     plan->shard_count = alone ? plan->worker_count : roles[BEL_ROLE_PS].count;
     for (int i = 0; i < plan->process_count; i++) {

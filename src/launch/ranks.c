@@ -115,7 +115,7 @@ static void take_signals(ranks *r)
     }
 }
 
-static void run(ranks *r)
+static void ranks_run(ranks *r)
 {
     struct pollfd *waiting = bel_xcalloc((size_t)r->config->count + 1, sizeof *waiting);
     while (r->running > 0) {
@@ -146,7 +146,7 @@ bel_status *bel_ranks_run(const bel_ranks_config *config, bel_ranks_result *out_
     r.runs = bel_xcalloc((size_t)config->count, sizeof *r.runs);
     bel_status *status = start_all(&r);
     if (status != NULL) signal_all(&r, SIGKILL);
-    run(&r);
+    ranks_run(&r);
     bel_stop_signals_close(r.signals);
     bel_free(r.processes);
     bel_free(r.runs);

@@ -282,7 +282,7 @@ static bel_status *end_locked(const char *name, bool again)
     return status;
 }
 
-static bel_status *end(const char *name, bool again)
+static bel_status *registry_end(const char *name, bool again)
 {
     int held;
     BEL_TRY(lock(&held));
@@ -293,12 +293,12 @@ static bel_status *end(const char *name, bool again)
 
 bel_status *bel_registry_requeue(const char *name)
 {
-    return end(name, true);
+    return registry_end(name, true);
 }
 
 bel_status *bel_registry_remove(const char *name)
 {
-    return end(name, false);
+    return registry_end(name, false);
 }
 
 // Needs the lock: only one process may find the job QUEUED.

@@ -18,7 +18,7 @@
 enum { LOCK_SECS = 60 };
 
 // Appends one byte and syncs it before reading the size.
-static bel_status *append(const char *path, uint32_t *out_count)
+static bel_status *start_count_append(const char *path, uint32_t *out_count)
 {
     struct stat about;
     int descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -37,7 +37,7 @@ static bel_status *count_in(const char *path, uint32_t *out_count)
 {
     int lock;
     BEL_TRY(bel_linux_lock(path, LOCK_SECS, &lock));
-    bel_status *status = append(path, out_count);
+    bel_status *status = start_count_append(path, out_count);
     bel_linux_unlock(lock);
     return status;
 }

@@ -451,7 +451,7 @@ static int time_left_ms(const bel_supervisor *s)
 }
 
 // Called at a change, and once a second: the callback writes the job's status.
-static void tell(bel_supervisor *s, int64_t *told_ns)
+static void supervisor_tell(bel_supervisor *s, int64_t *told_ns)
 {
     int64_t now = bel_clock_ns();
     bool due = s->changed || now - *told_ns >= (int64_t)tick_ms * 1000000;
@@ -465,7 +465,7 @@ static void tell(bel_supervisor *s, int64_t *told_ns)
 
 // Runs until no child runs or waits for a restart, or the last deadline has passed. Each round
 // rebuilds the list of descriptors, as children change.
-static void watch(bel_supervisor *s)
+static void supervisor_watch(bel_supervisor *s)
 {
     // Signals, the master's stdout, then each child's stderr and exit; poll ignores descriptors of
     // -1.
@@ -474,7 +474,7 @@ static void watch(bel_supervisor *s)
     int64_t told_ns = 0;
     s->changed = true;
     while (any_running(s)) {
-        tell(s, &told_ns);
+        supervisor_tell(s, &told_ns);
         bel_supervisor_look_at_scale(s);
         size_t count = 2 + 2 * (size_t)s->child_count;
         waiting = bel_xgrow(waiting, &capacity, count, sizeof *waiting);
@@ -498,7 +498,7 @@ static void watch(bel_supervisor *s)
         restart_due(s);
         if (!check_deadline(s)) break;
     }
-    tell(s, &told_ns); // news from the last exit
+    supervisor_tell(s, &told_ns); // news from the last exit
     bel_free(waiting);
 }
 
@@ -530,7 +530,7 @@ static void end_early(bel_supervisor *s)
 
 // Sets the result. The exit code is the master's, unless another process is the cause; a job that
 // was asked to stop has 128 + the signal.
-static void conclude(bel_supervisor *s, bel_supervisor_result *out_result)
+static void supervisor_conclude(bel_supervisor *s, bel_supervisor_result *out_result)
 {
     const bel_child *cause = find_cause(s), *master = &s->children[0];
     int code = master->end.code;
@@ -569,9 +569,9 @@ static bel_status *supervise_locked(const bel_supervisor_config *config, int loc
     BEL_TRY(bel_stop_signals_open(&s.signal_fd));
     bel_status *status = bel_supervisor_start(&s);
     if (status == NULL) {
-        watch(&s);
+        supervisor_watch(&s);
         leave_behind(&s);
-        conclude(&s, out_result);
+        supervisor_conclude(&s, out_result);
     } else {
         end_early(&s);
     }

@@ -282,7 +282,7 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static bel_task *create(const char *secret)
+static bel_task *task_create(const char *secret)
 {
     bel_task *task = bel_xcalloc(1, sizeof *task);
     task->secret = bel_xstrdup(secret != NULL ? secret : "");
@@ -308,7 +308,7 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
     }
     bool alone = false;
     const bel_json_value *root = bel_json_root(json);
-    bel_task *task = create(secret);
+    bel_task *task = task_create(secret);
     status =
         is_own ? read_own(root, task) : bel_task_read_tf_config(root, chief_trains, task, &alone);
     bel_json_destroy(json);
@@ -324,7 +324,7 @@ bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const
 static bel_status *read_launcher(const char *secret, bool chief_trains, bel_task **out_task)
 {
     bool found = false;
-    bel_task *task = create(secret);
+    bel_task *task = task_create(secret);
     bel_status *status = bel_task_of_launcher(chief_trains, task, &found);
     if (found && status == NULL) {
         *out_task = task;
@@ -367,7 +367,7 @@ bel_status *bel_task_move(bel_task *task, const char *index)
                    own, index);
 }
 
-static bel_status *complete(bel_task *task)
+static bel_status *task_complete(bel_task *task)
 {
     const char *more = getenv("BELFRY_TASK_INDEX");
     bool is_own = is_set(getenv(own));
@@ -388,7 +388,7 @@ bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task)
                              : read_launcher(secret, chief_trains, out_task);
     bel_free(secret);
     if (status != NULL || *out_task == NULL) return status;
-    status = complete(*out_task);
+    status = task_complete(*out_task);
     if (status == NULL) return NULL;
     bel_task_destroy(*out_task);
     *out_task = NULL;

@@ -65,7 +65,7 @@ static bel_status *open_file(const char *path, int flags, int *out_descriptor)
     return *out_descriptor >= 0 ? NULL : bel_file_error(errno, "open", path);
 }
 
-static bel_status *start(trials *t, int number)
+static bel_status *trials_start(trials *t, int number)
 {
     const bel_trial *trial = &t->config->trials[number];
     int output, log;
@@ -90,7 +90,7 @@ static bel_status *start_some(trials *t)
 {
     const bel_trials_config *c = t->config;
     while (!t->stopping && t->started < c->count && t->running < c->side_by_side)
-        BEL_TRY(start(t, t->started++));
+        BEL_TRY(trials_start(t, t->started++));
     return NULL;
 }
 
@@ -163,7 +163,7 @@ static void tell_stopped(trials *t)
     }
 }
 
-static bel_status *run(trials *t)
+static bel_status *trials_run(trials *t)
 {
     struct pollfd *waiting = bel_xcalloc((size_t)t->config->side_by_side + 1, sizeof *waiting);
     bel_status *status = start_some(t);
@@ -195,7 +195,7 @@ bel_status *bel_trials_run(const bel_trials_config *config, int *out_signal)
     t.place = bel_xcalloc((size_t)config->count, sizeof *t.place);
     t.still_since = bel_xcalloc((size_t)config->count, sizeof *t.still_since);
     bel_linux_raise_file_limit(); // one descriptor per running trial
-    bel_status *status = run(&t);
+    bel_status *status = trials_run(&t);
     unsetenv(BEL_TRIALS_STARTER);
     unsetenv(BEL_TRIALS_PLACE);
     bel_stop_signals_close(t.signals);

@@ -85,7 +85,7 @@ static bel_status *check_variables(const bel_graph *graph, const bel_ckpt_reader
     return NULL;
 }
 
-static bel_status *make(bel_learner *l, const bel_ckpt_reader *reader)
+static bel_status *learner_make(bel_learner *l, const bel_ckpt_reader *reader)
 {
     BEL_TRY(check_variables(l->file.graph, reader));
     l->seed = bel_ckpt_reader_info(reader)->seed;
@@ -108,7 +108,8 @@ static void set_rate(bel_optimizer *optimizer, double rate)
     optimizer->schedule = (bel_schedule){.kind = BEL_SCHEDULE_CONSTANT};
 }
 
-static bel_status *load(bel_learner *l, const char *path, const bel_learner_options *options)
+static bel_status *learner_load(bel_learner *l, const char *path,
+                                const bel_learner_options *options)
 {
     bel_ckpt_reader *reader;
     bel_optimizers *optimizers = &l->file.optimizers;
@@ -119,12 +120,12 @@ static bel_status *load(bel_learner *l, const char *path, const bel_learner_opti
             set_rate(&optimizers->parts[p].optimizer, options->learning_rate);
     }
     BEL_TRY(bel_ckpt_open_any(options->checkpoint != NULL ? options->checkpoint : path, &reader));
-    bel_status *status = make(l, reader);
+    bel_status *status = learner_make(l, reader);
     bel_ckpt_close(reader);
     return status;
 }
 
-static bel_status *check(const bel_learner_options *options)
+static bel_status *learner_options_check(const bel_learner_options *options)
 {
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
@@ -140,11 +141,11 @@ bel_status *bel_learner_load(const char *path, const bel_learner_options *given,
 {
     bel_learner_options options;
     BEL_TRY(bel_sized_take(&options, sizeof options, given, "bel_learner_options"));
-    BEL_TRY(check(&options));
+    BEL_TRY(learner_options_check(&options));
     bel_learner *l = bel_xcalloc(1, sizeof *l);
     l->threads = options.threads > 0 ? options.threads : 1;
     l->keep_checkpoint_max = options.keep_checkpoint_max;
-    bel_status *status = load(l, path, &options);
+    bel_status *status = learner_load(l, path, &options);
     if (status != NULL) {
         bel_learner_destroy(l);
         return status;
@@ -243,8 +244,8 @@ static bel_status *check_finite(const char *what, const bel_port *port, const be
 }
 
 // Takes shapes and addresses of the ports' tensors, by graph input.
-static bel_status *take(bel_learner *l, const char *what, const bel_port *ports, const int *fields,
-                        int count, const bel_tensor *tensors)
+static bel_status *learner_take(bel_learner *l, const char *what, const bel_port *ports,
+                                const int *fields, int count, const bel_tensor *tensors)
 {
     for (int i = 0; i < count; i++) {
         BEL_TRY(bel_port_check(what, &ports[i], &tensors[i]));
@@ -289,8 +290,8 @@ static bel_status *check_dimensions(const bel_learner *l, const bel_port *ports,
 static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const bel_tensor *labels)
 {
     const bel_training_file *file = &l->file;
-    BEL_TRY(take(l, "input", file->inputs, file->input_fields, file->input_count, inputs));
-    BEL_TRY(take(l, "label", file->labels, file->label_fields, file->label_count, labels));
+    BEL_TRY(learner_take(l, "input", file->inputs, file->input_fields, file->input_count, inputs));
+    BEL_TRY(learner_take(l, "label", file->labels, file->label_fields, file->label_count, labels));
     BEL_TRY(check_dimensions(l, file->inputs, file->input_fields, file->input_count));
     BEL_TRY(check_dimensions(l, file->labels, file->label_fields, file->label_count));
     for (size_t k = 0; k < file->graph->lookup_count; k++) {
@@ -302,7 +303,7 @@ static bel_status *take_batch(bel_learner *l, const bel_tensor *inputs, const be
     return NULL;
 }
 
-static bel_status *bind(bel_learner *l, bel_instance *instance)
+static bel_status *learner_bind(bel_learner *l, bel_instance *instance)
 {
     const bel_graph *graph = l->file.graph;
     for (size_t i = 0; i < graph->input_count; i++)
@@ -316,12 +317,12 @@ static bel_status *bind(bel_learner *l, bel_instance *instance)
     return bel_learner_bind_rows(l, instance);
 }
 
-static bel_status *compute(bel_learner *l, float *out_loss)
+static bel_status *learner_compute(bel_learner *l, float *out_loss)
 {
     bel_instance *instance;
     bel_run_context context = {.seed = l->seed, .step = l->step};
     BEL_TRY(bel_runner_get(l->runner, 0, l->shapes, &instance));
-    BEL_TRY(bind(l, instance));
+    BEL_TRY(learner_bind(l, instance));
     BEL_TRY(bel_instance_run(instance, l->team, &context, NULL, NULL));
     *out_loss = *(const float *)bel_instance_output(instance, l->output_count - 1).data;
     if (isfinite(*out_loss)) return NULL;
@@ -348,7 +349,7 @@ bel_status *bel_learner_step(bel_learner *l, const bel_tensor *inputs, const bel
     float loss;
     if (l->torn) return bel_learner_refuse_torn();
     BEL_TRY(take_batch(l, inputs, labels));
-    bel_status *status = compute(l, &loss);
+    bel_status *status = learner_compute(l, &loss);
     if (status == NULL) status = update(l);
     if (status != NULL)
         return bel_status_wrap(status, __FILE__, __LINE__, "step %lld", (long long)l->step);

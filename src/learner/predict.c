@@ -20,7 +20,7 @@ typedef struct copy {
     bel_rows rows;
 } copy;
 
-static void release(void *owner)
+static void predict_release(void *owner)
 {
     copy *c = owner;
     bel_rows_deinit(&c->rows);
@@ -130,11 +130,12 @@ static void list_ports(copy *c, bel_predictor_parts *parts)
     parts->values = c->results;
 }
 
-static bel_status *make(const bel_learner *l, int threads, copy *c, bel_predictor **out_predictor)
+static bel_status *predict_make(const bel_learner *l, int threads, copy *c,
+                                bel_predictor **out_predictor)
 {
     BEL_TRY_CTX(read_graph(l, c), "the graph of predictions");
     BEL_TRY(copy_values(l, c));
-    bel_predictor_parts parts = {.owner = c, .release = release};
+    bel_predictor_parts parts = {.owner = c, .release = predict_release};
     list_ports(c, &parts);
     parts.forward = (bel_forward_config){.graph = c->graph,
                                          .fields = c->fields,
@@ -152,7 +153,7 @@ bel_status *bel_learner_predictor(const bel_learner *l, int threads, bel_predict
     if (l->torn) return bel_learner_refuse_torn();
     BEL_TRY(bel_check_threads("a predictor", threads));
     copy *c = bel_xcalloc(1, sizeof *c);
-    bel_status *status = make(l, threads, c, out_predictor);
-    if (status != NULL) release(c);
+    bel_status *status = predict_make(l, threads, c, out_predictor);
+    if (status != NULL) predict_release(c);
     return status;
 }

@@ -197,8 +197,8 @@ static bel_status *write_shard(const bel_learner *l, const char *folder, bel_ckp
     return status;
 }
 
-static bel_status *commit(const bel_learner *l, const char *model_dir, const char *folder,
-                          bel_ckpt_shard *shard, bel_hash128 *out_digest)
+static bel_status *state_commit(const bel_learner *l, const char *model_dir, const char *folder,
+                                bel_ckpt_shard *shard, bel_hash128 *out_digest)
 {
     const bel_ckpt_info info = {.step = l->step,
                                 .generation = l->generation,
@@ -211,13 +211,13 @@ static bel_status *commit(const bel_learner *l, const char *model_dir, const cha
     return bel_ckpt_commit(model_dir, folder, &info, &shard, 1, out_digest);
 }
 
-static bel_status *save(const bel_learner *l, const char *model_dir, bel_hash128 *out_digest)
+static bel_status *state_save(const bel_learner *l, const char *model_dir, bel_hash128 *out_digest)
 {
     char *folder;
     bel_ckpt_shard *shard = NULL;
     BEL_TRY(bel_ckpt_begin(model_dir, l->step, l->generation, 0, &folder));
     bel_status *status = write_shard(l, folder, &shard);
-    if (status == NULL) status = commit(l, model_dir, folder, shard, out_digest);
+    if (status == NULL) status = state_commit(l, model_dir, folder, shard, out_digest);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error is reported
     bel_ckpt_shard_destroy(shard);
     bel_free(folder);
@@ -226,7 +226,7 @@ static bel_status *save(const bel_learner *l, const char *model_dir, bel_hash128
 
 // Removes old checkpoints, except the one just saved, even if newer ones exist, and the one that an
 // evaluator is using.
-static void retain(const bel_learner *l, const char *model_dir)
+static void state_retain(const bel_learner *l, const char *model_dir)
 {
     int64_t held[2] = {l->step, -1};
     int most = l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT;
@@ -240,9 +240,9 @@ bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_dig
 {
     bel_hash128 digest;
     if (l->torn) return bel_learner_refuse_torn();
-    BEL_TRY_CTX(save(l, model_dir, &digest), "saving a checkpoint at step %lld",
+    BEL_TRY_CTX(state_save(l, model_dir, &digest), "saving a checkpoint at step %lld",
                 (long long)l->step);
     if (out_digest != NULL) bel_hash128_text(digest, out_digest);
-    retain(l, model_dir);
+    state_retain(l, model_dir);
     return NULL;
 }

@@ -70,8 +70,8 @@ static void find_slots(const bel_learner *l, const bel_rule *rule, int64_t offse
         slots[k] = l->slots[k] + offset;
 }
 
-static void apply(bel_learner *l, const bel_rule_group *group, int64_t offset, int64_t n,
-                  const float *gradient, float factor)
+static void update_apply(bel_learner *l, const bel_rule_group *group, int64_t offset, int64_t n,
+                         const float *gradient, float factor)
 {
     float *values = l->values + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     find_slots(l, group->rule, offset, slots);
@@ -87,7 +87,7 @@ static void update_piece(bel_learner *l, const bel_rule_group *group, int variab
     (void)variable;
     float *gradient = l->gradients + offset;
     if (group->numbers.clip_value != 0) bel_rule_scale(&group->numbers, gradient, 1, gradient, n);
-    apply(l, group, offset, n, gradient, 1);
+    update_apply(l, group, offset, n, gradient, 1);
 }
 
 static void direct_piece(bel_learner *l, const bel_rule_group *group, int variable, int64_t offset,
@@ -104,7 +104,7 @@ static void direct_piece(bel_learner *l, const bel_rule_group *group, int variab
 static void apply_piece(bel_learner *l, const bel_rule_group *group, int variable, int64_t offset,
                         int64_t n)
 {
-    apply(l, group, offset, n, l->directions + offset, l->factors[variable]);
+    update_apply(l, group, offset, n, l->directions + offset, l->factors[variable]);
 }
 
 // Processes grains, which stay in the L1 cache from one rule to the next.

@@ -64,7 +64,7 @@ bel_status *bel_job_check_best(bel_job *job)
 
 // --- Recording ----------------------------------------------------------------------------------
 
-static bel_status *state(bel_job *job)
+static bel_status *best_state(bel_job *job)
 {
     const bel_keep_best *rule = &job->spec->keep_best;
     bel_best *best = &job->best;
@@ -82,7 +82,7 @@ static bel_status *state(bel_job *job)
     return NULL;
 }
 
-static void take(bel_best *best, int64_t step, float value)
+static void best_take(bel_best *best, int64_t step, float value)
 {
     best->stated = best->stated && best->step == step;
     best->step = step;
@@ -108,9 +108,9 @@ static void look_through(bel_job *job, const bel_report_series *series)
         float value = (float)series->values[p];
         if (series->steps[p] > job->saved_step) break;
         bool better = bel_goal_is_better(found.goal, (double)value, (double)found.value);
-        if (better && is_there(job, series->steps[p])) take(&found, series->steps[p], value);
+        if (better && is_there(job, series->steps[p])) best_take(&found, series->steps[p], value);
     }
-    take(&job->best, found.step, found.value);
+    best_take(&job->best, found.step, found.value);
 }
 
 bel_status *bel_job_recall_best(bel_job *job)
@@ -127,7 +127,7 @@ bel_status *bel_job_recall_best(bel_job *job)
         bel_history_destroy(history);
     }
     bel_free(folder);
-    return status == NULL ? state(job) : status;
+    return status == NULL ? best_state(job) : status;
 }
 
 // --- One more evaluation ------------------------------------------------------------------------
@@ -148,8 +148,8 @@ bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *
 bel_status *bel_job_take_best(bel_job *job, const bel_result *result)
 {
     float value = (float)bel_goal_value(result, job->spec->keep_best.metric);
-    take(&job->best, result->global_step, value);
-    BEL_TRY(state(job));
+    best_take(&job->best, result->global_step, value);
+    BEL_TRY(best_state(job));
     bel_fault_point("master_states_best");
     bel_job_retain(job);
     return NULL;

@@ -51,7 +51,7 @@ void bel_callers_destroy(bel_callers *callers)
     bel_free(callers);
 }
 
-static void put(bel_callers *callers, caller *c)
+static void callers_put(bel_callers *callers, caller *c)
 {
     pthread_mutex_lock(&callers->mutex);
     c->next = callers->first;
@@ -63,7 +63,7 @@ void bel_callers_add(bel_callers *callers, bel_mailbox *mailbox)
 {
     caller *c = bel_xcalloc(1, sizeof *c);
     c->mailbox = mailbox;
-    put(callers, c);
+    callers_put(callers, c);
 }
 
 // Gives the caller its seat, or sets c->refusal.
@@ -90,7 +90,7 @@ static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
 }
 
 // Takes the caller's messages, or detects that it has disconnected.
-static void hear(bel_callers *callers, caller *c)
+static void callers_hear(bel_callers *callers, caller *c)
 {
     Bel__Message *word = bel_mailbox_take(c->mailbox);
     if (word != NULL) {
@@ -105,7 +105,7 @@ static void hear(bel_callers *callers, caller *c)
 }
 
 // Returns the reason for the refusal, or NULL.
-static bel_status *dismiss(caller *c)
+static bel_status *caller_dismiss(caller *c)
 {
     bel_status *refusal = c->refusal;
     if (c->mailbox != NULL) {
@@ -128,12 +128,12 @@ bel_status *bel_callers_hear(bel_callers *callers, int64_t patience_ns, int64_t 
     while (list != NULL) {
         caller *c = list;
         list = c->next;
-        hear(callers, c);
+        callers_hear(callers, c);
         if (!is_through(c, patience_ns, until_ns)) {
-            put(callers, c);
+            callers_put(callers, c);
             continue;
         }
-        bel_status *status = dismiss(c);
+        bel_status *status = caller_dismiss(c);
         bel_code code = bel_status_code(status);
         bool counts = code != BEL_ALREADY_EXISTS && code != BEL_INVALID_ARGUMENT;
         if (status != NULL && joining && counts && first == NULL) {

@@ -52,7 +52,7 @@ bel_status *bel_job_check_stopping(bel_job *job)
 }
 
 // Adds one evaluation. NaN is never better.
-static void count(bel_job *job, int64_t step, float value)
+static void early_stopping_count(bel_job *job, int64_t step, float value)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
     bel_stopping *s = &job->stopping;
@@ -81,7 +81,7 @@ static int64_t next_snapshot(const bel_job *job, int64_t step)
 }
 
 // Whether the evaluations end training. No later one counts: that of the end is an additional one.
-static bool ends(const bel_job *job)
+static bool early_stopping_ends(const bel_job *job)
 {
     return job->stopping.worse >= job->spec->early_stopping.patience;
 }
@@ -104,8 +104,8 @@ bel_status *bel_job_recall_stopping(bel_job *job)
             bel_history_find(history, job->evals[i].folder, metric_of(rule));
         for (size_t p = 0; series != NULL && p < series->point_count && s->rule_at < 0; p++) {
             if (series->steps[p] > job->first_step) continue;
-            count(job, series->steps[p], (float)series->values[p]);
-            if (ends(job)) s->rule_at = next_snapshot(job, series->steps[p]);
+            early_stopping_count(job, series->steps[p], (float)series->values[p]);
+            if (early_stopping_ends(job)) s->rule_at = next_snapshot(job, series->steps[p]);
         }
     }
     bel_history_destroy(history);
@@ -118,8 +118,8 @@ void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result
     const bel_early_stopping *rule = &job->spec->early_stopping;
     bel_stopping *s = &job->stopping;
     if (rule->patience == 0 || !is_watched(rule, folder) || s->rule_at >= 0) return;
-    count(job, result->global_step, (float)bel_goal_value(result, metric_of(rule)));
-    if (!ends(job)) return;
+    early_stopping_count(job, result->global_step, (float)bel_goal_value(result, metric_of(rule)));
+    if (!early_stopping_ends(job)) return;
     bel_log_write(BEL_LOG_INFO,
                   "early stopping: %s of %s has not been better than %.5g of step %lld for %d "
                   "evaluations",

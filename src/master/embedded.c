@@ -175,7 +175,7 @@ static void free_ranges(bel_embedded *embedded, int w)
 
 // Workers finish first, and nothing runs any more; lanes are destroyed before the doorbells that
 // they ring.
-static void destroy(bel_backend *backend)
+static void embedded_destroy(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     join_workers(embedded);
@@ -209,7 +209,7 @@ static void destroy(bel_backend *backend)
     bel_free(embedded);
 }
 
-static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
+static bel_status *embedded_load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     for (int k = 0; k < embedded->server_count; k++)
@@ -304,15 +304,15 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
     return bel_worker_create(&worker, &m->worker);
 }
 
-static bel_status *gather(bel_backend *backend)
+static bel_status *embedded_gather(bel_backend *backend)
 {
     (void)backend;
     return NULL; // all members are here
 }
 
 // Starts shards before workers, which may pull at once.
-static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
-                         const bel_input_segment *segment, int64_t block_end)
+static bel_status *embedded_start(bel_backend *backend, const bel_control_config *schedule,
+                                  const bel_input_segment *segment, int64_t block_end)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     bel_control *control = embedded->control = bel_control_create(schedule);
@@ -356,7 +356,7 @@ static void stop_at(bel_backend *backend, int64_t step)
 }
 
 // A waiting worker finds the step when it next works for the shards.
-static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
+static void embedded_ask(bel_backend *backend, int64_t version, int function, bool wanted)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     (void)bel_control_ask(embedded->control, version, function, wanted); // there is always room
@@ -407,18 +407,18 @@ static void release_snapshot(bel_backend *backend)
     bel_control_release_snapshot(((bel_embedded *)backend)->control);
 }
 
-static bel_status *attend(bel_backend *backend)
+static bel_status *embedded_attend(bel_backend *backend)
 {
     (void)backend; // no member can be lost
     return NULL;
 }
 
-static void cancel(bel_backend *backend)
+static void embedded_cancel(bel_backend *backend)
 {
     bel_control_cancel(((bel_embedded *)backend)->control, NULL);
 }
 
-static bel_status *join(bel_backend *backend)
+static bel_status *embedded_join(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     join_workers(embedded);
@@ -437,7 +437,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     return NULL;
 }
 
-static bel_status *finish(bel_backend *backend)
+static bel_status *embedded_finish(bel_backend *backend)
 {
     (void)backend;
     return NULL;
@@ -474,7 +474,7 @@ static void show_shard(const bel_embedded *embedded, int k, int64_t now, bel_boa
     bel_str_deinit(&words);
 }
 
-static void show(bel_backend *backend, bel_board *board)
+static void embedded_show(bel_backend *backend, bel_board *board)
 {
     const bel_embedded *embedded = (const bel_embedded *)backend;
     int64_t now = bel_clock_ns();
@@ -488,31 +488,31 @@ static void show(bel_backend *backend, bel_board *board)
     bel_board_set_step(board, state.step, state.loss, state.examples, now);
 }
 
-static void dismiss(bel_backend *backend, const bel_status *status)
+static void embedded_dismiss(bel_backend *backend, const bel_status *status)
 {
     (void)backend, (void)status; // finished threads need no message
 }
 
 static const bel_backend_ops embedded_ops = {
-    .load = load,
-    .gather = gather,
-    .start = start,
+    .load = embedded_load,
+    .gather = embedded_gather,
+    .start = embedded_start,
     .wait = wait_for_news,
     .take_points = take_points,
     .stop_at = stop_at,
-    .ask = ask,
+    .ask = embedded_ask,
     .read_values = read_values,
     .read_rows = read_rows,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
-    .attend = attend,
-    .cancel = cancel,
-    .join = join,
+    .attend = embedded_attend,
+    .cancel = embedded_cancel,
+    .join = embedded_join,
     .snapshot_now = snapshot_now,
-    .finish = finish,
-    .show = show,
-    .dismiss = dismiss,
-    .destroy = destroy,
+    .finish = embedded_finish,
+    .show = embedded_show,
+    .dismiss = embedded_dismiss,
+    .destroy = embedded_destroy,
 };
 
 // Makes the memory of parameters. With GPUs it is theirs, and the process has only the snapshot.
@@ -532,8 +532,8 @@ static bel_status *make_space(bel_embedded *embedded)
 }
 
 // Takes ownership of the updater, also on failure.
-static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
-                          bel_backend **out_backend)
+static bel_status *embedded_create(const bel_trainable *trainable, bel_updater *updater,
+                                   bel_backend **out_backend)
 {
     bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
     embedded->trainable = trainable;
@@ -556,7 +556,7 @@ static bel_status *create(const bel_trainable *trainable, bel_updater *updater,
     if (status == NULL) status = make_values(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {
-        destroy(&embedded->backend);
+        embedded_destroy(&embedded->backend);
         return status;
     }
     *out_backend = &embedded->backend;
@@ -570,13 +570,13 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     bool asked = trainable->estimator->config.update_device == BEL_DEVICE_CUDA;
     bel_updater *updater = NULL;
     bel_status *status = bel_trainable_create_updater(trainable, &updater);
-    if (status == NULL && updater == NULL) return create(trainable, NULL, out_backend);
+    if (status == NULL && updater == NULL) return embedded_create(trainable, NULL, out_backend);
     int devices = updater != NULL ? updater->device_count : 0;
-    if (status == NULL) status = create(trainable, updater, out_backend);
+    if (status == NULL) status = embedded_create(trainable, updater, out_backend);
     if (status == NULL && !asked) {
         status = bel_trainable_check_room(trainable);
         if (status != NULL) {
-            destroy(*out_backend);
+            embedded_destroy(*out_backend);
             *out_backend = NULL;
         }
     }
@@ -589,5 +589,5 @@ bel_status *bel_embedded_create(const bel_trainable *trainable, bel_backend **ou
     bel_log_write(BEL_LOG_WARN, "parameters stay in the memory of the process: %s",
                   bel_status_message(status));
     bel_status_ignore(status); // reported
-    return create(trainable, NULL, out_backend);
+    return embedded_create(trainable, NULL, out_backend);
 }

@@ -147,7 +147,7 @@ static void log_result(const char *folder, const bel_result *result)
 }
 
 // Called between batches: a long evaluation still hears members and shows progress.
-static bel_status *attend(void *context)
+static bel_status *evals_attend(void *context)
 {
     bel_job *job = context;
     bel_reporter_update(job->reporter, job->backend, job->last_step, false);
@@ -190,7 +190,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
         .tower_count = bel_estimator_evaluation_towers(estimator),
         .cards = bel_estimator_cards(estimator, -1),
         .details = details,
-        .between = attend,
+        .between = evals_attend,
         .context = job};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
@@ -220,7 +220,8 @@ static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_resu
 }
 
 // Evaluates. The first evaluation's result is the job's.
-static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
+static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step,
+                                  bel_details *details)
 {
     bel_result result = {.size = sizeof result, .global_step = step, .evaluation_step = step};
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
@@ -247,7 +248,7 @@ static bel_status *evaluate(bel_job *job, bel_job_eval *eval, int64_t step, bel_
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     bel_details details = {0};
-    bel_status *status = evaluate(job, eval, step, &details);
+    bel_status *status = evals_evaluate(job, eval, step, &details);
     bel_details_deinit(&details);
     return status;
 }

@@ -32,7 +32,7 @@ static void begin_table(bel_job_tables *t, const char *title, char *sentence,
 }
 
 // Adds the next cell of the newest table, row by row; the table owns the text.
-static void put(bel_job_tables *t, char *text)
+static void job_tables_put(bel_job_tables *t, char *text)
 {
     int at = t->count - 1;
     size_t count = t->texts[at].cell_count + 1;
@@ -48,19 +48,19 @@ static void put_count(bel_job_tables *t, double count)
 {
     bel_str text = {0};
     bel_report_integer(&text, (int64_t)count);
-    put(t, text.text);
+    job_tables_put(t, text.text);
 }
 
 // Adds milliseconds per step.
 static void put_ms(bel_job_tables *t, double seconds, double steps)
 {
-    put(t, steps > 0 ? bel_strf("%.3f", 1e3 * seconds / steps) : bel_xstrdup("–"));
+    job_tables_put(t, steps > 0 ? bel_strf("%.3f", 1e3 * seconds / steps) : bel_xstrdup("–"));
 }
 
 static void put_bytes(bel_job_tables *t, double bytes)
 {
     char text[32];
-    put(t, bel_xstrdup(bytes > 0 ? bel_bytes_text((uint64_t)bytes, text) : "–"));
+    job_tables_put(t, bel_xstrdup(bytes > 0 ? bel_bytes_text((uint64_t)bytes, text) : "–"));
 }
 
 void bel_job_tables_deinit(bel_job_tables *tables)
@@ -82,7 +82,7 @@ static void put_worker(bel_job_tables *t, const bel_board_row *row)
                                        BEL_NUMBER_EXCHANGE};
     static const bel_number reports[] = {BEL_NUMBER_COUNTED, BEL_NUMBER_STALE, BEL_NUMBER_DROPPED};
     double steps = row->values[BEL_NUMBER_STEPS];
-    put(t, bel_strf("worker %d", row->index));
+    job_tables_put(t, bel_strf("worker %d", row->index));
     put_count(t, steps);
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         put_ms(t, row->values[times[i]], steps);
@@ -94,7 +94,7 @@ static void put_worker(bel_job_tables *t, const bel_board_row *row)
 static void put_shard(bel_job_tables *t, const bel_board_row *row)
 {
     double versions = row->values[BEL_NUMBER_VERSIONS];
-    put(t, bel_strf("shard %d", row->index));
+    job_tables_put(t, bel_strf("shard %d", row->index));
     put_count(t, versions);
     put_ms(t, row->values[BEL_NUMBER_PASSING], versions);
     put_ms(t, row->values[BEL_NUMBER_APPLY], versions - 1); // the first was not made
@@ -137,18 +137,18 @@ static void put_processes(const bel_job *job, bel_job_tables *t)
     char host[256] = "";
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
     begin_table(t, NULL, NULL, COLUMNS(columns));
-    put(t, bel_xstrdup("master 0"));
-    put(t, bel_xstrdup(host));
-    put(t, bel_strf("%lld", (long long)getpid()));
-    put(t, bel_strf("%u", job->task->incarnation));
+    job_tables_put(t, bel_xstrdup("master 0"));
+    job_tables_put(t, bel_xstrdup(host));
+    job_tables_put(t, bel_strf("%lld", (long long)getpid()));
+    job_tables_put(t, bel_strf("%u", job->task->incarnation));
     for (int i = 0; i < bel_members_count(members); i++) {
         const bel_member_view *m = bel_members_get(members, i);
         char text[32];
         if (m->pid == 0) continue; // never joined
-        put(t, bel_xstrdup(bel_role_text(m->role, m->index, text)));
-        put(t, m->host != NULL ? bel_xstrdup(m->host) : NULL);
-        put(t, bel_strf("%lld", (long long)m->pid));
-        put(t, bel_strf("%u", m->incarnation));
+        job_tables_put(t, bel_xstrdup(bel_role_text(m->role, m->index, text)));
+        job_tables_put(t, m->host != NULL ? bel_xstrdup(m->host) : NULL);
+        job_tables_put(t, bel_strf("%lld", (long long)m->pid));
+        job_tables_put(t, bel_strf("%u", m->incarnation));
     }
 }
 
@@ -163,8 +163,8 @@ static void put_devices(const bel_board *board, bel_job_tables *t)
             const bel_device_numbers *its = &row->devices[d];
             if (!begun) begin_table(t, NULL, NULL, COLUMNS(columns));
             begun = true;
-            put(t, bel_strf("cuda:%d", its->number));
-            put(t, bel_strf("worker %d", row->index));
+            job_tables_put(t, bel_strf("cuda:%d", its->number));
+            job_tables_put(t, bel_strf("worker %d", row->index));
             put_count(t, its->towers);
             put_bytes(t, its->taken);
             put_bytes(t, its->free);
@@ -232,7 +232,7 @@ static void put_epochs(bel_job_tables *t, const bel_audit_result *result)
     bel_str_puts(&text, ".");
     begin_table(t, "What was read", text.text, COLUMNS(columns));
     for (int64_t i = all ? 0 : result->epoch_count - LISTED_EPOCHS; i < result->epoch_count; i++) {
-        put(t, bel_strf("epoch %lld", (long long)result->epochs[i].epoch));
+        job_tables_put(t, bel_strf("epoch %lld", (long long)result->epochs[i].epoch));
         put_count(t, (double)result->epochs[i].records);
         put_count(t, (double)result->epoch_records);
     }

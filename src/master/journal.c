@@ -25,7 +25,7 @@ static bool ends_with_a_line(int descriptor)
 }
 
 // Owns the descriptor; the head of this file describes the guarantees for a line.
-static bel_status *append(const char *path, const bel_str *line, bool sync)
+static bel_status *journal_append(const char *path, const bel_str *line, bool sync)
 {
     int descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
@@ -52,7 +52,7 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
     bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE);
     bool begins = strcmp(line->event, "generation") == 0;
-    bel_status *status = append(path, &text, begins);
+    bel_status *status = journal_append(path, &text, begins);
     if (status == NULL && begins) status = bel_dir_sync(model_dir); // the file may be new
     bel_free(path);
     bel_str_deinit(&text);
@@ -101,7 +101,7 @@ static void visit_line(const char *line, size_t length, visitor *v)
 }
 
 // Skips an absent file: the first master of a model finds no journal.
-static bel_status *visit(const char *model_dir, visitor *v)
+static bel_status *journal_visit(const char *model_dir, visitor *v)
 {
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE), *text = NULL;
     size_t size = 0;
@@ -129,7 +129,7 @@ bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generati
 {
     visitor v = {0};
     *out_generation = 0;
-    BEL_TRY(visit(model_dir, &v));
+    BEL_TRY(journal_visit(model_dir, &v));
     *out_generation = v.found;
     return NULL;
 }
@@ -138,6 +138,6 @@ bool bel_journal_assignment(const char *model_dir, uint32_t generation, int work
                             int *out_replicas)
 {
     visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
-    bel_status_ignore(visit(model_dir, &v)); // then it is unknown
+    bel_status_ignore(journal_visit(model_dir, &v)); // then it is unknown
     return v.has_assignment;
 }

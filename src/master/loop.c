@@ -8,7 +8,7 @@
 #include "base/requests.h"
 #include "master/job.h"
 
-static void ask(void *context, int64_t version, int function, bool wanted)
+static void loop_ask(void *context, int64_t version, int function, bool wanted)
 {
     bel_backend *backend = context;
     backend->ops->ask(backend, version, function, wanted);
@@ -17,7 +17,7 @@ static void ask(void *context, int64_t version, int function, bool wanted)
 bel_status *bel_job_start_loop(bel_job *job)
 {
     if (job->replicator == NULL || job->loop_end >= 0) return NULL;
-    return bel_replicator_start(job->replicator, job->first_step, ask, job->backend);
+    return bel_replicator_start(job->replicator, job->first_step, loop_ask, job->backend);
 }
 
 // Whether the loop's state at a step is known. Before a run begins it is the program's initial

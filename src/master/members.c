@@ -236,7 +236,7 @@ static void take_devices(bel_seat *s, const Bel__Status *status)
 }
 
 // True if a message is only noted here; false: the caller gets it as well.
-static bool note(bel_members *members, bel_seat *s, Bel__Message *message)
+static bool members_note(bel_members *members, bel_seat *s, Bel__Message *message)
 {
     if (message->kind_case == BEL__MESSAGE__KIND_STATUS) {
         Bel__Status *status = message->status;
@@ -270,7 +270,7 @@ static void note_all(bel_members *members)
         bel_seat *s = &members->seats[i];
         Bel__Message *message;
         while (s->mailbox != NULL && (message = bel_mailbox_take(s->mailbox)) != NULL) {
-            if (note(members, s, message)) {
+            if (members_note(members, s, message)) {
                 bel_message_destroy(message);
                 continue;
             }
@@ -426,7 +426,7 @@ static bool take_from(bel_members *members, bel_seat *s, Bel__Message **out_mess
         return true;
     }
     while (s->mailbox != NULL && (*out_message = bel_mailbox_take(s->mailbox)) != NULL) {
-        if (!note(members, s, *out_message)) return true;
+        if (!members_note(members, s, *out_message)) return true;
         bel_message_destroy(*out_message);
     }
     return false;

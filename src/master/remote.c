@@ -98,7 +98,7 @@ void bel_remote_unlisten(const bel_run_config *config, const bel_members *member
 // Loads a checkpoint. The master reads the values too, to detect a bad checkpoint before members
 // do, and for an evaluation when nothing is left to train. Shards load the folder themselves, when
 // they are told to begin.
-static bel_status *load(bel_backend *backend, const bel_ckpt_reader *reader)
+static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *reader)
 {
     remote *r = (remote *)backend;
     const bel_layout *layout = r->config.trainable->layout;
@@ -194,7 +194,7 @@ static bel_status *begin_generation(remote *r)
 }
 
 // Forgets members' reports; they repeat them.
-static void forget(remote *r)
+static void remote_forget(remote *r)
 {
     bel_remote_close_lanes(r);
     r->backend.leaves = false;
@@ -218,10 +218,10 @@ static void forget(remote *r)
 
 // Starts without knowledge. When all shards are present, it shows whether the job continues
 // unchanged.
-static bel_status *gather(bel_backend *backend)
+static bel_status *remote_gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
-    forget(r);
+    remote_forget(r);
     if (bel_leave_stood()) r->leave_ns = -1;
     bel_fault_point("master_gather");
     bel_remote_expect(r);
@@ -245,8 +245,8 @@ static void forget_values(remote *r)
 }
 
 // Starts training. A stop requested while no one could receive it is sent now.
-static bel_status *start(bel_backend *backend, const bel_control_config *schedule,
-                         const bel_input_segment *segment, int64_t block_end)
+static bel_status *remote_start(bel_backend *backend, const bel_control_config *schedule,
+                                const bel_input_segment *segment, int64_t block_end)
 {
     remote *r = (remote *)backend;
     r->schedule = *schedule;
@@ -339,7 +339,7 @@ static void stop_at(bel_backend *backend, int64_t step)
 }
 
 // Stores a request that the master's thread sends, as only it knows shard 0's connection.
-static void ask(bel_backend *backend, int64_t version, int function, bool wanted)
+static void remote_ask(bel_backend *backend, int64_t version, int function, bool wanted)
 {
     remote *r = (remote *)backend;
     pthread_mutex_lock(&r->ask_mutex);
@@ -378,20 +378,20 @@ static void release_snapshot(bel_backend *backend)
     bel_remote_release(r);
 }
 
-static void cancel(bel_backend *backend)
+static void remote_cancel(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master ended the job"));
 }
 
-static bel_status *attend(bel_backend *backend)
+static bel_status *remote_attend(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     bel_remote_pump(r, 0);
     return bel_remote_take_error(r);
 }
 
-static bel_status *join(bel_backend *backend)
+static bel_status *remote_join(bel_backend *backend)
 {
     return bel_remote_take_error((remote *)backend); // the processes end when they are dismissed
 }
@@ -425,7 +425,7 @@ static bool began(const remote *r)
 
 // Gathers members to dismiss them, as nothing is left to train. With --train_steps they know it
 // themselves, and this process may be the only one, restarted by a launcher.
-static bel_status *meet(remote *r)
+static bel_status *remote_meet(remote *r)
 {
     enum { PATIENCE_SECS = 1 };
     int64_t max_steps = r->config.max_steps;
@@ -444,7 +444,7 @@ static bel_status *meet(remote *r)
 static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
-    if (!r->started) return meet(r);
+    if (!r->started) return remote_meet(r);
     if (r->rescue == BEL_RESCUE_DONE) { // already made
         r->state.has_snapshot = true;
         return bel_remote_take_error(r);
@@ -482,12 +482,12 @@ static bel_status *wait_for_evaluator(remote *r)
     return bel_remote_take_error(r);
 }
 
-static bel_status *finish(bel_backend *backend)
+static bel_status *remote_finish(bel_backend *backend)
 {
     return wait_for_evaluator((remote *)backend);
 }
 
-static void dismiss(bel_backend *backend, const bel_status *status)
+static void remote_dismiss(bel_backend *backend, const bel_status *status)
 {
     enum { WAIT_SECS = 5 };
     remote *r = (remote *)backend;
@@ -495,7 +495,7 @@ static void dismiss(bel_backend *backend, const bel_status *status)
                         status != NULL ? bel_status_message(status) : "", WAIT_SECS);
 }
 
-static void destroy(bel_backend *backend)
+static void remote_destroy(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     bel_remote_close_lanes(r);
@@ -521,26 +521,26 @@ static void destroy(bel_backend *backend)
 }
 
 static const bel_backend_ops remote_ops = {
-    .load = load,
-    .gather = gather,
-    .start = start,
+    .load = remote_load,
+    .gather = remote_gather,
+    .start = remote_start,
     .wait = wait_for_news,
     .take_points = take_points,
     .stop_at = stop_at,
-    .ask = ask,
+    .ask = remote_ask,
     .begin_help = bel_remote_begin_help,
     .end_help = bel_remote_end_help,
     .read_values = bel_remote_read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
-    .attend = attend,
-    .cancel = cancel,
-    .join = join,
+    .attend = remote_attend,
+    .cancel = remote_cancel,
+    .join = remote_join,
     .snapshot_now = snapshot_now,
-    .finish = finish,
+    .finish = remote_finish,
     .show = bel_remote_show,
-    .dismiss = dismiss,
-    .destroy = destroy,
+    .dismiss = remote_dismiss,
+    .destroy = remote_destroy,
 };
 
 bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out_backend)
@@ -574,7 +574,7 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
         r->shard_members[k] = bel_members_find(config->members, role, k);
     bel_status *status = bel_space_array(config->trainable->layout, "values", &r->backend.values);
     if (status != NULL) {
-        destroy(&r->backend);
+        remote_destroy(&r->backend);
         return status;
     }
     *out_backend = &r->backend;

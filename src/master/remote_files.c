@@ -17,7 +17,7 @@ static void send_requests(remote *r, int shard)
 }
 
 // Requests "shard-00000-of-00002.safetensors".
-static bel_status *begin(remote *r, int shard)
+static bel_status *remote_begin(remote *r, int shard)
 {
     char *name = bel_ckpt_shard_file_name(shard, r->backend.shard_count);
     bel_status *status = bel_fetch_begin(r->asked.folder, r->asked.step, name, &r->pulls[shard]);
@@ -27,7 +27,7 @@ static bel_status *begin(remote *r, int shard)
 
 void bel_remote_pull(remote *r, int shard)
 {
-    bel_status *status = begin(r, shard);
+    bel_status *status = remote_begin(r, shard);
     if (status != NULL) {
         bel_remote_fail(r, status);
     } else {
@@ -51,7 +51,7 @@ void bel_remote_end_pulls(remote *r)
 }
 
 // Finishes a complete file, which must match the shard's report.
-static bel_status *end(remote *r, int shard)
+static bel_status *remote_end(remote *r, int shard)
 {
     int64_t size;
     uint32_t crc32c;
@@ -63,11 +63,11 @@ static bel_status *end(remote *r, int shard)
     return NULL;
 }
 
-static bel_status *take(remote *r, int shard, const Bel__Piece *piece)
+static bel_status *remote_take(remote *r, int shard, const Bel__Piece *piece)
 {
     BEL_TRY(bel_fetch_take(r->pulls[shard], piece));
     r->news_ns = bel_clock_ns();
-    if (bel_fetch_is_whole(r->pulls[shard])) return end(r, shard);
+    if (bel_fetch_is_whole(r->pulls[shard])) return remote_end(r, shard);
     send_requests(r, shard);
     return NULL;
 }
@@ -76,7 +76,7 @@ void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece)
 {
     int shard = bel_remote_shard_of(r, member);
     if (!bel_fetch_is_of(r->pulls[shard], piece->step, piece->file)) return;
-    bel_status *status = take(r, shard, piece);
+    bel_status *status = remote_take(r, shard, piece);
     if (status != NULL) {
         bel_remote_fail(r, bel_status_wrap(status, __FILE__, __LINE__, "shard %d", shard));
     }

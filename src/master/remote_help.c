@@ -50,7 +50,7 @@ static void clear_queue(bel_remote_help *h)
     h->count = h->taken = 0;
 }
 
-static void send(bel_remote_help *h, int worker, int64_t first, int64_t count)
+static void remote_help_send(bel_remote_help *h, int worker, int64_t first, int64_t count)
 {
     remote *r = h->r;
     Bel__Evaluate evaluate;
@@ -74,7 +74,7 @@ static bool is_here(const bel_remote_help *h, int worker)
     return m->here && !m->vacant && !m->blind && m->generation == r->backend.generation;
 }
 
-static bool give(void *context, int64_t first, int64_t count)
+static bool remote_help_give(void *context, int64_t first, int64_t count)
 {
     bel_remote_help *h = context;
     remote *r = h->r;
@@ -86,13 +86,13 @@ static bool give(void *context, int64_t first, int64_t count)
         if (seat->last >= 0 && seat->incarnation == incarnation) continue;
         seat->incarnation = incarnation;
         seat->last = first + count - 1;
-        send(h, w, first, count);
+        remote_help_send(h, w, first, count);
         return true;
     }
     return false;
 }
 
-static bool take(void *context, bel_batch_sums *out_sums)
+static bool remote_help_take(void *context, bel_batch_sums *out_sums)
 {
     bel_remote_help *h = context;
     if (h->taken > 0) free_come(&h->queue[h->taken - 1]);
@@ -113,7 +113,7 @@ bel_remote_help *bel_remote_help_create(remote *r)
 {
     bel_remote_help *h = bel_xcalloc(1, sizeof *h);
     h->r = r;
-    h->helpers = (bel_evaluation_helpers){h, give, take};
+    h->helpers = (bel_evaluation_helpers){h, remote_help_give, remote_help_take};
     h->seats = bel_xcalloc((size_t)r->seats, sizeof *h->seats);
     return h;
 }
@@ -151,7 +151,7 @@ void bel_remote_end_help(bel_backend *backend)
     remote *r = (remote *)backend;
     bel_remote_help *h = r->help;
     for (int w = 0; w < r->seats; w++)
-        if (!h->seats[w].refused && is_here(h, w)) send(h, w, 0, 0);
+        if (!h->seats[w].refused && is_here(h, w)) remote_help_send(h, w, 0, 0);
     clear_queue(h);
     bel_log_write(BEL_LOG_DEBUG, "workers ran %lld batches of the evaluation of step %lld",
                   (long long)h->batches, (long long)h->step);

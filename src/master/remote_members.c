@@ -455,7 +455,7 @@ static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
     }
 }
 
-static bel_status *refuse(const remote *r, int member, const Bel__Message *m)
+static bel_status *remote_refuse(const remote *r, int member, const Bel__Message *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     char name[32];
@@ -473,7 +473,7 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     bool early = m->kind_case == BEL__MESSAGE__KIND_ENDED && m->generation == 0; // could not begin
     if (!of_now && !early && !stops && !asks) return; // its state is void
     if (!may_say(r, member, m->kind_case)) {
-        bel_remote_fail(r, refuse(r, member, m));
+        bel_remote_fail(r, remote_refuse(r, member, m));
         return;
     }
     switch (m->kind_case) {

@@ -80,7 +80,7 @@ static void let_shards_go_on(remote *r)
         bel_remote_send_to_shard(r, k, &release.base);
 }
 
-static void say(const remote *r, bool whole, bool stops)
+static void remote_say(const remote *r, bool whole, bool stops)
 {
     long long step = (long long)r->state.step;
     if (whole) {
@@ -97,7 +97,7 @@ static void say(const remote *r, bool whole, bool stops)
 }
 
 // Records the end of training; shards are paused.
-static void conclude(remote *r, bool goes_on, bool stops)
+static void remote_conclude(remote *r, bool goes_on, bool stops)
 {
     r->rescue = BEL_RESCUE_DONE;
     r->state.snapshot = r->state.step;
@@ -126,9 +126,9 @@ void bel_remote_rescue(remote *r)
                                    "the snapshot of step %lld came while the job stood still",
                                    (long long)announced));
     }
-    say(r, whole, stops);
+    remote_say(r, whole, stops);
     r->rescue = BEL_RESCUE_NONE;
-    if (whole) conclude(r, goes_on, stops);
+    if (whole) remote_conclude(r, goes_on, stops);
     if (!whole && stops) let_shards_go_on(r);
     if (!whole && goes_on) r->backend.lost = true;
     if (!ends) return;

@@ -43,7 +43,8 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
 }
 
 // Makes the checkpoint visible; its digest becomes the result's.
-static bel_status *commit(bel_job *job, int64_t step, const char *folder, bel_ckpt_shard **shards)
+static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
+                               bel_ckpt_shard **shards)
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
@@ -106,7 +107,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     if (status == NULL) status = bel_job_write_hooks(job, folder);
     // After a loss, perhaps of this master's role, the checkpoint must not become visible.
     if (status == NULL) status = job->backend->ops->attend(job->backend);
-    if (status == NULL) status = commit(job, step, folder, shards);
+    if (status == NULL) status = save_commit(job, step, folder, shards);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error counts
     for (size_t k = 0; k < count; k++)
         bel_ckpt_shard_destroy(shards[k]);
@@ -263,7 +264,7 @@ static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *r
 }
 
 // Loads the checkpoint's position in the input and its values.
-static bel_status *load(bel_job *job, const bel_ckpt_reader *reader)
+static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
     bool changes = job->estimator->config.allow_changes;
@@ -326,7 +327,7 @@ bel_status *bel_job_resume(bel_job *job)
         bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),
                       begins ? "; the initial values of a new run are skipped" : "");
     }
-    bel_status *status = load(job, reader);
+    bel_status *status = save_load(job, reader);
     bel_ckpt_close(reader);
     return status;
 }
@@ -344,7 +345,7 @@ bel_status *bel_job_go_back(bel_job *job)
     int64_t step = job->state.step; // from shard 0's last report
     int64_t reached = job->backend->reached > step ? job->backend->reached : step;
     bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
-    bel_status *status = load(job, reader);
+    bel_status *status = save_load(job, reader);
     if (status == NULL && !paused) {
         bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
                       bel_ckpt_folder(reader));

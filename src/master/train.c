@@ -219,7 +219,7 @@ static void report_so_far(bel_job *job, bool has_news)
 
 // The master's wait, to the end of training or a loss. After an error here it cancels and keeps
 // taking news until the workers have finished.
-static bel_status *watch(bel_job *job)
+static bel_status *train_watch(bel_job *job)
 {
     bel_backend *backend = job->backend;
     progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
@@ -278,7 +278,7 @@ static int64_t stop_step(const bel_job *job)
 
 // Gathers members. *out_over: nothing is left, and the members that would know better do not come:
 // an earlier master told them that the job is over.
-static bel_status *gather(bel_job *job, bool *out_over)
+static bel_status *train_gather(bel_job *job, bool *out_over)
 {
     bel_status *status = job->backend->ops->gather(job->backend);
     *out_over = false;
@@ -302,12 +302,12 @@ static void tell_begins(const bel_job *job)
 }
 
 // Trains with one assignment: from present members to finished workers.
-static bel_status *run(bel_job *job)
+static bel_status *train_run(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t eval_steps = 0;
     bool over;
-    BEL_TRY(gather(job, &over));
+    BEL_TRY(train_gather(job, &over));
     if (over) return NULL;
     // Members that continue come with the snapshot that was not evaluated.
     if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
@@ -337,7 +337,7 @@ static bel_status *run(bel_job *job)
     tell_begins(job);
     if (job->backend->runs) job->stopping.stop_at = -1; // members that continue may not know of it
     BEL_TRY(bel_job_start_loop(job));
-    bel_status *status = watch(job);
+    bel_status *status = train_watch(job);
     if (job->replicator != NULL) bel_replicator_pause(job->replicator);
     job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
     job->examples += job->state.examples;
@@ -407,7 +407,7 @@ static bel_status *end_hooks(bel_job *job)
 }
 
 // Ends a job: the last version is saved, evaluated and reported.
-static bel_status *finish(bel_job *job)
+static bel_status *train_finish(bel_job *job)
 {
     bel_backend *backend = job->backend;
     BEL_TRY(backend->ops->snapshot_now(backend));
@@ -495,11 +495,11 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (status == NULL) status = bel_job_find_last_step(job); // they may end it
         bool over = status == NULL && is_over(job);
         if (over) tell_begins(job); // evaluates, exports and reports what is left
-        if (status == NULL && !over) status = run(job);
+        if (status == NULL && !over) status = train_run(job);
         bool paused = job->backend->paused;
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
         if (status != NULL) status = save_rescued(job, status);
-        if (status == NULL) status = paused ? save_pause(job) : finish(job);
+        if (status == NULL) status = paused ? save_pause(job) : train_finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was reported, and is repaired
         if (!paused) job->loop_end = -1;

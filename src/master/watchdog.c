@@ -28,7 +28,7 @@ struct bel_watchdog {
 
 // The dog's thread. A nap that finds HUNGRY saw no food; one that finds FED makes it HUNGRY, and
 // RESTING counts as fed.
-static void *watch(void *argument)
+static void *watchdog_watch(void *argument)
 {
     bel_watchdog *dog = argument;
     int naps = 0; // without food
@@ -57,7 +57,7 @@ bel_status *bel_watchdog_start(double limit_secs, void (*stands_still)(void *con
     dog->context = context;
     pthread_mutex_init(&dog->mutex, NULL);
     bel_cond_init(&dog->changed);
-    bel_status *status = bel_thread_start(&dog->thread, watch, dog);
+    bel_status *status = bel_thread_start(&dog->thread, watchdog_watch, dog);
     if (status != NULL) {
         pthread_cond_destroy(&dog->changed);
         pthread_mutex_destroy(&dog->mutex);

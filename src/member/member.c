@@ -447,7 +447,7 @@ static Bel__Message *next_message(member *m)
 
 // The main thread's loop, until the master ends the job. The naps bound the delay for events that
 // do not ring.
-static bel_status *obey(member *m)
+static bel_status *member_obey(member *m)
 {
     while (!m->over) {
         Bel__Message *message;
@@ -489,7 +489,7 @@ static bel_status *obey(member *m)
 // --- Life ----------------------------------------------------------------------------------------
 
 // Steps that may fail for this process's reasons come before it joins.
-static bel_status *run(member *m)
+static bel_status *member_run(member *m)
 {
     const bel_task *task = m->task;
     m->worker.here = task->role == BEL_ROLE_WORKER;
@@ -516,7 +516,7 @@ static bel_status *run(member *m)
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
-    bel_status *status = obey(m);
+    bel_status *status = member_obey(m);
     if (m->leaves) {
         bel_member_worker_leave(m);
         return bel_member_leave(m);
@@ -529,7 +529,7 @@ static bel_status *run(member *m)
 
 // Ends threads first, then sends the last messages to the master, then ends the lanes' transports,
 // then frees the memory that they read.
-static void release(member *m)
+static void member_release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
     stop_parts(m, PATIENCE_SECS);
@@ -592,14 +592,14 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
                 .evaluated_step = -1,
                 .looked_step = -1,
                 .pace = {.begun_ns = bel_clock_ns()}};
-    bel_status *status = run(&m);
+    bel_status *status = member_run(&m);
     bel_result result = {.size = sizeof result, .evaluation_step = -1};
     if (m.worker.worker != NULL) {
         bel_str words = {0};
         result.global_step = bel_worker_doing(m.worker.worker, &words);
         bel_str_deinit(&words);
     }
-    release(&m);
+    member_release(&m);
     if (status == NULL && out_result != NULL) *out_result = result;
     return status;
 }

@@ -35,7 +35,7 @@ static bel_status *newest_step(const char *model_dir, int64_t *out_step)
     return NULL;
 }
 
-static void describe(const char *name, const bel_result *result, bel_str *out)
+static void member_evaluator_describe(const char *name, const bel_result *result, bel_str *out)
 {
     bel_str_printf(out, "%s%s at step %lld: loss = %.5g", out->length > 0 ? "; " : "", name,
                    (long long)result->global_step, result->loss);
@@ -71,7 +71,7 @@ static bool is_watched(const bel_keep_best *rule, const bel_eval_spec *eval)
 }
 
 // The evaluated checkpoint must not be removed before it is recorded and exported.
-static void hold(const bel_member_program *program, int64_t step)
+static void member_evaluator_hold(const bel_member_program *program, int64_t step)
 {
     bel_status *status = bel_ckpt_hold(program->estimator->config.model_dir, step);
     if (status == NULL) return;
@@ -86,7 +86,7 @@ static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
     int64_t held;
     do {
         held = *step;
-        hold(program, held);
+        member_evaluator_hold(program, held);
         BEL_TRY(newest_step(program->estimator->config.model_dir, step));
     } while (held != *step);
     return NULL;
@@ -94,8 +94,10 @@ static bel_status *hold_newest(const bel_member_program *program, int64_t *step)
 
 // Evaluates the held checkpoint, or the newest good one if that cannot be read or no checkpoint is
 // held.
-static bel_status *evaluate(const bel_member_program *program, const bel_eval_spec *eval,
-                            int64_t held, bel_run_log *log, uint64_t *data, bel_result *out_result)
+static bel_status *member_evaluator_evaluate(const bel_member_program *program,
+                                             const bel_eval_spec *eval, int64_t held,
+                                             bel_run_log *log, uint64_t *data,
+                                             bel_result *out_result)
 {
     bel_estimator *estimator = program->estimator;
     if (held < 0) return bel_evaluate_along(estimator, eval, NULL, log, data, out_result);
@@ -117,9 +119,10 @@ static bel_status *evaluate_all(const bel_member_program *program, int64_t held,
         const char *name = program->evals[i].name;
         bel_result result;
         int64_t begun = bel_trace_begin();
-        BEL_TRY_CTX(evaluate(program, &program->evals[i], held, log, &data[i], &result), "%s",
-                    name != NULL ? name : "eval");
-        describe(name != NULL ? name : "eval", &result, out);
+        BEL_TRY_CTX(
+            member_evaluator_evaluate(program, &program->evals[i], held, log, &data[i], &result),
+            "%s", name != NULL ? name : "eval");
+        member_evaluator_describe(name != NULL ? name : "eval", &result, out);
         out_results[i] = result;
         bel_trace_end((bel_trace_event){.role = BEL_TRACE_EVALUATOR,
                                         .span = BEL_TRACE_EVALUATE,
@@ -209,7 +212,7 @@ static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
         evaluate_all(m->program, step, m->log, m->evaluated_data, m->evaluated, words);
     for (int i = 0; status == NULL && i < m->program->eval_count; i++)
         export_result(m, i, false);
-    hold(m->program, -1);
+    member_evaluator_hold(m->program, -1);
     if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
     return status;
 }
@@ -260,8 +263,8 @@ static bool is_over(presence *p)
 }
 
 // Evaluates each new newest checkpoint, until the last one that will come.
-static bel_status *follow(const bel_member_program *program, presence *job, bel_run_log *log,
-                          uint64_t *data, bel_result *results)
+static bel_status *member_evaluator_follow(const bel_member_program *program, presence *job,
+                                           bel_run_log *log, uint64_t *data, bel_result *results)
 {
     enum { NAP_MS = 200 };
     const char *model_dir = program->estimator->config.model_dir;
@@ -303,7 +306,7 @@ bel_status *bel_member_follow(const bel_member_program *program, double patience
     results[0].global_step = results[0].evaluation_step = -1;
     bel_run_log *log =
         bel_run_log_create_follower(program->estimator->config.model_dir, "evaluator");
-    bel_status *status = follow(program, &job, log, data, results);
+    bel_status *status = member_evaluator_follow(program, &job, log, data, results);
     bel_run_log_close(log);
     bel_free(job.token);
     results[0].interrupted = bel_stop_requested();

@@ -116,7 +116,7 @@ static bel_status *open_wanted(bel_member_help *h)
     return NULL;
 }
 
-static void work(bel_member_help *h)
+static void member_help_work(bel_member_help *h)
 {
     if (h->now.count == 0) {
         bel_evaluating_close(h->evaluating);
@@ -148,7 +148,7 @@ static void *help_main(void *argument)
         h->now = h->wanted;
         h->asked = false;
         pthread_mutex_unlock(&h->mutex);
-        work(h);
+        member_help_work(h);
         pthread_mutex_lock(&h->mutex);
     }
     pthread_mutex_unlock(&h->mutex);
@@ -159,7 +159,7 @@ static void *help_main(void *argument)
 
 // --- The main thread -----------------------------------------------------------------------------
 
-static bel_status *begin(member *m)
+static bel_status *member_begin(member *m)
 {
     bel_member_help *h = bel_xcalloc(1, sizeof *h);
     h->m = m;
@@ -179,7 +179,7 @@ static bel_status *begin(member *m)
 bel_status *bel_member_help_take(member *m, const Bel__Evaluate *message)
 {
     if (!m->worker.here) return NULL;
-    if (m->help == NULL && message->count > 0) BEL_TRY(begin(m));
+    if (m->help == NULL && message->count > 0) BEL_TRY(member_begin(m));
     bel_member_help *h = m->help;
     if (h == NULL) return NULL;
     pthread_mutex_lock(&h->mutex);

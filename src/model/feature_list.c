@@ -139,7 +139,8 @@ bel_status *bel_feature_list_read(const char *text, const char *source, bel_aren
 // --- Datasets ------------------------------------------------------------------------------------
 
 // Describes a record's field. False: it has too many dimensions.
-static bool describe(const bel_feature *feature, bel_memory_field *out_field, bool *out_open)
+static bool feature_describe(const bel_feature *feature, bel_memory_field *out_field,
+                             bool *out_open)
 {
     bel_tensor data = {.dtype = feature->dtype, .shape = {.rank = 1, .dims = {1}}};
     if (feature->shape.rank < 0 || feature->shape.rank >= BEL_MAX_RANK) return false;
@@ -184,7 +185,7 @@ bel_status *bel_feature_dataset(const bel_feature *features, const bool *is_labe
     bool open = false, whole = true;
     *out_bytes = 1;
     for (int i = 0; i < count && whole; i++) {
-        whole = describe(&features[i], &fields[i], &open);
+        whole = feature_describe(&features[i], &fields[i], &open);
         size_t bytes = whole ? bel_tensor_bytes(&fields[i].data) : 0;
         if (bytes > *out_bytes) *out_bytes = bytes;
     }

@@ -10,7 +10,7 @@
 
 static const char decay_steps[] = "param.decay_steps";
 
-static bool parse(const char *text, int64_t *out_number)
+static bool longer_parse(const char *text, int64_t *out_number)
 {
     return text != NULL && bel_parse_i64(text, strlen(text), out_number);
 }
@@ -27,7 +27,7 @@ static bool has_more_epochs(const bel_input *input, const bel_ckpt_reader *reade
     const char *fingerprint = bel_ckpt_setting(reader, BEL_SETTING_INPUT);
     int64_t was, is = bel_input_epochs(input);
     char text[32];
-    if (!parse(bel_ckpt_setting(reader, BEL_SETTING_EPOCHS), &was) || was < 1) return false;
+    if (!longer_parse(bel_ckpt_setting(reader, BEL_SETTING_EPOCHS), &was) || was < 1) return false;
     if (fingerprint == NULL || (is != BEL_REPEAT_FOREVER && is <= was)) return false;
     bel_snprintf(text, sizeof text, BEL_SETTING_FINGERPRINT,
                  (unsigned long long)bel_input_fingerprint_of_epochs(input, was));
@@ -39,11 +39,11 @@ static bool has_longer_schedule(const bel_settings *settings, const bel_ckpt_rea
     int64_t was, is;
     return own(settings, BEL_SETTING_DECAY_OVER) != NULL &&
            bel_ckpt_setting(reader, BEL_SETTING_DECAY_OVER) != NULL &&
-           parse(bel_ckpt_setting(reader, decay_steps), &was) &&
-           parse(own(settings, decay_steps), &is) && is > was;
+           longer_parse(bel_ckpt_setting(reader, decay_steps), &was) &&
+           longer_parse(own(settings, decay_steps), &is) && is > was;
 }
 
-static void note(bel_str *list, const char *name, const char *was, const char *is)
+static void longer_note(bel_str *list, const char *name, const char *was, const char *is)
 {
     if (list != NULL) bel_setting_note_difference(list, name, was, is);
 }
@@ -56,12 +56,12 @@ const char *bel_longer_value(const bel_settings *settings, int i, const bel_inpu
     if (was == NULL || strcmp(was, is) == 0) return is;
     if (strcmp(name, BEL_SETTING_INPUT) == 0 && has_more_epochs(input, reader)) {
         const char *forever = bel_input_epochs(input) == BEL_REPEAT_FOREVER ? "without end" : NULL;
-        note(list, BEL_SETTING_EPOCHS, bel_ckpt_setting(reader, BEL_SETTING_EPOCHS),
-             forever != NULL ? forever : own(settings, BEL_SETTING_EPOCHS));
+        longer_note(list, BEL_SETTING_EPOCHS, bel_ckpt_setting(reader, BEL_SETTING_EPOCHS),
+                    forever != NULL ? forever : own(settings, BEL_SETTING_EPOCHS));
         return was;
     }
     if (strcmp(name, decay_steps) == 0 && has_longer_schedule(settings, reader)) {
-        note(list, "the end of the schedule", was, is);
+        longer_note(list, "the end of the schedule", was, is);
         return was;
     }
     // Its text includes the steps; any other difference is in a parameter.

@@ -42,7 +42,7 @@ void bel_metric_add(bel_model_context *context, bel_estimator_spec *spec, bel_me
                    metric.name != NULL ? metric.name : "", BEL_MAX_METRICS);
 }
 
-static bel_value *total(bel_graph *g, bel_value *values)
+static bel_value *metrics_total(bel_graph *g, bel_value *values)
 {
     return bel_reduce_sum(g, values, NULL, 0, false);
 }
@@ -61,7 +61,8 @@ static void check_shapes(bel_graph *g, const char *name, const char *what, const
 
 // Values times weights (NULL: ones): 0 where the weight is, for any value, as 0 times NaN would be
 // NaN.
-static bel_value *weigh(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
+static bel_value *metrics_weigh(bel_graph *g, const char *name, bel_value *values,
+                                bel_value *weights)
 {
     if (weights == NULL) return values;
     check_shapes(g, name, "weights and what they weigh", weights, values);
@@ -73,11 +74,11 @@ static bel_value *weigh(bel_graph *g, const char *name, bel_value *values, bel_v
 // The sum of values · weights divided by the sum of weights.
 static bel_metric mean(bel_graph *g, const char *name, bel_value *values, bel_value *weights)
 {
-    bel_value *sum = total(g, weigh(g, name, values, weights));
+    bel_value *sum = metrics_total(g, metrics_weigh(g, name, values, weights));
     if (weights == NULL) { // weight 1 for each value: x == x
         weights = bel_cast(g, bel_equal(g, values, values), BEL_DTYPE_F32);
     }
-    return (bel_metric){.name = name, .sum = sum, .weight = total(g, weights)};
+    return (bel_metric){.name = name, .sum = sum, .weight = metrics_total(g, weights)};
 }
 
 // Converts to 1 for yes and 0 for no.
@@ -135,7 +136,7 @@ void bel_metric_precision(bel_model_context *context, bel_estimator_spec *spec, 
 {
     bel_graph *g = bel_context_graph(context);
     check_shapes(g, name, "labels and predicted", labels, predicted);
-    bel_value *said = weigh(g, name, truth(g, predicted), weights);
+    bel_value *said = metrics_weigh(g, name, truth(g, predicted), weights);
     bel_metric_add(context, spec, mean(g, name, truth(g, labels), said));
 }
 
@@ -154,10 +155,10 @@ void bel_metric_f1(bel_model_context *context, bel_estimator_spec *spec, const c
     check_shapes(g, name, "labels and predicted", labels, predicted);
     bel_value *there = truth(g, labels), *said = truth(g, predicted);
     bel_value *both = bel_mul(g, there, said), *either = bel_add(g, there, said);
-    both = weigh(g, name, bel_add(g, both, both), weights);
-    either = weigh(g, name, either, weights);
-    bel_metric metric = {.name = name, .sum = total(g, both)};
-    metric.weight = total(g, either);
+    both = metrics_weigh(g, name, bel_add(g, both, both), weights);
+    either = metrics_weigh(g, name, either, weights);
+    bel_metric metric = {.name = name, .sum = metrics_total(g, both)};
+    metric.weight = metrics_total(g, either);
     bel_metric_add(context, spec, metric);
 }
 
@@ -182,8 +183,8 @@ void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const 
     bel_value *no = bel_sub(g, bel_scalar(g, BEL_DTYPE_F32, 1), yes);
     const bel_shape row = BEL_SHAPE(1, -1);
     bel_value *rows[] = {probabilities, NULL, NULL};
-    rows[1] = weigh(g, name, no, weights);
-    rows[2] = weigh(g, name, yes, weights);
+    rows[1] = metrics_weigh(g, name, no, weights);
+    rows[2] = metrics_weigh(g, name, yes, weights);
     for (int i = 0; i < 3; i++)
         rows[i] = bel_reshape(g, rows[i], &row);
     bel_value *pairs = bel_concat(g, rows, 3, 0);

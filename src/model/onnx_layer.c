@@ -52,7 +52,7 @@ static int64_t elements_of_row(const bel_shape *shape)
 }
 
 // Converts a feature to the form of the port.
-static bel_value *fitted(const adding *a, bel_value *value, const bel_onnx_port *port)
+static bel_value *adding_fitted(const adding *a, bel_value *value, const bel_onnx_port *port)
 {
     bel_graph *g = a->graph;
     bel_shape have = bel_value_shape(value), want = port->shape;
@@ -85,7 +85,8 @@ static bel_status *bind_inputs(const adding *a)
         } else if (value == NULL) {
             value = bel_context_feature(a->context, port->name);
         }
-        a->bindings[i] = (bel_onnx_binding){.name = port->name, .value = fitted(a, value, port)};
+        a->bindings[i] =
+            (bel_onnx_binding){.name = port->name, .value = adding_fitted(a, value, port)};
     }
     return bel_graph_check(a->graph);
 }
@@ -188,7 +189,7 @@ static void tell_weights(const adding *a, size_t first, const bel_onnx_weights *
     bel_str_deinit(&fixed.text);
 }
 
-static bel_status *build(const adding *a, bel_value **outputs)
+static bel_status *adding_build(const adding *a, bel_value **outputs)
 {
     size_t first = a->graph->variable_count;
     bel_onnx_weights *weights = bel_onnx_weights_find(a->model, a->use.train, a->use.train_count);
@@ -324,7 +325,7 @@ static void destroy_model(void *model)
     bel_onnx_destroy(model);
 }
 
-static bel_status *add(adding *a, bel_value **out_outputs, int capacity)
+static bel_status *onnx_layer_add(adding *a, bel_value **out_outputs, int capacity)
 {
     int count = bel_onnx_output_count(a->model);
     if (count > MOST_OUTPUTS) {
@@ -342,7 +343,7 @@ static bel_status *add(adding *a, bel_value **out_outputs, int capacity)
     }
     BEL_TRY(bind_inputs(a));
     bel_value *outputs[MOST_OUTPUTS];
-    BEL_TRY(build(a, outputs));
+    BEL_TRY(adding_build(a, outputs));
     for (int o = 0; o < count && o < capacity; o++)
         out_outputs[o] = a->use.logits ? before_activation(outputs[o]) : outputs[o];
     return NULL;
@@ -363,7 +364,7 @@ int bel_onnx_add(bel_model_context *context, const char *path, const bel_onnx_us
     if (status == NULL) {
         bel_graph_attach(a.graph, model, destroy_model);
         a.bindings = bel_xcalloc((size_t)bel_onnx_input_count(model) + 1, sizeof *a.bindings);
-        status = add(&a, out_outputs, capacity);
+        status = onnx_layer_add(&a, out_outputs, capacity);
     }
     bel_free(a.bindings);
     if (status == NULL) return bel_onnx_output_count(model);

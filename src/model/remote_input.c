@@ -24,7 +24,7 @@ struct bel_remote_input {
     size_t zero_bytes;
 };
 
-static const char *find(const bel_remote_input_words *words, const char *name)
+static const char *remote_input_words_find(const bel_remote_input_words *words, const char *name)
 {
     const bel_settings *settings = words->settings;
     for (int i = 0; i < settings->count; i++)
@@ -42,8 +42,9 @@ static bool read_fingerprint(const char *text, uint64_t *out_fingerprint)
 
 static bool read_numbers(const bel_remote_input_words *words, bel_remote_input *remote)
 {
-    const char *batch = find(words, BEL_SETTING_BATCH), *epochs = find(words, BEL_SETTING_EPOCHS);
-    const char *fingerprint = find(words, BEL_SETTING_INPUT);
+    const char *batch = remote_input_words_find(words, BEL_SETTING_BATCH),
+               *epochs = remote_input_words_find(words, BEL_SETTING_EPOCHS);
+    const char *fingerprint = remote_input_words_find(words, BEL_SETTING_INPUT);
     bel_input_facts *facts = &remote->facts;
     facts->epoch_records = words->epoch_records;
     facts->records = words->records;
@@ -56,8 +57,9 @@ static bool read_numbers(const bel_remote_input_words *words, bel_remote_input *
 static bel_status *read_words(const bel_remote_input_words *words, const char *source,
                               bel_remote_input *remote)
 {
-    const char *features = find(words, BEL_SETTING_FEATURES);
-    const char *names = find(words, BEL_SETTING_COLUMNS), *table = find(words, BEL_SETTING_TABLE);
+    const char *features = remote_input_words_find(words, BEL_SETTING_FEATURES);
+    const char *names = remote_input_words_find(words, BEL_SETTING_COLUMNS),
+               *table = remote_input_words_find(words, BEL_SETTING_TABLE);
     if (features == NULL || !read_numbers(words, remote))
         return BEL_ERR(BEL_DATA_LOSS, "%s describes no training input", source);
     BEL_TRY(bel_feature_list_read(features, source, remote->arena, &remote->fields));

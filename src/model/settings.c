@@ -35,7 +35,7 @@ static void add_text(bel_settings *settings, const char *name, const char *text)
 }
 
 BEL_PRINTF(3, 4)
-static void add(bel_settings *settings, const char *name, const char *format, ...)
+static void settings_add(bel_settings *settings, const char *name, const char *format, ...)
 {
     char text[32]; // the longest is a fingerprint
     va_list args;
@@ -62,29 +62,32 @@ static void take_setting(void *context, const char *name, const char *text)
 void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
                          const bel_built *built, const bel_input *input, const bel_layout *layout)
 {
-    add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
+    settings_add(settings, "seed", "%llu", (unsigned long long)estimator->config.seed);
     const bel_run_config *config = &estimator->config;
     if (config->elastic_rescale) {
-        add(settings, BEL_SETTING_ELASTIC,
-            BEL_SETTING_LINEAR); // replicas may change by that rule
+        settings_add(settings, BEL_SETTING_ELASTIC,
+                     BEL_SETTING_LINEAR); // replicas may change by that rule
     } else {
-        add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
+        settings_add(settings, BEL_SETTING_REPLICAS, "%d", estimator->replica_count);
     }
     if (config->mode != BEL_AGGREGATE_SYNC) {
-        add(settings, BEL_SETTING_MODE, "%s",
-            config->mode == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
+        settings_add(settings, BEL_SETTING_MODE, "%s",
+                     config->mode == BEL_AGGREGATE_ASYNC ? "async" : "bounded");
     }
     bool backups = config->replicas_to_aggregate < config->num_workers;
     if (config->replicas_to_aggregate > 0 && backups) {
-        add(settings, BEL_SETTING_BACKUPS, "%d", config->replicas_to_aggregate);
+        settings_add(settings, BEL_SETTING_BACKUPS, "%d", config->replicas_to_aggregate);
     }
-    if (config->average == BEL_AVERAGE_REPLICAS) add(settings, BEL_SETTING_AVERAGE, "replicas");
-    if (config->average == BEL_AVERAGE_SUM) add(settings, BEL_SETTING_AVERAGE, "sum");
+    if (config->average == BEL_AVERAGE_REPLICAS)
+        settings_add(settings, BEL_SETTING_AVERAGE, "replicas");
+    if (config->average == BEL_AVERAGE_SUM) settings_add(settings, BEL_SETTING_AVERAGE, "sum");
     if (config->scale_learning_rate != BEL_SCALE_NONE) {
-        add(settings, BEL_SETTING_RATE_SCALE, BEL_SETTING_LINEAR); // scaled by BEL_SETTING_REPLICAS
+        settings_add(settings, BEL_SETTING_RATE_SCALE,
+                     BEL_SETTING_LINEAR); // scaled by BEL_SETTING_REPLICAS
     }
-    if (config->drop_remainder) add(settings, BEL_SETTING_REMAINDER, "true");
-    if (config->precision == BEL_PRECISION_BF16) add(settings, BEL_SETTING_PRECISION, "bf16");
+    if (config->drop_remainder) settings_add(settings, BEL_SETTING_REMAINDER, "true");
+    if (config->precision == BEL_PRECISION_BF16)
+        settings_add(settings, BEL_SETTING_PRECISION, "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
         add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }
@@ -94,7 +97,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, BEL_SETTING_GPU_MATH, math.text);
         bel_str_deinit(&math);
     }
-    add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
+    settings_add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
     for (int f = 0; f < built->function_count; f++) {
         function_settings of = {.settings = settings, .function = built->functions[f].name};
         bel_optimizers_describe(&built->optimizers[f], take_setting, &of);
@@ -106,8 +109,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         add_text(settings, name, estimator->params[i].value);
         bel_free(name);
     }
-    add(settings, BEL_SETTING_VARIABLES, "%016llx",
-        (unsigned long long)bel_layout_fingerprint(layout));
+    settings_add(settings, BEL_SETTING_VARIABLES, "%016llx",
+                 (unsigned long long)bel_layout_fingerprint(layout));
     const bel_column_names *names = bel_input_names(input);
     if (names != NULL) {
         bel_str text = {0};
@@ -121,11 +124,11 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     bel_str_deinit(&features);
     const bel_columns *table = bel_input_table(input);
     if (table != NULL) add_text(settings, BEL_SETTING_TABLE, bel_columns_text(table));
-    add(settings, BEL_SETTING_INPUT, BEL_SETTING_FINGERPRINT,
-        (unsigned long long)bel_input_fingerprint(input));
+    settings_add(settings, BEL_SETTING_INPUT, BEL_SETTING_FINGERPRINT,
+                 (unsigned long long)bel_input_fingerprint(input));
     if (bel_input_epochs(input) != 0)
-        add(settings, BEL_SETTING_EPOCHS, "%lld", (long long)bel_input_epochs(input));
-    add(settings, "arithmetic", "%d", BEL_ARITHMETIC);
+        settings_add(settings, BEL_SETTING_EPOCHS, "%lld", (long long)bel_input_epochs(input));
+    settings_add(settings, "arithmetic", "%d", BEL_ARITHMETIC);
 }
 
 static void add_bytes(bel_settings *settings, const char *name, int64_t bytes)
@@ -146,10 +149,10 @@ static void gather_processes(bel_settings *settings, const bel_estimator *estima
     bel_str towers = {0};
     for (int w = 0; w < config->num_workers; w++)
         bel_str_printf(&towers, "%s%d", w > 0 ? "," : "", estimator->towers_of[w]);
-    add(settings, "num_workers", "%d", config->num_workers);
+    settings_add(settings, "num_workers", "%d", config->num_workers);
     add_text(settings, "towers_of_workers", towers.text);
-    add(settings, "num_threads", "%d", estimator->thread_count);
-    add(settings, "parameter_server_count", "%d", config->parameter_server_count);
+    settings_add(settings, "num_threads", "%d", estimator->thread_count);
+    settings_add(settings, "parameter_server_count", "%d", config->parameter_server_count);
     add_text(settings, "executor", config->executor == BEL_EXECUTOR_ASYNC ? "async" : "sync");
     add_text(settings, "lane", lanes[config->lane]);
     bel_str_deinit(&towers);
@@ -160,27 +163,30 @@ void bel_settings_gather_others(bel_settings *settings, const bel_estimator *est
     const bel_run_config *config = &estimator->config;
     gather_processes(settings, estimator);
     if (config->save_checkpoints_steps > 0) {
-        add(settings, "save_checkpoints_steps", "%lld", (long long)config->save_checkpoints_steps);
+        settings_add(settings, "save_checkpoints_steps", "%lld",
+                     (long long)config->save_checkpoints_steps);
     } else {
-        add(settings, "save_checkpoints_secs", "%g", config->save_checkpoints_secs);
+        settings_add(settings, "save_checkpoints_secs", "%g", config->save_checkpoints_secs);
     }
-    add(settings, "keep_checkpoint_max", "%d", config->keep_checkpoint_max);
-    add(settings, "keep_checkpoint_every_n_hours", "%g", config->keep_checkpoint_every_n_hours);
-    add(settings, "save_summary_steps", "%lld", (long long)config->save_summary_steps);
-    add(settings, "log_step_count_steps", "%lld", (long long)config->log_step_count_steps);
+    settings_add(settings, "keep_checkpoint_max", "%d", config->keep_checkpoint_max);
+    settings_add(settings, "keep_checkpoint_every_n_hours", "%g",
+                 config->keep_checkpoint_every_n_hours);
+    settings_add(settings, "save_summary_steps", "%lld", (long long)config->save_summary_steps);
+    settings_add(settings, "log_step_count_steps", "%lld", (long long)config->log_step_count_steps);
     add_flag(settings, "train_metrics", config->train_metrics);
     add_flag(settings, "audit_input", config->audit_input);
     if (config->check_replicas > 0) {
-        add(settings, "check_replicas", "%lld", (long long)config->check_replicas);
+        settings_add(settings, "check_replicas", "%lld", (long long)config->check_replicas);
     }
     add_flag(settings, "allow_changes", config->allow_changes);
-    add(settings, "stall_timeout", "%g", config->stall_timeout);
+    settings_add(settings, "stall_timeout", "%g", config->stall_timeout);
     add_bytes(settings, "activation_memory", config->activation_memory);
     add_bytes(settings, "table_memory", config->table_memory);
     if (config->mode == BEL_AGGREGATE_BOUNDED) {
-        add(settings, "max_staleness", "%d", config->max_staleness);
+        settings_add(settings, "max_staleness", "%d", config->max_staleness);
     }
-    if (config->metrics_port != 0) add(settings, "metrics_port", "%d", config->metrics_port);
+    if (config->metrics_port != 0)
+        settings_add(settings, "metrics_port", "%d", config->metrics_port);
     if (config->trace != NULL) add_text(settings, "trace", config->trace);
 }
 

@@ -5,7 +5,7 @@
 #include "model/metrics.h"
 #include "model/model.h"
 
-static void add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)
+static void summaries_add(bel_model_context *context, bel_estimator_spec *spec, bel_summary summary)
 {
     int same = 0;
     for (int i = 0; i < spec->summary_count; i++)
@@ -27,7 +27,7 @@ static void check_and_add(bel_model_context *context, bel_estimator_spec *spec, 
 {
     if (bel_context_mode(context) != BEL_MODE_TRAIN || summary.value == NULL) return;
     if (bel_graph_ok(bel_context_graph(context), bel_summary_check(&summary)))
-        add(context, spec, summary);
+        summaries_add(context, spec, summary);
 }
 
 void bel_summary_scalar(bel_model_context *context, bel_estimator_spec *spec, const char *name,

@@ -63,7 +63,7 @@ int64_t bel_part_outputs(bel_model_context *context)
 
 // --- Parts ---------------------------------------------------------------------------------------
 
-static bel_value *number(bel_graph *g, double value)
+static bel_value *objectives_number(bel_graph *g, double value)
 {
     return bel_scalar(g, BEL_DTYPE_F32, value);
 }
@@ -85,7 +85,7 @@ static bel_value *training_weights(bel_model_context *context, bel_value *of_cla
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context);
     double mean = bel_context_param_number(context, "weight_mean", 1);
-    if (weights != NULL && mean != 1) weights = bel_mul(g, weights, number(g, 1 / mean));
+    if (weights != NULL && mean != 1) weights = bel_mul(g, weights, objectives_number(g, 1 / mean));
     return of_classes == NULL ? weights : times(g, weights, of_classes);
 }
 
@@ -177,10 +177,10 @@ static void measure_calibration(bel_model_context *context, bel_estimator_spec *
     const int64_t axis = 0, last = 1;
     const bel_shape one = BEL_SHAPE(1);
     bel_graph *g = bel_context_graph(context);
-    bel_value *place = bel_floor(g, bel_mul(g, yes, number(g, BINS)));
-    place = bel_cast(g, bel_min(g, place, number(g, BINS - 1)), BEL_DTYPE_I64);
+    bel_value *place = bel_floor(g, bel_mul(g, yes, objectives_number(g, BINS)));
+    place = bel_cast(g, bel_min(g, place, objectives_number(g, BINS - 1)), BEL_DTYPE_I64);
     bel_value *off = bel_sub(g, yes, truth),
-              *all = bel_add(g, bel_mul(g, yes, number(g, 0)), number(g, 1));
+              *all = bel_add(g, bel_mul(g, yes, objectives_number(g, 0)), objectives_number(g, 1));
     if (weights != NULL) {
         off = bel_mul(g, off, weights);
         all = weights;
@@ -212,8 +212,8 @@ static void measure_binary(bel_model_context *context, bel_estimator_spec *spec,
     bel_metric_auc(context, spec, "auc", labels, yes, weights);
     bel_value *is = labels, *said = predicted;
     if (positive_class(context) == 0) {
-        is = bel_sub(g, number(g, 1), truth);
-        said = bel_sub(g, number(g, 1), bel_cast(g, predicted, BEL_DTYPE_F32));
+        is = bel_sub(g, objectives_number(g, 1), truth);
+        said = bel_sub(g, objectives_number(g, 1), bel_cast(g, predicted, BEL_DTYPE_F32));
     }
     bel_metric_precision(context, spec, "precision", is, said, weights);
     bel_metric_recall(context, spec, "recall", is, said, weights);
@@ -252,7 +252,8 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
     if (classes == 2)
         yes = bel_squeeze(g, bel_slice(g, shares, &axis, &first, &end, NULL, 1), &axis, 1);
     if (threshold != 0.5)
-        predicted = bel_cast(g, bel_greater(g, yes, number(g, threshold)), BEL_DTYPE_I64);
+        predicted =
+            bel_cast(g, bel_greater(g, yes, objectives_number(g, threshold)), BEL_DTYPE_I64);
     bel_metric_accuracy(context, spec, "accuracy", labels, predicted, weights);
     if (classes > 0 && classes <= MOST_SHOWN)
         bel_summary_confusion(context, spec, labels, predicted, classes);
@@ -264,7 +265,7 @@ static void classify(bel_model_context *context, bel_estimator_spec *spec, bel_v
 // Counts of labels by weight: true positives, predicted positives, and actual positives.
 typedef enum hit { HITS, PREDICTED, ACTUAL, HIT_COUNTS } hit;
 
-static double share(double part, double whole)
+static double objectives_share(double part, double whole)
 {
     return whole > 0 ? part / whole : NAN;
 }
@@ -272,19 +273,19 @@ static double share(double part, double whole)
 static double precision_of_labels(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    return share(sums[HITS], sums[PREDICTED]);
+    return objectives_share(sums[HITS], sums[PREDICTED]);
 }
 
 static double recall_of_labels(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    return share(sums[HITS], sums[ACTUAL]);
+    return objectives_share(sums[HITS], sums[ACTUAL]);
 }
 
 static double f1_of_labels(void *user, const double *sums, int64_t count)
 {
     (void)user, (void)count;
-    return share(2 * sums[HITS], sums[PREDICTED] + sums[ACTUAL]);
+    return objectives_share(2 * sums[HITS], sums[PREDICTED] + sums[ACTUAL]);
 }
 
 // Measures over all labels of all examples equally. Only exact_match requires all labels of an
@@ -298,7 +299,8 @@ static void measure_labels(bel_model_context *context, bel_estimator_spec *spec,
     bel_value *right = bel_cast(g, bel_equal(g, yes, truth), BEL_DTYPE_F32);
     bel_value *weights = weights_of(context), *each = NULL;
     if (weights != NULL) { // for each label
-        bel_value *ones = bel_add(g, bel_mul(g, truth, number(g, 0)), number(g, 1));
+        bel_value *ones =
+            bel_add(g, bel_mul(g, truth, objectives_number(g, 0)), objectives_number(g, 1));
         each = bel_mul(g, bel_unsqueeze(g, weights, &axis, 1), ones);
     }
     bel_metric_mean(context, spec, "accuracy", right, each);
@@ -329,7 +331,7 @@ static void label(bel_model_context *context, bel_estimator_spec *spec, bel_valu
     bel_value *losses = bel_sigmoid_cross_entropy(g, logits, truth);
     set_loss(context, spec, bel_reduce_mean(g, losses, &axis, 1, false), NULL, penalty);
     double threshold = bel_context_param_number(context, "threshold", 0.5);
-    bel_value *yes = bel_greater(g, likely, number(g, threshold));
+    bel_value *yes = bel_greater(g, likely, objectives_number(g, threshold));
     measure_labels(context, spec, truth, bel_cast(g, yes, BEL_DTYPE_F32));
 }
 
@@ -342,8 +344,8 @@ static bel_value *losses_of_rest(bel_model_context *context, objective o, bel_va
     if (o == REGRESSION) return bel_mul(g, r, r);
     if (o == HUBER) { // quadratic up to delta, then linear
         double delta = bel_context_param_number(context, "huber_delta", 1);
-        bel_value *size = bel_abs(g, r), *near = bel_min(g, size, number(g, delta));
-        bel_value *middle = bel_sub(g, size, bel_mul(g, near, number(g, 0.5)));
+        bel_value *size = bel_abs(g, r), *near = bel_min(g, size, objectives_number(g, delta));
+        bel_value *middle = bel_sub(g, size, bel_mul(g, near, objectives_number(g, 0.5)));
         return bel_mul(g, near, middle);
     }
     double share = bel_context_param_number(context, "quantile", 0.5);
@@ -352,7 +354,8 @@ static bel_value *losses_of_rest(bel_model_context *context, objective o, bel_va
                        "parameter quantile must lie between 0 and 1, got %g", share);
     }
     // share · (label - prediction) below the label, (1 - share) · (prediction - label) above it
-    return bel_max(g, bel_mul(g, r, number(g, 1 - share)), bel_mul(g, r, number(g, -share)));
+    return bel_max(g, bel_mul(g, r, objectives_number(g, 1 - share)),
+                   bel_mul(g, r, objectives_number(g, -share)));
 }
 
 // Losses of predictions e^z and labels y >= 0; terms that do not depend on z are omitted.
@@ -366,10 +369,10 @@ static bel_value *losses_of_rate(bel_model_context *context, objective o, bel_va
         bel_graph_fail(g, BEL_INVALID_ARGUMENT,
                        "parameter tweedie_power must lie between 1 and 2, got %g", power);
     }
-    bel_value *low = bel_exp(g, bel_mul(g, z, number(g, 1 - power)));
-    bel_value *high = bel_exp(g, bel_mul(g, z, number(g, 2 - power)));
-    return bel_sub(g, bel_mul(g, high, number(g, 1 / (2 - power))),
-                   bel_mul(g, bel_mul(g, y, low), number(g, 1 / (1 - power))));
+    bel_value *low = bel_exp(g, bel_mul(g, z, objectives_number(g, 1 - power)));
+    bel_value *high = bel_exp(g, bel_mul(g, z, objectives_number(g, 2 - power)));
+    return bel_sub(g, bel_mul(g, high, objectives_number(g, 1 / (2 - power))),
+                   bel_mul(g, bel_mul(g, y, low), objectives_number(g, 1 / (1 - power))));
 }
 
 // Weighted sums over the examples, with s and r for label and error in deviations: 1, s, s², r²,
@@ -439,23 +442,23 @@ static bel_value *weighted_sum(bel_graph *g, bel_value *values, bel_value *weigh
 }
 
 // Measures from `scaled`, the labels, and `rest`, predictions less labels, both in deviations.
-static void measure(bel_model_context *context, bel_estimator_spec *spec, bel_value *scaled,
-                    bel_value *rest)
+static void objectives_measure(bel_model_context *context, bel_estimator_spec *spec,
+                               bel_value *scaled, bel_value *rest)
 {
     bel_graph *g = bel_context_graph(context);
     bel_value *weights = weights_of(context);
     double deviation = bel_context_param_number(context, "label_deviation", 1);
     double mean = bel_context_param_number(context, "label_mean", 0), high = (double)(float)mean;
-    bel_value *zeros = bel_mul(g, scaled, number(g, 0));
-    bel_value *each[SUMS] = {[ONES] = bel_add(g, zeros, number(g, 1)),
+    bel_value *zeros = bel_mul(g, scaled, objectives_number(g, 0));
+    bel_value *each[SUMS] = {[ONES] = bel_add(g, zeros, objectives_number(g, 1)),
                              [LABELS] = scaled,
                              [LABEL_SQUARES] = bel_mul(g, scaled, scaled),
                              [SQUARES] = bel_mul(g, rest, rest),
                              [SIZES] = bel_abs(g, rest),
                              [ERRORS] = rest,
-                             [MEANS] = bel_add(g, zeros, number(g, high)),
-                             [MEAN_RESTS] = bel_add(g, zeros, number(g, mean - high)),
-                             [DEVIATIONS] = bel_add(g, zeros, number(g, deviation))};
+                             [MEANS] = bel_add(g, zeros, objectives_number(g, high)),
+                             [MEAN_RESTS] = bel_add(g, zeros, objectives_number(g, mean - high)),
+                             [DEVIATIONS] = bel_add(g, zeros, objectives_number(g, deviation))};
     bel_value *sums[SUMS];
     for (int s = 0; s < SUMS; s++)
         sums[s] = weighted_sum(g, each[s], weights);
@@ -482,7 +485,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
     bel_value *z = bel_squeeze(g, outputs, &axis, 1), *predicted;
     bool rate = o == POISSON || o == TWEEDIE;
     if (rate) {
-        if (mean > 0) z = bel_add(g, z, bel_log(g, number(g, mean)));
+        if (mean > 0) z = bel_add(g, z, bel_log(g, objectives_number(g, mean)));
         predicted = bel_cast(g, bel_exp(g, z), BEL_DTYPE_F64);
     } else {
         predicted = bel_mul(g, bel_cast(g, z, BEL_DTYPE_F64), number64(g, deviation));
@@ -503,7 +506,7 @@ static void regress(bel_model_context *context, bel_estimator_spec *spec, object
         losses = losses_of_rest(context, o, rest);
     }
     set_loss(context, spec, losses, NULL, penalty);
-    measure(context, spec, scaled, rest);
+    objectives_measure(context, spec, scaled, rest);
 }
 
 void bel_part_finish(bel_model_context *context, bel_estimator_spec *spec, bel_value *outputs,

@@ -45,7 +45,7 @@ static bool read_patterns(bel_model_context *context, const char *name, pattern_
 
 // The output in the form of the objective, f32 [batch, wanted]; NULL: it does not fit. A number may
 // lack its dimension, and a single logit z stands for the two logits 0 and z.
-static bel_value *fitted(bel_graph *g, bel_value *output, int64_t wanted)
+static bel_value *onnx_fitted(bel_graph *g, bel_value *output, int64_t wanted)
 {
     const int64_t last = 1;
     bel_shape shape = bel_value_shape(output);
@@ -71,7 +71,7 @@ static bel_value *standardized(bel_model_context *context, bel_value *output, co
     return bel_div(g, bel_sub(g, output, of_mean), bel_scalar(g, BEL_DTYPE_F32, deviation));
 }
 
-static void fail(bel_graph *g, const char *path, bel_value *output, int64_t wanted)
+static void onnx_fail(bel_graph *g, const char *path, bel_value *output, int64_t wanted)
 {
     char text[BEL_SHAPE_TEXT];
     bel_shape shape = bel_value_shape(output);
@@ -111,9 +111,9 @@ bel_status *bel_onnx_file_model(bel_model_context *context, bel_estimator_spec *
     if (count == 0) return NULL;
     bel_value *fitting = NULL;
     for (int o = 0; o < count && o < MOST_OUTPUTS && fitting == NULL; o++)
-        fitting = fitted(g, outputs[o], wanted);
+        fitting = onnx_fitted(g, outputs[o], wanted);
     if (fitting == NULL) {
-        fail(g, path, outputs[0], wanted);
+        onnx_fail(g, path, outputs[0], wanted);
         return NULL;
     }
     const char *objective = bel_context_param(context, "objective", "classification");

@@ -43,7 +43,8 @@ static bel_value *lengths_of(bel_model_context *context)
     return bel_context_feature(context, BEL_LENGTH_FIELD);
 }
 
-static bel_status *model(bel_model_context *context, bel_estimator_spec *spec, layer_fn *layer)
+static bel_status *recurrent_model(bel_model_context *context, bel_estimator_spec *spec,
+                                   layer_fn *layer)
 {
     int64_t units[BEL_PART_MAX_LAYERS];
     int count = bel_part_layers(context, "recurrent_units", "128", 1 << 14, units);
@@ -66,10 +67,10 @@ static bel_status *model(bel_model_context *context, bel_estimator_spec *spec, l
 
 bel_status *bel_gru_model(bel_model_context *context, bel_estimator_spec *spec)
 {
-    return model(context, spec, bel_gru);
+    return recurrent_model(context, spec, bel_gru);
 }
 
 bel_status *bel_lstm_model(bel_model_context *context, bel_estimator_spec *spec)
 {
-    return model(context, spec, bel_lstm);
+    return recurrent_model(context, spec, bel_lstm);
 }

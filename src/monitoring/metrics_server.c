@@ -31,7 +31,8 @@ static void write_head(struct mg_connection *connection, int code, const char *t
               code, mg_get_response_code_text(connection, code), type, bytes);
 }
 
-static int answer(struct mg_connection *connection, const char *type, const char *body)
+static int metrics_server_answer(struct mg_connection *connection, const char *type,
+                                 const char *body)
 {
     write_head(connection, 200, type, strlen(body));
     if (strcmp(mg_get_request_info(connection)->request_method, "HEAD") != 0) {
@@ -60,7 +61,7 @@ static int answer_metrics(struct mg_connection *connection, void *context)
     pthread_mutex_lock(&server->mutex);
     char *text = bel_xstrdup(server->text);
     pthread_mutex_unlock(&server->mutex);
-    int code = answer(connection, "text/plain; version=0.0.4; charset=utf-8", text);
+    int code = metrics_server_answer(connection, "text/plain; version=0.0.4; charset=utf-8", text);
     bel_free(text);
     return code;
 }
@@ -68,7 +69,7 @@ static int answer_metrics(struct mg_connection *connection, void *context)
 static int answer_root(struct mg_connection *connection, void *context)
 {
     (void)context;
-    return answer(connection, "text/plain; charset=utf-8", "belfry: see /metrics\n");
+    return metrics_server_answer(connection, "text/plain; charset=utf-8", "belfry: see /metrics\n");
 }
 
 // civetweb's log callback; the last message is the reason of a failed start.

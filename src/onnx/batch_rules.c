@@ -104,7 +104,7 @@ static bool each(bel_batch_walk *walk, const bel_node *node)
 
 // --- Example by example --------------------------------------------------------------------------
 
-static void lose(bel_batch_walk *walk, const bel_node *node, int from)
+static void batch_rules_lose(bel_batch_walk *walk, const bel_node *node, int from)
 {
     for (int o = from; o < node->output_count; o++)
         walk->places[node->outputs[o]->id] =
@@ -122,7 +122,7 @@ static bel_value *regrouped(const bel_batch_walk *walk, bel_value *x, bel_shape 
 
 // Operations on [rows, …] that treat each row alike: n examples of d0 rows are n · d0 rows. Other
 // outputs than 0 are statistics, which no ONNX operator has.
-static bool rows(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_rows(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     const bel_value *x = node->inputs[0], *y = node->outputs[0];
@@ -131,7 +131,7 @@ static bool rows(bel_batch_walk *walk, const bel_node *node)
     bool flat = forms(walk, node, bel_batch_flat, false, inputs);
     if (!flat) inputs[0] = regrouped(walk, bel_batch_apart(walk, x), *shape_of(x)); // d0 > 1
     if (!bel_batch_emit(walk, node, &node->attrs, inputs, BEL_BATCH_FLAT)) return false;
-    lose(walk, node, 1);
+    batch_rules_lose(walk, node, 1);
     if (flat) return true;
     bel_batch_place *place = &walk->places[y->id];
     bel_shape apart = bel_batch_shape(walk, shape_of(y), BEL_BATCH_APART);
@@ -149,7 +149,7 @@ static bool gemm(bel_batch_walk *walk, const bel_node *node)
     bool repeated =
         !third || (own ? shape_of(node->inputs[2])->rank == 2 : repeats(node->inputs[2], 2));
     bool stays = shared && repeated && !bel_attr_flag(&node->attrs, "transA");
-    if (stays && !own && rows(walk, node)) return true;
+    if (stays && !own && batch_rules_rows(walk, node)) return true;
     if (stays && own && forms(walk, node, bel_batch_flat, false, inputs))
         return bel_batch_emit(walk, node, &node->attrs, inputs, BEL_BATCH_FLAT);
     if (!forms(walk, node, bel_batch_apart, false, inputs)) return false;
@@ -166,7 +166,7 @@ static bool gemm(bel_batch_walk *walk, const bel_node *node)
 
 // Stacks of matrices with broadcast leading dimensions. Dimension 0 may be a row of a, or the
 // result's leading dimension.
-static bool matmul(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_matmul(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     bool turned = bel_attr_flag(&node->attrs, "transA");
@@ -205,11 +205,11 @@ static bool layer_norm(bel_batch_walk *walk, const bel_node *node)
     if (!flat && !forms(walk, node, bel_batch_apart, false, inputs)) return false;
     if (!bel_batch_emit(walk, node, &attrs, inputs, flat ? BEL_BATCH_FLAT : BEL_BATCH_APART))
         return false;
-    lose(walk, node, 1);
+    batch_rules_lose(walk, node, 1);
     return true;
 }
 
-static bool reduce(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_reduce(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     int32_t rank = shape_of(node->inputs[0])->rank;
@@ -229,7 +229,7 @@ static bool reduce(bel_batch_walk *walk, const bel_node *node)
            bel_batch_emit(walk, node, &attrs, inputs, BEL_BATCH_APART);
 }
 
-static bool slice(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_slice(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     int32_t rank = shape_of(node->inputs[0])->rank;
@@ -259,7 +259,7 @@ static bel_shape shifted(const bel_shape *list, int64_t first, int64_t by)
     return longer;
 }
 
-static bool pad(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_pad(bel_batch_walk *walk, const bel_node *node)
 {
     static const char *const names[] = {"pads_before", "pads_behind"};
     bel_value *inputs[BEL_OP_MAX_INPUTS];
@@ -279,7 +279,7 @@ static bool pad(bel_batch_walk *walk, const bel_node *node)
 
 // --- Shapes --------------------------------------------------------------------------------------
 
-static bool transpose(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_transpose(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     const bel_shape *perm = bel_attr_ints(&node->attrs, "perm");
@@ -292,7 +292,7 @@ static bool transpose(bel_batch_walk *walk, const bel_node *node)
 }
 
 // The result's closed shape is known. Examples stay in dimension 0 if it keeps its size.
-static bool reshape(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_reshape(bel_batch_walk *walk, const bel_node *node)
 {
     const bel_value *x = node->inputs[0], *y = node->outputs[0];
     bel_batch_place *place = &walk->places[y->id];
@@ -348,7 +348,7 @@ static bool expand(bel_batch_walk *walk, const bel_node *node)
 // --- Look-ups and sequences ----------------------------------------------------------------------
 
 // Looks up rows of a table that all examples share, or the same indices of each example.
-static bool gather(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_gather(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     int64_t axis = axis_of(node, 0, shape_of(node->inputs[0])->rank);
@@ -375,7 +375,7 @@ static bel_value *without_axis(const bel_batch_walk *walk, const bel_value *clos
 
 // x [time, 1, features] with the batch second becomes [n, time, features] with the batch first.
 // Initial states [directions, 1, hidden] and outputs change likewise.
-static bool recurrent(bel_batch_walk *walk, const bel_node *node)
+static bool batch_rules_recurrent(bel_batch_walk *walk, const bel_node *node)
 {
     bel_value *inputs[BEL_OP_MAX_INPUTS];
     bool first = bel_attr_flag(&node->attrs, "layout");
@@ -392,7 +392,7 @@ static bool recurrent(bel_batch_walk *walk, const bel_node *node)
                             : without_axis(walk, x, 1);
     }
     if (!bel_batch_emit(walk, node, &attrs, inputs, BEL_BATCH_FLAT)) return false;
-    lose(walk, node, node->output_count - 1); // the gates, which no operator outputs
+    batch_rules_lose(walk, node, node->output_count - 1); // the gates, which no operator outputs
     for (int o = 0; o < node->output_count - 1 && !first; o++) {
         bel_batch_place *place = &walk->places[node->outputs[o]->id];
         int64_t at = o == 0 ? 3 : 2; // [n, time, directions, 1, hidden], [n, directions, 1, hidden]
@@ -416,7 +416,7 @@ bool bel_batch_rule(bel_batch_walk *walk, const bel_node *node)
 {
     int32_t rank = shape_of(node->inputs[0])->rank;
     switch (node->op) {
-    case BEL_OP_MATMUL: return matmul(walk, node);
+    case BEL_OP_MATMUL: return batch_rules_matmul(walk, node);
     case BEL_OP_GEMM: return gemm(walk, node);
     case BEL_OP_CONV:
     case BEL_OP_CONV_TRANSPOSE:
@@ -425,7 +425,7 @@ bool bel_batch_rule(bel_batch_walk *walk, const bel_node *node)
     case BEL_OP_GLOBAL_AVERAGE_POOL:
     case BEL_OP_BATCH_NORM:
     case BEL_OP_INSTANCE_NORM:
-    case BEL_OP_GROUP_NORM: return rows(walk, node);
+    case BEL_OP_GROUP_NORM: return batch_rules_rows(walk, node);
     case BEL_OP_LAYER_NORM: return layer_norm(walk, node);
     case BEL_OP_SOFTMAX:
     case BEL_OP_LOG_SOFTMAX: return along(walk, node, rank - 1, false);
@@ -442,19 +442,19 @@ bool bel_batch_rule(bel_batch_walk *walk, const bel_node *node)
     case BEL_OP_REDUCE_PROD:
     case BEL_OP_REDUCE_SUM_SQUARE:
     case BEL_OP_REDUCE_L1:
-    case BEL_OP_REDUCE_L2: return reduce(walk, node);
-    case BEL_OP_SLICE: return slice(walk, node);
-    case BEL_OP_PAD: return pad(walk, node);
-    case BEL_OP_TRANSPOSE: return transpose(walk, node);
+    case BEL_OP_REDUCE_L2: return batch_rules_reduce(walk, node);
+    case BEL_OP_SLICE: return batch_rules_slice(walk, node);
+    case BEL_OP_PAD: return batch_rules_pad(walk, node);
+    case BEL_OP_TRANSPOSE: return batch_rules_transpose(walk, node);
     case BEL_OP_RESHAPE:
     case BEL_OP_FLATTEN:
     case BEL_OP_SQUEEZE:
     case BEL_OP_UNSQUEEZE:
-    case BEL_OP_RESHAPE_LIKE: return reshape(walk, node);
+    case BEL_OP_RESHAPE_LIKE: return batch_rules_reshape(walk, node);
     case BEL_OP_EXPAND: return expand(walk, node);
-    case BEL_OP_GATHER: return gather(walk, node);
+    case BEL_OP_GATHER: return batch_rules_gather(walk, node);
     case BEL_OP_GRU:
-    case BEL_OP_LSTM: return recurrent(walk, node);
+    case BEL_OP_LSTM: return batch_rules_recurrent(walk, node);
     case BEL_OP_ATTENTION:
     case BEL_OP_SEQUENCE_MASK: return all_flat(walk, node);
     case BEL_OP_EQUAL:

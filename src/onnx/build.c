@@ -341,7 +341,7 @@ static int64_t elements_of_outputs(const bel_onnx_call *call)
 
 // Builds the node in a separate graph and adds its results to the graph as constants; *out_done is
 // false if that is left to run time.
-static bel_status *fold(bel_onnx_call *call, bool *out_done)
+static bel_status *build_fold(bel_onnx_call *call, bool *out_done)
 {
     bel_onnx_call beside = *call;
     beside.graph = bel_graph_create();
@@ -384,7 +384,7 @@ static bel_status *build_node(bel_onnx_builder *b, const bel_onnx_node *node, be
     call.inputs = bel_arena_alloc(arena, inputs);
     call.outputs = bel_arena_alloc(arena, outputs);
     bool done = false;
-    if (is_foldable(b, node)) BEL_TRY(fold(&call, &done));
+    if (is_foldable(b, node)) BEL_TRY(build_fold(&call, &done));
     if (has_sizes(&call)) BEL_TRY(bel_onnx_follow(&call, &done));
     if (!done) {
         memset(call.inputs, 0, inputs);
@@ -532,7 +532,8 @@ static bel_status *build_all(bel_onnx_builder *b, bel_arena *arena)
 }
 
 // Builds inputs, nodes in the order of the file, outputs.
-static bel_status *build(bel_onnx_builder *b, bel_arena *arena, bel_value **out_outputs)
+static bel_status *onnx_builder_build(bel_onnx_builder *b, bel_arena *arena,
+                                      bel_value **out_outputs)
 {
     const bel_onnx_model *model = b->model;
     BEL_TRY(add_inputs(b));
@@ -568,7 +569,7 @@ bel_status *bel_onnx_build_as_bound(const bel_onnx_model *model, bel_graph *grap
     bel_status *status = NULL;
     for (int i = 0; i < options->binding_count && status == NULL; i++)
         status = bind_one(&b, &options->bindings[i]);
-    if (status == NULL) status = build(&b, arena, out_outputs);
+    if (status == NULL) status = onnx_builder_build(&b, arena, out_outputs);
     bel_arena_destroy(arena);
     bel_arena_destroy(b.arena);
     bel_free(b.values);

@@ -50,7 +50,7 @@ static bool is_sorted(const ordering *o, size_t count)
 }
 
 // Places a node after the nodes that it needs.
-static bel_status *place(ordering *o, size_t root)
+static bel_status *ordering_place(ordering *o, size_t root)
 {
     if (o->states[root] == PLACED) return NULL;
     o->stack[o->depth++] = (int)root;
@@ -85,7 +85,7 @@ static bool has_subgraph(const Onnx__NodeProto *node)
     return false;
 }
 
-static bel_status *sort(ordering *o, size_t count)
+static bel_status *ordering_sort(ordering *o, size_t count)
 {
     o->states = bel_xcalloc(count + 1, sizeof *o->states);
     o->next = bel_xcalloc(count + 1, sizeof *o->next);
@@ -94,7 +94,7 @@ static bel_status *sort(ordering *o, size_t count)
     bel_status *status = NULL;
     for (int subgraphs = 0; subgraphs < 2; subgraphs++)
         for (size_t i = 0; i < count && status == NULL; i++)
-            if (has_subgraph(o->nodes[i]) == (subgraphs == 1)) status = place(o, i);
+            if (has_subgraph(o->nodes[i]) == (subgraphs == 1)) status = ordering_place(o, i);
     bel_free(o->states);
     bel_free(o->next);
     bel_free(o->stack);
@@ -106,7 +106,7 @@ bel_status *bel_decode_order(bel_decoder *d, Onnx__NodeProto *const *nodes, size
 {
     ordering o = {.decoder = d, .nodes = nodes, .names = bel_names_create()};
     find_makers(&o, count);
-    bel_status *status = is_sorted(&o, count) ? NULL : sort(&o, count);
+    bel_status *status = is_sorted(&o, count) ? NULL : ordering_sort(&o, count);
     bel_names_destroy(o.names);
     bel_free(o.makers);
     if (status != NULL) {

@@ -76,7 +76,8 @@ const char *bel_onnx_emit_new(bel_onnx_emitter *emitter, const char *op, const c
 
 // --- Attributes ----------------------------------------------------------------------------------
 
-static Onnx__AttributeProto *put(bel_onnx_emitter *emitter, const char *name, bel_onnx_kind kind)
+static Onnx__AttributeProto *onnx_emitter_put(bel_onnx_emitter *emitter, const char *name,
+                                              bel_onnx_kind kind)
 {
     Onnx__NodeProto *node = emitter->nodes[emitter->node_count - 1];
     Onnx__AttributeProto *attr = bel_arena_alloc(emitter->arena, sizeof *attr);
@@ -91,14 +92,14 @@ static Onnx__AttributeProto *put(bel_onnx_emitter *emitter, const char *name, be
 
 void bel_onnx_put_int(bel_onnx_emitter *emitter, const char *name, int64_t value)
 {
-    Onnx__AttributeProto *attr = put(emitter, name, BEL_ONNX_INT);
+    Onnx__AttributeProto *attr = onnx_emitter_put(emitter, name, BEL_ONNX_INT);
     attr->has_i = true;
     attr->i = value;
 }
 
 void bel_onnx_put_float(bel_onnx_emitter *emitter, const char *name, double value)
 {
-    Onnx__AttributeProto *attr = put(emitter, name, BEL_ONNX_FLOAT);
+    Onnx__AttributeProto *attr = onnx_emitter_put(emitter, name, BEL_ONNX_FLOAT);
     attr->has_f = true;
     attr->f = (float)value;
 }
@@ -106,14 +107,14 @@ void bel_onnx_put_float(bel_onnx_emitter *emitter, const char *name, double valu
 void bel_onnx_put_ints(bel_onnx_emitter *emitter, const char *name, const int64_t *values,
                        int count)
 {
-    Onnx__AttributeProto *attr = put(emitter, name, BEL_ONNX_INTS);
+    Onnx__AttributeProto *attr = onnx_emitter_put(emitter, name, BEL_ONNX_INTS);
     attr->ints = bel_arena_copy(emitter->arena, values, (size_t)count * sizeof *values);
     attr->n_ints = (size_t)count;
 }
 
 void bel_onnx_put_text(bel_onnx_emitter *emitter, const char *name, const char *value)
 {
-    Onnx__AttributeProto *attr = put(emitter, name, BEL_ONNX_STRING);
+    Onnx__AttributeProto *attr = onnx_emitter_put(emitter, name, BEL_ONNX_STRING);
     attr->has_s = true;
     attr->s.len = strlen(value);
     attr->s.data = bel_arena_copy(emitter->arena, value, attr->s.len);
@@ -121,7 +122,8 @@ void bel_onnx_put_text(bel_onnx_emitter *emitter, const char *name, const char *
 
 void bel_onnx_put_tensor(bel_onnx_emitter *emitter, const char *name, const bel_tensor *tensor)
 {
-    put(emitter, name, BEL_ONNX_TENSOR)->t = bel_onnx_tensor_message(emitter->arena, NULL, tensor);
+    onnx_emitter_put(emitter, name, BEL_ONNX_TENSOR)->t =
+        bel_onnx_tensor_message(emitter->arena, NULL, tensor);
 }
 
 void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value)
@@ -132,7 +134,7 @@ void bel_onnx_put_f64(bel_onnx_emitter *emitter, const char *name, double value)
 
 // --- Constants -----------------------------------------------------------------------------------
 
-static const char *constant(bel_onnx_emitter *emitter, const bel_tensor *tensor)
+static const char *onnx_emitter_constant(bel_onnx_emitter *emitter, const bel_tensor *tensor)
 {
     const char *name = bel_onnx_emit_new(emitter, "Constant", NULL, 0);
     bel_onnx_put_tensor(emitter, "value", tensor);
@@ -149,14 +151,14 @@ const char *bel_onnx_emit_ints(bel_onnx_emitter *emitter, const int64_t *values,
 {
     bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(count)};
     tensor.data = bel_arena_copy(emitter->arena, values, (size_t)count * sizeof *values);
-    return constant(emitter, &tensor);
+    return onnx_emitter_constant(emitter, &tensor);
 }
 
 const char *bel_onnx_emit_number(bel_onnx_emitter *emitter, bel_dtype dtype, double value)
 {
     bel_tensor tensor = {.dtype = dtype, .data = bel_arena_alloc(emitter->arena, sizeof(int64_t))};
     bel_element_set(&tensor, 0, value);
-    return constant(emitter, &tensor);
+    return onnx_emitter_constant(emitter, &tensor);
 }
 
 // --- Tensors -------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ size_t bel_onnx_files_side_count(const bel_onnx_files *files)
     return files->side_count;
 }
 
-static bool holds(const bel_mapping *mapping, const char *address)
+static bool files_holds(const bel_mapping *mapping, const char *address)
 {
     return mapping->data != NULL && address >= mapping->data &&
            address < mapping->data + mapping->size;
@@ -67,9 +67,9 @@ static bool holds(const bel_mapping *mapping, const char *address)
 
 bool bel_onnx_files_hold(const bel_onnx_files *files, const void *address)
 {
-    bool held = holds(&files->model, address);
+    bool held = files_holds(&files->model, address);
     for (size_t i = 0; i < files->side_count; i++)
-        held = held || holds(&files->sides[i].mapping, address);
+        held = held || files_holds(&files->sides[i].mapping, address);
     return held;
 }
 

@@ -21,7 +21,7 @@ typedef struct reader {
 
 // --- Attributes ----------------------------------------------------------------------------------
 
-static const bel_onnx_attr *find(const bel_onnx_node *node, const char *name)
+static const bel_onnx_attr *graph_read_find(const bel_onnx_node *node, const char *name)
 {
     for (int a = 0; a < node->attr_count; a++)
         if (strcmp(node->attrs[a].name, name) == 0) return &node->attrs[a];
@@ -50,7 +50,7 @@ static bool number_of(const bel_onnx_attr *attr, double *out)
 static bel_status *read_whole(const bel_onnx_node *node, const char *name, int64_t most,
                               int64_t *out)
 {
-    const bel_onnx_attr *attr = find(node, name);
+    const bel_onnx_attr *attr = graph_read_find(node, name);
     bool fits =
         attr != NULL && attr->kind == BEL_ONNX_INT && attr->integer >= 0 && attr->integer <= most;
     if (!fits) return lacks(name, "number of its range");
@@ -60,7 +60,7 @@ static bel_status *read_whole(const bel_onnx_node *node, const char *name, int64
 
 static bel_status *read_text(const bel_onnx_node *node, const char *name, const char **out)
 {
-    const bel_onnx_attr *attr = find(node, name);
+    const bel_onnx_attr *attr = graph_read_find(node, name);
     bool fits = attr != NULL && attr->kind == BEL_ONNX_STRING && attr->text[0] != '\0' &&
                 strlen(attr->text) < BEL_GRAPH_MAX_NAME;
     if (!fits) return lacks(name, "name");
@@ -105,7 +105,7 @@ static bel_status *check_counts(const bel_onnx_node *node, int inputs, int outpu
 }
 
 // Applies a factor that the feeder applied before: in double, rounded once.
-static bel_value *scaled(bel_graph *graph, bel_value *value, double scale)
+static bel_value *graph_read_scaled(bel_graph *graph, bel_value *value, double scale)
 {
     bel_graph_push_scope(graph, "scale"); // cannot clash with the file's names
     bel_value *wide = bel_cast(graph, value, BEL_DTYPE_F64);
@@ -121,17 +121,17 @@ static bel_status *read_input(reader *r, const bel_onnx_node *node, bel_value **
     bel_dtype dtype;
     bel_shape shape;
     double scale = 1;
-    const bel_onnx_attr *scales = find(node, "scale");
+    const bel_onnx_attr *scales = graph_read_find(node, "scale");
     BEL_TRY(check_counts(node, 1, 1));
     const bel_onnx_name *name = node->inputs[0] < 0 ? NULL : &r->model->names[node->inputs[0]];
     if (name == NULL || name->input < 0) return BEL_ERR(BEL_DATA_LOSS, "it reads no input");
     BEL_TRY(read_whole(node, "dtype", INT32_MAX, &number));
     BEL_TRY(bel_onnx_dtype(number, &dtype));
-    if (!ints_of(find(node, "shape"), &shape)) return lacks("shape", "shape");
+    if (!ints_of(graph_read_find(node, "shape"), &shape)) return lacks("shape", "shape");
     if (scales != NULL && (!number_of(scales, &scale) || !isfinite(scale)))
         return lacks("scale", "finite number");
     bel_value *value = bel_input_value(r->graph, name->text, dtype, &shape);
-    *out = scales == NULL || value == NULL ? value : scaled(r->graph, value, scale);
+    *out = scales == NULL || value == NULL ? value : graph_read_scaled(r->graph, value, scale);
     return NULL;
 }
 
@@ -143,7 +143,7 @@ static bel_status *read_variable(reader *r, const bel_onnx_node *node, bel_value
     BEL_TRY(check_counts(node, 0, 1));
     BEL_TRY(read_text(node, "variable", &name));
     BEL_TRY(read_whole(node, "kind", BEL_VARIABLE_REPLICA_FIRST, &kind));
-    if (!ints_of(find(node, "shape"), &shape)) return lacks("shape", "shape");
+    if (!ints_of(graph_read_find(node, "shape"), &shape)) return lacks("shape", "shape");
     bool taken =
         bel_graph_find_variable(r->graph, name) >= 0 || bel_graph_find_table(r->graph, name) >= 0;
     if (taken) return BEL_ERR(BEL_DATA_LOSS, "there are two variables \"%s\"", name);
@@ -161,7 +161,8 @@ static bel_status *read_lookup(reader *r, const bel_onnx_node *node, bel_value *
     BEL_TRY(read_text(node, "table", &table));
     BEL_TRY(read_whole(node, "width", INT32_MAX, &width));
     BEL_TRY(read_whole(node, "start", BEL_INIT_ORTHOGONAL, &start));
-    if (!number_of(find(node, "start_value"), &start_value)) return lacks("start_value", "number");
+    if (!number_of(graph_read_find(node, "start_value"), &start_value))
+        return lacks("start_value", "number");
     bel_value *ids = node->inputs[0] < 0 ? NULL : r->values[node->inputs[0]];
     if (ids == NULL) return BEL_ERR(BEL_DATA_LOSS, "it has no ids");
     *out = bel_embedding(r->graph, table, ids, width,
@@ -172,7 +173,7 @@ static bel_status *read_lookup(reader *r, const bel_onnx_node *node, bel_value *
 // Copies, because elements in a file may be unaligned, and kernels read aligned vectors.
 static bel_status *read_constant(reader *r, const bel_onnx_node *node, bel_value **out)
 {
-    const bel_onnx_attr *attr = find(node, "value");
+    const bel_onnx_attr *attr = graph_read_find(node, "value");
     BEL_TRY(check_counts(node, 0, 1));
     if (attr == NULL || attr->kind != BEL_ONNX_TENSOR) return lacks("value", "tensor");
     *out = bel_constant(r->graph, &attr->tensor);

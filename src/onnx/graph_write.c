@@ -68,8 +68,8 @@ static void put_attrs(writer *w, const bel_attr_list *attrs)
 // --- Nodes ---------------------------------------------------------------------------------------
 
 // Emits a node with operation `op` and the outputs of the graph's node.
-static void emit(writer *w, const bel_node *node, const char *op, const char *const *inputs,
-                 int input_count)
+static void graph_write_emit(writer *w, const bel_node *node, const char *op,
+                             const char *const *inputs, int input_count)
 {
     const char *outputs[BEL_OP_MAX_OUTPUTS];
     for (int o = 0; o < node->output_count; o++)
@@ -85,7 +85,7 @@ static void write_lookup(writer *w, const bel_node *node, const bel_graph_lookup
     const bel_graph *graph = w->source->graph;
     const bel_graph_table *table = &graph->tables[lookup->table];
     const char *ids = w->names[graph->inputs[lookup->ids].value->id];
-    emit(w, node, BEL_GRAPH_FORM_LOOKUP, &ids, 1);
+    graph_write_emit(w, node, BEL_GRAPH_FORM_LOOKUP, &ids, 1);
     bel_onnx_put_text(&w->emitter, "table", table->name);
     put_number(w, "width", table->width);
     put_number(w, "start", table->initializer.kind);
@@ -104,7 +104,7 @@ static void write_input(writer *w, const bel_node *node)
     }
     w->graph.input[w->graph.n_input++] = bel_onnx_port_message(w->arena, input->name, spec);
     const char *name = input->name;
-    emit(w, node, BEL_GRAPH_FORM_INPUT, &name, 1);
+    graph_write_emit(w, node, BEL_GRAPH_FORM_INPUT, &name, 1);
     put_number(w, "dtype", bel_onnx_type_number(spec->dtype));
     put_shape(w, "shape", &spec->shape);
     if (scale != 1) put_number(w, "scale", scale);
@@ -115,7 +115,7 @@ static void write_variable(writer *w, const bel_node *node)
     const bel_graph_variable *variable = &w->source->graph->variables[node->leaf];
     bel_variable_kind kind =
         w->source->kinds != NULL ? w->source->kinds[node->leaf] : variable->kind;
-    emit(w, node, BEL_GRAPH_FORM_VARIABLE, NULL, 0);
+    graph_write_emit(w, node, BEL_GRAPH_FORM_VARIABLE, NULL, 0);
     bel_onnx_put_text(&w->emitter, "variable", variable->name);
     put_shape(w, "shape", &variable->value->spec.shape);
     put_number(w, "kind", kind);
@@ -132,7 +132,7 @@ static bel_status *write_operation(writer *w, const bel_node *node)
     const char *inputs[BEL_OP_MAX_INPUTS];
     for (int i = 0; i < node->input_count; i++)
         inputs[i] = w->names[node->inputs[i]->id];
-    emit(w, node, bel_op_get(node->op)->name, inputs, node->input_count);
+    graph_write_emit(w, node, bel_op_get(node->op)->name, inputs, node->input_count);
     put_attrs(w, &node->attrs);
     return NULL;
 }
@@ -143,7 +143,7 @@ static bel_status *write_node(writer *w, const bel_node *node)
     case BEL_OP_INPUT: write_input(w, node); return NULL;
     case BEL_OP_VARIABLE: write_variable(w, node); return NULL;
     case BEL_OP_CONSTANT:
-        emit(w, node, bel_op_get(node->op)->name, NULL, 0);
+        graph_write_emit(w, node, bel_op_get(node->op)->name, NULL, 0);
         bel_onnx_put_tensor(&w->emitter, "value", &node->constant);
         return NULL;
     default: return write_operation(w, node);

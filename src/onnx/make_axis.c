@@ -112,7 +112,7 @@ static join_fn *join_of(reduce_fn *fn)
 
 // Axes are an attribute or the second input. An empty list of them means all, or with
 // noop_with_empty_axes no axis: then each element is reduced separately, which ONNX omits.
-static bel_status *reduce(bel_onnx_call *call, reduce_fn *fn)
+static bel_status *make_axis_reduce(bel_onnx_call *call, reduce_fn *fn)
 {
     bel_shape axes;
     bel_value *x = bel_onnx_in(call, 0);
@@ -133,7 +133,7 @@ static bel_status *reduce(bel_onnx_call *call, reduce_fn *fn)
 #define REDUCE(name, function)                                                                     \
     bel_status *bel_onnx_reduce_##name(bel_onnx_call *call)                                        \
     {                                                                                              \
-        return reduce(call, function);                                                             \
+        return make_axis_reduce(call, function);                                                   \
     }
 REDUCE(sum, bel_reduce_sum)
 REDUCE(mean, bel_reduce_mean)

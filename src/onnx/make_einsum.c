@@ -28,7 +28,7 @@ typedef struct operand {
     term labels; // by dimension
 } operand;
 
-static bool has(const term *t, int label)
+static bool term_has(const term *t, int label)
 {
     for (int32_t i = 0; i < t->count; i++)
         if (t->labels[i] == label) return true;
@@ -120,7 +120,7 @@ static bel_status *read_equation(bel_onnx_call *call, term *inputs, term *out_ou
     for (int32_t k = 0; fits && k < out_output->count; k++) {
         bool found = false;
         for (int i = 0; i < count; i++)
-            found = found || has(&inputs[i], out_output->labels[k]);
+            found = found || term_has(&inputs[i], out_output->labels[k]);
         fits = found;
     }
     return fits ? NULL : wrong(equation);
@@ -197,7 +197,7 @@ static void sum_away(bel_graph *graph, operand *o, const bool wanted[LABELS])
 }
 
 // Transposes to the order of the labels, a permutation of the operand's.
-static void turn(bel_graph *graph, operand *o, const term *order)
+static void make_einsum_turn(bel_graph *graph, operand *o, const term *order)
 {
     int64_t perm[BEL_MAX_RANK];
     bool moves = false;
@@ -234,7 +234,7 @@ static bel_status *size_of(const operand *a, const operand *b, int label, int64_
 }
 
 // Multiplies two sizes of a group; false if both are open.
-static bool multiply(int64_t size, int64_t *product)
+static bool make_einsum_multiply(int64_t size, int64_t *product)
 {
     int64_t open = *product < 0 ? *product : size, factor = *product < 0 ? size : *product;
     return factor > 0 && bel_open_times(open, factor, product);
@@ -250,7 +250,7 @@ typedef struct groups {
 
 static part part_of(const operand *a, const operand *b, int label, const bool wanted[LABELS])
 {
-    bool in_a = has(&a->labels, label), in_b = has(&b->labels, label);
+    bool in_a = term_has(&a->labels, label), in_b = term_has(&b->labels, label);
     if (!in_b) return OF_A;
     if (!in_a) return OF_B;
     return wanted[label] ? SHARED : SUMMED;
@@ -261,11 +261,11 @@ static bel_status *group_labels(const operand *a, const operand *b, const bool w
 {
     *g = (groups){.sizes = {1, 1, 1, 1}};
     for (int label = 0; label < LABELS; label++) {
-        if (!has(&a->labels, label) && !has(&b->labels, label)) continue;
+        if (!term_has(&a->labels, label) && !term_has(&b->labels, label)) continue;
         part p = part_of(a, b, label, wanted);
         term *t = &g->terms[p];
         BEL_TRY(size_of(a, b, label, &dims[label]));
-        if (t->count == BEL_MAX_RANK || !multiply(dims[label], &g->sizes[p])) {
+        if (t->count == BEL_MAX_RANK || !make_einsum_multiply(dims[label], &g->sizes[p])) {
             return BEL_ERR(BEL_UNIMPLEMENTED,
                            "labels that stand for more than %d dimensions, two open ones, or none "
                            "of any size",
@@ -292,7 +292,7 @@ static bel_status *as_matrices(bel_graph *graph, operand *o, const groups *g, pa
         for (int32_t k = 0; k < t->count; k++)
             order.labels[order.count++] = t->labels[k];
     }
-    turn(graph, o, &order);
+    make_einsum_turn(graph, o, &order);
     bel_shape shape = bel_value_shape(o->value);
     for (int32_t d = 0; d < order.count; d++) {
         full.dims[full.rank++] = dims[order.labels[d]];
@@ -371,7 +371,7 @@ bel_status *bel_onnx_einsum(bel_onnx_call *call)
         sum_away(call->graph, &sum, here);
         BEL_TRY(contract(call->graph, &sum, &next, wanted));
     }
-    turn(call->graph, &sum, &output);
+    make_einsum_turn(call->graph, &sum, &output);
     bool same = sum.value == bel_onnx_in(call, 0);
     bel_onnx_out(call, 0, same ? bel_identity(call->graph, sum.value) : sum.value);
     return NULL;

@@ -268,8 +268,8 @@ bel_status *bel_onnx_old_group_norm(bel_onnx_call *call)
 }
 
 // Training updates the statistics: outputs 1 and 2.
-static bel_value *normalize(bel_onnx_call *call, bool training, bel_value **out_mean,
-                            bel_value **out_variance)
+static bel_value *make_image_normalize(bel_onnx_call *call, bool training, bel_value **out_mean,
+                                       bel_value **out_variance)
 {
     bel_value *in[5];
     bel_onnx_ins(call, 5, in);
@@ -287,7 +287,7 @@ bel_status *bel_onnx_batch_norm(bel_onnx_call *call)
         bel_onnx_out(call, 0, merged);
         return NULL;
     }
-    bel_onnx_out(call, 0, normalize(call, training, &mean, &variance));
+    bel_onnx_out(call, 0, make_image_normalize(call, training, &mean, &variance));
     bel_onnx_out(call, 1, mean);
     bel_onnx_out(call, 2, variance);
     return NULL;
@@ -299,7 +299,7 @@ bel_status *bel_onnx_resting_batch_norm(bel_onnx_call *call)
         return BEL_ERR(BEL_UNIMPLEMENTED, "statistics of single activations (spatial = 0)");
     }
     bel_value *merged = bel_onnx_merge_norm(call);
-    bel_onnx_out(call, 0, merged != NULL ? merged : normalize(call, false, NULL, NULL));
+    bel_onnx_out(call, 0, merged != NULL ? merged : make_image_normalize(call, false, NULL, NULL));
     return NULL;
 }
 

@@ -146,8 +146,8 @@ static bel_status *scatter_kind_of(const bel_onnx_call *call, int *out_kind)
     return bel_onnx_choice(call, "reduction", names, 2, out_kind);
 }
 
-static bel_value *scatter(bel_graph *graph, bel_op op, bel_value *data, bel_value *indices,
-                          bel_value *updates, int32_t axis, int kind)
+static bel_value *make_index_scatter(bel_graph *graph, bel_op op, bel_value *data,
+                                     bel_value *indices, bel_value *updates, int32_t axis, int kind)
 {
     bel_attr_list attrs = {.count = 1, .items = {{.name = "axis", .number = axis}}};
     bel_value *sum_inputs[] = {updates, indices, data};
@@ -193,8 +193,9 @@ bel_status *bel_onnx_scatter_elements(bel_onnx_call *call)
                        bel_shape_text(&wanted, it), bel_shape_text(&shape, dt), (int)axis);
     }
     bel_value *indices = bel_onnx_indices(graph, bel_onnx_in(call, 1), shape.dims[axis]);
-    bel_onnx_out(call, 0,
-                 scatter(graph, BEL_OP_GATHER_ELEMENTS_GRAD, data, indices, updates, axis, kind));
+    bel_onnx_out(
+        call, 0,
+        make_index_scatter(graph, BEL_OP_GATHER_ELEMENTS_GRAD, data, indices, updates, axis, kind));
     return NULL;
 }
 
@@ -210,8 +211,8 @@ bel_status *bel_onnx_scatter_nd(bel_onnx_call *call)
     for (int32_t d = 1; d < rows.rank && wanted.rank < BEL_MAX_RANK; d++)
         wanted.dims[wanted.rank++] = rows.dims[d];
     BEL_TRY(check_updates(flat.rows, updates, &wanted));
-    bel_value *y =
-        scatter(call->graph, BEL_OP_GATHER_GRAD, flat.rows, flat.indices, updates, 0, kind);
+    bel_value *y = make_index_scatter(call->graph, BEL_OP_GATHER_GRAD, flat.rows, flat.indices,
+                                      updates, 0, kind);
     bel_onnx_out(call, 0, bel_reshape(call->graph, y, &shape));
     return NULL;
 }

@@ -343,7 +343,7 @@ static void rest(bel_onnx_call *call)
     bel_onnx_out(call, 1, bel_or(graph, equal, bel_not(graph, equal)));
 }
 
-static void drop(bel_onnx_call *call, double ratio)
+static void make_math_drop(bel_onnx_call *call, double ratio)
 {
     bel_value *y = bel_dropout(call->graph, bel_onnx_in(call, 0), ratio);
     if (y == NULL) return;
@@ -362,7 +362,7 @@ bel_status *bel_onnx_old_dropout(bel_onnx_call *call)
     if (bel_onnx_int(call, "is_test") != 0) {
         rest(call);
     } else {
-        drop(call, bel_onnx_number(call, "ratio"));
+        make_math_drop(call, bel_onnx_number(call, "ratio"));
     }
     return NULL;
 }
@@ -373,7 +373,7 @@ bel_status *bel_onnx_dropout(bel_onnx_call *call)
     if (bel_onnx_has(call, 1)) BEL_TRY(bel_onnx_known_number(call, 1, &ratio));
     if (bel_onnx_has(call, 2)) BEL_TRY(bel_onnx_known_number(call, 2, &training));
     if (training != 0 && ratio != 0) {
-        drop(call, ratio);
+        make_math_drop(call, ratio);
     } else {
         rest(call);
     }

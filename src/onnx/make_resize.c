@@ -53,7 +53,7 @@ static double place_of(const resize *r, const resized_axis *a, int64_t i)
     }
 }
 
-static double nearest(const resize *r, double place)
+static double resize_nearest(const resize *r, double place)
 {
     double low = floor(place), part = place - low;
     switch ((rounding)r->rounding) {
@@ -76,7 +76,7 @@ static int taps_of(const resize *r, double place, double *out_first, double out_
 {
     double low = floor(place), part = place - low;
     if (r->mode == NEAREST) {
-        *out_first = nearest(r, place);
+        *out_first = resize_nearest(r, place);
         out_weights[0] = 1;
         return 1;
     }
@@ -287,7 +287,7 @@ static bel_status *read_resize(const bel_onnx_call *call, resize *r)
     return NULL;
 }
 
-static void stay(const bel_shape *x, resized_axis out[BEL_MAX_RANK])
+static void make_resize_stay(const bel_shape *x, resized_axis out[BEL_MAX_RANK])
 {
     for (int32_t d = 0; d < x->rank; d++)
         out[d] = (resized_axis){x->dims[d], x->dims[d], 1};
@@ -301,7 +301,7 @@ bel_status *bel_onnx_resize(bel_onnx_call *call)
     resized_axis resized[BEL_MAX_RANK];
     BEL_TRY(read_resize(call, &r));
     BEL_TRY(read_axes(call, x.rank, &axes));
-    stay(&x, resized);
+    make_resize_stay(&x, resized);
     bool scales = bel_onnx_has(call, 2);
     if (scales && bel_onnx_has(call, 3)) { // scales may be present without elements
         bel_tensor none;
@@ -325,7 +325,7 @@ static bel_status *old_resize(bel_onnx_call *call, const bel_onnx_attr *scales)
     resized_axis resized[BEL_MAX_RANK];
     BEL_TRY(bel_onnx_choice(call, "mode", modes, 2, &r.mode));
     BEL_TRY(read_axes(call, x.rank, &axes));
-    stay(&x, resized);
+    make_resize_stay(&x, resized);
     if (scales == NULL) {
         BEL_TRY(by_scales(call, 1, &axes, resized));
         return resize_all(call, &r, resized);

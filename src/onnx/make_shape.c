@@ -327,7 +327,7 @@ bel_status *bel_onnx_concat(bel_onnx_call *call)
 }
 
 // Splits into the `given` sizes; NULL: equal parts.
-static bel_status *split(bel_onnx_call *call, const int64_t *sizes, int64_t given)
+static bel_status *make_shape_split(bel_onnx_call *call, const int64_t *sizes, int64_t given)
 {
     bel_value *x = bel_onnx_in(call, 0);
     bel_shape shape = bel_value_shape(x);
@@ -354,20 +354,20 @@ static bel_status *split(bel_onnx_call *call, const int64_t *sizes, int64_t give
 bel_status *bel_onnx_old_split(bel_onnx_call *call)
 {
     const bel_onnx_attr *attr = bel_onnx_find_attr(call, "split");
-    return attr == NULL ? split(call, NULL, 0)
-                        : split(call, attr->integers, (int64_t)attr->list_count);
+    return attr == NULL ? make_shape_split(call, NULL, 0)
+                        : make_shape_split(call, attr->integers, (int64_t)attr->list_count);
 }
 
 bel_status *bel_onnx_split(bel_onnx_call *call)
 {
     bel_tensor sizes;
-    if (!bel_onnx_has(call, 1)) return split(call, NULL, 0);
+    if (!bel_onnx_has(call, 1)) return make_shape_split(call, NULL, 0);
     BEL_TRY(bel_onnx_known_i64(call, 1, &sizes));
-    return split(call, sizes.data, bel_shape_elements(&sizes.shape));
+    return make_shape_split(call, sizes.data, bel_shape_elements(&sizes.shape));
 }
 
 // Slices x by lists: starts, ends, axes, steps; the last two may be absent (rank 0).
-static bel_status *slice(bel_onnx_call *call, bel_value *from, const bel_shape lists[4])
+static bel_status *make_shape_slice(bel_onnx_call *call, bel_value *from, const bel_shape lists[4])
 {
     int32_t count = lists[0].rank;
     bool fits = lists[1].rank == count && (lists[2].rank == 0 || lists[2].rank == count) &&
@@ -397,7 +397,7 @@ bel_status *bel_onnx_old_slice(bel_onnx_call *call)
     BEL_TRY(bel_onnx_ints(call, "starts", &lists[0]));
     BEL_TRY(bel_onnx_ints(call, "ends", &lists[1]));
     BEL_TRY(bel_onnx_ints(call, "axes", &lists[2]));
-    return slice(call, bel_onnx_in(call, 0), lists);
+    return make_shape_slice(call, bel_onnx_in(call, 0), lists);
 }
 
 // Slices up to the size of an open dimension, from 0 in steps of 1: a Gather with that number of
@@ -451,13 +451,14 @@ bel_status *bel_onnx_slice(bel_onnx_call *call)
         BEL_TRY(bel_onnx_known_ints(call, i + 1, &lists[i]));
     }
     BEL_TRY(slice_ends(call, lists, &x, &lists[1]));
-    return slice(call, x, lists);
+    return make_shape_slice(call, x, lists);
 }
 
 // --- Padding -------------------------------------------------------------------------------------
 
 // pads: `count` integers, those before all dimensions, then those after.
-static bel_status *pad(bel_onnx_call *call, const int64_t *pads, int64_t count, double value)
+static bel_status *make_shape_pad(bel_onnx_call *call, const int64_t *pads, int64_t count,
+                                  double value)
 {
     static const char *const modes[] = {
         [BEL_PAD_CONSTANT] = "constant", [BEL_PAD_EDGE] = "edge", [BEL_PAD_REFLECT] = "reflect"};
@@ -478,7 +479,8 @@ bel_status *bel_onnx_old_pad(bel_onnx_call *call)
 {
     const bel_onnx_attr *pads = bel_onnx_find_attr(call, "pads");
     if (pads == NULL) return BEL_ERR(BEL_DATA_LOSS, "attribute \"pads\" is missing");
-    return pad(call, pads->integers, (int64_t)pads->list_count, bel_onnx_number(call, "value"));
+    return make_shape_pad(call, pads->integers, (int64_t)pads->list_count,
+                          bel_onnx_number(call, "value"));
 }
 
 bel_status *bel_onnx_pad(bel_onnx_call *call)
@@ -488,7 +490,7 @@ bel_status *bel_onnx_pad(bel_onnx_call *call)
     BEL_TRY(bel_onnx_known_i64(call, 1, &pads));
     if (bel_onnx_has(call, 2)) BEL_TRY(bel_onnx_known_number(call, 2, &value));
     int64_t count = bel_shape_elements(&pads.shape);
-    if (!bel_onnx_has(call, 3)) return pad(call, pads.data, count, value);
+    if (!bel_onnx_has(call, 3)) return make_shape_pad(call, pads.data, count, value);
     bel_shape axes; // since opset 18: the dimensions of the pads
     int64_t all[2 * BEL_MAX_RANK] = {0};
     int32_t rank = bel_onnx_in_shape(call, 0).rank;
@@ -503,7 +505,7 @@ bel_status *bel_onnx_pad(bel_onnx_call *call)
         all[axis] = ((const int64_t *)pads.data)[i];
         all[rank + axis] = ((const int64_t *)pads.data)[axes.rank + i];
     }
-    return pad(call, all, 2 * rank, value);
+    return make_shape_pad(call, all, 2 * rank, value);
 }
 
 // --- Blocks of images ----------------------------------------------------------------------------

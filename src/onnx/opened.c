@@ -73,7 +73,7 @@ static void bind_closed(opening *o)
     }
 }
 
-static bel_status *refuse(const opening *o, const bel_node *refused, const size_t *ends)
+static bel_status *opening_refuse(const opening *o, const bel_node *refused, const size_t *ends)
 {
     char label[BEL_ONNX_LABEL];
     int node = 0;
@@ -110,7 +110,7 @@ static bel_status *build_opened(opening *o, bel_value **out_outputs)
                             &refused);
         status = bel_graph_check(o->graph);
     }
-    if (status == NULL && refused != NULL) status = refuse(o, refused, ends);
+    if (status == NULL && refused != NULL) status = opening_refuse(o, refused, ends);
     bel_free(outputs);
     bel_free(ends);
     return status;

@@ -70,7 +70,7 @@ const bel_onnx_rule *bel_onnx_rule_of(const char *domain, const char *op, int ve
     return look_up(domain, op, version, &oldest);
 }
 
-static bel_status *find(const bel_onnx_node *node, const bel_onnx_rule **out_rule)
+static bel_status *rules_find(const bel_onnx_node *node, const bel_onnx_rule **out_rule)
 {
     const bel_onnx_rule *oldest;
     const bel_onnx_rule *found = look_up(node->domain, node->op, node->version, &oldest);
@@ -127,7 +127,7 @@ static bel_status *check_attr(const bel_onnx_attr *attr, const bel_onnx_rule *ru
 bel_status *bel_onnx_find_rule(const bel_onnx_node *node, const bel_onnx_rule **out_rule)
 {
     const bel_onnx_rule *rule = NULL;
-    BEL_TRY(find(node, &rule));
+    BEL_TRY(rules_find(node, &rule));
     BEL_TRY(check_inputs(node, rule));
     for (int i = 0; i < node->attr_count; i++)
         BEL_TRY_CTX(check_attr(&node->attrs[i], rule), "attribute \"%s\"", node->attrs[i].name);

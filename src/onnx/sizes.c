@@ -214,7 +214,7 @@ static bel_status *move(bel_onnx_call *call, unsigned bits, bel_arena *arena, bo
 
 // --- Operators that compute ----------------------------------------------------------------------
 
-static bel_onnx_extent add(bel_onnx_extent a, bel_onnx_extent b)
+static bel_onnx_extent sizes_add(bel_onnx_extent a, bel_onnx_extent b)
 {
     bel_onnx_extent sum = {0, a.symbol != 0 ? a.symbol : b.symbol};
     bool one = a.symbol == b.symbol || (a.symbol == 0 && a.number == 0) ||
@@ -227,7 +227,7 @@ static bel_onnx_extent add(bel_onnx_extent a, bel_onnx_extent b)
 static bel_onnx_extent subtract(bel_onnx_extent a, bel_onnx_extent b)
 {
     if (__builtin_sub_overflow(INT64_C(0), b.number, &b.number)) return unknown;
-    return add(a, b);
+    return sizes_add(a, b);
 }
 
 bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b)
@@ -243,7 +243,7 @@ bel_onnx_extent bel_onnx_size_product(bel_onnx_extent a, bel_onnx_extent b)
 
 // Only exact quotients; others are unknown. A size divided by the same size is 1, because the
 // quotient of empty dimensions is undefined.
-static bel_onnx_extent divide(bel_onnx_extent a, bel_onnx_extent b)
+static bel_onnx_extent sizes_divide(bel_onnx_extent a, bel_onnx_extent b)
 {
     bel_open symbols = bel_open_of(a.symbol < 0 ? a.symbol : 1);
     bool fits = b.number != 0 && b.number != -1 && (a.symbol == 0 || a.number % b.number == 0);
@@ -274,12 +274,15 @@ static const struct {
     const char *op;
     bel_onnx_extent (*compute)(bel_onnx_extent a, bel_onnx_extent b);
     bool tells; // its output is BOOL
-} computers[] = {
-    {"Add", add, false},    {"Sub", subtract, false},     {"Mul", bel_onnx_size_product, false},
-    {"Div", divide, false}, {"Mod", remainder_of, false}, {"Equal", equal, true}};
+} computers[] = {{"Add", sizes_add, false},
+                 {"Sub", subtract, false},
+                 {"Mul", bel_onnx_size_product, false},
+                 {"Div", sizes_divide, false},
+                 {"Mod", remainder_of, false},
+                 {"Equal", equal, true}};
 
 // Takes two vectors of one shape, or one element and a vector.
-static void compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_done)
+static void sizes_compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_done)
 {
     bel_onnx_sizes in[2];
     for (int i = 0; i < 2; i++)
@@ -302,7 +305,7 @@ static void compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_
 }
 
 // Multiplies the elements of a vector: the number of elements in a part of a shape.
-static void multiply(bel_onnx_call *call, bel_arena *arena, bool *out_done)
+static void sizes_multiply(bel_onnx_call *call, bel_arena *arena, bool *out_done)
 {
     bel_onnx_sizes in;
     if (!read_input(call, 0, &in, arena) || in.shape.rank != 1) return;
@@ -328,8 +331,8 @@ bel_status *bel_onnx_follow(bel_onnx_call *call, bool *out_done)
     for (size_t i = 0; i < sizeof movers / sizeof movers[0] && status == NULL; i++)
         if (strcmp(movers[i].op, op) == 0) status = move(call, movers[i].moved, arena, out_done);
     for (size_t i = 0; i < sizeof computers / sizeof computers[0]; i++)
-        if (strcmp(computers[i].op, op) == 0) compute(call, (int)i, arena, out_done);
-    if (strcmp(op, "ReduceProd") == 0) multiply(call, arena, out_done);
+        if (strcmp(computers[i].op, op) == 0) sizes_compute(call, (int)i, arena, out_done);
+    if (strcmp(op, "ReduceProd") == 0) sizes_multiply(call, arena, out_done);
     bel_arena_destroy(arena);
     return status;
 }

@@ -73,7 +73,7 @@ static const struct {
               {"Squeeze", 1},  {"Unsqueeze", 1}, {"Flatten", 1},  {"Slice", 1},   {"Split", 1},
               {"Expand", 1},   {"Tile", 1},      {"Concat", ALL}, {"Pad", 1}};
 
-static bool has(unsigned bits, int input)
+static bool weights_has(unsigned bits, int input)
 {
     return bits == ALL || (input < 31 && (bits >> input & 1) != 0);
 }
@@ -152,7 +152,7 @@ static fact fact_of_node(const bel_onnx_weights *w, const bel_onnx_node *node)
     unsigned moved = moved_by(node);
     fact f = {.derived = node->input_count > 0, .single = true, .computed = moved == 0};
     for (int i = 0; i < node->input_count; i++) {
-        if (node->inputs[i] < 0 || (moved != 0 && !has(moved, i))) continue;
+        if (node->inputs[i] < 0 || (moved != 0 && !weights_has(moved, i))) continue;
         const fact *in = &w->facts[node->inputs[i]];
         f.derived = f.derived && in->derived;
         f.single = f.single && in->single;
@@ -218,11 +218,11 @@ static void mark_uses(bel_onnx_weights *w, const bel_onnx_node *node)
         fact *f = input_fact(w, node, i);
         if (f == NULL || !f->derived) continue;
         bool lone = f->single && is_op(node, "Concat"); // not a token
-        if ((has(weights, i) && !lone) || is_affine(w, node, i)) f->wanted = true;
+        if ((weights_has(weights, i) && !lone) || is_affine(w, node, i)) f->wanted = true;
         int id = node->inputs[i];
         bool held = id < w->model->initializer_count &&
                     w->model->initializers[id].tensor.dtype == BEL_DTYPE_F32;
-        if (has(statistics, i) && held && f->source) f->role = BEL_ONNX_STATISTIC;
+        if (weights_has(statistics, i) && held && f->source) f->role = BEL_ONNX_STATISTIC;
     }
 }
 
@@ -235,7 +235,7 @@ static void pass_on(bel_onnx_weights *w, const bel_onnx_node *node, const fact *
     unsigned bits = moved != 0 ? moved : first ? 1 : ALL;
     for (int i = 0; i < node->input_count; i++) {
         fact *f = input_fact(w, node, i);
-        if (f == NULL || !has(bits, i) || (f->single && !out->single)) continue;
+        if (f == NULL || !weights_has(bits, i) || (f->single && !out->single)) continue;
         f->wanted = true;
     }
 }

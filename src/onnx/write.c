@@ -131,7 +131,7 @@ static void add_variable(writer *w, int v)
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-static bel_status *refuse(const writer *w, const bel_node *node)
+static bel_status *write_refuse(const writer *w, const bel_node *node)
 {
     const bel_op_def *op = bel_op_get(node->op);
     if ((op->flags & BEL_OP_COLLECTIVE) != 0) {
@@ -172,7 +172,7 @@ static bel_status *write_node(writer *w, const bel_node *node)
     }
     BEL_TRY(bel_onnx_write_plain(&writing, &done));
     if (!done) BEL_TRY(bel_onnx_write_own(&writing, &w->functions, &done));
-    return done ? NULL : refuse(w, node);
+    return done ? NULL : write_refuse(w, node);
 }
 
 static bel_status *write_nodes(writer *w)
@@ -210,7 +210,7 @@ static void write_results(writer *w)
 
 // --- Models --------------------------------------------------------------------------------------
 
-static void begin(writer *w)
+static void write_begin(writer *w)
 {
     const bel_graph *graph = w->source->graph;
     size_t ports = graph->input_count + 1, results = (size_t)w->source->result_count + 1;
@@ -221,7 +221,7 @@ static void begin(writer *w)
                                                          sizeof *w->graph.initializer);
 }
 
-static void finish(writer *w)
+static void write_finish(writer *w)
 {
     const bel_onnx_source *source = w->source;
     Onnx__ModelProto *model = &w->model;
@@ -245,12 +245,12 @@ static void finish(writer *w)
 
 static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
 {
-    begin(w);
+    write_begin(w);
     find_needed(w);
     BEL_TRY(name_values(w));
     BEL_TRY(write_nodes(w));
     write_results(w);
-    finish(w);
+    write_finish(w);
     return bel_onnx_pack(&w->model, w->arena, sink, context);
 }
 

@@ -28,7 +28,7 @@ static bool is_large(const Onnx__TensorProto *tensor)
     return tensor->has_raw_data && tensor->raw_data.len >= BEL_ONNX_LARGE_BYTES;
 }
 
-static void count(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
+static void write_align_count(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
 {
     measure *m = (measure *)(void *)buffer;
     while (m->next < m->graph->n_initializer && !is_large(m->graph->initializer[m->next]))
@@ -42,7 +42,7 @@ static void count(ProtobufCBuffer *buffer, size_t size, const uint8_t *bytes)
 static bool align(const Onnx__ModelProto *model, size_t *places, char *const *texts)
 {
     const Onnx__GraphProto *graph = model->graph;
-    measure m = {.base = {.append = count}, .graph = graph, .places = places};
+    measure m = {.base = {.append = write_align_count}, .graph = graph, .places = places};
     onnx__model_proto__pack_to_buffer(model, &m.base);
     size_t moved = 0; // inserted so far in this round
     bool changes = false;

@@ -88,7 +88,7 @@ typedef struct sink_buffer {
     void *context;
 } sink_buffer;
 
-static void append(ProtobufCBuffer *buffer, size_t count, const uint8_t *bytes)
+static void write_message_append(ProtobufCBuffer *buffer, size_t count, const uint8_t *bytes)
 {
     const sink_buffer *to = (const sink_buffer *)(const void *)buffer;
     if (count > 0) to->sink(to->context, bytes, count);
@@ -105,7 +105,8 @@ bel_status *bel_onnx_pack(Onnx__ModelProto *model, bel_arena *arena, bel_onnx_si
                        "the elements beside it",
                        size);
     }
-    sink_buffer buffer = {.base = {.append = append}, .sink = sink, .context = context};
+    sink_buffer buffer = {
+        .base = {.append = write_message_append}, .sink = sink, .context = context};
     onnx__model_proto__pack_to_buffer(model, &buffer.base);
     return NULL;
 }

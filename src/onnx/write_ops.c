@@ -18,8 +18,8 @@ static const bel_spec *spec_of(const bel_onnx_writing *w, int input)
     return &w->node->inputs[input]->spec;
 }
 
-static void emit(const bel_onnx_writing *w, const char *op, const char *const *inputs,
-                 int input_count)
+static void write_ops_emit(const bel_onnx_writing *w, const char *op, const char *const *inputs,
+                           int input_count)
 {
     Onnx__NodeProto *node =
         bel_onnx_emit(w->emitter, op, inputs, input_count, w->outputs, w->output_count);
@@ -29,14 +29,14 @@ static void emit(const bel_onnx_writing *w, const char *op, const char *const *i
 // Emits the operator of this name on the node's inputs.
 static void emit_same(const bel_onnx_writing *w, const char *op)
 {
-    emit(w, op, w->inputs, w->node->input_count);
+    write_ops_emit(w, op, w->inputs, w->node->input_count);
 }
 
 // With one more input, unless it is NULL.
 static void emit_with(const bel_onnx_writing *w, const char *op, const char *more)
 {
     const char *const inputs[] = {w->inputs[0], more};
-    emit(w, op, inputs, more == NULL ? 1 : 2);
+    write_ops_emit(w, op, inputs, more == NULL ? 1 : 2);
 }
 
 static const char *emit_list(const bel_onnx_writing *w, const char *attr)
@@ -95,7 +95,7 @@ static void write_clip(const bel_onnx_writing *w)
     const char *inputs[] = {w->inputs[0], NULL, NULL};
     if (!isinf(low)) inputs[1] = bel_onnx_emit_number(w->emitter, dtype, low);
     if (!isinf(high)) inputs[2] = bel_onnx_emit_number(w->emitter, dtype, high);
-    emit(w, "Clip", inputs, inputs[2] != NULL ? 3 : inputs[1] != NULL ? 2 : 1);
+    write_ops_emit(w, "Clip", inputs, inputs[2] != NULL ? 3 : inputs[1] != NULL ? 2 : 1);
 }
 
 static void write_cast(const bel_onnx_writing *w)
@@ -185,7 +185,7 @@ static void write_slice(const bel_onnx_writing *w)
     int count = 1;
     for (int i = 0; i < 4; i++)
         if ((inputs[1 + i] = emit_list(w, names[i])) != NULL) count = 2 + i;
-    emit(w, "Slice", inputs, count);
+    write_ops_emit(w, "Slice", inputs, count);
 }
 
 static void write_pad(const bel_onnx_writing *w)
@@ -203,7 +203,7 @@ static void write_pad(const bel_onnx_writing *w)
     const char *const inputs[] = {
         w->inputs[0], bel_onnx_emit_ints(w->emitter, pads, 2 * x->shape.rank),
         bel_onnx_emit_number(w->emitter, x->dtype, bel_onnx_attr_of(w->node, "value", 0))};
-    emit(w, "Pad", inputs, 3);
+    write_ops_emit(w, "Pad", inputs, 3);
     bel_onnx_put_text(w->emitter, "mode", modes[(int)bel_onnx_attr_of(w->node, "mode", 0)]);
 }
 
@@ -226,7 +226,7 @@ static void write_one_hot(const bel_onnx_writing *w)
     const char *below = BEL_ONNX_NEW(e, "Less", w->inputs[0], zero);
     const char *index = BEL_ONNX_NEW(e, "Where", below, depth, w->inputs[0]);
     const char *const inputs[] = {index, depth, both};
-    emit(w, "OneHot", inputs, 3);
+    write_ops_emit(w, "OneHot", inputs, 3);
 }
 
 static void write_remainder(const bel_onnx_writing *w)
@@ -241,7 +241,7 @@ static void write_step(const bel_onnx_writing *w)
     double value = w->node->op == BEL_OP_GLOBAL_STEP ? (double)w->source->step : 0;
     bel_dtype dtype = w->node->outputs[0]->spec.dtype;
     const char *const inputs[] = {bel_onnx_emit_number(w->emitter, dtype, value)};
-    emit(w, "Identity", inputs, 1);
+    write_ops_emit(w, "Identity", inputs, 1);
 }
 
 // --- Windows -------------------------------------------------------------------------------------

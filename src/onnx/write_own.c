@@ -25,7 +25,7 @@ static const bel_spec *spec_of(const bel_node *node, int input)
     return &node->inputs[input]->spec;
 }
 
-static const char *number(bel_onnx_emitter *e, const bel_node *node, double value)
+static const char *write_own_number(bel_onnx_emitter *e, const bel_node *node, double value)
 {
     return bel_onnx_emit_number(e, spec_of(node, 0)->dtype, value);
 }
@@ -65,10 +65,10 @@ static const char *places(bel_onnx_emitter *e, const char *x, int64_t axis)
 
 static const char *gelu(bel_onnx_emitter *e, const bel_node *node, const char *const *in)
 {
-    const char *scaled = BEL_ONNX_NEW(e, "Mul", in[0], number(e, node, sqrt(0.5)));
+    const char *scaled = BEL_ONNX_NEW(e, "Mul", in[0], write_own_number(e, node, sqrt(0.5)));
     const char *erf = BEL_ONNX_NEW(e, "Erf", scaled);
-    const char *factor = BEL_ONNX_NEW(e, "Add", erf, number(e, node, 1));
-    const char *half = BEL_ONNX_NEW(e, "Mul", in[0], number(e, node, 0.5));
+    const char *factor = BEL_ONNX_NEW(e, "Add", erf, write_own_number(e, node, 1));
+    const char *half = BEL_ONNX_NEW(e, "Mul", in[0], write_own_number(e, node, 0.5));
     return BEL_ONNX_NEW(e, "Mul", half, factor);
 }
 
@@ -76,12 +76,13 @@ static const char *gelu_tanh(bel_onnx_emitter *e, const bel_node *node, const ch
 {
     const char *square = BEL_ONNX_NEW(e, "Mul", in[0], in[0]);
     const char *cube = BEL_ONNX_NEW(e, "Mul", square, in[0]);
-    const char *part = BEL_ONNX_NEW(e, "Mul", cube, number(e, node, 0.044715));
+    const char *part = BEL_ONNX_NEW(e, "Mul", cube, write_own_number(e, node, 0.044715));
     const char *sum = BEL_ONNX_NEW(e, "Add", in[0], part);
     // sqrt(2 / pi)
-    const char *inner = BEL_ONNX_NEW(e, "Mul", sum, number(e, node, 0.79788456080286536));
-    const char *factor = BEL_ONNX_NEW(e, "Add", BEL_ONNX_NEW(e, "Tanh", inner), number(e, node, 1));
-    const char *half = BEL_ONNX_NEW(e, "Mul", in[0], number(e, node, 0.5));
+    const char *inner = BEL_ONNX_NEW(e, "Mul", sum, write_own_number(e, node, 0.79788456080286536));
+    const char *factor =
+        BEL_ONNX_NEW(e, "Add", BEL_ONNX_NEW(e, "Tanh", inner), write_own_number(e, node, 1));
+    const char *half = BEL_ONNX_NEW(e, "Mul", in[0], write_own_number(e, node, 0.5));
     return BEL_ONNX_NEW(e, "Mul", half, factor);
 }
 
@@ -93,17 +94,20 @@ static const char *silu(bel_onnx_emitter *e, const bel_node *node, const char *c
 
 // --- Products and shapes -------------------------------------------------------------------------
 
-static const char *scaled(bel_onnx_emitter *e, const bel_node *node, const char *x, double factor)
+static const char *write_own_scaled(bel_onnx_emitter *e, const bel_node *node, const char *x,
+                                    double factor)
 {
-    return factor == 1 ? x : BEL_ONNX_NEW(e, "Mul", x, number(e, node, factor));
+    return factor == 1 ? x : BEL_ONNX_NEW(e, "Mul", x, write_own_number(e, node, factor));
 }
 
-static const char *matmul(bel_onnx_emitter *e, const bel_node *node, const char *const *in)
+static const char *write_own_matmul(bel_onnx_emitter *e, const bel_node *node,
+                                    const char *const *in)
 {
     const char *a = in[0], *b = in[1];
     if (bel_attr_flag(&node->attrs, "transA")) a = turned(e, a, spec_of(node, 0)->shape.rank);
     if (bel_attr_flag(&node->attrs, "transB")) b = turned(e, b, spec_of(node, 1)->shape.rank);
-    return scaled(e, node, BEL_ONNX_NEW(e, "MatMul", a, b), bel_onnx_attr_of(node, "alpha", 1));
+    return write_own_scaled(e, node, BEL_ONNX_NEW(e, "MatMul", a, b),
+                            bel_onnx_attr_of(node, "alpha", 1));
 }
 
 static const char *reshape_like(bel_onnx_emitter *e, const bel_node *node, const char *const *in)
@@ -129,8 +133,8 @@ static const char *group_norm(bel_onnx_emitter *e, const bel_node *node, const c
         channel[d] = d == 0 ? -1 : 1;
     const char *parts = BEL_ONNX_NEW(e, "Reshape", in[0], bel_onnx_emit_ints(e, split, 3));
     const char *count = ints(e, groups, 0, 1);
-    const char *ones = BEL_ONNX_NEW(e, "Expand", number(e, node, 1), count);
-    const char *zeros = BEL_ONNX_NEW(e, "Expand", number(e, node, 0), count);
+    const char *ones = BEL_ONNX_NEW(e, "Expand", write_own_number(e, node, 1), count);
+    const char *zeros = BEL_ONNX_NEW(e, "Expand", write_own_number(e, node, 0), count);
     const char *norm = BEL_ONNX_NEW(e, "InstanceNormalization", parts, ones, zeros);
     bel_onnx_put_float(e, "epsilon", bel_onnx_attr_of(node, "epsilon", 1e-5));
     const char *whole = BEL_ONNX_NEW(e, "Reshape", norm, BEL_ONNX_NEW(e, "Shape", in[0]));
@@ -163,7 +167,7 @@ static const char *sequence_mask(bel_onnx_emitter *e, const bel_node *node, cons
     int32_t rank = spec_of(node, 0)->shape.rank;
     int64_t axis = (int64_t)bel_onnx_attr_of(node, "axis", 1);
     const char *kept = before_lengths(e, in[0], in[1], rank, axis < 0 ? axis + rank : axis);
-    return BEL_ONNX_NEW(e, "Where", kept, in[0], number(e, node, 0));
+    return BEL_ONNX_NEW(e, "Where", kept, in[0], write_own_number(e, node, 0));
 }
 
 static const char *both(bel_onnx_emitter *e, const char *a, const char *b)
@@ -195,7 +199,8 @@ static const char *softmax_of_seen(bel_onnx_emitter *e, const bel_node *node, co
 {
     static const int64_t last[] = {-1};
     if (visible == NULL) return BEL_ONNX_NEW(e, "Softmax", scores);
-    const char *nothing = number(e, node, -INFINITY), *zero = number(e, node, 0);
+    const char *nothing = write_own_number(e, node, -INFINITY),
+               *zero = write_own_number(e, node, 0);
     const char *shown = BEL_ONNX_NEW(e, "Where", visible, scores, nothing);
     const char *most = BEL_ONNX_NEW(e, "ReduceMax", shown);
     bel_onnx_put_ints(e, "axes", last, 1);
@@ -203,7 +208,7 @@ static const char *softmax_of_seen(bel_onnx_emitter *e, const bel_node *node, co
     const char *shift = BEL_ONNX_NEW(e, "Where", none, zero, most);
     const char *power = BEL_ONNX_NEW(e, "Exp", BEL_ONNX_NEW(e, "Sub", shown, shift));
     const char *sum = BEL_ONNX_NEW(e, "ReduceSum", power, bel_onnx_emit_ints(e, last, 1));
-    const char *some = BEL_ONNX_NEW(e, "Where", none, number(e, node, 1), sum);
+    const char *some = BEL_ONNX_NEW(e, "Where", none, write_own_number(e, node, 1), sum);
     return BEL_ONNX_NEW(e, "Div", power, some);
 }
 
@@ -222,12 +227,13 @@ static const char *attention(bel_onnx_emitter *e, const bel_node *node, const ch
 {
     double otherwise = 1 / sqrt((double)spec_of(node, 0)->shape.dims[3]);
     const char *product = BEL_ONNX_NEW(e, "MatMul", in[0], turned(e, in[1], 4));
-    const char *scores = scaled(e, node, product, bel_onnx_attr_of(node, "scale", otherwise));
+    const char *scores =
+        write_own_scaled(e, node, product, bel_onnx_attr_of(node, "scale", otherwise));
     const char *lengths = node->input_count > 3 ? in[3] : NULL, *values = in[2];
     const char *visible = seen(e, scores, 4, NULL, lengths, bel_attr_flag(&node->attrs, "causal"));
     if (lengths != NULL) { // hidden elements may be NaN, and 0 times NaN is NaN
         const char *kept = before_lengths(e, values, lengths, 4, 2);
-        values = BEL_ONNX_NEW(e, "Where", kept, values, number(e, node, 0));
+        values = BEL_ONNX_NEW(e, "Where", kept, values, write_own_number(e, node, 0));
     }
     return BEL_ONNX_NEW(e, "MatMul", softmax_of_seen(e, node, scores, visible), values);
 }
@@ -238,7 +244,7 @@ static const struct {
 } bodies[] = {{BEL_OP_GELU, gelu},
               {BEL_OP_GELU_TANH, gelu_tanh},
               {BEL_OP_SILU, silu},
-              {BEL_OP_MATMUL, matmul},
+              {BEL_OP_MATMUL, write_own_matmul},
               {BEL_OP_RESHAPE_LIKE, reshape_like},
               {BEL_OP_BROADCAST_TO, broadcast_to},
               {BEL_OP_GROUP_NORM, group_norm},

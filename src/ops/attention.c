@@ -116,8 +116,8 @@ static int64_t key_begin(const query *x, int64_t j, int64_t width)
     return (x->matrix * x->shape->s + j) * width;
 }
 
-static double dot(const bel_tensor *a, int64_t a_begin, const bel_tensor *b, int64_t b_begin,
-                  int64_t n)
+static double attention_dot(const bel_tensor *a, int64_t a_begin, const bel_tensor *b,
+                            int64_t b_begin, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -125,10 +125,10 @@ static double dot(const bel_tensor *a, int64_t a_begin, const bel_tensor *b, int
     return sum;
 }
 
-static double score(const query *x, int64_t j)
+static double query_score(const query *x, int64_t j)
 {
     int64_t d = x->shape->d;
-    return x->shape->scale * dot(x->q, query_begin(x, d), x->k, key_begin(x, j, d), d);
+    return x->shape->scale * attention_dot(x->q, query_begin(x, d), x->k, key_begin(x, j, d), d);
 }
 
 // to += factor · from
@@ -148,13 +148,13 @@ static void run_plain(const bel_kernel_call *call, int64_t row)
     int64_t e = x.shape->e;
     double most = -INFINITY, total = 0;
     for (int64_t j = 0; j < x.seen; j++)
-        most = bel_larger_of(most, score(&x, j));
+        most = bel_larger_of(most, query_score(&x, j));
     for (int64_t j = 0; j < x.seen; j++)
-        total += bel_real_exp(score(&x, j) - most);
+        total += bel_real_exp(query_score(&x, j) - most);
     for (int64_t i = 0; i < e; i++)
         bel_element_set(&call->outputs[0], row * e + i, 0);
     for (int64_t j = 0; j < x.seen; j++)
-        add_scaled(&call->outputs[0], row * e, bel_real_exp(score(&x, j) - most) / total, x.v,
+        add_scaled(&call->outputs[0], row * e, bel_real_exp(query_score(&x, j) - most) / total, x.v,
                    key_begin(&x, j, e), e);
     bel_element_set(&call->outputs[1], row, x.seen > 0 ? most + bel_real_log(total) : 0);
 }
@@ -173,11 +173,13 @@ static void run_plain_gradient(const bel_kernel_call *call, int64_t tile)
     int64_t d = shape->d, e = shape->e;
     for (int64_t row = 0; row < shape->n * shape->heads * shape->t; row++) {
         query x = query_at(call, row, 1);
-        double inner = dot(dy, row * e, y, row * e, e), shift = bel_element_get(log_totals, row);
+        double inner = attention_dot(dy, row * e, y, row * e, e),
+               shift = bel_element_get(log_totals, row);
         for (int64_t j = 0; j < x.seen; j++) {
             int64_t key = key_begin(&x, j, d), value = key_begin(&x, j, e);
-            double weight = bel_real_exp(score(&x, j) - shift);
-            double slope = weight * (dot(dy, row * e, x.v, value, e) - inner) * shape->scale;
+            double weight = bel_real_exp(query_score(&x, j) - shift);
+            double slope =
+                weight * (attention_dot(dy, row * e, x.v, value, e) - inner) * shape->scale;
             add_scaled(dq, row * d, slope, x.k, key, d);
             add_scaled(dk, key, slope, x.q, row * d, d);
             add_scaled(dv, value, weight, dy, row * e, e);

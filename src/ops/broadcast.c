@@ -47,7 +47,7 @@ bel_status *bel_infer_broadcast_to(const bel_attr_list *attrs, const bel_spec *i
 }
 
 // Inlined with a fixed size, so that copying an element is one move.
-static inline void repeat(const char *x, size_t size, char *y, int64_t n)
+static inline void broadcast_repeat(const char *x, size_t size, char *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         memcpy(y + (size_t)i * size, x, size);
@@ -62,9 +62,9 @@ static void repeat_run(const void *context, const bel_run *run)
     if (run->steps[0] == 1) {
         memcpy(y, x, (size_t)run->n * size);
     } else if (size == sizeof(float)) {
-        repeat(x, sizeof(float), y, run->n);
+        broadcast_repeat(x, sizeof(float), y, run->n);
     } else {
-        repeat(x, size, y, run->n);
+        broadcast_repeat(x, size, y, run->n);
     }
 }
 

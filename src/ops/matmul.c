@@ -162,7 +162,7 @@ static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t 
     }
 }
 
-static void scale(const bel_product *tile, float factor)
+static void matmul_scale(const bel_product *tile, float factor)
 {
     for (int64_t i = 0; i < tile->m; i++) {
         float *y = tile->y + i * tile->y_row;
@@ -230,7 +230,7 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     if (p->starts) product.start = (const float *)call->inputs[2].data + column;
     product.start_is_row = p->starts;
     run_in_parts(product, p->multiply, p->k_parts);
-    if (p->alpha != 1) scale(&product, (float)p->alpha);
+    if (p->alpha != 1) matmul_scale(&product, (float)p->alpha);
     if (!p->starts) add_c(call, &product, row, column);
     if (p->relu) above_zero(&product);
 }

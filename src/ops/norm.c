@@ -221,7 +221,7 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
 }
 
 // Returns sum number `which` (0: u, 1: u · v) of channel c over all parts; 0 without parts.
-static double total(const bel_kernel_call *call, int which, int64_t c)
+static double norm_total(const bel_kernel_call *call, int which, int64_t c)
 {
     const bel_channel_norm *p = call->params;
     if (call->workspace == NULL) return 0;
@@ -286,8 +286,8 @@ static void run_channels(const bel_kernel_call *call, int64_t tile)
     (void)tile;
     const bel_channel_norm *p = call->params;
     for (int64_t c = 0; c < p->channels; c++)
-        set_channel(call, c, total(call, 0, c),
-                    call->op == BEL_OP_CHANNEL_SUM ? 0 : total(call, 1, c));
+        set_channel(call, c, norm_total(call, 0, c),
+                    call->op == BEL_OP_CHANNEL_SUM ? 0 : norm_total(call, 1, c));
 }
 
 // --- Channels ------------------------------------------------------------------------------------
@@ -403,8 +403,8 @@ enum { RUN = 64 }; // channels at a time
 
 // y = factor · u + second · v + offset by channel, for one image; in one call if all three are
 // channels-last.
-static void apply(const bel_channel_norm *p, const float *u, const float *v, float (*affines)[RUN],
-                  int64_t count, float *y)
+static void channel_norm_apply(const bel_channel_norm *p, const float *u, const float *v,
+                               float (*affines)[RUN], int64_t count, float *y)
 {
     if (is_dense(p, &p->u) && is_dense(p, &p->v) && is_dense(p, &p->y)) {
         bel_cpu_kernels_get()->map_channels(u, v, affines[0], affines[1], affines[2],
@@ -436,16 +436,16 @@ static void run_apply(const bel_kernel_call *call, int64_t tile)
         float affines[3][RUN];
         int64_t count = p->channels - first < RUN ? p->channels - first : RUN;
         for (int64_t c = 0; c < count; c++) {
-            bel_channel_map a = channel_of(call, first + c, total(call, 0, first + c),
-                                           total(call, 1, first + c), tile == 0);
+            bel_channel_map a = channel_of(call, first + c, norm_total(call, 0, first + c),
+                                           norm_total(call, 1, first + c), tile == 0);
             affines[0][c] = (float)a.factor;
             affines[1][c] = (float)a.second;
             affines[2][c] = (float)a.offset;
         }
         for (int64_t i = begin; i < end; i++)
-            apply(p, u + i * p->u.image + first * p->u.channel,
-                  v + i * p->v.image + first * p->v.channel, affines, count,
-                  y + i * p->y.image + first * p->y.channel);
+            channel_norm_apply(p, u + i * p->u.image + first * p->u.channel,
+                               v + i * p->v.image + first * p->v.channel, affines, count,
+                               y + i * p->y.image + first * p->y.channel);
     }
 }
 

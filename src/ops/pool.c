@@ -103,7 +103,7 @@ typedef struct window_box {
 } window_box;
 
 // Counted elements of dimension d: without padding, or up to its end.
-static int64_t counted(const bel_pool *p, int d, int64_t at, int64_t inside)
+static int64_t pool_counted(const bel_pool *p, int d, int64_t at, int64_t inside)
 {
     const bel_window *w = &p->window;
     if (!p->count_include_pad) return inside;
@@ -123,7 +123,8 @@ static window_box make_box(const bel_pool *p, int64_t row, int64_t column)
                     .column = column * w->stride[1] - w->pad[1] + first[1] * w->dilation[1],
                     .rows = end[0] - first[0],
                     .columns = end[1] - first[1]};
-    b.weight = 1.0 / (double)(counted(p, 0, row, b.rows) * counted(p, 1, column, b.columns));
+    b.weight =
+        1.0 / (double)(pool_counted(p, 0, row, b.rows) * pool_counted(p, 1, column, b.columns));
     return b;
 }
 

@@ -53,7 +53,8 @@ static void run_normal(const bel_kernel_call *call, int64_t tile)
     }
 }
 
-static void prepare(const bel_prepare *prepare, bel_kernel_call *call, double first, double factor)
+static void random_prepare(const bel_prepare *prepare, bel_kernel_call *call, double first,
+                           double factor)
 {
     bel_random_params p = {.first = first, .factor = factor};
     call->tile_count = bel_tiles_of(bel_shape_elements(&call->outputs[0].shape));
@@ -64,14 +65,14 @@ void bel_prepare_random_uniform(const bel_prepare *request, bel_kernel_call *cal
 {
     double low = bel_attr_number(request->attrs, "low", 0);
     call->run = run_uniform;
-    prepare(request, call, low, bel_attr_number(request->attrs, "high", 1) - low);
+    random_prepare(request, call, low, bel_attr_number(request->attrs, "high", 1) - low);
 }
 
 void bel_prepare_random_normal(const bel_prepare *request, bel_kernel_call *call)
 {
     call->run = run_normal;
-    prepare(request, call, bel_attr_number(request->attrs, "mean", 0),
-            bel_attr_number(request->attrs, "scale", 1));
+    random_prepare(request, call, bel_attr_number(request->attrs, "mean", 0),
+                   bel_attr_number(request->attrs, "scale", 1));
 }
 
 // --- The step ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ static double in(const step *p, int operand, int64_t at)
     return bel_element_get(&p->call->inputs[operand], at);
 }
 
-static void add(const step *p, int output, int64_t at, double x)
+static void step_add(const step *p, int output, int64_t at, double x)
 {
     const bel_tensor *sum = &p->call->outputs[output];
     bel_element_set(sum, at, bel_element_get(sum, at) + x);
@@ -191,17 +191,17 @@ static void spread_unit(const step *p, int64_t unit)
     int64_t x = bel_recurrent_x_at(s, p->row, p->time);
     bool of_n = !s->lstm && unit >= 2 * s->hidden;
     for (int64_t i = 0; i < s->in; i++) {
-        add(p, 1, at * s->in + i, p->a[unit] * in(p, p->o->x, x + i));
-        if (p->o->dx) add(p, 0, x + i, p->a[unit] * in(p, p->o->w, at * s->in + i));
+        step_add(p, 1, at * s->in + i, p->a[unit] * in(p, p->o->x, x + i));
+        if (p->o->dx) step_add(p, 0, x + i, p->a[unit] * in(p, p->o->w, at * s->in + i));
     }
     for (int64_t i = 0; i < s->hidden; i++) {
         double h = of_n ? p->r_h[i] : p->h[i];
-        add(p, 2, at * s->hidden + i, p->b[unit] * h);
+        step_add(p, 2, at * s->hidden + i, p->b[unit] * h);
         if (of_n && !s->reset_last) continue; // gru_backward has added it
         p->dh[i] += p->b[unit] * in(p, p->o->r, at * s->hidden + i);
     }
-    add(p, 3, 2 * p->d * units + unit, p->a[unit]);
-    add(p, 3, (2 * p->d + 1) * units + unit, p->b[unit]);
+    step_add(p, 3, 2 * p->d * units + unit, p->a[unit]);
+    step_add(p, 3, (2 * p->d + 1) * units + unit, p->b[unit]);
 }
 
 // Goes from the last step to the first; dh and dc pass from step to step, and begin with the

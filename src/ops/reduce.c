@@ -301,7 +301,7 @@ static int64_t reduced_place(const bel_shape *shape, const bel_reduce_box *p, in
 }
 
 // Folds the elements of one output, in order, from `base` on.
-static double fold(bel_op op, const bel_tensor *x, const bel_reduce_box *p, int64_t base)
+static double reduce_fold(bel_op op, const bel_tensor *x, const bel_reduce_box *p, int64_t base)
 {
     double sum = op == BEL_OP_REDUCE_MIN ? INFINITY : op == BEL_OP_REDUCE_PROD ? 1 : 0;
     for (int64_t j = 0; j < p->count; j++) {
@@ -333,7 +333,7 @@ static void run_fold(const bel_kernel_call *call, int64_t tile)
     fold_range(call, bel_shape_elements(&y->shape), tile, &first, &last);
     for (int64_t i = first; i < last; i++) {
         int64_t base = part_index(&x->shape, p, false, i);
-        bel_element_set(y, i, fold(call->op, x, p, base));
+        bel_element_set(y, i, reduce_fold(call->op, x, p, base));
     }
 }
 

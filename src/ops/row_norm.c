@@ -62,8 +62,8 @@ static bel_row_norm rows_of(const bel_attr_list *attrs, bool layer, const bel_sh
 
 // --- Shape rules ---------------------------------------------------------------------------------
 
-static bel_status *check(const char *what, const bel_spec *have, bel_dtype dtype,
-                         const bel_shape *want)
+static bel_status *row_norm_check(const char *what, const bel_spec *have, bel_dtype dtype,
+                                  const bel_shape *want)
 {
     if (have->dtype == dtype && bel_shape_equal(&have->shape, want)) return NULL;
     char ht[BEL_SHAPE_TEXT], wt[BEL_SHAPE_TEXT];
@@ -97,8 +97,8 @@ static bel_status *infer_forward(const bel_attr_list *attrs, bool layer, const b
     bel_shape scale, statistics;
     bel_dtype dtype = inputs[0].dtype;
     BEL_TRY(read_operands(attrs, layer, &inputs[0], &scale, &statistics));
-    BEL_TRY(check("scale", &inputs[1], dtype, &scale));
-    if (input_count > 2) BEL_TRY(check("bias", &inputs[2], dtype, &scale));
+    BEL_TRY(row_norm_check("scale", &inputs[1], dtype, &scale));
+    if (input_count > 2) BEL_TRY(row_norm_check("bias", &inputs[2], dtype, &scale));
     out_outputs[0] = inputs[0];
     out_outputs[1] = out_outputs[2] = (bel_spec){dtype, statistics};
     return NULL;
@@ -110,10 +110,10 @@ static bel_status *infer_gradient(const bel_attr_list *attrs, bool layer, const 
     bel_shape scale, statistics;
     bel_dtype dtype = inputs[0].dtype;
     BEL_TRY(read_operands(attrs, layer, &inputs[0], &scale, &statistics));
-    BEL_TRY(check("x", &inputs[1], dtype, &inputs[0].shape));
-    BEL_TRY(check("scale", &inputs[2], dtype, &scale));
-    BEL_TRY(check("mean", &inputs[3], dtype, &statistics));
-    BEL_TRY(check("inverse deviation", &inputs[4], dtype, &statistics));
+    BEL_TRY(row_norm_check("x", &inputs[1], dtype, &inputs[0].shape));
+    BEL_TRY(row_norm_check("scale", &inputs[2], dtype, &scale));
+    BEL_TRY(row_norm_check("mean", &inputs[3], dtype, &statistics));
+    BEL_TRY(row_norm_check("inverse deviation", &inputs[4], dtype, &statistics));
     out_outputs[0] = inputs[0];
     out_outputs[1] = out_outputs[2] = inputs[2];
     return NULL;

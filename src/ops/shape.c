@@ -207,7 +207,7 @@ TURN(uint32_t)
 TURN(uint64_t)
 
 // Transposes `rows` elements along `unit`, by all of the last dimension.
-static void turn(const bel_transpose_params *p, const char *x, char *y, int64_t rows)
+static void shape_turn(const bel_transpose_params *p, const char *x, char *y, int64_t rows)
 {
     int32_t last = p->walk.rank - 1;
     int64_t columns = p->walk.dims[last], x_step = p->walk.steps[0][last];
@@ -253,8 +253,8 @@ static void run_transpose(const bel_kernel_call *call, int64_t tile)
         int64_t first = row % height, left = end - row;
         int64_t rows = height - first < left ? height - first : left, y, x;
         find_square(p, row / height, &y, &x);
-        turn(p, (const char *)call->inputs[0].data + (size_t)(x + first) * p->size,
-             (char *)call->outputs[0].data + (size_t)(y + first * p->y_step) * p->size, rows);
+        shape_turn(p, (const char *)call->inputs[0].data + (size_t)(x + first) * p->size,
+                   (char *)call->outputs[0].data + (size_t)(y + first * p->y_step) * p->size, rows);
         row += rows;
     }
 }

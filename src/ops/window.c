@@ -30,7 +30,7 @@ static int64_t extent(const bel_window *w, int d)
 }
 
 // Pads and positions of dimension d, by auto_pad, pads and ceil_mode.
-static bel_status *place(const bel_attr_list *attrs, bel_window *w, int d)
+static bel_status *window_place(const bel_attr_list *attrs, bel_window *w, int d)
 {
     int64_t auto_pad = bel_attr_whole(attrs, "auto_pad", BEL_PAD_EXPLICIT);
     int64_t in = w->in[d], stride = w->stride[d];
@@ -96,7 +96,7 @@ bel_status *bel_window_make(const bel_attr_list *attrs, const bel_shape *x, cons
     BEL_TRY(read_window(attrs, x, kernel, &w));
     for (int d = 4 - x->rank; d < 2; d++) {
         w.in[d] = x->dims[d + x->rank - 2];
-        BEL_TRY(place(attrs, &w, d));
+        BEL_TRY(window_place(attrs, &w, d));
     }
     *out_window = w;
     return NULL;

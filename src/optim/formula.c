@@ -22,7 +22,7 @@ typedef struct reader {
 
 static double choice(reader *r);
 
-static void fail(reader *r, const char *expected)
+static void formula_fail(reader *r, const char *expected)
 {
     if (r->expected != NULL) return;
     r->expected = expected;
@@ -36,7 +36,7 @@ static void skip_spaces(reader *r)
 }
 
 // Skips `symbol` if it is next.
-static bool take(reader *r, const char *symbol)
+static bool formula_take(reader *r, const char *symbol)
 {
     size_t length = strlen(symbol);
     skip_spaces(r);
@@ -57,7 +57,7 @@ static double down(double x)
     return floor(x);
 }
 
-static double root(double x)
+static double formula_root(double x)
 {
     return sqrt(x);
 }
@@ -67,7 +67,7 @@ static double smaller(double x, double y)
     return x < y ? x : y;
 }
 
-static double larger(double x, double y)
+static double formula_larger(double x, double y)
 {
     return x > y ? x : y;
 }
@@ -78,22 +78,22 @@ typedef struct function {
     double (*of_two)(double x, double y);
 } function;
 
-static const function functions[] = {{"min", NULL, smaller},      {"max", NULL, larger},
-                                     {"exp", bel_real_exp, NULL}, {"log", bel_real_log, NULL},
-                                     {"sqrt", root, NULL},        {"sin", bel_real_sin, NULL},
-                                     {"cos", bel_real_cos, NULL}, {"tanh", bel_real_tanh, NULL},
-                                     {"abs", absolute, NULL},     {"floor", down, NULL}};
+static const function functions[] = {{"min", NULL, smaller},       {"max", NULL, formula_larger},
+                                     {"exp", bel_real_exp, NULL},  {"log", bel_real_log, NULL},
+                                     {"sqrt", formula_root, NULL}, {"sin", bel_real_sin, NULL},
+                                     {"cos", bel_real_cos, NULL},  {"tanh", bel_real_tanh, NULL},
+                                     {"abs", absolute, NULL},      {"floor", down, NULL}};
 
 static double call(reader *r, const function *f)
 {
     double x[MOST_ARGUMENTS] = {0};
     int wanted = f->of_two != NULL ? 2 : 1;
-    if (!take(r, "(")) fail(r, "\"(\"");
+    if (!formula_take(r, "(")) formula_fail(r, "\"(\"");
     for (int i = 0; i < wanted && r->expected == NULL; i++) {
-        if (i > 0 && !take(r, ",")) fail(r, "\",\"");
+        if (i > 0 && !formula_take(r, ",")) formula_fail(r, "\",\"");
         x[i] = choice(r);
     }
-    if (r->expected == NULL && !take(r, ")")) fail(r, "\")\"");
+    if (r->expected == NULL && !formula_take(r, ")")) formula_fail(r, "\")\"");
     return f->of_two != NULL ? f->of_two(x[0], x[1]) : f->of_one(x[0]);
 }
 
@@ -112,8 +112,9 @@ static double name(reader *r)
     bool is_step = length == 4 && strncmp(begin, "step", 4) == 0;
     bool is_pi = length == 2 && strncmp(begin, "pi", 2) == 0;
     if (!is_step && !is_pi) {
-        fail(r, "a number, step, pi, or one of min, max, exp, log, sqrt, sin, cos, tanh, abs, "
-                "floor");
+        formula_fail(r,
+                     "a number, step, pi, or one of min, max, exp, log, sqrt, sin, cos, tanh, abs, "
+                     "floor");
         return 0;
     }
     r->at += length;
@@ -122,19 +123,19 @@ static double name(reader *r)
 
 // --- Operators -----------------------------------------------------------------------------------
 
-static double value(reader *r)
+static double formula_value(reader *r)
 {
     char *end;
     skip_spaces(r);
-    if (take(r, "(")) {
+    if (formula_take(r, "(")) {
         double inner = choice(r);
-        if (r->expected == NULL && !take(r, ")")) fail(r, "\")\"");
+        if (r->expected == NULL && !formula_take(r, ")")) formula_fail(r, "\")\"");
         return inner;
     }
     bool digit = isdigit((unsigned char)*r->at) || *r->at == '.';
     if (!digit) return name(r);
     double number = bel_strtod(r->at, &end);
-    if (end == r->at) fail(r, "a number");
+    if (end == r->at) formula_fail(r, "a number");
     r->at = end;
     return number;
 }
@@ -143,26 +144,26 @@ static double power(reader *r);
 
 static double sign(reader *r)
 {
-    if (++r->depth > DEEPEST) fail(r, "a formula that is less deep");
+    if (++r->depth > DEEPEST) formula_fail(r, "a formula that is less deep");
     double x = 0;
-    if (r->expected == NULL) x = take(r, "-") ? -sign(r) : power(r);
+    if (r->expected == NULL) x = formula_take(r, "-") ? -sign(r) : power(r);
     r->depth--;
     return x;
 }
 
 static double power(reader *r)
 {
-    double base = value(r);
-    return r->expected == NULL && take(r, "^") ? bel_real_pow(base, sign(r)) : base;
+    double base = formula_value(r);
+    return r->expected == NULL && formula_take(r, "^") ? bel_real_pow(base, sign(r)) : base;
 }
 
-static double product(reader *r)
+static double formula_product(reader *r)
 {
     double x = sign(r);
     while (r->expected == NULL) {
-        if (take(r, "*")) {
+        if (formula_take(r, "*")) {
             x *= sign(r);
-        } else if (take(r, "/")) {
+        } else if (formula_take(r, "/")) {
             x /= sign(r);
         } else {
             break;
@@ -171,14 +172,14 @@ static double product(reader *r)
     return x;
 }
 
-static double sum(reader *r)
+static double formula_sum(reader *r)
 {
-    double x = product(r);
+    double x = formula_product(r);
     while (r->expected == NULL) {
-        if (take(r, "+")) {
-            x += product(r);
-        } else if (take(r, "-")) {
-            x -= product(r);
+        if (formula_take(r, "+")) {
+            x += formula_product(r);
+        } else if (formula_take(r, "-")) {
+            x -= formula_product(r);
         } else {
             break;
         }
@@ -188,23 +189,23 @@ static double sum(reader *r)
 
 static double comparison(reader *r)
 {
-    double x = sum(r);
+    double x = formula_sum(r);
     if (r->expected != NULL) return x;
-    if (take(r, "<=")) return x <= sum(r);
-    if (take(r, ">=")) return x >= sum(r);
-    if (take(r, "<")) return x < sum(r);
-    if (take(r, ">")) return x > sum(r);
+    if (formula_take(r, "<=")) return x <= formula_sum(r);
+    if (formula_take(r, ">=")) return x >= formula_sum(r);
+    if (formula_take(r, "<")) return x < formula_sum(r);
+    if (formula_take(r, ">")) return x > formula_sum(r);
     return x;
 }
 
 // Parses condition ? a : b, and both branches.
 static double choice(reader *r)
 {
-    if (++r->depth > DEEPEST) fail(r, "a formula that is less deep");
+    if (++r->depth > DEEPEST) formula_fail(r, "a formula that is less deep");
     double x = r->expected == NULL ? comparison(r) : 0;
-    if (r->expected == NULL && take(r, "?")) {
+    if (r->expected == NULL && formula_take(r, "?")) {
         double a = choice(r);
-        if (r->expected == NULL && !take(r, ":")) fail(r, "\":\"");
+        if (r->expected == NULL && !formula_take(r, ":")) formula_fail(r, "\":\"");
         double b = r->expected == NULL ? choice(r) : 0;
         x = x != 0 ? a : b;
     }
@@ -216,7 +217,7 @@ static double read_all(reader *r)
 {
     double x = choice(r);
     skip_spaces(r);
-    if (r->expected == NULL && *r->at != '\0') fail(r, "an operator, or the end");
+    if (r->expected == NULL && *r->at != '\0') formula_fail(r, "an operator, or the end");
     return x;
 }
 

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/str.h"
 
-static bool matches(const bel_multiplier *multiplier, const char *name)
+static bool multiplier_matches(const bel_multiplier *multiplier, const char *name)
 {
     return fnmatch(multiplier->pattern, name, FNM_NOESCAPE) == 0;
 }
@@ -20,7 +20,7 @@ double bel_multiplier_get(const bel_multiplier list[BEL_MAX_MULTIPLIERS], const 
 {
     double factor = 1;
     for (int i = 0; i < BEL_MAX_MULTIPLIERS && list[i].pattern[0] != '\0'; i++)
-        if (matches(&list[i], name)) factor = list[i].factor;
+        if (multiplier_matches(&list[i], name)) factor = list[i].factor;
     return factor;
 }
 
@@ -96,7 +96,7 @@ static const char *find_idle(const bel_multiplier *list, const char *const *name
     for (int i = 0; i < BEL_MAX_MULTIPLIERS && list[i].pattern[0] != '\0'; i++) {
         bool found = false;
         for (size_t n = 0; n < count && !found; n++)
-            found = matches(&list[i], names[n]);
+            found = multiplier_matches(&list[i], names[n]);
         if (!found) return list[i].pattern;
     }
     return NULL;

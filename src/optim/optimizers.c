@@ -11,13 +11,13 @@
 #include "optim/multiplier.h"
 #include "optim/rule.h"
 
-static bool matches(const bel_optimizer_part *part, const char *name)
+static bool optimizers_matches(const bel_optimizer_part *part, const char *name)
 {
     return fnmatch(part->variables, name, FNM_NOESCAPE) == 0;
 }
 
 // Checks that a part repeats the main one's shared settings, and copies them.
-static bel_status *share(const bel_optimizer *main, bel_optimizer_part *part)
+static bel_status *optimizer_share(const bel_optimizer *main, bel_optimizer_part *part)
 {
     bel_optimizer *own = &part->optimizer;
     bool differs =
@@ -64,7 +64,7 @@ bel_status *bel_optimizers_check(bel_optimizers *optimizers)
     BEL_TRY(bel_optimizer_check(&optimizers->main));
     for (int i = 0; i < optimizers->part_count; i++) {
         bel_optimizer_part *part = &optimizers->parts[i];
-        BEL_TRY(share(&optimizers->main, part));
+        BEL_TRY(optimizer_share(&optimizers->main, part));
         BEL_TRY_CTX(bel_optimizer_check(&part->optimizer), "variables \"%s\"", part->variables);
     }
     return NULL;
@@ -97,7 +97,7 @@ bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const c
         const bel_optimizer_part *part = &optimizers->parts[i];
         bool found = false;
         for (size_t n = 0; n < count && !found; n++)
-            found = matches(part, names[n]);
+            found = optimizers_matches(part, names[n]);
         if (!found) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "optimizer: \"%s\" matches no trainable variable",
                            part->variables);
@@ -111,7 +111,7 @@ bel_status *bel_optimizers_check_names(const bel_optimizers *optimizers, const c
 const bel_optimizer *bel_optimizers_find(const bel_optimizers *optimizers, const char *name)
 {
     for (int i = optimizers->part_count - 1; i >= 0; i--)
-        if (matches(&optimizers->parts[i], name)) return &optimizers->parts[i].optimizer;
+        if (optimizers_matches(&optimizers->parts[i], name)) return &optimizers->parts[i].optimizer;
     return &optimizers->main;
 }
 
@@ -125,7 +125,7 @@ int bel_optimizers_kept(const bel_optimizers *optimizers)
     return most;
 }
 
-static void scale(bel_optimizer *optimizer, double factor)
+static void optimizer_scale(bel_optimizer *optimizer, double factor)
 {
     optimizer->learning_rate *= factor;
     for (int i = 0; i < BEL_SCHEDULE_MAX_PIECES; i++)
@@ -134,9 +134,9 @@ static void scale(bel_optimizer *optimizer, double factor)
 
 void bel_optimizers_scale(bel_optimizers *optimizers, double factor)
 {
-    scale(&optimizers->main, factor);
+    optimizer_scale(&optimizers->main, factor);
     for (int i = 0; i < optimizers->part_count; i++)
-        scale(&optimizers->parts[i].optimizer, factor);
+        optimizer_scale(&optimizers->parts[i].optimizer, factor);
 }
 
 void bel_optimizers_set_scale(bel_optimizers *optimizers, double scale)
@@ -183,7 +183,7 @@ typedef struct describer {
     const char *variables;
 } describer;
 
-static void describe(void *context, const char *name, const char *text)
+static void optimizers_describe(void *context, const char *name, const char *text)
 {
     const describer *d = context;
     char *whole = bel_strf("%s: %s", d->variables, name);
@@ -197,6 +197,6 @@ void bel_optimizers_describe(const bel_optimizers *optimizers, bel_setting_take 
     bel_optimizer_describe(&optimizers->main, take, context);
     for (int i = 0; i < optimizers->part_count; i++) {
         describer d = {take, context, optimizers->parts[i].variables};
-        bel_optimizer_describe(&optimizers->parts[i].optimizer, describe, &d);
+        bel_optimizer_describe(&optimizers->parts[i].optimizer, optimizers_describe, &d);
     }
 }

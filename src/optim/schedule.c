@@ -84,7 +84,7 @@ static double polynomial(const bel_schedule *schedule, double x)
 }
 
 // Factor of warm-up and scale.
-static double raise(const bel_schedule *schedule, int64_t step)
+static double schedule_raise(const bel_schedule *schedule, int64_t step)
 {
     bool warms_up = step < schedule->warmup_steps;
     double scale = schedule->scale, warmup = (double)schedule->warmup_steps;
@@ -114,5 +114,5 @@ double bel_optimizer_rate(const bel_optimizer *optimizer, int64_t step)
         rate *= alpha + (1 - alpha) * restarting_wave(schedule, x);
         break;
     }
-    return rate * raise(schedule, step);
+    return rate * schedule_raise(schedule, step);
 }

@@ -66,7 +66,7 @@ static void write_choice(const bel_optimizer *optimizer, const row *r, bel_str *
 
 // --- Texts to values -----------------------------------------------------------------------------
 
-static bel_status *malformed(const row *r, const char *expected, const char *text)
+static bel_status *row_malformed(const row *r, const char *expected, const char *text)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s must be %s, got \"%s\"", r->name, expected, text);
 }
@@ -79,7 +79,7 @@ static bel_status *set_choice(bel_optimizer *optimizer, const row *r, const char
         bel_str_puts(&expected, "one of ");
         for (const char *c = r->accepts; *c != '\0'; c++)
             *c == '|' ? bel_str_puts(&expected, ", ") : bel_str_append(&expected, c, 1);
-        bel_status *status = malformed(r, expected.text, text);
+        bel_status *status = row_malformed(r, expected.text, text);
         bel_str_deinit(&expected);
         return status;
     }
@@ -98,7 +98,7 @@ static bel_status *read_whole(const row *r, const char *text, const char *end, i
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (rest == text || rest != end || errno != 0)
-        return malformed(r, r->form == STEPS ? "integers such as 100,200" : "an integer", text);
+        return row_malformed(r, r->form == STEPS ? "integers such as 100,200" : "an integer", text);
     *out = value;
     return NULL;
 }
@@ -108,7 +108,7 @@ static bel_status *read_number(const row *r, const char *text, const char *end, 
     char *rest;
     *out = bel_strtod(text, &rest);
     if (rest == text || rest != end || !isfinite(*out))
-        return malformed(r, r->form == RATES ? "numbers such as 0.1,0.01" : "a number", text);
+        return row_malformed(r, r->form == RATES ? "numbers such as 0.1,0.01" : "a number", text);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ bel_status *bel_optimizer_set(bel_optimizer *optimizer, const char *name, const 
     case NUMBER: return read_number(r, text, end, field_of(optimizer, r));
     case WHOLE: return read_whole(r, text, end, field_of(optimizer, r));
     case SWITCH:
-        if (!on && strcmp(text, "false") != 0) return malformed(r, "true or false", text);
+        if (!on && strcmp(text, "false") != 0) return row_malformed(r, "true or false", text);
         *(bool *)field_of(optimizer, r) = on;
         return NULL;
     case FACTORS:
@@ -156,7 +156,7 @@ bel_status *bel_optimizer_set(bel_optimizer *optimizer, const char *name, const 
     case STEPS:
     case RATES: return set_pieces(optimizer, r, text);
     case FORMULA:
-        if (strlen(text) >= r->size) return malformed(r, "shorter than 256 bytes", text);
+        if (strlen(text) >= r->size) return row_malformed(r, "shorter than 256 bytes", text);
         memset(field_of(optimizer, r), 0, r->size);
         memcpy(field_of(optimizer, r), text, strlen(text));
         return NULL;
@@ -256,7 +256,7 @@ static const row *find_row(const char *name, size_t length)
 #define OR " or " // between conditions of `when`
 
 // Whether a condition of `when` holds. A condition on a model's setting always holds here.
-static bool holds(const bel_optimizer *optimizer, const char *condition)
+static bool settings_holds(const bel_optimizer *optimizer, const char *condition)
 {
     size_t length = strcspn(condition, "= ");
     const row *on = find_row(condition, length);
@@ -273,7 +273,7 @@ static bool is_read(const bel_optimizer *optimizer, const row *r)
 {
     bool read = r->when == NULL;
     for (const char *at = r->when; at != NULL && !read;) {
-        read = holds(optimizer, at);
+        read = settings_holds(optimizer, at);
         at = strstr(at, OR);
         if (at != NULL) at += strlen(OR);
     }

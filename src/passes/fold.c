@@ -32,7 +32,8 @@ static bool is_worth_it(const bel_node *wanted, const bel_spec *results)
 }
 
 // Fills in the outputs, whose memory the caller frees. False: the operation failed.
-static bool compute(bel_rewriter *r, const bel_node *wanted, bel_tensor *outputs, int output_count)
+static bool fold_compute(bel_rewriter *r, const bel_node *wanted, bel_tensor *outputs,
+                         int output_count)
 {
     bel_tensor inputs[BEL_OP_MAX_INPUTS];
     for (int i = 0; i < wanted->input_count; i++)
@@ -59,7 +60,7 @@ bool bel_fold(bel_rewriter *r, const bel_node *wanted, const bel_spec *results,
     bel_tensor outputs[BEL_OP_MAX_OUTPUTS];
     for (int i = 0; i < def->output_count; i++)
         outputs[i] = (bel_tensor){.dtype = results[i].dtype, .shape = results[i].shape};
-    bool done = compute(r, wanted, outputs, def->output_count);
+    bool done = fold_compute(r, wanted, outputs, def->output_count);
     for (int i = 0; i < def->output_count; i++) {
         if (done) out_values[i] = bel_rewrite_constant(r, wanted->name, &outputs[i], true);
         bel_free(outputs[i].data);

@@ -142,7 +142,7 @@ static bool is_fusable(const bel_node *node)
 
 // Readers come after the nodes that they read. Going backwards, all readers have been seen, and
 // reader_of says whether they are in one group.
-static void visit(fuser *f, const bel_node *node)
+static void fuser_visit(fuser *f, const bel_node *node)
 {
     int g = -1;
     if (is_fusable(node)) {
@@ -260,7 +260,7 @@ bel_graph *bel_fuse(const bel_graph *from, bel_value *const *outputs, int output
     for (int i = 0; i < output_count; i++)
         f.reader_of[outputs[i]->id] = SEVERAL;
     for (size_t n = from->node_count; n-- > 0;)
-        if (needed[n]) visit(&f, from->nodes[n]);
+        if (needed[n]) fuser_visit(&f, from->nodes[n]);
     bel_graph *to = rebuild(&f, needed, out_count, out_values);
     bel_free(needed);
     bel_free(f.groups);

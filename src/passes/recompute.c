@@ -339,7 +339,7 @@ static void add_chain(const list *l, const lives *v, const chain *c, choice *cho
 
 // Chooses the chains with the highest gain per cost, until the gain is enough or there are `most`.
 // None: no chain gains.
-static choice choose(const list *l, const lives *v, size_t enough, int most)
+static choice list_choose(const list *l, const lives *v, size_t enough, int most)
 {
     choice chosen = {.chains = bel_xcalloc((size_t)most, sizeof *chosen.chains),
                      .chain_of = bel_xcalloc((size_t)l->step_count, sizeof(int)),
@@ -488,7 +488,7 @@ static void build_step(const step *s, int number, bel_recomputed *out, size_t *c
 }
 
 // The first items have the numbers of the old graph's values, so out->values serves both.
-static void build(const list *l, const bel_graph *from, bel_recomputed *out)
+static void list_build(const list *l, const bel_graph *from, bel_recomputed *out)
 {
     bel_shape *shapes = bel_xcalloc(from->input_count, sizeof *shapes);
     for (size_t i = 0; i < from->input_count; i++)
@@ -523,7 +523,7 @@ void bel_recompute(const bel_graph *graph, bel_value *const *outputs, const bool
         list next = {.steps = NULL};
         goes_on = false;
         if (peak > target_bytes) {
-            choice chosen = choose(&now, &v, peak - target_bytes, most);
+            choice chosen = list_choose(&now, &v, peak - target_bytes, most);
             if (chosen.count > 0) next = make_again(&now, &v, &chosen);
             goes_on = chosen.count > 0 && next.step_count < limit;
             free_choice(&chosen);
@@ -538,7 +538,7 @@ void bel_recompute(const bel_graph *graph, bel_value *const *outputs, const bool
         now = next;
     }
     free_list(&now);
-    build(&best, graph, out);
+    list_build(&best, graph, out);
     free_list(&best);
 }
 

@@ -135,7 +135,7 @@ static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
     return NULL;
 }
 
-static bel_node *add(bel_rewriter *r, const bel_node *wanted)
+static bel_node *rewriter_add(bel_rewriter *r, const bel_node *wanted)
 {
     bel_node *node = bel_graph_add_node(r->to, wanted->name, wanted->op, &wanted->attrs,
                                         wanted->inputs, wanted->input_count);
@@ -147,7 +147,7 @@ static bel_node *add(bel_rewriter *r, const bel_node *wanted)
 
 // Applies the rules in order: a simpler value, a constant, another order of Concat. False: no rule
 // applies, and out_values is not set.
-static bool replace(bel_rewriter *r, const bel_node *wanted, bel_value **out_values)
+static bool rewriter_replace(bel_rewriter *r, const bel_node *wanted, bel_value **out_values)
 {
     bel_spec inputs[BEL_OP_MAX_INPUTS], results[BEL_OP_MAX_OUTPUTS];
     const bel_op_def *def = bel_op_get(wanted->op);
@@ -179,12 +179,12 @@ void bel_rewrite(bel_rewriter *r, const bel_node *wanted, bel_value **out_values
 {
     bel_node asked = *wanted;
     if (bel_pass_is_on(r->off, BEL_PASS_FOLD)) leave_out_elements(r, &asked);
-    if (replace(r, &asked, out_values)) return;
+    if (rewriter_replace(r, &asked, out_values)) return;
     bel_node *node = bel_pass_is_on(r->off, BEL_PASS_SAME) ? find_same(r, &asked) : NULL;
     if (node != NULL) {
         r->counts[BEL_PASS_SAME]++;
     } else {
-        node = add(r, &asked);
+        node = rewriter_add(r, &asked);
     }
     memcpy(out_values, node->outputs, (size_t)node->output_count * sizeof *out_values);
 }

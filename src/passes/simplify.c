@@ -33,7 +33,7 @@ static bool is_neutral(bel_op op, const bel_value *second)
 }
 
 // x · 1, 1 · x, x / 1, x - 0, x + -0; x + 0 only for integers.
-static bel_value *neutral(const bel_node *wanted, const bel_spec *result)
+static bel_value *simplify_neutral(const bel_node *wanted, const bel_spec *result)
 {
     bool commutes = wanted->op == BEL_OP_MUL || wanted->op == BEL_OP_ADD;
     for (int i = 0; i < (commutes ? 2 : 1); i++) {
@@ -64,14 +64,14 @@ static bel_value *unrepeated(bel_rewriter *r, const bel_node *wanted, const bel_
 
 static bel_value *arithmetic(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
-    bel_value *x = neutral(wanted, result);
+    bel_value *x = simplify_neutral(wanted, result);
     return x != NULL ? x : unrepeated(r, wanted, result);
 }
 
 // --- Shapes --------------------------------------------------------------------------------------
 
 // A chain of Reshapes becomes one.
-static bel_value *reshape(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
+static bel_value *simplify_reshape(bel_rewriter *r, const bel_node *wanted, const bel_spec *result)
 {
     bel_value *x = wanted->inputs[0];
     while (x->node->op == BEL_OP_RESHAPE)
@@ -86,7 +86,7 @@ static bel_value *reshape(bel_rewriter *r, const bel_node *wanted, const bel_spe
 
 // Two of them become one: dimension d of the result is dimension perm[d] of x, which is dimension
 // first[perm[d]] of the input of x.
-static bel_value *transpose(bel_rewriter *r, const bel_node *wanted)
+static bel_value *simplify_transpose(bel_rewriter *r, const bel_node *wanted)
 {
     bel_value *x = wanted->inputs[0];
     bel_shape permutation = *bel_attr_ints(&wanted->attrs, "perm");
@@ -150,12 +150,12 @@ bel_value *bel_simplify(bel_rewriter *r, const bel_node *wanted, const bel_spec 
     case BEL_OP_MUL:
     case BEL_OP_DIV: return arithmetic(r, wanted, result);
     case BEL_OP_NEG: return x->node->op == BEL_OP_NEG ? x->node->inputs[0] : NULL;
-    case BEL_OP_TRANSPOSE: return transpose(r, wanted);
+    case BEL_OP_TRANSPOSE: return simplify_transpose(r, wanted);
     case BEL_OP_RESHAPE:
     case BEL_OP_RESHAPE_LIKE:
     case BEL_OP_FLATTEN:
     case BEL_OP_SQUEEZE:
-    case BEL_OP_UNSQUEEZE: return reshape(r, wanted, result);
+    case BEL_OP_UNSQUEEZE: return simplify_reshape(r, wanted, result);
     default: return NULL;
     }
 }

@@ -23,7 +23,7 @@ typedef struct loaded {
     bel_staged_source *sources; // by graph variable, if it runs in stages
 } loaded;
 
-static void release(void *owner)
+static void load_release(void *owner)
 {
     loaded *l = owner;
     bel_graph_destroy(l->graph);
@@ -52,7 +52,7 @@ static void find_sources(loaded *l)
 
 // Inputs of the graph are the model's, in their order. Output types and shapes come from the graph,
 // because a file's come from another program, or are absent.
-static bel_status *build(loaded *l, bel_predictor_parts *parts)
+static bel_status *loaded_build(loaded *l, bel_predictor_parts *parts)
 {
     bool exported = strcmp(bel_onnx_producer(l->model), "belfry") == 0;
     bool staged = parts->forward.stage_memory > 0;
@@ -99,8 +99,8 @@ static bel_status *read_options(const bel_predictor_options *given, bel_predicto
 }
 
 // Takes ownership of the model.
-static bel_status *make(bel_onnx_model *model, const bel_predictor_options *options, int64_t step,
-                        bel_predictor **out_predictor)
+static bel_status *load_make(bel_onnx_model *model, const bel_predictor_options *options,
+                             int64_t step, bel_predictor **out_predictor)
 {
     loaded *l = bel_xcalloc(1, sizeof *l);
     l->model = model;
@@ -110,10 +110,10 @@ static bel_status *make(bel_onnx_model *model, const bel_predictor_options *opti
                     .stage_memory = options->stage_memory,
                     .program = {.threads = options->threads > 0 ? options->threads : 1}},
         .owner = l,
-        .release = release};
-    bel_status *status = build(l, &parts);
+        .release = load_release};
+    bel_status *status = loaded_build(l, &parts);
     if (status == NULL) status = bel_predictor_make(&parts, out_predictor);
-    if (status != NULL) release(l);
+    if (status != NULL) load_release(l);
     return status;
 }
 
@@ -125,7 +125,7 @@ bel_status *bel_predictor_load_bytes(const void *bytes, size_t size,
     bel_onnx_model *model;
     BEL_TRY(read_options(given, &options));
     BEL_TRY(bel_onnx_read(bytes, size, &model));
-    return make(model, &options, -1, out_predictor);
+    return load_make(model, &options, -1, out_predictor);
 }
 
 // --- Files ---------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ static bel_status *load_file(const char *path, const bel_predictor_options *give
     bel_onnx_model *model;
     BEL_TRY(read_options(given, &options));
     BEL_TRY(bel_onnx_read_file(path, &model));
-    BEL_TRY_CTX(make(model, &options, step, out_predictor), "%s", path);
+    BEL_TRY_CTX(load_make(model, &options, step, out_predictor), "%s", path);
     return NULL;
 }
 

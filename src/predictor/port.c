@@ -12,7 +12,7 @@ int bel_port_find(const bel_port *ports, int count, const char *name)
 }
 
 // Batches need at least one example, whatever the other open dimensions are.
-static bool fits(const bel_port *port, const bel_tensor *elements)
+static bool port_fits(const bel_port *port, const bel_tensor *elements)
 {
     const bel_shape *want = &port->shape, *have = &elements->shape;
     if (elements->dtype != port->dtype || have->rank != want->rank) return false;
@@ -27,7 +27,7 @@ static bool fits(const bel_port *port, const bel_tensor *elements)
 bel_status *bel_port_check(const char *what, const bel_port *port, const bel_tensor *elements)
 {
     bool sound = elements->shape.rank >= 0 && elements->shape.rank <= BEL_MAX_RANK;
-    if (!sound || !fits(port, elements)) {
+    if (!sound || !port_fits(port, elements)) {
         char want[BEL_SHAPE_TEXT], have[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s \"%s\": expected %s %s%s, got %s %s", what,
                        port->name, bel_dtype_name(port->dtype), bel_shape_text(&port->shape, want),

@@ -49,7 +49,7 @@ struct bel_staging {
 
 // --- Stages --------------------------------------------------------------------------------------
 
-static size_t aligned(size_t bytes)
+static size_t staging_aligned(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -58,7 +58,7 @@ static size_t bytes_of(const bel_staged_source *sources, const bool *read, int c
 {
     size_t bytes = 0;
     for (int v = 0; v < count; v++)
-        if (read[v]) bytes += aligned(sources[v].size_bytes);
+        if (read[v]) bytes += staging_aligned(sources[v].size_bytes);
     return bytes;
 }
 
@@ -72,7 +72,7 @@ static void close_stage(bel_staging *s, int first, int end, bool *read)
     for (int v = 0; v < variable_count; v++) {
         if (!read[v]) continue;
         to->pieces[to->piece_count++] = (piece){.variable = v, .offset = to->bytes};
-        to->bytes += aligned(s->variables.sources[v].size_bytes);
+        to->bytes += staging_aligned(s->variables.sources[v].size_bytes);
         read[v] = false;
     }
     if (to->bytes > s->buffer_bytes) s->buffer_bytes = to->bytes;
@@ -80,7 +80,7 @@ static void close_stage(bel_staging *s, int first, int end, bool *read)
 
 // Puts the largest possible number of groups into each stage; all into one stage if they fit
 // together.
-static bel_status *plan(bel_staging *s, const bel_program *program, size_t memory_bytes)
+static bel_status *staging_plan(bel_staging *s, const bel_program *program, size_t memory_bytes)
 {
     int variable_count = s->variables.count;
     int groups = bel_program_group_count(program), first = 0;
@@ -184,9 +184,9 @@ static bel_status *read_shown(bel_staging *s, const bel_program *program)
     return status;
 }
 
-static bel_status *begin(bel_staging *s, const bel_program *program, size_t memory_bytes)
+static bel_status *staging_begin(bel_staging *s, const bel_program *program, size_t memory_bytes)
 {
-    BEL_TRY(plan(s, program, memory_bytes));
+    BEL_TRY(staging_plan(s, program, memory_bytes));
     for (int b = 0; b < (s->stage_count > 1 ? 2 : 1); b++) {
         void *memory;
         BEL_TRY(bel_pages_create(s->buffer_bytes + ALIGNMENT, false, "a stage's weights", &memory));
@@ -208,7 +208,7 @@ bel_status *bel_staging_create(const bel_program *program, bel_instance *instanc
     s->shown = bel_xcalloc((size_t)variables->count + 1, sizeof *s->shown);
     pthread_mutex_init(&s->mutex, NULL);
     bel_cond_init(&s->changed);
-    bel_status *status = begin(s, program, memory_bytes);
+    bel_status *status = staging_begin(s, program, memory_bytes);
     if (status != NULL) {
         bel_staging_destroy(s);
         return status;

@@ -31,7 +31,7 @@ struct bel_run_log {
 };
 
 // Takes ownership of the status of a write.
-static void note(bel_run_log *log, bel_status *status)
+static void run_log_note(bel_run_log *log, bel_status *status)
 {
     if (status != NULL && !log->warned) {
         bel_log_write(BEL_LOG_WARN, "curves are not written for now: %s",
@@ -129,7 +129,7 @@ void bel_run_log_evaluation(bel_run_log *log, const char *name, const bel_result
         write_evaluation(events, result, details);
         status = bel_event_file_flush(events);
     }
-    note(log, status);
+    run_log_note(log, status);
 }
 
 void bel_run_log_sync(bel_run_log *log, const char *name)
@@ -137,7 +137,7 @@ void bel_run_log_sync(bel_run_log *log, const char *name)
     bel_event_file *events = NULL;
     bel_status *status = folder_events(log, name, &events);
     if (status == NULL) status = bel_event_file_sync(events);
-    note(log, status);
+    run_log_note(log, status);
 }
 
 bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_result *result,
@@ -173,7 +173,7 @@ void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *re
         write_evaluation(events, result, details);
         status = bel_event_file_flush(events);
     }
-    note(log, status);
+    run_log_note(log, status);
 }
 
 void bel_run_log_flush(bel_run_log *log)
@@ -186,15 +186,15 @@ void bel_run_log_flush(bel_run_log *log)
         else
             bel_status_ignore(status); // one is reported
     }
-    note(log, first);
+    run_log_note(log, first);
 }
 
 void bel_run_log_close(bel_run_log *log)
 {
     if (log == NULL) return;
-    if (log->events != NULL) note(log, bel_event_file_close(log->events));
+    if (log->events != NULL) run_log_note(log, bel_event_file_close(log->events));
     for (int i = 0; i < log->folder_count; i++) {
-        note(log, bel_event_file_close(log->folders[i].events));
+        run_log_note(log, bel_event_file_close(log->folders[i].events));
         bel_free(log->folders[i].name);
     }
     bel_free(log->model_dir);

@@ -267,7 +267,7 @@ static void end_stream(bel_async *a)
 }
 
 // Settles a call. Returns the next one of its stream for this thread; -1: none.
-static int complete(bel_async *a, int call, bel_future_state state)
+static int async_complete(bel_async *a, int call, bel_future_state state)
 {
     if (state == BEL_FUTURE_READY && !a->how.finish(a->how.context, call)) {
         state = BEL_FUTURE_FAILED;
@@ -290,7 +290,7 @@ static int complete(bel_async *a, int call, bel_future_state state)
 }
 
 // Runs a stream from `call` on, as far as it can.
-static void follow(bel_async *a, int call)
+static void async_follow(bel_async *a, int call)
 {
     while (call >= 0) {
         bel_future_state state = prospect(a, call);
@@ -303,7 +303,7 @@ static void follow(bel_async *a, int call)
             share_work(a);
             a->how.run(a->how.context, call, 0);
         }
-        call = complete(a, call, state);
+        call = async_complete(a, call, state);
     }
 }
 
@@ -321,7 +321,7 @@ static void take_parts(bel_async *a, int call)
         a->how.run(a->how.context, call, part);
         if (atomic_fetch_sub(&c->parts_left, 1) == 1) break;
     }
-    follow(a, complete(a, call, BEL_FUTURE_READY));
+    async_follow(a, async_complete(a, call, BEL_FUTURE_READY));
 }
 
 // Spins for a while, as work mostly comes within microseconds, then sleeps. False when the run has
@@ -345,7 +345,7 @@ static bool wait_for_work(bel_async *a)
 // Loop of each thread of the team: the most urgent call first. The thread that clears the bit of a
 // ready call runs it and follows its stream. An open call gives its parts to several threads. If
 // another thread cleared the bit first, the loop looks again.
-static void work(void *argument, int64_t thread)
+static void async_work(void *argument, int64_t thread)
 {
     (void)thread;
     bel_async *a = argument;
@@ -354,7 +354,7 @@ static void work(void *argument, int64_t thread)
         if (rank < 0) {
             if (!wait_for_work(a)) return;
         } else if (take_bit(a, a->ready, rank)) {
-            follow(a, a->by_rank[rank]);
+            async_follow(a, a->by_rank[rank]);
         } else if (has_bit(a->open, rank)) {
             take_parts(a, a->by_rank[rank]);
         }
@@ -383,13 +383,13 @@ bel_future_state bel_async_run(bel_async *async, bel_team *team)
     if (async->stream_count == 0) return BEL_FUTURE_READY;
     reset(async);
     if (async->alone) {
-        follow(async, async->heads[0]);
+        async_follow(async, async->heads[0]);
     } else {
         for (int s = 0; s < async->stream_count; s++) {
             int head = async->heads[s];
             if (arrive(async, head)) set_bit(async, async->ready, async->calls[head].rank);
         }
-        bel_team_run(team, work, async, bel_team_size(team));
+        bel_team_run(team, async_work, async, bel_team_size(team));
     }
     unsigned trouble = atomic_exchange(&async->trouble, 0);
     if ((trouble & CANCELLED) != 0) return BEL_FUTURE_CANCELLED;

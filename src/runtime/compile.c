@@ -65,9 +65,9 @@ static bel_status *compile_smaller(const bel_graph *graph, const bel_shape *inpu
 // workspaces and a plan has gaps; a lower target may even give a slightly larger plan. So each
 // round lowers the target by the excess, and by at least a part of the limit that doubles each
 // round. The last round aims at the least there is.
-static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
-                       const bel_program_output *outputs, int output_count,
-                       const bel_program_options *options, bel_program **program)
+static bel_status *compile_fit(const bel_graph *graph, const bel_shape *input_shapes,
+                               const bel_program_output *outputs, int output_count,
+                               const bel_program_options *options, bel_program **program)
 {
     enum { ROUNDS = 8 };
     size_t outside = bel_program_outside_bytes(*program), least = SIZE_MAX;
@@ -93,8 +93,9 @@ static bel_status *fit(const bel_graph *graph, const bel_shape *input_shapes,
 
 // Finds the exchanges in the graph as it was built. Grouping of collectives depends on no shape and
 // no pass, so all replicas agree on it.
-static bel_status *cut(const bel_graph *graph, const bel_program_output *outputs, int output_count,
-                       const bel_program_options *options, bel_program *program)
+static bel_status *compile_cut(const bel_graph *graph, const bel_program_output *outputs,
+                               int output_count, const bel_program_options *options,
+                               bel_program *program)
 {
     if (graph->collective_count == 0) return NULL;
     bel_value **values = bel_output_values(outputs, output_count);
@@ -123,7 +124,7 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     if (trains && program->device->in_place) off |= 1u << BEL_PASS_JOIN; // no gain
     unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
-    bel_status *status = cut(graph, outputs, output_count, options, program);
+    bel_status *status = compile_cut(graph, outputs, output_count, options, program);
     if (status == NULL && options->asynchronous && !program->device->in_place) {
         status = BEL_ERR(BEL_UNIMPLEMENTED,
                          "the asynchronous executor runs only on the CPU; use the synchronous one "
@@ -143,7 +144,7 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
         status = bel_program_build(graph, input_shapes, wanted, output_count, options, program);
     }
     if (status == NULL && options->memory_bytes > 0)
-        status = fit(graph, input_shapes, wanted, output_count, options, &program);
+        status = compile_fit(graph, input_shapes, wanted, output_count, options, &program);
     bel_free(wanted);
     if (status == NULL) {
         *out_program = program;

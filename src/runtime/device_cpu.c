@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "runtime/device.h"
 
-static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
-                            bel_device_memory *out_memory)
+static bel_status *device_allocate(bel_device *device, size_t bytes, const char *what,
+                                   bel_device_memory *out_memory)
 {
     (void)device;
     void *pages;
@@ -15,21 +15,21 @@ static bel_status *allocate(bel_device *device, size_t bytes, const char *what,
     return NULL;
 }
 
-static void release(bel_device *device, bel_device_memory *memory)
+static void device_release(bel_device *device, bel_device_memory *memory)
 {
     (void)device;
     bel_pages_destroy(memory->address, memory->bytes);
     *memory = (bel_device_memory){.address = NULL};
 }
 
-static bel_status *prepare(bel_device *device, const bel_prepare *how, bel_kernel_call *call)
+static bel_status *device_prepare(bel_device *device, const bel_prepare *how, bel_kernel_call *call)
 {
     (void)device;
     bel_op_get(call->op)->prepare(how, call);
     return NULL;
 }
 
-static bel_status *bind(bel_device *device, bel_instance *instance)
+static bel_status *device_bind(bel_device *device, bel_instance *instance)
 {
     const bel_program *program = instance->program;
     (void)device;
@@ -132,24 +132,24 @@ static bel_status *profile(bel_instance *instance, int runs, int64_t *out_ns, in
     return NULL;
 }
 
-static void pin(bel_device *device, const void *memory, size_t bytes)
+static void device_pin(bel_device *device, const void *memory, size_t bytes)
 {
     (void)device, (void)memory, (void)bytes;
 }
 
-static void unpin(bel_device *device, const void *memory)
+static void device_unpin(bel_device *device, const void *memory)
 {
     (void)device, (void)memory;
 }
 
-static const bel_device_ops ops = {.allocate = allocate,
-                                   .release = release,
-                                   .prepare = prepare,
-                                   .bind = bind,
+static const bel_device_ops ops = {.allocate = device_allocate,
+                                   .release = device_release,
+                                   .prepare = device_prepare,
+                                   .bind = device_bind,
                                    .unbind = unbind,
                                    .run = run_on_cpu,
                                    .profile = profile,
-                                   .pin = pin,
-                                   .unpin = unpin};
+                                   .pin = device_pin,
+                                   .unpin = device_unpin};
 
 bel_device bel_device_cpu = {.ops = &ops, .name = "cpu:0", .in_place = true};

@@ -139,12 +139,12 @@ static call_sets make_sets(size_t count, int calls)
 }
 
 // Call c is bit c % 64 of word c / 64 of its row.
-static void put(const call_sets *sets, int set, int call)
+static void call_sets_put(const call_sets *sets, int set, int call)
 {
     sets->bits[(size_t)set * sets->words + (size_t)(call / WORD)] |= (uint64_t)1 << call % WORD;
 }
 
-static bool has(const call_sets *sets, int set, int call)
+static bool call_sets_has(const call_sets *sets, int set, int call)
 {
     uint64_t word = sets->bits[(size_t)set * sets->words + (size_t)(call / WORD)];
     return (word >> call % WORD & 1) != 0;
@@ -157,7 +157,7 @@ static void put_with_those_before(const call_sets *before, int set, int call)
     for (size_t w = 0; w < words; w++)
         before->bits[(size_t)set * before->words + w] |=
             before->bits[(size_t)call * before->words + w];
-    put(before, set, call);
+    call_sets_put(before, set, call);
 }
 
 // By call: the calls that have surely finished when it starts.
@@ -172,7 +172,7 @@ static call_sets find_those_before(const bel_flow *flow)
         *in_stream = c + 1;
         for (int e = dag->first_edges[c]; e < dag->first_edges[c + 1]; e++) {
             int from = dag->edges[e].from;
-            if (!has(&before, c, from)) put_with_those_before(&before, c, from);
+            if (!call_sets_has(&before, c, from)) put_with_those_before(&before, c, from);
         }
     }
     bel_free(previous);
@@ -235,7 +235,7 @@ static void leave_out_early(bel_flow_lives *lives, life *l)
         bool awaited = false;
         for (int k = 0; k < kept && !awaited; k++) {
             int later = calls[l->touches - 1 - k];
-            awaited = later == calls[i] || has(&lives->before, later, calls[i]);
+            awaited = later == calls[i] || call_sets_has(&lives->before, later, calls[i]);
         }
         if (!awaited) calls[l->touches - 1 - kept++] = calls[i];
     }
@@ -296,7 +296,7 @@ static bool is_left_before(const bel_flow_lives *lives, const life *a, const lif
     if (a->last >= b->first) return false;
     if (lives->before.bits == NULL) return true;
     for (int i = 0; i < a->touches; i++)
-        if (!has(&lives->before, b->first, lives->touchers[a->toucher + i])) return false;
+        if (!call_sets_has(&lives->before, b->first, lives->touchers[a->toucher + i])) return false;
     return true;
 }
 

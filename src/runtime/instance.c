@@ -79,7 +79,8 @@ static void place_calls(bel_instance *instance)
 }
 
 // Binds a buffer. True: its address has changed.
-static bool bind(bel_instance *instance, const bel_instance_bound *bound, int index, void *data)
+static bool instance_bind(bel_instance *instance, const bel_instance_bound *bound, int index,
+                          void *data)
 {
     int buffer = index < bound->count ? bound->buffers[index] : -1;
     if (buffer < 0) return false;
@@ -113,20 +114,21 @@ void bel_instance_announce_input(bel_instance *instance, int input, const void *
 
 void bel_instance_bind_input(bel_instance *instance, int input, const void *data)
 {
-    (void)bind(instance, &instance->inputs, input, as_view(data));
+    (void)instance_bind(instance, &instance->inputs, input, as_view(data));
 }
 
 // A variable that moves to another address has other content, so the prologue must run again.
 void bel_instance_bind_variable(bel_instance *instance, int variable, const void *data)
 {
-    if (bind(instance, &instance->variables, variable, as_view(data))) instance->settled = false;
+    if (instance_bind(instance, &instance->variables, variable, as_view(data)))
+        instance->settled = false;
 }
 
 void bel_instance_bind_output(bel_instance *instance, int output, void *data)
 {
     if (instance->bound_outputs != NULL) instance->bound_outputs[output] = data;
     if (bel_program_binds_outputs(instance->program))
-        (void)bind(instance, &instance->outputs, output, data);
+        (void)instance_bind(instance, &instance->outputs, output, data);
 }
 
 bel_tensor bel_instance_output(const bel_instance *instance, int output)

@@ -90,7 +90,7 @@ void bel_instance_async_destroy(bel_instance_async *async)
 }
 
 // Copies the fields that kernels read to each stream's context. Calls are bound to theirs once.
-static void prepare(bel_instance *instance, const bel_run_context *context)
+static void instance_async_prepare(bel_instance *instance, const bel_run_context *context)
 {
     bel_instance_async *async = instance->async;
     const bel_streams *streams = &instance->program->flow->streams;
@@ -128,7 +128,7 @@ bel_status *bel_instance_async_run(bel_instance *instance, bel_team *team, bel_r
 {
     bel_instance_async *async = instance->async;
     async->args = *args;
-    prepare(instance, context);
+    instance_async_prepare(instance, context);
     bel_future_state end = bel_async_run(async->executor, team);
     if (end == BEL_FUTURE_READY) return NULL;
     if (end == BEL_FUTURE_CANCELLED) return BEL_ERR(BEL_CANCELLED, "the run was cancelled");

@@ -152,7 +152,7 @@ static range right_of(range r)
     return (range){2 * r.node + 1, r.begin + (r.end - r.begin) / 2, r.end};
 }
 
-static void take(planner *p, range r, life l, span taken)
+static void planner_take(planner *p, range r, life l, span taken)
 {
     if (is_apart(r, l)) return;
     moment *node = &p->nodes[r.node];
@@ -162,11 +162,11 @@ static void take(planner *p, range r, life l, span taken)
         add_span(&node->throughout, taken);
         return;
     }
-    take(p, left_of(r), l, taken);
-    take(p, right_of(r), l, taken);
+    planner_take(p, left_of(r), l, taken);
+    planner_take(p, right_of(r), l, taken);
 }
 
-static void meet(planner *p, const spans *list)
+static void planner_meet(planner *p, const spans *list)
 {
     if (list->count > 0) p->met[p->met_count++] = list;
 }
@@ -175,10 +175,10 @@ static void find_met(planner *p, range r, life l)
 {
     if (is_apart(r, l)) return;
     if (is_within(r, l)) {
-        meet(p, &p->nodes[r.node].ever);
+        planner_meet(p, &p->nodes[r.node].ever);
         return;
     }
-    meet(p, &p->nodes[r.node].throughout);
+    planner_meet(p, &p->nodes[r.node].throughout);
     find_met(p, left_of(r), l);
     find_met(p, right_of(r), l);
 }
@@ -242,7 +242,7 @@ static void place_by_time(const bel_plan_buffer *buffers, bel_plan_buffer *const
         p.met_count = 0;
         find_met(&p, root_of(&p), l);
         order[i]->offset = lowest_offset(&p, size);
-        take(&p, root_of(&p), l, (span){order[i]->offset, order[i]->offset + size});
+        planner_take(&p, root_of(&p), l, (span){order[i]->offset, order[i]->offset + size});
     }
     free_planner(&p);
 }

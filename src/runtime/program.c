@@ -106,7 +106,7 @@ static void add_stages(bel_compiler *c, const bel_program_call *whole)
 }
 
 // Adds the calls of a node. A packed input comes after the others, and needs no call before.
-static void emit(bel_compiler *c, const bel_node *node)
+static void program_emit(bel_compiler *c, const bel_node *node)
 {
     int packed = c->packed[node->index];
     bel_compiler_emit_half_copies(c, node, false);
@@ -172,7 +172,7 @@ static void emit_collective(bel_compiler *c, const bel_node *node)
     bel_program_exchange *exchange = &program->exchanges[program->exchange_of[index]];
     bool opens = exchange->end_call == 0;
     c->apart = opens;
-    emit(c, node);
+    program_emit(c, node);
     if (opens) {
         exchange->first_call = program->call_count - 1;
         exchange->first_group = program->group_count - 1;
@@ -202,7 +202,7 @@ static void emit_nodes(bel_compiler *c, bool prologue)
             if (collective) {
                 emit_collective(c, node);
             } else {
-                emit(c, node);
+                program_emit(c, node);
             }
         }
     }
@@ -330,7 +330,7 @@ static void find_external(bel_compiler *c)
 
 // Emits calls first and plans memory last: a plan needs the groups that use each buffer, and an
 // asynchronous one the edges between calls.
-static bel_status *compile(bel_compiler *c, const bel_shape *input_shapes)
+static bel_status *program_compile(bel_compiler *c, const bel_shape *input_shapes)
 {
     BEL_TRY(bel_graph_verify(c->graph));
     BEL_TRY(bel_graph_infer(c->graph, input_shapes, c->specs));
@@ -391,7 +391,7 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
         c.packed[n] = -1;
     for (size_t v = 0; v < graph->value_count; v++)
         c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = c.half_copy[v] = -1;
-    bel_status *status = compile(&c, input_shapes);
+    bel_status *status = program_compile(&c, input_shapes);
     bel_free(c.specs);
     bel_free(c.needed);
     bel_free(c.order);

@@ -127,7 +127,7 @@ static bel_status *grow_arena(bel_runner *runner, int s, const bel_program *prog
 }
 
 // Compiles for these shapes, into a free or evicted entry.
-static bel_status *compile(bel_runner *runner, const bel_shape *shapes, entry **out_entry)
+static bel_status *runner_compile(bel_runner *runner, const bel_shape *shapes, entry **out_entry)
 {
     int64_t begun = bel_clock_ns();
     bel_program *program;
@@ -153,7 +153,7 @@ bel_status *bel_runner_get(bel_runner *runner, int slot, const bel_shape *input_
     for (int i = 0; i < runner->entry_count && found == NULL; i++)
         if (same_shapes(runner, &runner->entries[i], input_shapes)) found = &runner->entries[i];
     if (found == NULL) {
-        BEL_TRY(compile(runner, input_shapes, &found));
+        BEL_TRY(runner_compile(runner, input_shapes, &found));
     } else {
         runner->counters.hits++;
     }

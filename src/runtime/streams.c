@@ -144,7 +144,7 @@ static int stream_of(packer *p, int t)
 }
 
 // Merges `from` into `into`, and appends its links.
-static void merge(packer *p, int from, int into)
+static void packer_merge(packer *p, int from, int into)
 {
     draft *source = &p->drafts[from], *target = &p->drafts[into];
     target->cost += source->cost;
@@ -180,7 +180,7 @@ static int new_draft(packer *p)
 
 // Puts task `t` into a stream. Tasks are walked from the end, so the readers of a value have
 // streams when its task gets one. A link is in the list of both streams.
-static void join(packer *p, int t, int stream)
+static void packer_join(packer *p, int t, int stream)
 {
     p->tasks[t].stream = stream;
     p->drafts[stream].cost += p->tasks[t].cost;
@@ -217,7 +217,7 @@ static void merge_linked(packer *p, int stream, int64_t before)
         }
         last = l;
         if (!p->drafts[other].in_pool || p->drafts[other].cost >= p->threshold) continue;
-        merge(p, other, stream);
+        packer_merge(p, other, stream);
         if (before + p->drafts[stream].cost >= p->threshold) break;
     }
 }
@@ -249,7 +249,7 @@ static int merge_cheap(packer *p, int64_t before)
         }
         bool cheap = (p->automatic ? before : 0) + cost < p->threshold;
         if (cheap && !full) {
-            merge(p, stream, growing);
+            packer_merge(p, stream, growing);
             continue;
         }
         if (cheap) growing = stream;
@@ -273,7 +273,7 @@ static int best_of_pool(const packer *p)
 
 // Merges cheap streams that follow a task, and puts the task before the best of them. A leaf starts
 // a new stream.
-static void place(packer *p, int t)
+static void packer_place(packer *p, int t)
 {
     p->pool_count = 0;
     for (int f = p->tasks[t].first_follower; f >= 0; f = p->tasks[f].next_follower) {
@@ -282,7 +282,7 @@ static void place(packer *p, int t)
         p->pool[p->pool_count++] = stream;
     }
     if (p->pool_count == 0) {
-        join(p, t, new_draft(p));
+        packer_join(p, t, new_draft(p));
         return;
     }
     int64_t before = p->automatic ? p->tasks[t].path : 0;
@@ -290,15 +290,15 @@ static void place(packer *p, int t)
     for (int i = 0; i < p->pool_count; i++)
         p->drafts[p->pool[i]].in_pool = false;
     int grown = merge_cheap(p, before), best = best_of_pool(p);
-    join(p, t, best);
+    packer_join(p, t, best);
     bool left_over = grown >= 0 && grown != best && p->drafts[grown].cost < p->threshold;
-    if (left_over && !p->automatic) merge(p, grown, best);
+    if (left_over && !p->automatic) packer_merge(p, grown, best);
 }
 
 // --- The result ----------------------------------------------------------------------------------
 
 // Numbers streams: the one of the start, then by their first nodes.
-static void finish(packer *p, bel_streams *out)
+static void packer_finish(packer *p, bel_streams *out)
 {
     int nodes = p->dag->node_count;
     *out = (bel_streams){.items = bel_xcalloc((size_t)p->draft_count, sizeof *out->items),
@@ -344,12 +344,12 @@ void bel_streams_pack(const bel_dag *dag, const bel_stream_options *options,
     int all = options->thread_count <= 1 ? new_draft(&p) : -1;
     for (int t = p.task_count; t-- > 0;) {
         if (all >= 0) {
-            join(&p, t, all);
+            packer_join(&p, t, all);
         } else {
-            place(&p, t);
+            packer_place(&p, t);
         }
     }
-    finish(&p, out_streams);
+    packer_finish(&p, out_streams);
     bel_free(p.tasks);
     bel_free(p.readers);
     bel_free(p.links);

@@ -21,7 +21,7 @@ static uint16_t infinity(const format *f)
     return (uint16_t)(0x7fff >> f->mantissa << f->mantissa);
 }
 
-static double get(const format *f, uint16_t bits)
+static double format_get(const format *f, uint16_t bits)
 {
     int exponent = (bits & 0x7fff) >> f->mantissa, mantissa = bits & ((1 << f->mantissa) - 1);
     double value;
@@ -36,7 +36,7 @@ static double get(const format *f, uint16_t bits)
     return (bits & 0x8000) != 0 ? -value : value;
 }
 
-static uint16_t make(const format *f, double value)
+static uint16_t format_make(const format *f, double value)
 {
     unsigned sign = signbit(value) ? 0x8000 : 0;
     if (isnan(value)) return (uint16_t)(sign | infinity(f) | 1u << (f->mantissa - 1));
@@ -54,20 +54,20 @@ static uint16_t make(const format *f, double value)
 
 double bel_half_get(uint16_t bits)
 {
-    return get(&half, bits);
+    return format_get(&half, bits);
 }
 
 uint16_t bel_half_make(double value)
 {
-    return make(&half, value);
+    return format_make(&half, value);
 }
 
 double bel_bfloat_get(uint16_t bits)
 {
-    return get(&bfloat, bits);
+    return format_get(&bfloat, bits);
 }
 
 uint16_t bel_bfloat_make(double value)
 {
-    return make(&bfloat, value);
+    return format_make(&bfloat, value);
 }

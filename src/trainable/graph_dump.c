@@ -31,7 +31,7 @@ typedef struct bench {
 } bench;
 
 // Pins host memory, so that copies from it to a GPU are queued like kernels.
-static void pin(const bench *b, bool pins)
+static void bench_pin(const bench *b, bool pins)
 {
     const bel_graph *graph = b->trainable.built->graph;
     if (b->device == NULL) return;
@@ -51,7 +51,7 @@ static void bench_deinit(bench *b)
         bel_free(b->results[o]);
     for (size_t l = 0; b->rows != NULL && l < b->trainable.built->graph->lookup_count; l++)
         bel_free(b->rows[l]);
-    if (b->instance != NULL) pin(b, false);
+    if (b->instance != NULL) bench_pin(b, false);
     bel_instance_destroy(b->instance);
     if (b->program != NULL) bel_program_release(b->program, &b->arena);
     bel_program_destroy(b->program);
@@ -83,7 +83,8 @@ static void find_shapes(bench *b)
     }
 }
 
-static bel_status *build(bench *b, const bel_estimator *estimator, const bel_train_spec *train)
+static bel_status *bench_build(bench *b, const bel_estimator *estimator,
+                               const bel_train_spec *train)
 {
     BEL_TRY(bel_trainable_init(&b->trainable, estimator, train));
     b->batch = bel_batch_create(b->trainable.input);
@@ -94,7 +95,7 @@ static bel_status *build(bench *b, const bel_estimator *estimator, const bel_tra
     return NULL;
 }
 
-static bel_status *compile(bench *b, unsigned passes_off)
+static bel_status *bench_compile(bench *b, unsigned passes_off)
 {
     bel_program_options options = bel_estimator_program_options(b->trainable.estimator);
     bel_card_choice cards = bel_estimator_cards(b->trainable.estimator, 0);
@@ -110,7 +111,7 @@ static bel_status *compile(bench *b, unsigned passes_off)
 // --- Running -------------------------------------------------------------------------------------
 
 // Allocates all that a worker's program would find in its space and ranges.
-static bel_status *bind(bench *b)
+static bel_status *bench_bind(bench *b)
 {
     const bel_graph *graph = b->trainable.built->graph;
     const bel_layout *layout = b->trainable.layout;
@@ -141,7 +142,7 @@ static bel_status *bind(bench *b)
         b->results[o] = bel_xcalloc(bel_tensor_bytes(&tensor), 1);
         bel_instance_bind_output(b->instance, o, b->results[o]);
     }
-    pin(b, true);
+    bench_pin(b, true);
     return NULL;
 }
 
@@ -289,12 +290,12 @@ static bel_status *dump(bench *b, unsigned passes_off, bel_str *out)
 static bel_status *explain(bench *b, const bel_graph_dump_options *options, bel_str *out)
 {
     if (options->dump) return dump(b, options->passes_off, out);
-    BEL_TRY(compile(b, options->passes_off));
+    BEL_TRY(bench_compile(b, options->passes_off));
     if (!options->measure) {
         write_program(b, NULL, 0, out);
         return NULL;
     }
-    BEL_TRY(bind(b));
+    BEL_TRY(bench_bind(b));
     bel_run_context context = {.seed = b->trainable.estimator->config.seed};
     int64_t *ns = bel_xcalloc((size_t)bel_program_instruction_count(b->program), sizeof *ns);
     int64_t all_ns = 0;
@@ -308,7 +309,7 @@ bel_status *bel_estimator_dump_graph(const bel_estimator *estimator, const bel_t
                                      const bel_graph_dump_options *options, bel_str *out)
 {
     bench b = {.batch = NULL};
-    bel_status *status = build(&b, estimator, train);
+    bel_status *status = bench_build(&b, estimator, train);
     if (status == NULL) status = explain(&b, options, out);
     bench_deinit(&b);
     return status;

@@ -360,7 +360,7 @@ static void make_models(bel_trainable *t)
 
 // Builds a trainable from settings. After an error bel_trainable_deinit frees the parts that were
 // made.
-static bel_status *build(bel_trainable *t, const bel_train_spec *spec)
+static bel_status *trainable_build(bel_trainable *t, const bel_train_spec *spec)
 {
     const bel_estimator *estimator = t->estimator;
     BEL_TRY(bel_hooks_init(&t->hooks, spec));
@@ -394,7 +394,7 @@ bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *es
                                const bel_train_spec *spec)
 {
     *trainable = (bel_trainable){.estimator = estimator, .loop = spec->loop != NULL};
-    return build(trainable, spec);
+    return trainable_build(trainable, spec);
 }
 
 bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker)

@@ -27,7 +27,7 @@ static const char *hindrance_of(const bel_trainable *t)
     return NULL;
 }
 
-static bel_status *refuse(const char *why)
+static bel_status *updates_refuse(const char *why)
 {
     return BEL_ERR(BEL_FAILED_PRECONDITION,
                    "update_device is cuda, but GPUs cannot update the parameters: %s", why);
@@ -37,7 +37,7 @@ bel_status *bel_trainable_check_updates(const bel_trainable *t)
 {
     const char *hindrance = hindrance_of(t);
     bool asked = t->estimator->config.update_device == BEL_DEVICE_CUDA;
-    return asked && hindrance != NULL ? refuse(hindrance) : NULL;
+    return asked && hindrance != NULL ? updates_refuse(hindrance) : NULL;
 }
 
 bel_status *bel_trainable_arena_bytes(const bel_trainable *t, const bel_program_options *options,
@@ -89,7 +89,7 @@ bel_status *bel_trainable_create_updater(const bel_trainable *t, bel_updater **o
         status = bel_cuda_updater_create(devices, towers, t->estimator->replica_count,
                                          t->layout->size, out_updater);
     } else if (where == BEL_DEVICE_CUDA) {
-        status = refuse("towers run on the processor");
+        status = updates_refuse("towers run on the processor");
     }
     bel_free(devices);
     return status;

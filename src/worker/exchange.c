@@ -52,7 +52,7 @@ static bel_status *check_shapes(const bel_meeting *m)
 }
 
 // If no replica has examples, this worker gives and receives nothing; it notifies the others once.
-static bel_status *hold(bel_meeting *m, int exchange)
+static bel_status *exchange_hold(bel_meeting *m, int exchange)
 {
     bel_worker *worker = m->worker;
     const bel_worker_config *config = &worker->config;
@@ -80,7 +80,7 @@ bel_status *bel_worker_exchange(bel_worker *worker, int exchange)
         if (m.present[r] && m.first < 0) m.first = r;
     }
     atomic_store(&worker->shown_exchange, exchange);
-    bel_status *status = hold(&m, exchange);
+    bel_status *status = exchange_hold(&m, exchange);
     atomic_store(&worker->shown_exchange, -1);
     BEL_TRY_CTX(status, "worker %d", worker->config.worker);
     int64_t done = bel_clock_ns();

@@ -99,7 +99,7 @@ static void name_place(const bel_meeting *m, bel_exchange_head *head)
     head->line = place->line;
 }
 
-static giving give(bel_meeting *m)
+static giving exchange_others_give(bel_meeting *m)
 {
     bel_worker *worker = m->worker;
     const bel_tensor *like = &m->parts[m->first].input;
@@ -182,7 +182,7 @@ static void deliver_rows(const bel_meeting *m, const cut *c, const char *answer,
     }
 }
 
-static void deliver(const bel_meeting *m, const cut *c, const char *answer, int r)
+static void exchange_others_deliver(const bel_meeting *m, const cut *c, const char *answer, int r)
 {
     size_t size = bel_dtype_size((bel_dtype)c->head.dtype);
     bool gathers = m->what->op == BEL_OP_ALL_GATHER;
@@ -220,14 +220,14 @@ bel_status *bel_meeting_end_with_others(bel_meeting *m, int exchange)
         bel_meeting_turn_to(m, exchange, p->cuts[i].part);
         BEL_TRY(check_answer(m, answer));
         for (int r = 0; r < worker->replica_count; r++)
-            if (m->present[r]) deliver(m, &p->cuts[i], answer, r);
+            if (m->present[r]) exchange_others_deliver(m, &p->cuts[i], answer, r);
     }
     return NULL;
 }
 
 // --- Pieces --------------------------------------------------------------------------------------
 
-static size_t aligned(size_t bytes)
+static size_t exchange_others_aligned(size_t bytes)
 {
     return (bytes + BEL_EXCHANGE_ALIGN - 1) / BEL_EXCHANGE_ALIGN * BEL_EXCHANGE_ALIGN;
 }
@@ -278,7 +278,7 @@ bel_status *bel_meeting_hold_with_others(bel_meeting *m, int exchange, int part)
 {
     bel_worker *worker = m->worker;
     bel_exchange_pieces *p = worker->exchange.pieces;
-    const giving g = give(m);
+    const giving g = exchange_others_give(m);
     int64_t rows = rows_of(m), each = piece_columns(m, &g.head), first = 0;
     int64_t length = g.head.total / rows;
     if (each == 0) return too_many(m);
@@ -302,8 +302,8 @@ bel_status *bel_meeting_hold_with_others(bel_meeting *m, int exchange, int part)
                                                    .bytes = sent,
                                                    .answer_at = (uint32_t)p->answers_used,
                                                    .answer_bytes = answered};
-        p->used += aligned(sent);
-        p->answers_used += aligned(answered);
+        p->used += exchange_others_aligned(sent);
+        p->answers_used += exchange_others_aligned(answered);
     }
     return NULL;
 }

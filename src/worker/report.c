@@ -86,8 +86,8 @@ static bel_weight take_replicas(const bel_worker *worker, const bel_chunk *chunk
 }
 
 // A plain sum over replicas is not converted to a mean over examples.
-static bel_weight combine(const bel_worker *worker, const bel_chunk *chunk,
-                          const bel_assignment_node *node)
+static bel_weight report_combine(const bel_worker *worker, const bel_chunk *chunk,
+                                 const bel_assignment_node *node)
 {
     int first = node->first - worker->first_replica;
     if (chunk->kind == BEL_VARIABLE_STATE_FIRST) return take_first(worker, chunk, node);
@@ -109,7 +109,7 @@ bel_status *bel_worker_report_chunk(bel_worker *worker, int c)
     for (int k = assignment->first_node[w]; k < assignment->first_node[w + 1]; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
         const float *range = worker->config.ranges[node->first - worker->first_replica];
-        bel_weight weight = combine(worker, chunk, node);
+        bel_weight weight = report_combine(worker, chunk, node);
         BEL_TRY(bel_client_report(worker->config.client, worker->step, worker->decision, c, k,
                                   weight, range + chunk->offset));
         bel_fault_point("worker_reported");

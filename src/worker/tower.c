@@ -121,7 +121,7 @@ void bel_tower_deinit(bel_tower *tower)
 
 // Called by any thread of the team, while the program runs: part of an output is final. Outputs
 // after the reports are the loss, rows and series.
-static void publish(void *context, int output, int64_t first, int64_t count)
+static void tower_publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
@@ -141,7 +141,7 @@ static void publish(void *context, int output, int64_t first, int64_t count)
 
 // Inputs are the batch's, variables the current version's, and reports go to the replica's gradient
 // range: nothing is copied.
-static void bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
+static void tower_bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_config *config = &worker->config;
@@ -372,7 +372,7 @@ static bel_status *observe(bel_tower *tower)
                                             observation->count, &tower->program, 1);
     }
     BEL_TRY(get_instance(tower, tower->observer, 0, &instance));
-    bind(tower, instance, tower->run->batch);
+    tower_bind(tower, instance, tower->run->batch);
     bel_tower_bind_rows(tower, instance);
     BEL_TRY(bel_instance_run(instance, tower->team, &tower->run->context, NULL, NULL));
     bel_tensor *values = bel_xcalloc((size_t)observation->count, sizeof *values);
@@ -398,7 +398,7 @@ static bel_status *begin_batch(bel_tower *tower)
     int slot = (int)(run - tower->runs);
     bel_runner *runner = tower->runners[worker->function - worker->functions];
     BEL_TRY(get_instance(tower, runner, slot, &run->instance));
-    bind(tower, run->instance, run->batch);
+    tower_bind(tower, run->instance, run->batch);
     announce(tower, run->instance);
     bind_reports(tower, run->instance);
     bel_tower_bind_rows(tower, run->instance);
@@ -414,10 +414,10 @@ static bel_status *run_part(bel_tower *tower, int part)
     if (part == 0) BEL_TRY(begin_batch(tower));
     int exchanges = worker->function->exchange_count;
     if (exchanges == 0) {
-        BEL_TRY(bel_instance_run(run->instance, tower->team, &run->context, publish, tower));
+        BEL_TRY(bel_instance_run(run->instance, tower->team, &run->context, tower_publish, tower));
     } else {
-        BEL_TRY(
-            bel_instance_run_part(run->instance, part, tower->team, &run->context, publish, tower));
+        BEL_TRY(bel_instance_run_part(run->instance, part, tower->team, &run->context,
+                                      tower_publish, tower));
     }
     if (part == exchanges) {
         fill_stats(tower, run->instance);
@@ -436,7 +436,7 @@ static void pass_over(bel_tower *tower)
     const bel_layout *layout = worker->config.layout;
     const bel_worker_function *function = worker->function;
     for (int r = 0; r < function->report_count; r++)
-        publish(tower, r, 0, layout->variables[function->output_variables[r]].elements);
+        tower_publish(tower, r, 0, layout->variables[function->output_variables[r]].elements);
 }
 
 // Runs on the tower's thread, when no thread publishes.

@@ -53,7 +53,7 @@ static int64_t seen_of(const bel_attention_walk *w, int64_t length, int64_t quer
 
 // Packs the matrix [rows, width] to panels: panel p has columns 16 p … 16 p + 15 of all rows,
 // [rows, 16]; the last one, of `rest` columns, is padded with zeros.
-static void pack(const float *from, int64_t rows, int64_t width, float *to)
+static void attention_pack(const float *from, int64_t rows, int64_t width, float *to)
 {
     for (int64_t j = 0; j + LANES <= width; j += LANES, to += rows * LANES)
         for (int64_t i = 0; i < rows; i++)
@@ -86,7 +86,7 @@ typedef struct panel_product {
 } panel_product;
 
 // Processes panel by panel, and in each the blocks of rows that fit the registers.
-static void multiply(const panel_product *x)
+static void panel_product_multiply(const panel_product *x)
 {
     static const bel_product_segment whole = {0, 0};
     const bel_product_kernels *kernels = bel_product_kernels_get();
@@ -107,19 +107,19 @@ static void multiply(const panel_product *x)
 
 // y [count, keys] = x [count, width] · panels of keys or values; rows of y have room for full
 // panels.
-static void score(const float *x, const float *panels, int64_t count, int64_t keys, int64_t width,
-                  float *y)
+static void attention_score(const float *x, const float *panels, int64_t count, int64_t keys,
+                            int64_t width, float *y)
 {
-    multiply(&(panel_product){.m = count,
-                              .n = whole_panels(keys),
-                              .k = width,
-                              .a = x,
-                              .a_row = width,
-                              .a_column = 1,
-                              .panels = panels,
-                              .panel_rows = width,
-                              .y = y,
-                              .y_row = STEP});
+    panel_product_multiply(&(panel_product){.m = count,
+                                            .n = whole_panels(keys),
+                                            .k = width,
+                                            .a = x,
+                                            .a_row = width,
+                                            .a_column = 1,
+                                            .panels = panels,
+                                            .panel_rows = width,
+                                            .y = y,
+                                            .y_row = STEP});
 }
 
 // --- Forward -------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ typedef struct forward {
 // earlier sums refer to the old value: the total and sums [count, e] are multiplied by e^-delta
 // (`factors`). If a query has only scores of -infinity, the shift is 0, as -infinity less itself
 // would be NaN.
-static void weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
+static void forward_weigh(const forward *f, int64_t at, int64_t count, int64_t key, int64_t keys)
 {
     const bel_attention_walk *w = f->walk;
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
@@ -181,30 +181,30 @@ static void run_keys(const forward *f, int64_t key, int64_t keys)
     const bel_attention_walk *w = f->walk;
     int64_t d = w->shape.d, e = w->shape.e, begin = 0;
     pack_transposed(f->k + key * d, keys, d, f->room->keys);
-    pack(f->v + key * e, keys, e, f->room->values);
+    attention_pack(f->v + key * e, keys, e, f->room->values);
     if (w->shape.causal && key > f->first) begin = (key - f->first) / QUERIES * QUERIES;
     for (int64_t at = begin; at < f->count; at += QUERIES) {
         int64_t count = bel_smaller(QUERIES, f->count - at);
         int64_t seen = seen_of(w, f->length, f->first + at + count - 1, key, keys);
-        score(f->q + at * d, f->room->keys, count, seen, d, f->room->scores);
-        weigh(f, at, count, key, seen);
-        multiply(&(panel_product){.m = count,
-                                  .n = e,
-                                  .k = seen,
-                                  .a = f->room->scores,
-                                  .a_row = STEP,
-                                  .a_column = 1,
-                                  .panels = f->room->values,
-                                  .panel_rows = keys,
-                                  .adds = key > 0,
-                                  .y = f->room->sums + at * e,
-                                  .y_row = e});
+        attention_score(f->q + at * d, f->room->keys, count, seen, d, f->room->scores);
+        forward_weigh(f, at, count, key, seen);
+        panel_product_multiply(&(panel_product){.m = count,
+                                                .n = e,
+                                                .k = seen,
+                                                .a = f->room->scores,
+                                                .a_row = STEP,
+                                                .a_column = 1,
+                                                .panels = f->room->values,
+                                                .panel_rows = keys,
+                                                .adds = key > 0,
+                                                .y = f->room->sums + at * e,
+                                                .y_row = e});
     }
 }
 
 // Writes the results of the tile's queries, and the logarithms of their sums of powers; zeros if a
 // query sees no key.
-static void finish(const forward *f, float *y, float *log_totals)
+static void forward_finish(const forward *f, float *y, float *log_totals)
 {
     const bel_cpu_kernels *cpu = bel_cpu_kernels_get();
     int64_t e = f->walk->shape.e;
@@ -246,8 +246,8 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
     int64_t end = bel_attention_seen(shape, f.length, first + f.count - 1);
     for (int64_t key = 0; key < end; key += w->keys)
         run_keys(&f, key, bel_smaller(w->keys, end - key));
-    finish(&f, (float *)call->outputs[0].data + row * shape->e,
-           (float *)call->outputs[1].data + row);
+    forward_finish(&f, (float *)call->outputs[0].data + row * shape->e,
+                   (float *)call->outputs[1].data + row);
 }
 
 // --- Gradient ------------------------------------------------------------------------------------
@@ -286,18 +286,18 @@ static void slope(const backward *b, int64_t query, int64_t count, int64_t key, 
 static void add_queries(const backward *b, const float *weights, const float *x, int64_t count,
                         int64_t keys, int64_t width, float *sum)
 {
-    pack(x, count, width, b->room->queries);
-    multiply(&(panel_product){.m = keys,
-                              .n = width,
-                              .k = count,
-                              .a = weights,
-                              .a_row = 1,
-                              .a_column = STEP,
-                              .panels = b->room->queries,
-                              .panel_rows = count,
-                              .adds = true,
-                              .y = sum,
-                              .y_row = width});
+    attention_pack(x, count, width, b->room->queries);
+    panel_product_multiply(&(panel_product){.m = keys,
+                                            .n = width,
+                                            .k = count,
+                                            .a = weights,
+                                            .a_row = 1,
+                                            .a_column = STEP,
+                                            .panels = b->room->queries,
+                                            .panel_rows = count,
+                                            .adds = true,
+                                            .y = sum,
+                                            .y_row = width});
 }
 
 // With p the weights and s the scores: dv += pᵀ dy, dp = dy vᵀ, ds = p (dp - inner) · scale, dk +=
@@ -308,22 +308,22 @@ static void run_queries(const backward *b, int64_t query, int64_t count, int64_t
     backward_room *room = b->room;
     int64_t d = w->shape.d, e = w->shape.e;
     int64_t seen = seen_of(w, b->length, query + count - 1, key, keys);
-    score(b->q + query * d, room->keys_transposed, count, seen, d, room->scores);
-    score(b->dy + query * e, room->values_transposed, count, seen, e, room->slopes);
+    attention_score(b->q + query * d, room->keys_transposed, count, seen, d, room->scores);
+    attention_score(b->dy + query * e, room->values_transposed, count, seen, e, room->slopes);
     slope(b, query, count, key, seen);
     add_queries(b, room->scores, b->dy + query * e, count, seen, e, b->dv + key * e);
     add_queries(b, room->slopes, b->q + query * d, count, seen, d, b->dk + key * d);
-    multiply(&(panel_product){.m = count,
-                              .n = d,
-                              .k = seen,
-                              .a = room->slopes,
-                              .a_row = STEP,
-                              .a_column = 1,
-                              .panels = room->keys,
-                              .panel_rows = keys,
-                              .adds = true,
-                              .y = b->dq + query * d,
-                              .y_row = d});
+    panel_product_multiply(&(panel_product){.m = count,
+                                            .n = d,
+                                            .k = seen,
+                                            .a = room->slopes,
+                                            .a_row = STEP,
+                                            .a_column = 1,
+                                            .panels = room->keys,
+                                            .panel_rows = keys,
+                                            .adds = true,
+                                            .y = b->dq + query * d,
+                                            .y_row = d});
 }
 
 // A causal query sees keys up to its index, so queries before `key` do not see these keys; `begin`
@@ -335,7 +335,7 @@ static void run_keys_backward(const backward *b, int64_t key, int64_t keys)
     backward_room *room = b->room;
     int64_t d = w->shape.d, e = w->shape.e;
     int64_t begin = w->shape.causal ? key / QUERIES * QUERIES : 0;
-    pack(b->k + key * d, keys, d, room->keys);
+    attention_pack(b->k + key * d, keys, d, room->keys);
     pack_transposed(b->k + key * d, keys, d, room->keys_transposed);
     pack_transposed(b->v + key * e, keys, e, room->values_transposed);
     for (int64_t at = begin; at < w->shape.t; at += QUERIES)

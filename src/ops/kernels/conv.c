@@ -100,7 +100,7 @@ static tap_list make_list(const bel_prepare *prepare, const bel_window *w, int d
 }
 
 // Widens the source's rows for a phase.
-static void widen(bel_conv_padded *padded, const tap_list *list)
+static void conv_padded_widen(bel_conv_padded *padded, const tap_list *list)
 {
     if (list->count == 0 || list->positions == 0) return;
     int64_t low = list->places[0];
@@ -183,7 +183,7 @@ static void make_phases(const bel_prepare *prepare, bel_conv_walk *walk, const b
             int64_t index = d == 0 ? i / phases[1] : i % phases[1];
             phase->lists[d] = make_list(prepare, w, d, input_gradient, index);
         }
-        widen(padded, &phase->lists[1]);
+        conv_padded_widen(padded, &phase->lists[1]);
         phase->weights = walk->block_floats;
         walk->block_floats +=
             phase->lists[0].count * phase->lists[1].count * padded->depth * walk->block_width;
@@ -237,8 +237,8 @@ typedef struct walk_block {
 } walk_block;
 
 // Copies sums to channels that are not adjacent.
-static void scatter(const bel_product_block *block, const float *sums, int64_t step, float *result,
-                    const int64_t *places)
+static void conv_scatter(const bel_product_block *block, const float *sums, int64_t step,
+                         float *result, const int64_t *places)
 {
     for (int64_t r = 0; r < block->rows; r++)
         for (int64_t l = 0; l < block->columns; l++)
@@ -314,7 +314,7 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
             bel_conv_fetch(at->next);
             kernels->run(&block);
             if (!direct)
-                scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
+                conv_scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
         }
     }
 }
@@ -378,8 +378,8 @@ static int64_t block_width(int64_t channels)
 
 // Chooses tiles only by the number of images. The workspace: packed weights [group, block,
 // block_floats], unless they are packed once, then a slot for each tile.
-static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_conv_shape *shape,
-                   bel_conv_walk *walk)
+static void conv_choose(const bel_prepare *prepare, bel_kernel_call *call,
+                        const bel_conv_shape *shape, bel_conv_walk *walk)
 {
     int64_t tiles = walk->n < MAX_TILES ? walk->n : MAX_TILES;
     walk->groups = shape->groups;
@@ -429,7 +429,7 @@ void bel_conv_prepare_output(const bel_prepare *prepare, bel_kernel_call *call,
                           .relu = bel_attr_flag(prepare->attrs, BEL_ATTR_RELU),
                           .window = *w};
     make_phases(prepare, &walk, w, false);
-    choose(prepare, call, shape, &walk);
+    conv_choose(prepare, call, shape, &walk);
 }
 
 void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
@@ -451,5 +451,5 @@ void bel_conv_prepare_input(const bel_prepare *prepare, bel_kernel_call *call,
                           .window = *w,
                           .input_gradient = true};
     make_phases(prepare, &walk, w, true);
-    choose(prepare, call, shape, &walk);
+    conv_choose(prepare, call, shape, &walk);
 }

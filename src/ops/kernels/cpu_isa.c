@@ -96,7 +96,7 @@ static inline float add_lanes(float lanes[LANES])
 
 // Sums over 16 lanes, element i into lane i % 16, whatever the width of the vectors; the lanes are
 // added pairwise at the end. All levels thus add in one order. The same in sum_square and dot.
-static float sum(const float *x, int64_t n)
+static float cpu_sum(const float *x, int64_t n)
 {
     float lanes[LANES] = {0};
     int64_t i = 0;
@@ -120,7 +120,7 @@ static float sum_square(const float *x, int64_t n)
     return add_lanes(lanes);
 }
 
-static float dot(const float *x, const float *y, int64_t n)
+static float cpu_dot(const float *x, const float *y, int64_t n)
 {
     float lanes[LANES] = {0};
     int64_t i = 0;
@@ -133,7 +133,7 @@ static float dot(const float *x, const float *y, int64_t n)
 }
 
 // One instruction, whereas select_f32 has five.
-static inline float larger(float a, float b)
+static inline float cpu_larger(float a, float b)
 {
     return a > b ? a : b;
 }
@@ -146,11 +146,11 @@ static float max_of(const float *x, int64_t n)
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (int l = 0; l < LANES; l++)
-            lanes[l] = larger(x[i + l], lanes[l]);
+            lanes[l] = cpu_larger(x[i + l], lanes[l]);
     for (int l = 0; i < n; i++, l++)
-        lanes[l] = larger(x[i], lanes[l]);
+        lanes[l] = cpu_larger(x[i], lanes[l]);
     for (int l = 1; l < LANES; l++)
-        lanes[0] = larger(lanes[l], lanes[0]);
+        lanes[0] = cpu_larger(lanes[l], lanes[0]);
     return lanes[0];
 }
 
@@ -230,7 +230,7 @@ static void softmax(const float *x, float *y, int64_t n)
     float shift = max_of(x, n);
     for (int64_t i = 0; i < n; i++)
         y[i] = exp_one(x[i] - shift);
-    float scale = 1.0f / sum(y, n);
+    float scale = 1.0f / cpu_sum(y, n);
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
 }
@@ -258,7 +258,7 @@ static float powers(float *x, float scale, float shift, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] = exp_one(x[i] * scale - shift);
-    return sum(x, n);
+    return cpu_sum(x, n);
 }
 
 static void powers_grad(float *restrict x, float *restrict y, float scale, float shift, float inner,
@@ -272,14 +272,14 @@ static void powers_grad(float *restrict x, float *restrict y, float scale, float
 
 static void softmax_grad(const float *dy, const float *y, float *dx, int64_t n)
 {
-    float inner = dot(dy, y, n);
+    float inner = cpu_dot(dy, y, n);
     for (int64_t i = 0; i < n; i++)
         dx[i] = y[i] * (dy[i] - inner);
 }
 
 static void log_softmax_grad(const float *dy, const float *y, float *dx, int64_t n)
 {
-    float total = sum(dy, n);
+    float total = cpu_sum(dy, n);
     for (int64_t i = 0; i < n; i++)
         dx[i] = dy[i] - exp_one(y[i]) * total;
 }
@@ -328,10 +328,10 @@ const bel_cpu_kernels JOIN(bel_cpu_kernels_, BEL_LEVEL) = {
 #define CURVE_GRAD(id, s_name, s_default, t_name, t_default, f32, plain)                           \
     .curve_grad[BEL_CPU_##id] = id##_vv,
 #include "ops/kernels/elementwise.def"
-    .sum = sum,
+    .sum = cpu_sum,
     .sum_square = sum_square,
     .max = max_of,
-    .dot = dot,
+    .dot = cpu_dot,
     .softmax = softmax,
     .log_softmax = log_softmax,
     .softmax_grad = softmax_grad,

@@ -60,7 +60,7 @@ static void backward_frame(const bel_ctc_example *x, const bel_wide *p, bel_wide
 }
 
 // Returns the probability of the labels, from the last frame's alpha.
-static bel_wide whole(const bel_ctc_example *x, const bel_wide *alpha)
+static bel_wide ctc_example_whole(const bel_ctc_example *x, const bel_wide *alpha)
 {
     int64_t last = 2 * x->label_count;
     if (x->frames == 0) return (bel_wide){.m = last == 0 ? 1 : 0};
@@ -102,7 +102,7 @@ static void run_loss(const bel_kernel_call *call, int64_t tile)
             read_frame(&x, log_p, p);
             forward_frame(&x, p, t == 0 ? NULL : alpha, alpha);
         }
-        bel_wide probability = whole(&x, alpha);
+        bel_wide probability = ctc_example_whole(&x, alpha);
         if (probability.m != 0) {
             losses[i] = (float)-bel_wide_log(probability);
         } else if (!s->zero_infinity) {
@@ -112,8 +112,8 @@ static void run_loss(const bel_kernel_call *call, int64_t tile)
 }
 
 // Chooses tiles only by the batch's size.
-static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_ctc_shape *s,
-                   int64_t slot_numbers)
+static void ctc_choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_ctc_shape *s,
+                       int64_t slot_numbers)
 {
     enum { STATE_WORK = 16 }; // cost of a state and frame, in vector operations on an element
     int64_t tiles = s->n < MAX_TILES ? s->n : MAX_TILES;
@@ -129,7 +129,7 @@ static void choose(const bel_prepare *prepare, bel_kernel_call *call, const bel_
 void bel_ctc_prepare(const bel_prepare *prepare, bel_kernel_call *call, const bel_ctc_shape *s)
 {
     call->run = run_loss;
-    choose(prepare, call, s, 1 + s->labels + 2 * s->labels + 1);
+    ctc_choose(prepare, call, s, 1 + s->labels + 2 * s->labels + 1);
 }
 
 // --- Gradient ------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ static void gradient_example(const bel_kernel_call *call, const bel_ctc_example 
         read_frame(x, log_p + t * s->classes, p);
         forward_frame(x, p, t == 0 ? NULL : alpha - states, alpha);
     }
-    bel_wide probability = whole(x, alphas + (x->frames - 1) * states);
+    bel_wide probability = ctc_example_whole(x, alphas + (x->frames - 1) * states);
     if (probability.m == 0) return;
     memset(likely, 0, (size_t)s->classes * sizeof *likely);
     for (int64_t i = 0; i < states; i++)
@@ -205,7 +205,7 @@ void bel_ctc_prepare_gradient(const bel_prepare *prepare, bel_kernel_call *call,
 {
     int64_t states = 2 * s->labels + 1, likely = (s->classes + 1) / 2; // doubles are half as large
     call->run = run_gradient;
-    choose(prepare, call, s, 1 + s->labels + states + s->frames * states + likely);
+    ctc_choose(prepare, call, s, 1 + s->labels + states + s->frames * states + likely);
 }
 
 static bool in_range(const bel_kernel_call *call, bool report, int64_t value, int64_t low,

@@ -202,7 +202,7 @@ bool bel_product_packs(int64_t m, int64_t n, bool b_is_turned)
 }
 
 // Few rows on a transposed b use run_turned.
-static void run(bel_product x, float *a, float *b)
+static void product_run(bel_product x, float *a, float *b)
 {
     if (x.m <= BEL_PRODUCT_TURNED_ROWS && x.b_column != 1 && x.packed == NULL) {
         int64_t done = run_turned(&x);
@@ -238,7 +238,7 @@ static void run_transposed(const bel_product *x, float *a, float *b)
                          .start = x->start == NULL ? NULL : turned,
                          .y = turned,
                          .y_row = CHUNK};
-        run(y, a, b);
+        product_run(y, a, b);
         kernels->transpose(turned, CHUNK, LANES, count, rows, LANES);
         kernels->copy(rows, LANES, count, x->n, x->y + i * x->y_row, x->y_row);
     }
@@ -264,6 +264,6 @@ void bel_product_run(const bel_product *product)
     } else if (product->n <= few && product->m > product->n) {
         run_transposed(product, a, b);
     } else {
-        run(*product, a, b);
+        product_run(*product, a, b);
     }
 }

@@ -161,7 +161,7 @@ LANES_TILES(SUM)
 typedef void sum_fn(const bel_product_block *block);
 
 // Dispatches by units and rows: each combination has a function, whose sums are registers.
-static void run(const bel_product_block *block)
+static void product_run(const bel_product_block *block)
 {
 #define WHOLE(rows, units) [units][rows] = whole_##rows##_##units,
 #define PARTIAL(rows, units) [units][rows] = partial_##rows##_##units,
@@ -173,8 +173,8 @@ static void run(const bel_product_block *block)
 
 // --- Packing -------------------------------------------------------------------------------------
 
-static void copy(const float *from, int64_t step, int64_t k, int64_t columns, float *to,
-                 int64_t to_step)
+static void product_copy(const float *from, int64_t step, int64_t k, int64_t columns, float *to,
+                         int64_t to_step)
 {
     for (; k > 0; k--, from += step, to += to_step) {
         int64_t j = 0;
@@ -185,8 +185,8 @@ static void copy(const float *from, int64_t step, int64_t k, int64_t columns, fl
     }
 }
 
-static void transpose(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
-                      int64_t to_step)
+static void product_transpose(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
+                              int64_t to_step)
 {
     int64_t whole_rows = rows - rows % LANES, whole_k = k - k % LANES_TURNED;
     for (int64_t l = 0; l < whole_rows; l += LANES) {
@@ -337,8 +337,8 @@ static void run_few(const bel_product_few *f)
 const bel_product_kernels JOIN(bel_product_kernels_, BEL_LEVEL) = {.width = LANES_WIDTH,
                                                                    .b_floats = LANES_CACHED,
                                                                    .rows_most = LANES_ROWS,
-                                                                   .run = run,
+                                                                   .run = product_run,
                                                                    .run_turned = run_turned,
                                                                    .run_few = run_few,
-                                                                   .copy = copy,
-                                                                   .transpose = transpose};
+                                                                   .copy = product_copy,
+                                                                   .transpose = product_transpose};

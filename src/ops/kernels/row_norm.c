@@ -39,7 +39,7 @@ static int64_t scale_of(const bel_row_norm *n, int64_t row)
 
 // Returns the map to a row's x'. It includes the mean of the distances, since a float may be too
 // coarse for the mean.
-static bel_row_norm_map normalize(const float *x, const bel_row_norm *n, float *out_mean)
+static bel_row_norm_map row_norm_normalize(const float *x, const bel_row_norm *n, float *out_mean)
 {
     const bel_row_norm_kernels *kernels = kernels_get();
     double count = n->columns > 0 ? (double)n->columns : 1;
@@ -67,7 +67,7 @@ static void run_forward(const bel_kernel_call *call, int64_t tile)
         const float *scale = (const float *)call->inputs[1].data + scale_of(n, row);
         const float *offset = bias == NULL ? NULL : bias + scale_of(n, row);
         float *y = (float *)call->outputs[0].data + row * n->columns;
-        bel_row_norm_map map = normalize(x, n, &mean[row]);
+        bel_row_norm_map map = row_norm_normalize(x, n, &mean[row]);
         inverse[row] = map.factor;
         if (n->run == 1) {
             kernels->scale_each(x, map, scale, offset, y, n->columns);
@@ -135,7 +135,7 @@ static int64_t scale_count(const bel_row_norm *n)
     return n->period * n->scales;
 }
 
-static void flush(double *sums, float *few, int64_t count)
+static void row_norm_flush(double *sums, float *few, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         sums[i] += (double)few[i];
@@ -172,9 +172,9 @@ static void run_gradient(const bel_kernel_call *call, int64_t tile)
             continue;
         }
         row_each(n, &r);
-        if ((row - first) % FEW_ROWS == FEW_ROWS - 1) flush(sums, few, count);
+        if ((row - first) % FEW_ROWS == FEW_ROWS - 1) row_norm_flush(sums, few, count);
     }
-    if (n->run == 1) flush(sums, few, count);
+    if (n->run == 1) row_norm_flush(sums, few, count);
 }
 
 // Output 1 is dscale, output 2 dbias; part p has both, 2 · count numbers, one after the other.

@@ -43,10 +43,10 @@ static inline float mapped(float x, bel_row_norm_map map)
         return total;                                                                              \
     }
 
-SUM(sum, x[k], const float *x)
+SUM(row_norm_sum, x[k], const float *x)
 SUM(sum_distances, x[k] - shift, const float *x, float shift)
 SUM(sum_squares, (x[k] - shift) * (x[k] - shift), const float *x, float shift)
-SUM(dot, x[k] * y[k], const float *x, const float *y)
+SUM(row_norm_dot, x[k] * y[k], const float *x, const float *y)
 SUM(dot_mapped, y[k] * mapped(x[k], map), const float *x, bel_row_norm_map map, const float *y)
 SUM(dot_scaled, y[k] * scale[k] * mapped(x[k], map), const float *x, bel_row_norm_map map,
     const float *y, const float *scale)
@@ -99,10 +99,10 @@ static void apply_all(const float *restrict dy, const float *restrict x, bel_row
 }
 
 const bel_row_norm_kernels JOIN(bel_row_norm_kernels_, BEL_LEVEL) = {
-    .sum = sum,
+    .sum = row_norm_sum,
     .sum_distances = sum_distances,
     .sum_squares = sum_squares,
-    .dot = dot,
+    .dot = row_norm_dot,
     .dot_mapped = dot_mapped,
     .dot_scaled = dot_scaled,
     .scale_each = scale_each,

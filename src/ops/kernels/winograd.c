@@ -131,7 +131,7 @@ static void turn_patches(const walk *k, const strip *s)
 }
 
 // Rows of a block are the same patches at consecutive points.
-static void multiply(const walk *k, const strip *s, const float *weights)
+static void walk_multiply(const walk *k, const strip *s, const float *weights)
 {
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_product_segment all = {0, 0};
@@ -192,7 +192,7 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
         s.patches = s.rows * k->patches[1];
         copy_pixels(k, &s);
         turn_patches(k, &s);
-        multiply(k, &s, weights);
+        walk_multiply(k, &s, weights);
         turn_back(k, &s, bias);
     }
 }

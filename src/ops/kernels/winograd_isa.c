@@ -43,7 +43,7 @@ static void patches(const float *pixels, int64_t row, int64_t channels, int64_t 
             turn_patch(pixels + c, row, channels, out + c, step);
 }
 
-LANES_INLINE lanes finish(lanes x, const float *bias, bool has_bias, bool with_relu)
+LANES_INLINE lanes winograd_finish(lanes x, const float *bias, bool has_bias, bool with_relu)
 {
     if (has_bias) x = lanes_add(x, lanes_load(bias));
     return with_relu ? lanes_relu(x) : x;
@@ -67,8 +67,8 @@ LANES_INLINE void turn_results(const float *products, int64_t step, const float 
     for (int i = 0; i < 2; i++) {
         lanes left, right;
         TURN_BACK(left, right, rows[i][0], rows[i][1], rows[i][2], rows[i][3])
-        out[i][0] = finish(left, bias, has_bias, with_relu);
-        out[i][1] = finish(right, bias, has_bias, with_relu);
+        out[i][0] = winograd_finish(left, bias, has_bias, with_relu);
+        out[i][1] = winograd_finish(right, bias, has_bias, with_relu);
     }
 }
 

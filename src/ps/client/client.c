@@ -57,7 +57,7 @@ void bel_client_destroy(bel_client *client)
     bel_free(client);
 }
 
-static int64_t published(const shard_view *view)
+static int64_t client_published(const shard_view *view)
 {
     return atomic_load_explicit(&view->published, memory_order_relaxed);
 }
@@ -83,7 +83,7 @@ void *bel_client_place(void *context, const bel_frame *frame)
     if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
     // The first version goes where a shard of this process would load it: all chunks of a variable
     // must be in the same buffer.
-    bool first = published(&peer->client->shards[peer->shard]) < 0;
+    bool first = client_published(&peer->client->shards[peer->shard]) < 0;
     unsigned char current = atomic_load(&space->current[c]);
     return space->buffers[first ? current : 1 - current] + chunk->offset;
 }
@@ -117,14 +117,14 @@ static void complete_version(bel_client *client, int shard)
 {
     shard_view *view = &client->shards[shard];
     int64_t version = view->announced;
-    if (version <= published(view)) return;
+    if (version <= client_published(view)) return;
     if (view->expected > 0 && (view->values_step != version || view->values < view->expected)) {
         return;
     }
     bool mapped = client->config.lanes[shard]->ops->maps_memory && !client->config.ledger;
     if (mapped) point_at_buffer(client, shard, view->buffer);
     const bel_layout *layout = client->config.layout;
-    bool flip = view->expected > 0 && published(view) >= 0;
+    bool flip = view->expected > 0 && client_published(view) >= 0;
     for (int c = 0; flip && c < layout->chunk_count; c++) {
         if (layout->chunks[c].shard != shard || client->value_steps[c] != version) continue;
         atomic_uchar *current = &client->config.space->current[c];
@@ -166,7 +166,7 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
     shard_view *view = &client->shards[shard];
     bel_params_frame params = bel_params_frame_read(frame);
     const bel_layout *layout = client->config.layout;
-    if (params.version <= published(view)) return; // late or repeated
+    if (params.version <= client_published(view)) return; // late or repeated
     if (params.chunk < 0 || params.chunk >= layout->chunk_count ||
         layout->chunks[params.chunk].shard != shard) {
         refuse_frame(client, shard, frame);
@@ -185,7 +185,7 @@ static void take_version(bel_client *client, int shard, const bel_frame *frame)
 {
     shard_view *view = &client->shards[shard];
     bel_version_frame version = bel_version_frame_read(frame);
-    if (version.version <= published(view)) return; // late or repeated
+    if (version.version <= client_published(view)) return; // late or repeated
     if (version.chunks < 0 || version.chunks > client->config.layout->chunk_count) {
         refuse_frame(client, shard, frame);
         return;
@@ -218,27 +218,28 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
 
 // Takes the frames that have arrived, from each shard up to `version`. Returns true if all shards
 // have published it.
-static bool drain(bel_client *client, int64_t version)
+static bool client_drain(bel_client *client, int64_t version)
 {
     bool all = true;
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         const shard_view *view = &client->shards[k];
         bel_frame frame;
-        while (published(view) < version && bel_lane_receive(client->config.lanes[k], &frame))
+        while (client_published(view) < version &&
+               bel_lane_receive(client->config.lanes[k], &frame))
             take_frame(client, k, &frame);
-        all = all && published(view) >= version;
+        all = all && client_published(view) >= version;
     }
     return all;
 }
 
 void bel_client_drain(bel_client *client)
 {
-    (void)drain(client, INT64_MAX);
+    (void)client_drain(client, INT64_MAX);
 }
 
 static bool lacks_version(const bel_client *client, int64_t version, int shard)
 {
-    return published(&client->shards[shard]) < version;
+    return client_published(&client->shards[shard]) < version;
 }
 
 // Appends the shards with missing parts, as "0, 2".
@@ -332,7 +333,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
 
 static bel_status *version_is_there(bel_client *client, int64_t version, bool *out_there)
 {
-    *out_there = drain(client, version);
+    *out_there = client_drain(client, version);
     return NULL;
 }
 
@@ -380,13 +381,13 @@ static bel_status *answer_is_there(bel_client *client, int64_t version, bool *ou
 {
     *out_there = false;
     bel_client_drain(client);
-    int64_t answer = published(&client->shards[0]);
+    int64_t answer = client_published(&client->shards[0]);
     if (answer < version) return NULL;
     bool stops = (client->decision & BEL_DECIDE_STOP) != 0;
     if (!stops && !has_lease(client, client->answers)) return NULL;
     *out_there = true;
     for (int k = 1; k < client->config.layout->shard_count; k++)
-        if (published(&client->shards[k]) < answer) *out_there = false;
+        if (client_published(&client->shards[k]) < answer) *out_there = false;
     return NULL;
 }
 
@@ -396,7 +397,7 @@ bel_status *bel_client_wait_next(bel_client *client, int64_t *version, uint32_t 
     static const bel_client_awaited an_answer = {"version", answer_is_there, lacks_version};
     BEL_TRY(bel_client_wait_until(client, *version + 1, &an_answer));
     client->answers++;
-    *version = published(&client->shards[0]);
+    *version = client_published(&client->shards[0]);
     *out_decision = client->decision;
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "ps/client/client_inner.h"
 
 // Address of a place in a room; NULL without a room.
-static char *at(void *room, size_t offset)
+static char *client_rows_at(void *room, size_t offset)
 {
     return room != NULL ? (char *)room + offset : NULL;
 }
@@ -26,8 +26,8 @@ void bel_client_create_tables(bel_client *client)
         int64_t ids = bel_row_buffer_ids(layout, config->assignment, config->worker, t);
         size_t keys = bel_row_buffer_keys(layout, config->assignment, config->worker, t);
         size_t answers = bel_row_buffer_answers(layout, config->assignment, config->worker, t);
-        table->keys = (int64_t *)(void *)at(config->row_buffer, keys);
-        table->room = (float *)(void *)at(config->answer_room, answers);
+        table->keys = (int64_t *)(void *)client_rows_at(config->row_buffer, keys);
+        table->room = (float *)(void *)client_rows_at(config->answer_room, answers);
         table->places = bel_xcalloc((size_t)ids + 1, sizeof *table->places);
         table->first = bel_xcalloc(shards + 1, sizeof *table->first);
         table->answers = bel_xcalloc(shards, sizeof *table->answers);
@@ -203,7 +203,7 @@ static void lay_out_report(bel_client *client, int table, int node, const bel_ro
     if (layout->shard_count == 1) view->counts[0] = set->count;
     size_t offset = bel_row_buffer_report(layout, config->assignment, table, node);
     for (int k = 0; k < layout->shard_count; k++) {
-        view->payloads[k] = at(config->row_buffer, offset);
+        view->payloads[k] = client_rows_at(config->row_buffer, offset);
         int width = bel_layout_report_width(&layout->tables[table]);
         offset += bel_row_aligned(bel_row_set_bytes(view->counts[k], width));
     }

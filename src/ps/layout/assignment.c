@@ -28,7 +28,7 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
 
 // Assigns ids to workers in order, and cuts each worker's block into nodes from its first id on.
 // There are at most as many nodes as replicas.
-static bel_assignment *create(const int *replicas_of, int worker_count, bool apart)
+static bel_assignment *assignment_create(const int *replicas_of, int worker_count, bool apart)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
     size_t workers = (size_t)worker_count;
@@ -58,12 +58,12 @@ static bel_assignment *create(const int *replicas_of, int worker_count, bool apa
 
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
 {
-    return create(replicas_of, worker_count, false);
+    return assignment_create(replicas_of, worker_count, false);
 }
 
 bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_count)
 {
-    return create(replicas_of, worker_count, true);
+    return assignment_create(replicas_of, worker_count, true);
 }
 
 int bel_assignment_most_nodes(const bel_assignment *assignment)
@@ -317,7 +317,7 @@ size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_co
 }
 
 // One addition on the stack of bel_assignment_joins.
-static bel_weight join(bel_weight left, bel_weight right, float **next)
+static bel_weight assignment_join(bel_weight left, bel_weight right, float **next)
 {
     double left_factor, right_factor;
     const bel_weight both = bel_weight_add(left, right, &left_factor, &right_factor);
@@ -334,13 +334,13 @@ void bel_assignment_joins(const bel_weight *weights, int replicas, float *out_fa
         int level = 0;
         last = weights[r];
         for (; (r >> level & 1) != 0; level++)
-            last = join(stack[level], last, &next);
+            last = assignment_join(stack[level], last, &next);
         stack[level] = last;
     }
     bool begun = false;
     for (int level = 0; level < 31; level++) {
         if ((replicas >> level & 1) == 0) continue;
-        last = begun ? join(stack[level], last, &next) : stack[level];
+        last = begun ? assignment_join(stack[level], last, &next) : stack[level];
         begun = true;
     }
 }

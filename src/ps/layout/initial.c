@@ -70,7 +70,7 @@ static void fill_truncated(float *values, int64_t count, double deviation, bel_r
 // --- Orthogonal ----------------------------------------------------------------------------------
 
 // Dot product over 8 lanes, which are added in order.
-static double dot(const double *a, const double *b, int64_t n)
+static double initial_dot(const double *a, const double *b, int64_t n)
 {
     enum { LANES = 8 };
     double lanes[LANES] = {0}, sum = 0;
@@ -88,7 +88,7 @@ static double dot(const double *a, const double *b, int64_t n)
 // column -= factor (v · column) v
 static void reflect(const double *v, double factor, double *column, int64_t n)
 {
-    double step = factor * dot(v, column, n);
+    double step = factor * initial_dot(v, column, n);
     for (int64_t i = 0; i < n; i++)
         column[i] -= step * v[i];
 }
@@ -103,10 +103,10 @@ static void orthogonalize(double *a, int64_t long_side, int64_t short_side, doub
     for (int64_t k = 0; k < short_side; k++) { // the reflection's v is in column k from k on
         double *v = a + k * long_side + k;
         int64_t n = long_side - k;
-        double norm = sqrt(dot(v, v, n)), head = v[0];
+        double norm = sqrt(initial_dot(v, v, n)), head = v[0];
         signs[k] = head < 0 ? 1 : -1; // sign of R's diagonal, -sign(head) · norm
         v[0] = head < 0 ? head - norm : head + norm;
-        double square = dot(v, v, n);
+        double square = initial_dot(v, v, n);
         factors[k] = square > 0 ? 2 / square : 0;
         for (int64_t j = k + 1; j < short_side; j++)
             reflect(v, factors[k], v + (j - k) * long_side, n);
@@ -158,7 +158,7 @@ static bel_status *fill_orthogonal(float *values, const bel_layout_variable *var
 // --- Choice --------------------------------------------------------------------------------------
 
 // Fills one value, shared or a replica's.
-static bel_status *fill(const bel_layout_variable *variable, uint64_t seed, float *values)
+static bel_status *initial_fill(const bel_layout_variable *variable, uint64_t seed, float *values)
 {
     bel_rng_key key =
         bel_rng_key_make(seed, "init", bel_hash64(variable->name, strlen(variable->name)));
@@ -191,7 +191,7 @@ bel_status *bel_initial_values(const bel_layout_variable *variable, uint64_t see
         memmove(one.shape.dims, one.shape.dims + 1,
                 (size_t)one.shape.rank * sizeof *one.shape.dims);
     }
-    BEL_TRY(fill(&one, seed, values));
+    BEL_TRY(initial_fill(&one, seed, values));
     for (int64_t first = one.elements; first < variable->elements; first += one.elements)
         memcpy(values + first, values, (size_t)one.elements * sizeof *values);
     return NULL;

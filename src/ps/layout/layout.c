@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 
-static int64_t align(int64_t offset, int64_t unit)
+static int64_t layout_align(int64_t offset, int64_t unit)
 {
     return (offset + unit - 1) / unit * unit;
 }
@@ -29,7 +29,7 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
         if (variable->kind >= BEL_VARIABLE_REPLICA)
             variable->own_elements = variable->elements / variable->shape.dims[0];
         variable->first_grain = layout->grain_count;
-        size += align(variable->elements, BEL_LAYOUT_ALIGN);
+        size += layout_align(variable->elements, BEL_LAYOUT_ALIGN);
         layout->grain_count += bel_grains_of(variable->elements);
         layout->parameters += variable->elements;
     }
@@ -95,10 +95,10 @@ static void place_variable(cutter *c, int v)
     bel_layout *layout = c->layout;
     bel_layout_variable *variable = &layout->variables[v];
     int64_t elements = variable->elements, unit = BEL_LAYOUT_ALIGN;
-    bool opens = room_for(c, variable, align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
+    bool opens = room_for(c, variable, layout_align(layout->size, BEL_LAYOUT_PAGE), elements) == 0;
     if (opens || elements >= BEL_GRAIN) unit = BEL_LAYOUT_PAGE;
-    variable->offset = align(layout->size, unit);
-    layout->size = variable->offset + align(elements, BEL_LAYOUT_ALIGN);
+    variable->offset = layout_align(layout->size, unit);
+    layout->size = variable->offset + layout_align(elements, BEL_LAYOUT_ALIGN);
     for (int64_t first = 0, count; first < elements; first += count) {
         int64_t offset = variable->offset + first;
         count = room_for(c, variable, offset, elements - first);

@@ -56,7 +56,7 @@ static void copy_row(float *to, const float *from, float factor, size_t width)
 }
 
 // left + right, row by row; `sum` has room.
-static bel_row_set merge(bel_row_sum *sum, const pair *p, int width)
+static bel_row_set row_set_merge(bel_row_sum *sum, const pair *p, int width)
 {
     const bel_row_set *left = p->left, *right = p->right;
     size_t row = (size_t)width;
@@ -97,7 +97,7 @@ static bel_row_set add_sets(bel_row_sum *sum, const pair *p, int width)
     if (p->left->count == 0 && p->right->count == 0) return *p->left; // `sum` may have no memory
     if (alike && p->left->count == 0) return *p->right;
     if (alike && p->right->count == 0) return *p->left;
-    return merge(sum, p, width);
+    return row_set_merge(sum, p, width);
 }
 
 // At each level a set at a multiple of 2^(level+1) absorbs the one 2^level after it, if there is

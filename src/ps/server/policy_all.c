@@ -23,15 +23,15 @@ static bool is_known(const bel_shard *shard)
     return true;
 }
 
-static bool counts(const bel_shard *shard, int worker)
+static bool policy_all_counts(const bel_shard *shard, int worker)
 {
     (void)shard, (void)worker;
     return true;
 }
 
 // Reports also carry the decision: other shards learn it from them.
-static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
-                    uint32_t decision)
+static bool policy_all_accepts(bel_shard *shard, const bel_frame *frame, int worker,
+                               int64_t version, uint32_t decision)
 {
     (void)worker;
     if (version > shard->step) { // no worker can report on an unpublished version
@@ -51,7 +51,7 @@ static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_
 
 // All workers have reported, so no worker reads the preceding version any more. Copies the chunks
 // that the step does not update into its buffer, and updates values on devices.
-static void completed(bel_shard *shard, int worker)
+static void policy_all_completed(bel_shard *shard, int worker)
 {
     (void)worker;
     if (shard->stats_count < shard->config.assignment->node_count) return;
@@ -95,7 +95,7 @@ static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t vers
 }
 
 // Forgets the reports of the preceding step: all of them were used in it.
-static void begin(bel_shard *shard)
+static void policy_all_begin(bel_shard *shard)
 {
     size_t nodes = (size_t)shard->config.assignment->node_count;
     for (int i = 0; i < shard->chunk_count; i++) {
@@ -126,7 +126,7 @@ static bel_steps_left steps_left(const bel_shard *shard)
 
 // Workers that follow already have the chunks and are notified of the version. A worker that is
 // exactly one version late gets all of it. Older ones begin with a pull.
-static void published(bel_shard *shard)
+static void policy_all_published(bel_shard *shard)
 {
     int sent = shard->values_sent;
     shard->values_sent = 0; // the new step's; a worker that gets a complete version follows
@@ -147,18 +147,18 @@ const bel_policy bel_policy_all = {
     .destroy = nothing,
     .reset = nothing,
     .is_known = is_known,
-    .counts = counts,
-    .accepts = accepts,
+    .counts = policy_all_counts,
+    .accepts = policy_all_accepts,
     .passed_by = passed_by,
-    .completed = completed,
+    .completed = policy_all_completed,
     .take_pull = take_pull,
     .rows_fit = rows_fit,
-    .begin = begin,
+    .begin = policy_all_begin,
     .is_done = is_done,
     .steps_left = steps_left,
     .chunk_passed = bel_shard_send_passed_locked,
     .copied = nothing_of_worker,
-    .published = published,
+    .published = policy_all_published,
     .poll = nothing,
     .forget = nothing_of_worker,
     .admitted = nothing,

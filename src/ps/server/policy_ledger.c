@@ -14,7 +14,7 @@ static void nothing_of_worker(bel_shard *shard, int worker)
 }
 
 // Reports stay until their workers are answered.
-static void begin(bel_shard *shard)
+static void policy_ledger_begin(bel_shard *shard)
 {
     (void)shard;
 }
@@ -26,7 +26,7 @@ static bool is_known(const bel_shard *shard)
     return bel_ledger_page_of(shard, shard->step)->known;
 }
 
-static bool counts(const bel_shard *shard, int worker)
+static bool policy_ledger_counts(const bel_shard *shard, int worker)
 {
     return bel_ledger_page_of(shard, shard->step)->counts[worker];
 }
@@ -59,8 +59,8 @@ static bool within_lead(const bel_shard *shard, int worker, int64_t slowest)
 
 // A worker reports once on its last version, by the step function that was assigned to it; anything
 // else was answered already.
-static bool accepts(bel_shard *shard, const bel_frame *frame, int worker, int64_t version,
-                    uint32_t decision)
+static bool policy_ledger_accepts(bel_shard *shard, const bel_frame *frame, int worker,
+                                  int64_t version, uint32_t decision)
 {
     if (version != shard->workers[worker].version || bel_shard_is_stopping(shard)) return false;
     if (bel_decision_function(decision) == shard->workers[worker].function) return true;
@@ -148,7 +148,7 @@ static void drop_report(bel_shard_worker *worker)
 }
 
 // Shard 0: queues a complete report to be counted, or drops it and answers its worker.
-static void completed(bel_shard *shard, int worker)
+static void policy_ledger_completed(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
     if (shard->config.shard != 0) return;
@@ -218,7 +218,7 @@ static bool rows_fit(const bel_shard *shard, int table, int worker, int64_t vers
 // --- A step --------------------------------------------------------------------------------------
 
 // Steps may have been requested meanwhile.
-static void poll(bel_shard *shard)
+static void policy_ledger_poll(bel_shard *shard)
 {
     bel_ledger_send_mail_locked(shard);
     if (shard->ledger.starved) answer_due_locked(shard);
@@ -229,7 +229,7 @@ static bool is_done(const bel_shard *shard)
 {
     if (!is_known(shard) || shard->copies > 0) return false;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        if (counts(shard, w) && !shard->workers[w].complete) return false;
+        if (policy_ledger_counts(shard, w) && !shard->workers[w].complete) return false;
     return true;
 }
 
@@ -244,7 +244,7 @@ static bel_steps_left steps_left(const bel_shard *shard)
         function = shard->events.function_of(shard->events.context, next);
     if (function < 0) return BEL_STEPS_UNASKED;
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
-        bool used_up = is_known(shard) && counts(shard, w);
+        bool used_up = is_known(shard) && policy_ledger_counts(shard, w);
         if (bel_ledger_may_report(shard, w, function, used_up)) return BEL_STEPS_FOLLOW;
     }
     return BEL_STEPS_OVER;
@@ -280,7 +280,7 @@ static void answer_workers_locked(bel_shard *shard, const bel_ledger_page *page)
 }
 
 // The preceding step is closed for good, and its page is cleared for a later step.
-static void published(bel_shard *shard)
+static void policy_ledger_published(bel_shard *shard)
 {
     if (shard->step > 0) {
         bel_ledger_page *page = bel_ledger_page_of(shard, shard->step - 1);
@@ -298,7 +298,7 @@ static void published(bel_shard *shard)
 // --- Replacement of a worker ---------------------------------------------------------------------
 
 // The lost worker's queued report does not count, and its leases go to others.
-static void forget(bel_shard *shard, int worker)
+static void policy_ledger_forget(bel_shard *shard, int worker)
 {
     bel_ledger *ledger = &shard->ledger;
     bel_shard_end_pulls_locked(shard, worker); // its successor gets the newest version
@@ -321,12 +321,13 @@ static void admitted(bel_shard *shard)
 
 #define LEDGER                                                                                     \
     .create = bel_ledger_create, .destroy = bel_ledger_destroy, .reset = bel_ledger_reset_locked,  \
-    .is_known = is_known, .counts = counts, .accepts = accepts, .passed_by = passed_by,            \
-    .completed = completed, .take_pull = take_pull, .take_counts = take_counts,                    \
-    .take_answer = bel_ledger_take_answer_locked, .rows_fit = rows_fit, .begin = begin,            \
-    .is_done = is_done, .steps_left = steps_left, .chunk_passed = nothing_of_worker,               \
-    .copied = bel_ledger_copied_locked, .published = published, .poll = poll, .forget = forget,    \
-    .admitted = admitted
+    .is_known = is_known, .counts = policy_ledger_counts, .accepts = policy_ledger_accepts,        \
+    .passed_by = passed_by, .completed = policy_ledger_completed, .take_pull = take_pull,          \
+    .take_counts = take_counts, .take_answer = bel_ledger_take_answer_locked,                      \
+    .rows_fit = rows_fit, .begin = policy_ledger_begin, .is_done = is_done,                        \
+    .steps_left = steps_left, .chunk_passed = nothing_of_worker,                                   \
+    .copied = bel_ledger_copied_locked, .published = policy_ledger_published,                      \
+    .poll = policy_ledger_poll, .forget = policy_ledger_forget, .admitted = admitted
 
 const bel_policy bel_policy_backups = {LEDGER, .takes_stale = when_none_can_follow,
                                        .may_go_on = at_once};

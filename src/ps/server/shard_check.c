@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "ps/server/shard_inner.h"
 
-static bool plays(const bel_shard *shard, int worker)
+static bool shard_plays(const bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
     return assignment->first_node[worker] < assignment->first_node[worker + 1];
@@ -26,7 +26,7 @@ uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
     shard->compares_devices = updater != NULL && updater->device_count > 1;
     int workers = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        workers += plays(shard, w);
+        workers += shard_plays(shard, w);
     if (workers < 2) return decision;
     bel_log_write(BEL_LOG_DEBUG, "step %lld: all workers' parameters are compared",
                   (long long)shard->step);
@@ -38,7 +38,7 @@ static int count_like(const bel_shard *shard, int worker)
 {
     int count = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        count += plays(shard, w) && shard->workers[w].hash == shard->workers[worker].hash;
+        count += shard_plays(shard, w) && shard->workers[w].hash == shard->workers[worker].hash;
     return count;
 }
 
@@ -47,7 +47,7 @@ static int find_right(const bel_shard *shard)
 {
     int right = -1, most = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
-        int count = plays(shard, w) ? count_like(shard, w) : 0;
+        int count = shard_plays(shard, w) ? count_like(shard, w) : 0;
         if (count <= most) continue;
         most = count;
         right = w;
@@ -59,7 +59,8 @@ static int find_right(const bel_shard *shard)
 static int find_other(const bel_shard *shard, int worker)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
-        if (plays(shard, w) && shard->workers[w].hash != shard->workers[worker].hash) return w;
+        if (shard_plays(shard, w) && shard->workers[w].hash != shard->workers[worker].hash)
+            return w;
     return -1;
 }
 
@@ -68,7 +69,7 @@ void bel_shard_compare_hashes_locked(bel_shard *shard)
     bool asked = shard->config.shard == 0 && (shard->decision & BEL_DECIDE_CHECK) != 0;
     if (!asked || shard->error != NULL) return;
     int first = 0;
-    while (!plays(shard, first))
+    while (!shard_plays(shard, first))
         first++;
     if (find_other(shard, first) < 0) return;
     int right = find_right(shard), wrong = find_other(shard, right);

@@ -117,7 +117,7 @@ void bel_shard_forget_voice_locked(bel_shard *shard, int worker)
 
 // --- Answering -----------------------------------------------------------------------------------
 
-static bool plays(const bel_shard *shard, int worker)
+static bool shard_plays(const bel_shard *shard, int worker)
 {
     return bel_assignment_replicas(shard->config.assignment, worker) > 0;
 }
@@ -125,7 +125,7 @@ static bool plays(const bel_shard *shard, int worker)
 static bool is_complete(const bel_shard *shard, const bel_shard_exchange_step *s, const record *r)
 {
     for (int w = 0; w < workers_of(shard); w++)
-        if (plays(shard, w) && !r->voices[w].came && !s->absent[w]) return false;
+        if (shard_plays(shard, w) && !r->voices[w].came && !s->absent[w]) return false;
     return true;
 }
 
@@ -202,8 +202,8 @@ static void look_at_locked(bel_shard *shard, const bel_shard_exchange_step *s, r
 
 // --- Received frames -----------------------------------------------------------------------------
 
-static record *find(const bel_shard *shard, bel_shard_exchange_step *s,
-                    const bel_exchange_frame *said, const bel_exchange_head *head, int worker)
+static record *shard_find(const bel_shard *shard, bel_shard_exchange_step *s,
+                          const bel_exchange_frame *said, const bel_exchange_head *head, int worker)
 {
     for (size_t i = s->count; i-- > 0;) {
         record *r = &s->records[i];
@@ -275,7 +275,7 @@ static bool same_call(const bel_exchange_head *a, const bel_exchange_head *b)
            memcmp(a->file, b->file, sizeof a->file) == 0;
 }
 
-static void describe(const bel_exchange_head *head, int worker, bel_str *out)
+static void shard_exchange_describe(const bel_exchange_head *head, int worker, bel_str *out)
 {
     static const char *const kinds[] = {"AllReduce", "ReduceScatter", "AllGather", "BroadcastFrom"};
     bel_shape shape = {.rank = head->rank};
@@ -290,9 +290,9 @@ static void fail_different_locked(bel_shard *shard, const bel_exchange_frame *sa
                                   const bel_exchange_head *head, int worker)
 {
     bel_str both = {0};
-    describe(&r->head, r->opened_by, &both);
+    shard_exchange_describe(&r->head, r->opened_by, &both);
     bel_str_puts(&both, ", ");
-    describe(head, worker, &both);
+    shard_exchange_describe(head, worker, &both);
     shard->error = BEL_ERR(BEL_INVALID_ARGUMENT,
                            "step %lld, exchange %d: %s: all replicas must make the same "
                            "collectives in the same order",
@@ -340,7 +340,7 @@ void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, in
         take_absence_locked(shard, s, worker);
         return;
     }
-    const record *known = find(shard, s, &said, NULL, worker);
+    const record *known = shard_find(shard, s, &said, NULL, worker);
     if (known != NULL && (known->voices[worker].has_answer || known->voices[worker].waits)) {
         shard->counters.repeated++;
         return;
@@ -358,7 +358,7 @@ void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, in
         bel_shard_fail_locked(shard, frame, fault);
         return;
     }
-    record *r = find(shard, s, &said, &head, worker);
+    record *r = shard_find(shard, s, &said, &head, worker);
     if (!same_call(&r->head, &head)) {
         fail_different_locked(shard, &said, r, &head, worker);
         return;
@@ -379,7 +379,7 @@ void bel_shard_exchange_missing(const bel_shard *shard, bel_str *out)
         const record *r = &s->records[i];
         if (r->answer != NULL) continue;
         for (int w = 0; w < workers_of(shard); w++) {
-            if (!plays(shard, w) || r->voices[w].came || s->absent[w]) continue;
+            if (!shard_plays(shard, w) || r->voices[w].came || s->absent[w]) continue;
             bel_str_printf(out, "waits for worker %d in exchange %d (%s:%d)", w, r->exchange,
                            r->head.file, (int)r->head.line);
             return;

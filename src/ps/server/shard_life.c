@@ -34,7 +34,7 @@ static void start_slots(bel_shard *shard, int function)
 
 // Allocates the arrays that are as large as the space. `sums` and its kin exist only if a rule
 // needs a norm.
-static bel_status *allocate(bel_shard *shard)
+static bel_status *shard_allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
@@ -104,7 +104,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
         shard->workers[w] = (bel_shard_worker){.version = -1, .counted_step = -1};
     shard->ledger = (bel_ledger){.next_block = -1, .block_end = -1, .leased = -1};
     shard->policy->create(shard);
-    bel_status *status = allocate(shard);
+    bel_status *status = shard_allocate(shard);
     if (status == NULL) status = bel_shard_create_tables(shard);
     bel_shard_create_exchanges(shard);
     if (status == NULL && bel_shard_on_devices(shard)) status = bel_shard_plan_devices(shard);

@@ -116,7 +116,7 @@ typedef struct admission {
 } admission;
 
 // Computes what the new rows will take, before any allocation, to compare it with the limit.
-static void plan(admission *a, int64_t new_rows)
+static void admission_plan(admission *a, int64_t new_rows)
 {
     const bel_table *table = a->table;
     a->key_blocks = blocks_for(&table->keys, table->count + new_rows);
@@ -149,10 +149,10 @@ static bel_status *take_room(admission *a)
 }
 
 // Reserves all room for the new rows; on failure none.
-static bel_status *reserve(admission *a, int64_t new_rows)
+static bel_status *admission_reserve(admission *a, int64_t new_rows)
 {
     bel_table *table = a->table;
-    plan(a, new_rows);
+    admission_plan(a, new_rows);
     bool too_many = table->count + new_rows >= BEL_TABLE_NO_ROW - 1;
     if (too_many || (table->memory_limit > 0 && a->bytes > table->memory_limit)) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
@@ -285,7 +285,7 @@ static void insert_part(void *argument, int64_t p)
     }
 }
 
-static void run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles)
+static void table_index_run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles)
 {
     if (team != NULL) {
         bel_team_run(team, job, argument, tiles);
@@ -317,13 +317,13 @@ bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *key
     BEL_CHECK(n >= 0 && n < UINT32_MAX);
     BEL_TRY(grow_scratch(table, n));
     admission a = {.table = table, .keys = keys, .places = places, .n = n};
-    run(team, find_tile, &a, (n + TILE - 1) / TILE);
+    table_index_run(team, find_tile, &a, (n + TILE - 1) / TILE);
     if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
     int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
     if (missing == 0) return NULL;
     list_missing(&a);
-    BEL_TRY(reserve(&a, missing));
-    run(team, insert_part, &a, BEL_TABLE_PARTS);
+    BEL_TRY(admission_reserve(&a, missing));
+    table_index_run(team, insert_part, &a, BEL_TABLE_PARTS);
     table->count += missing;
     table->bytes = a.bytes;
     return NULL;

@@ -7,7 +7,7 @@
 #include "ps/table/table_inner.h"
 
 // Describes the checkpoint's table: column 0 is the values, the others are the rules' slots.
-static bel_ckpt_table describe(const bel_table *table)
+static bel_ckpt_table table_describe(const bel_table *table)
 {
     return (bel_ckpt_table){
         .name = table->name,
@@ -49,7 +49,7 @@ static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t 
 bel_ckpt_rows bel_table_rows(const bel_table *table)
 {
     return (bel_ckpt_rows){
-        .table = describe(table),
+        .table = table_describe(table),
         .row_count = table->snapshot != NULL ? bel_table_snapshot_count(table) : 0,
         .read = read_column,
         .context = (void *)(uintptr_t)table, // the reader casts it to const again
@@ -70,7 +70,8 @@ static bool is_mine(void *context, int64_t key)
     return bel_table_shard(key, r->shard_count) == r->shard;
 }
 
-static bel_status *take(void *context, int64_t n, const int64_t *keys, const float *const *columns)
+static bel_status *table_state_take(void *context, int64_t n, const int64_t *keys,
+                                    const float *const *columns)
 {
     const restoring *r = context;
     return bel_table_load(r->table, keys, columns[0], columns + 1, n);
@@ -80,9 +81,10 @@ bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, i
                               int shard_count)
 {
     restoring r = {table, shard, shard_count};
-    bel_ckpt_table expected = describe(table);
-    return bel_ckpt_read_table(reader, &expected,
-                               &(bel_ckpt_row_sink){.wants = is_mine, .take = take, .context = &r});
+    bel_ckpt_table expected = table_describe(table);
+    return bel_ckpt_read_table(
+        reader, &expected,
+        &(bel_ckpt_row_sink){.wants = is_mine, .take = table_state_take, .context = &r});
 }
 
 static bel_status *take_values(void *context, int64_t n, const int64_t *keys,

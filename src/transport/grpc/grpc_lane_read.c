@@ -14,7 +14,7 @@
 #include "transport/grpc/grpc_lane_inner.h"
 #include "wire/bytes.h"
 
-static bel_status *malformed(const char *what, const bel_wire_frame *frame)
+static bel_status *lane_read_malformed(const char *what, const bel_wire_frame *frame)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "malformed frame: %s (kind %u, number %llu, from %d of generation %u and "
@@ -45,7 +45,7 @@ static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
     lane->cursor_done = 0;
     lane->answered = good;
     pthread_mutex_unlock(&lane->mutex);
-    if (!good) return malformed("a hello that does not fit what was sent", frame);
+    if (!good) return lane_read_malformed("a hello that does not fit what was sent", frame);
     bel_grpc_kick(lane);
     return NULL;
 }
@@ -58,7 +58,7 @@ static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_fram
     bool good = frame->taken <= lane->sent;
     if (good && frame->taken > lane->acked) lane->acked = frame->taken;
     pthread_mutex_unlock(&lane->mutex);
-    return good ? NULL : malformed("more was taken than was sent", frame);
+    return good ? NULL : lane_read_malformed("more was taken than was sent", frame);
 }
 
 // A frame is complete: counts it and gives it to the receiver. A replaced stream counts nothing,
@@ -85,11 +85,12 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
 {
     bel_grpc_lane *lane = a->lane;
     if (header->kind == 0 || header->kind > BEL_FRAME_LAST_KIND) {
-        return malformed("its kind", header);
+        return lane_read_malformed("its kind", header);
     }
-    if (!lane->answered) return malformed("frames before the hello", header);
-    if (header->sequence != lane->received + 1) return malformed("its number", header);
-    if (header->generation != lane->generation) return malformed("its generation", header);
+    if (!lane->answered) return lane_read_malformed("frames before the hello", header);
+    if (header->sequence != lane->received + 1) return lane_read_malformed("its number", header);
+    if (header->generation != lane->generation)
+        return lane_read_malformed("its generation", header);
     a->frame = (bel_frame){.kind = header->kind,
                            .generation = header->generation,
                            .incarnation = header->incarnation,
@@ -100,7 +101,7 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
     a->payload_done = 0;
     if (header->payload_bytes == 0) return finish_frame(a);
     a->payload = lane->config.place(lane->config.place_context, &a->frame);
-    return a->payload != NULL ? NULL : malformed("its sender, fields or size", header);
+    return a->payload != NULL ? NULL : lane_read_malformed("its sender, fields or size", header);
 }
 
 // A server's stream names its lane, and replaces the lane's stream: the peer opens another only
@@ -108,7 +109,7 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
 static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *header)
 {
     if (header->kind != BEL_GRPC_HELLO)
-        return malformed("a stream must begin with a hello", header);
+        return lane_read_malformed("a stream must begin with a hello", header);
     bel_lane_hello hello = {.kind = (int32_t)bel_wire_get(header->fields, 4),
                             .index = (int32_t)bel_wire_get(header->fields + 4, 4),
                             .generation = header->generation,
@@ -124,7 +125,7 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
     }
     if (!fits_locked(lane, header)) { // the lane keeps its stream
         pthread_mutex_unlock(&lane->mutex);
-        return malformed("a hello that does not fit what was sent", header);
+        return lane_read_malformed("a hello that does not fit what was sent", header);
     }
     bel_stream *old = lane->current != NULL ? lane->current->stream : NULL;
     if (old != NULL) bel_stream_retain(old);

@@ -33,7 +33,7 @@ static bel_status *make_name(const char *address, struct sockaddr_un *out_name)
 }
 
 // The system may grant less; a connection works with any buffer.
-static void prepare(int descriptor)
+static void local_socket_prepare(int descriptor)
 {
     const int bytes = 4 << 20;
     (void)setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -71,7 +71,7 @@ bel_status *bel_local_connect(const char *address, int *out_descriptor)
         close(descriptor);
         return BEL_ERR(BEL_UNAVAILABLE, "cannot connect to %s: %s", address, strerror(error));
     }
-    prepare(descriptor);
+    local_socket_prepare(descriptor);
     *out_descriptor = descriptor;
     return NULL;
 }
@@ -118,7 +118,7 @@ int bel_local_accept(int descriptor)
         if (connection < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (connection < 0) return -1;
         (void)fcntl(connection, F_SETFD, FD_CLOEXEC);
-        prepare(connection);
+        local_socket_prepare(connection);
         return connection;
     }
 }

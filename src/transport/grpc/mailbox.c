@@ -52,7 +52,7 @@ struct bel_mailbox {
 
 // --- Lists ---------------------------------------------------------------------------------------
 
-static void push(letters *list, letter *l)
+static void letters_push(letters *list, letter *l)
 {
     l->next = NULL;
     if (list->last != NULL) {
@@ -102,7 +102,7 @@ static void release_and_unlock(bel_mailbox *mailbox)
     bel_free(mailbox);
 }
 
-static bel_mailbox *create(bel_endpoint *endpoint, bel_doorbell *bell)
+static bel_mailbox *mailbox_create(bel_endpoint *endpoint, bel_doorbell *bell)
 {
     bel_mailbox *mailbox = bel_xcalloc(1, sizeof *mailbox);
     mailbox->endpoint = endpoint;
@@ -166,7 +166,7 @@ static bel_status *finish_body(bel_mailbox *mailbox)
         return status;
     }
     pthread_mutex_lock(&mailbox->mutex);
-    push(&mailbox->in, l);
+    letters_push(&mailbox->in, l);
     bool closed = mailbox->closed;
     pthread_mutex_unlock(&mailbox->mutex);
     if (!closed) bel_doorbell_ring(mailbox->bell);
@@ -263,7 +263,7 @@ static bel_stream_events events_of(bel_mailbox *mailbox)
 
 bel_mailbox *bel_mailbox_open(bel_endpoint *endpoint, const char *address, bel_doorbell *bell)
 {
-    bel_mailbox *mailbox = create(endpoint, bell);
+    bel_mailbox *mailbox = mailbox_create(endpoint, bell);
     bel_stream_events events = events_of(mailbox);
     bel_stream *stream = bel_stream_open(endpoint, address, BEL_MAILBOX_PATH, &events);
     pthread_mutex_lock(&mailbox->mutex);
@@ -280,7 +280,7 @@ bel_mailbox *bel_mailbox_open(bel_endpoint *endpoint, const char *address, bel_d
 bel_mailbox *bel_mailbox_accept(bel_stream *stream, bel_doorbell *bell,
                                 bel_stream_events *out_events)
 {
-    bel_mailbox *mailbox = create(bel_stream_endpoint(stream), bell);
+    bel_mailbox *mailbox = mailbox_create(bel_stream_endpoint(stream), bell);
     mailbox->stream = stream;
     bel_stream_retain(stream);
     *out_events = events_of(mailbox);
@@ -295,7 +295,7 @@ void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufC
     bool open = !mailbox->over && !mailbox->closed;
     bel_stream *stream = open ? mailbox->stream : NULL;
     if (open) {
-        push(&mailbox->out, l);
+        letters_push(&mailbox->out, l);
     } else {
         free_letter(l);
     }

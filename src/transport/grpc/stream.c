@@ -150,7 +150,7 @@ static bel_status *closing_status(bel_stream *stream)
 
 // Runs once, when nothing is in flight: it needs the lock only for `call`, which other threads may
 // be about to cancel.
-static void finish(bel_stream *stream)
+static void stream_finish(bel_stream *stream)
 {
     stream->events.closed(stream->events.context, closing_status(stream));
     pthread_mutex_lock(&stream->mutex);
@@ -168,7 +168,7 @@ static void finish(bel_stream *stream)
 // --- Batches -------------------------------------------------------------------------------------
 
 // False if the stream has its status: then no batch may start.
-static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
+static bool stream_begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
 {
     pthread_mutex_lock(&stream->mutex);
     bool open = !stream->has_status;
@@ -182,21 +182,21 @@ static bool begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc
 }
 
 // A batch has returned. The batch that brings the count to 0 after the status ends the stream.
-static void end(bel_stream *stream, bool has_status)
+static void stream_end(bel_stream *stream, bool has_status)
 {
     pthread_mutex_lock(&stream->mutex);
     stream->has_status = stream->has_status || has_status;
     stream->inflight--;
     bool over = stream->has_status && stream->inflight == 0;
     pthread_mutex_unlock(&stream->mutex);
-    if (over) finish(stream);
+    if (over) stream_finish(stream);
 }
 
 static void receive_next(bel_stream *stream)
 {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
     stream->received = NULL;
-    (void)begin(stream, &op, 1, &stream->receive_op); // a finished stream receives nothing
+    (void)stream_begin(stream, &op, 1, &stream->receive_op); // a finished stream receives nothing
 }
 
 // Passes a message's bytes to the owner, slice by slice, in place.
@@ -234,7 +234,7 @@ static void receive_done(bel_grpc_op *op, bool ok)
     } else if (ok && stream->is_server) {
         bel_stream_cancel(stream); // the peer has finished
     }
-    end(stream, false);
+    stream_end(stream, false);
 }
 
 // Sends until fill has no more data. Only one thread at a time is here: the one that raised kicks
@@ -249,7 +249,7 @@ static void send_next(bel_stream *stream)
         if (stream->sending != NULL) {
             grpc_op op = {.op = GRPC_OP_SEND_MESSAGE,
                           .data.send_message.send_message = stream->sending};
-            if (begin(stream, &op, 1, &stream->send_op)) return;
+            if (stream_begin(stream, &op, 1, &stream->send_op)) return;
             grpc_byte_buffer_destroy(stream->sending); // ended: the rest is not sent
             return;                                    // kicks stays: fill is never called again
         }
@@ -263,7 +263,7 @@ static void send_done(bel_grpc_op *op, bool ok)
     bel_stream *stream = op->owner;
     grpc_byte_buffer_destroy(stream->sending);
     if (ok) send_next(stream);
-    end(stream, false);
+    stream_end(stream, false);
 }
 
 // Raises kicks: from 0 this thread sends, otherwise the sending thread checks again.
@@ -275,27 +275,27 @@ void bel_stream_kick(bel_stream *stream)
 static void close_done(bel_grpc_op *op, bool ok)
 {
     (void)ok;
-    end(op->owner, false);
+    stream_end(op->owner, false);
 }
 
 void bel_stream_close(bel_stream *stream)
 {
     BEL_CHECK(!stream->is_server);
     grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
-    (void)begin(stream, &op, 1, &stream->close_op); // a finished stream is closed
+    (void)stream_begin(stream, &op, 1, &stream->close_op); // a finished stream is closed
 }
 
 static void start_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner; // if not ok, the status has the reason
     if (ok && stream->events.opened != NULL) stream->events.opened(stream->events.context);
-    end(stream, false);
+    stream_end(stream, false);
 }
 
 static void status_done(bel_grpc_op *op, bool ok)
 {
     (void)ok;
-    end(op->owner, true);
+    stream_end(op->owner, true);
 }
 
 // The call's metadata show the secret. The three batches are started in this order because the
@@ -313,9 +313,9 @@ static void start_client(bel_stream *stream)
                       .data.recv_status_on_client = {.trailing_metadata = &stream->trailing,
                                                      .status = &stream->status,
                                                      .status_details = &stream->details}};
-    (void)begin(stream, start, 2, &stream->start_op);
+    (void)stream_begin(stream, start, 2, &stream->start_op);
     receive_next(stream);
-    (void)begin(stream, &status, 1, &stream->status_op);
+    (void)stream_begin(stream, &status, 1, &stream->status_op);
 }
 
 static void start_server(bel_stream *stream)
@@ -323,9 +323,9 @@ static void start_server(bel_stream *stream)
     grpc_op start = {.op = GRPC_OP_SEND_INITIAL_METADATA};
     grpc_op status = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
                       .data.recv_close_on_server.cancelled = &stream->cancelled};
-    (void)begin(stream, &start, 1, &stream->start_op);
+    (void)stream_begin(stream, &start, 1, &stream->start_op);
     receive_next(stream);
-    (void)begin(stream, &status, 1, &stream->status_op);
+    (void)stream_begin(stream, &status, 1, &stream->status_op);
 }
 
 void bel_stream_start(bel_stream *stream, const bel_stream_events *events)

@@ -279,7 +279,7 @@ static bel_status *introduce_locked(bel_shm_hub *hub, stranger *s, bel_shm_link 
 }
 
 // Refuses: status NULL means not yet, and the peer tries again.
-static void refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status)
+static void shm_hub_refuse(bel_shm_hub *hub, const stranger *s, const bel_status *status)
 {
     bel_shm_message answer = {.code = BEL_SHM_NOT_YET};
     if (status != NULL) {
@@ -307,7 +307,7 @@ static void answer_stranger(bel_shm_hub *hub, stranger *s)
     bel_shm_link *link = status == NULL ? link_of_locked(hub, lane) : NULL;
     if (link != NULL) status = introduce_locked(hub, s, link);
     pthread_mutex_unlock(&hub->mutex);
-    if (s->talk.socket >= 0) refuse(hub, s, status);
+    if (s->talk.socket >= 0) shm_hub_refuse(hub, s, status);
     bel_status_ignore(status); // the stranger was notified
 }
 

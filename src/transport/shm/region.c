@@ -24,7 +24,7 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static bel_shm_region *make(int descriptor, void *memory, size_t bytes, bool is_own)
+static bel_shm_region *region_make(int descriptor, void *memory, size_t bytes, bool is_own)
 {
     bel_shm_region *region = bel_xcalloc(1, sizeof *region);
     *region = (bel_shm_region){
@@ -44,7 +44,7 @@ bel_status *bel_shm_region_create(const char *name, size_t bytes, bel_shm_region
     int descriptor = -1;
     void *memory = NULL;
     BEL_TRY(bel_linux_shared_create(name, rounded, &descriptor, &memory));
-    *out_region = make(descriptor, memory, rounded, true);
+    *out_region = region_make(descriptor, memory, rounded, true);
     return NULL;
 }
 
@@ -65,7 +65,7 @@ static bel_status *open_sealed(int descriptor, size_t least_bytes, bel_shm_regio
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot map a region of %lld bytes",
                        (long long)state.st_size);
     }
-    *out_region = make(descriptor, memory, (size_t)state.st_size, false);
+    *out_region = region_make(descriptor, memory, (size_t)state.st_size, false);
     return NULL;
 }
 
@@ -100,7 +100,7 @@ int bel_shm_region_descriptor(const bel_shm_region *region)
 }
 
 // True if the part is within the region; the difference cannot overflow, a sum could.
-static bool holds(const bel_shm_region *region, size_t offset, size_t bytes)
+static bool shm_region_holds(const bel_shm_region *region, size_t offset, size_t bytes)
 {
     return offset <= region->bytes && bytes <= region->bytes - offset;
 }
@@ -108,7 +108,7 @@ static bool holds(const bel_shm_region *region, size_t offset, size_t bytes)
 // From the first byte's page to the end of the last byte's page.
 void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes)
 {
-    BEL_CHECK(region->is_own && holds(region, offset, bytes));
+    BEL_CHECK(region->is_own && shm_region_holds(region, offset, bytes));
     if (bytes == 0) return;
     size_t page = page_bytes(), begin = offset / page * page;
     size_t end = (offset + bytes + page - 1) / page * page;
@@ -122,8 +122,8 @@ void bel_shm_region_touch(bel_shm_region *region, size_t offset, size_t bytes)
 bel_status *bel_shm_region_map(const bel_shm_region *region, size_t offset, size_t bytes, void *at)
 {
     size_t page = page_bytes();
-    if (!holds(region, offset, bytes) || bytes == 0 || offset % page != 0 || bytes % page != 0 ||
-        (uintptr_t)at % page != 0) {
+    if (!shm_region_holds(region, offset, bytes) || bytes == 0 || offset % page != 0 ||
+        bytes % page != 0 || (uintptr_t)at % page != 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "cannot map %zu bytes at offset %zu of a region of %zu: not within it, or "
                        "no whole pages",

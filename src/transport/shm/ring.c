@@ -18,7 +18,7 @@ size_t bel_shm_ring_bytes(size_t slot_count)
     return sizeof(bel_shm_ring) + slot_count * sizeof(bel_shm_slot);
 }
 
-static bel_status *malformed(const char *what, uint64_t value)
+static bel_status *ring_malformed(const char *what, uint64_t value)
 {
     return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed frame: %s %llu", what,
                    (unsigned long long)value);
@@ -28,35 +28,36 @@ static bel_status *malformed(const char *what, uint64_t value)
 static bel_status *check_span(const bel_shm_slot *slot, const bel_shm_region *region)
 {
     size_t most = region != NULL ? bel_shm_region_bytes(region) : 0;
-    if (slot->bytes > most) return malformed("more bytes than the region has:", slot->bytes);
+    if (slot->bytes > most) return ring_malformed("more bytes than the region has:", slot->bytes);
     if (slot->offset > most - slot->bytes) {
-        return malformed("it ends outside the region, offset", slot->offset);
+        return ring_malformed("it ends outside the region, offset", slot->offset);
     }
     if (slot->offset % ALIGNMENT != 0)
-        return malformed("its offset is no multiple of 8:", slot->offset);
+        return ring_malformed("its offset is no multiple of 8:", slot->offset);
     return NULL;
 }
 
 bel_status *bel_shm_slot_read(const bel_shm_slot *slot, uint64_t number,
                               const bel_shm_region *region, bel_frame *out_frame)
 {
-    if (slot->number != number) return malformed("its number is", slot->number);
+    if (slot->number != number) return ring_malformed("its number is", slot->number);
     if (slot->kind == 0 || slot->kind > BEL_FRAME_LAST_KIND) {
-        return malformed("its kind is", slot->kind);
+        return ring_malformed("its kind is", slot->kind);
     }
     const void *payload = NULL;
     switch (slot->place) {
     case BEL_SHM_PLACE_NONE:
-        if (slot->bytes != 0) return malformed("no place for bytes:", slot->bytes);
+        if (slot->bytes != 0) return ring_malformed("no place for bytes:", slot->bytes);
         break;
     case BEL_SHM_PLACE_SLOT:
-        if (slot->bytes > BEL_SHM_SMALL_BYTES) return malformed("too many bytes:", slot->bytes);
+        if (slot->bytes > BEL_SHM_SMALL_BYTES)
+            return ring_malformed("too many bytes:", slot->bytes);
         break;
     case BEL_SHM_PLACE_REGION:
         BEL_TRY(check_span(slot, region));
         if (region != NULL) payload = (uint8_t *)bel_shm_region_memory(region) + slot->offset;
         break;
-    default: return malformed("its place is", slot->place);
+    default: return ring_malformed("its place is", slot->place);
     }
     *out_frame = (bel_frame){.kind = slot->kind,
                              .generation = slot->generation,
