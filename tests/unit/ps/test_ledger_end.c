@@ -1,5 +1,6 @@
 // End of a finite input if steps are made from some workers' reports. Whichever worker is fast,
 // dies or has no blocks left, no worker waits forever. With one step function and with two.
+// label: long (the sanitized build has the other tests of the ledger)
 #include "unit/ps/test_cluster.h"
 
 static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
