@@ -6,6 +6,8 @@
 // The next snapshot is ordered only after the last one was released: a snapshot due by steps makes
 // the step wait, one due by time is postponed. A busy master loses no points: the ring grows.
 // Points stay after their reading until they are overwritten, for a master that replaces this one.
+// If hooks see the steps, all points since the last checkpoint but one stay: the last one may be
+// lost with the master that writes it, and hooks' states come from the one before.
 #include "ps/server/control.h"
 
 #include <math.h>
@@ -16,11 +18,12 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/requests.h"
 #include "base/thread.h"
 #include "ps/layout/step_stats.h"
 
-enum { FEWEST_POINTS = 1024 };
+enum { FEWEST_POINTS = 1024, MOST_KEPT_POINTS = 1 << 20 };
 
 // A point without its series, as few jobs have series.
 typedef struct step_point {
@@ -54,6 +57,9 @@ struct bel_control {
     double *series; // by index in the ring: sum and weight of each series
     int64_t point_room, point_count, points_taken;
     int64_t point_first; // earlier points are gone
+    int64_t point_kept;  // for hooks: points from here on stay
+    int64_t point_saved; // end of the points of the newest save
+    bool said_dropped;
     int64_t point_ns, point_examples, point_step;
 };
 
@@ -95,15 +101,29 @@ void bel_control_destroy(bel_control *control)
 
 // --- Decisions -----------------------------------------------------------------------------------
 
-// A point's index is its number modulo the room, so unread points move to their new indices; read
-// points are dropped here.
-static void grow_points_locked(bel_control *control)
+// Returns true if points that hooks need must be dropped, since there are too many.
+static bool drops_kept_locked(bel_control *control)
+{
+    if (control->point_room < MOST_KEPT_POINTS) return false;
+    if (!control->said_dropped) {
+        bel_log_write(BEL_LOG_WARN,
+                      "more than %d steps for hooks since the last checkpoint: a master that "
+                      "replaces this one would miss some; hint: save more often",
+                      MOST_KEPT_POINTS);
+    }
+    control->said_dropped = true;
+    return true;
+}
+
+// A point's index is its number modulo the room, so needed points move to their new indices; others
+// are dropped here.
+static void grow_points_locked(bel_control *control, int64_t needed)
 {
     int64_t room = 2 * control->point_room;
     size_t size = series_size(control);
     step_point *points = bel_xcalloc((size_t)room, sizeof *points);
     double *series = bel_xcalloc((size_t)room * size, sizeof *series);
-    for (int64_t i = control->points_taken; i < control->point_count; i++) {
+    for (int64_t i = needed; i < control->point_count; i++) {
         int64_t from = i % control->point_room, to = i % room;
         points[to] = control->points[from];
         if (size > 0) {
@@ -116,16 +136,21 @@ static void grow_points_locked(bel_control *control)
     control->points = points;
     control->series = series;
     control->point_room = room;
-    control->point_first = control->points_taken;
+    control->point_first = needed;
 }
 
-// Grows the ring if it is full of unread points.
+// Grows the ring if it is full of needed points.
 static void add_point_locked(bel_control *control, const double *stats, bool for_hooks_alone,
                              bool snapshot)
 {
-    if (control->point_count - control->points_taken == control->point_room) {
-        grow_points_locked(control);
+    bool keeps = control->config.hook_steps > 0 && control->point_kept < control->points_taken;
+    int64_t needed = keeps ? control->point_kept : control->points_taken;
+    bool full = control->point_count - needed >= control->point_room;
+    if (full && keeps && drops_kept_locked(control)) {
+        needed = control->point_kept = control->points_taken;
+        full = control->point_count - needed >= control->point_room;
     }
+    if (full) grow_points_locked(control, needed);
     int64_t now = bel_clock_ns(), examples = control->state.examples - control->point_examples;
     double seconds = (double)(now - control->point_ns) * 1e-9;
     bool first = control->point_ns == 0;
@@ -416,6 +441,10 @@ void bel_control_wait(bel_control *control, double secs, bel_control_state *out_
 void bel_control_release_snapshot(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);
+    if (control->state.save) { // its point is the last one that was taken
+        control->point_kept = control->point_saved;
+        control->point_saved = control->points_taken;
+    }
     control->state.has_snapshot = false;
     control->snapshot_busy = false;
     pthread_mutex_unlock(&control->mutex);

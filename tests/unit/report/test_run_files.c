@@ -306,6 +306,44 @@ static void test_points_wait_for_the_master(void **state)
     bel_control_destroy(control);
 }
 
+static void decide(bel_control *control, int64_t version)
+{
+    double stats[BEL_STATS_COUNT] = {0};
+    stats[BEL_STATS_EXAMPLES] = 1;
+    while ((bel_control_decide(control, version, stats, BEL_STEPS_FOLLOW) & BEL_DECIDE_LATER) != 0)
+        fail_msg("version %lld waits", (long long)version);
+}
+
+// A master that replaces another one gets every step for the hooks since the last checkpoint but
+// one, whose states they may have, however many the first master had read.
+static void test_points_stay_for_hooks(void **state)
+{
+    (void)state;
+    enum { SAVE = 3000, STEPS = 8000 };
+    bel_control *control = bel_control_create(&(bel_control_config){
+        .shard_count = 1, .last_step = STEPS + 1, .save_steps = SAVE, .hook_steps = 1});
+    bel_control_point some[64];
+    int64_t read = 0;
+    for (int64_t version = 0; version <= STEPS; version++) {
+        decide(control, version);
+        int count = bel_control_take_points(control, some, 64);
+        if (count > 0) read = some[count - 1].step;
+        if (version == 0 || version % SAVE != 0) continue;
+        bel_control_snapshot_ready(control, 0, version);
+        bel_control_release_snapshot(control);
+    }
+    assert_int_equal(read, STEPS);
+    bel_control_give_points_again(control);
+    assert_int_equal(bel_control_take_points(control, some, 1), 1);
+    assert_in_range(some[0].step, 1, SAVE + 1); // earlier ones may be there, too
+    int64_t next = some[0].step + 1;
+    for (int count; (count = bel_control_take_points(control, some, 64)) > 0;)
+        for (int i = 0; i < count; i++)
+            assert_int_equal(some[i].step, next++);
+    assert_int_equal(next, STEPS + 1);
+    bel_control_destroy(control);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +356,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_by_hand),
         BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
+        cmocka_unit_test(test_points_stay_for_hooks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
