@@ -38,7 +38,7 @@ static bool long_wait_look(void)
     pthread_mutex_unlock(&mutex);
     int number = atomic_load(&early_signal);
     if (wait != NULL && number != 0 && bel_long_wait_is_on())
-        kill(getpid(), number); // blocked here
+        kill(getpid(), number); // for the main thread: this one blocks signals
     return wait != NULL;
 }
 

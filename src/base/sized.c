@@ -1,4 +1,6 @@
-// Copies of structs that begin with their size.
+// Copies of structs that begin with their size, made once at the library's border: the code inside
+// always has whole structs. Sizes are read by memcpy, as the struct's type is unknown here. Nothing
+// is read or written beyond the size that the caller gave.
 #include "base/sized.h"
 
 #include <string.h>

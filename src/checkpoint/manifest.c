@@ -143,8 +143,8 @@ typedef struct manifest_parser {
     const char **setting_names, **setting_values;
 } manifest_parser;
 
-static bel_status *manifest_parser_malformed(const manifest_parser *parser, const char *where,
-                                             const char *member, const char *expected)
+static bel_status *malformed_entry(const manifest_parser *parser, const char *where,
+                                   const char *member, const char *expected)
 {
     return BEL_ERR(BEL_DATA_LOSS, "%s: %s: \"%s\": expected %s", parser->source, where, member,
                    expected);
@@ -154,7 +154,7 @@ static bel_status *get_text(const manifest_parser *parser, const bel_json_value 
                             const char *where, const char *member, const char **out_text)
 {
     if (bel_json_string(object, member, out_text)) return NULL;
-    return manifest_parser_malformed(parser, where, member, "a text");
+    return malformed_entry(parser, where, member, "a text");
 }
 
 static bel_status *get_number(const manifest_parser *parser, const bel_json_value *object,
@@ -163,7 +163,7 @@ static bel_status *get_number(const manifest_parser *parser, const bel_json_valu
 {
     int64_t number;
     if (!bel_json_i64(object, member, &number)) {
-        return manifest_parser_malformed(parser, where, member, "an integer");
+        return malformed_entry(parser, where, member, "an integer");
     }
     if (number < min) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: %s: \"%s\": expected at least %lld, got %lld",
@@ -212,14 +212,14 @@ static bel_status *parse_head(const manifest_parser *parser, const bel_json_valu
     BEL_TRY(get_number(parser, root, "manifest", "generation", 0, &info->generation));
     BEL_TRY(get_text(parser, root, "manifest", "seed", &text));
     if (!parse_u64(text, &info->seed)) {
-        return manifest_parser_malformed(parser, "manifest", "seed",
-                                         "a decimal number below 2^64, as a text");
+        return malformed_entry(parser, "manifest", "seed",
+                               "a decimal number below 2^64, as a text");
     }
     BEL_TRY(get_text(parser, root, "manifest", "digest", &text));
     bel_hash128 *digest = &parser->manifest->digest;
     if (strlen(text) != 32 || !parse_hex(text, 16, &digest->high) ||
         !parse_hex(text + 16, 16, &digest->low)) {
-        return manifest_parser_malformed(parser, "manifest", "digest", "32 lower-case hex digits");
+        return malformed_entry(parser, "manifest", "digest", "32 lower-case hex digits");
     }
     return NULL;
 }
@@ -233,7 +233,7 @@ static bel_status *parse_batch(const manifest_parser *parser, const bel_json_val
     BEL_TRY(get_number(parser, value, "segment", "batch_size", 1, &segment->batch_size));
     BEL_TRY(get_number(parser, value, "segment", "origin", 0, &segment->origin));
     if (segment->origin < segment->batch_size) return NULL;
-    return manifest_parser_malformed(parser, "segment", "origin", "a number below batch_size");
+    return malformed_entry(parser, "segment", "origin", "a number below batch_size");
 }
 
 static bel_status *parse_segments(const manifest_parser *parser, const bel_json_value *root)
@@ -241,7 +241,7 @@ static bel_status *parse_segments(const manifest_parser *parser, const bel_json_
     const bel_json_value *list = bel_json_member(root, "segments");
     size_t count = bel_json_length(list);
     bel_input_segment *segments = bel_arena_alloc(parser->arena, count * sizeof *segments);
-    if (list == NULL) return manifest_parser_malformed(parser, "manifest", "segments", "a list");
+    if (list == NULL) return malformed_entry(parser, "manifest", "segments", "a list");
     for (size_t i = 0; i < count; i++) {
         const bel_json_value *value = bel_json_at(list, i);
         int64_t min_step = i > 0 ? segments[i - 1].first_step : 0;
@@ -261,7 +261,7 @@ static bel_status *count_setting(void *context, const char *name, const bel_json
 {
     manifest_parser *parser = context;
     if (bel_json_value_string(value) == NULL)
-        return manifest_parser_malformed(parser, "setting", name, "a text");
+        return malformed_entry(parser, "setting", name, "a text");
     parser->setting_capacity++;
     return NULL;
 }
@@ -278,8 +278,7 @@ static bel_status *visit_setting(void *context, const char *name, const bel_json
 static bel_status *parse_settings(manifest_parser *parser, const bel_json_value *root)
 {
     const bel_json_value *settings = bel_json_member(root, "settings");
-    if (settings == NULL)
-        return manifest_parser_malformed(parser, "manifest", "settings", "an object");
+    if (settings == NULL) return malformed_entry(parser, "manifest", "settings", "an object");
     BEL_TRY(bel_json_each(settings, count_setting, parser));
     size_t bytes = (size_t)parser->setting_capacity * sizeof *parser->setting_names;
     parser->setting_names = bel_arena_alloc(parser->arena, bytes);
@@ -298,16 +297,15 @@ static bel_status *parse_file(const manifest_parser *parser, const bel_json_valu
     BEL_TRY(get_text(parser, value, "file", "name", &name));
     // A plain name: the manifest never leads out of its folder.
     if (name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL) {
-        return manifest_parser_malformed(parser, "file", name, "a plain file name");
+        return malformed_entry(parser, "file", name, "a plain file name");
     }
     if (name_before != NULL && strcmp(name_before, name) >= 0) {
-        return manifest_parser_malformed(parser, "file", name,
-                                         "names in ascending order, none twice");
+        return malformed_entry(parser, "file", name, "names in ascending order, none twice");
     }
     BEL_TRY(get_number(parser, value, name, "size", 0, &size));
     BEL_TRY(get_text(parser, value, name, "crc32c", &crc_text));
     if (strlen(crc_text) != CRC_DIGITS || !parse_hex(crc_text, CRC_DIGITS, &crc)) {
-        return manifest_parser_malformed(parser, name, "crc32c", "8 lower-case hex digits");
+        return malformed_entry(parser, name, "crc32c", "8 lower-case hex digits");
     }
     *out_file = (bel_manifest_file){
         .name = bel_arena_strdup(parser->arena, name),
@@ -322,7 +320,7 @@ static bel_status *parse_files(const manifest_parser *parser, const bel_json_val
     const bel_json_value *list = bel_json_member(root, "files");
     size_t count = bel_json_length(list);
     bel_manifest_file *files = bel_arena_alloc(parser->arena, count * sizeof *files);
-    if (list == NULL) return manifest_parser_malformed(parser, "manifest", "files", "a list");
+    if (list == NULL) return malformed_entry(parser, "manifest", "files", "a list");
     for (size_t i = 0; i < count; i++) {
         const char *name_before = i > 0 ? files[i - 1].name : NULL;
         BEL_TRY(parse_file(parser, bel_json_at(list, i), name_before, &files[i]));
@@ -338,19 +336,18 @@ static bel_status *parse_shape(const manifest_parser *parser, const bel_json_val
     const bel_json_value *dims = bel_json_member(value, "shape");
     size_t rank = bel_json_length(dims);
     if (dims == NULL || rank > BEL_MAX_RANK) {
-        return manifest_parser_malformed(parser, tensor->name, "shape",
-                                         "a list of at most 8 dimensions");
+        return malformed_entry(parser, tensor->name, "shape", "a list of at most 8 dimensions");
     }
     tensor->shape.rank = (int32_t)rank;
     int64_t bytes = (int64_t)bel_dtype_size(tensor->dtype);
     for (size_t i = 0; i < rank; i++) {
         int64_t dim;
         if (!bel_json_value_i64(bel_json_at(dims, i), &dim) || dim < 0) {
-            return manifest_parser_malformed(parser, tensor->name, "shape", "integers from 0 up");
+            return malformed_entry(parser, tensor->name, "shape", "integers from 0 up");
         }
         if (__builtin_mul_overflow(bytes, dim, &bytes)) {
-            return manifest_parser_malformed(parser, tensor->name, "shape",
-                                             "a tensor of less than 2^63 bytes");
+            return malformed_entry(parser, tensor->name, "shape",
+                                   "a tensor of less than 2^63 bytes");
         }
         tensor->shape.dims[i] = dim;
     }
@@ -373,11 +370,11 @@ static bel_status *parse_pieces(const manifest_parser *parser, const bel_json_va
         if (bel_json_length(numbers) != 3 || !bel_json_value_i64(bel_json_at(numbers, 0), &file) ||
             !bel_json_value_i64(bel_json_at(numbers, 1), &piece->first) ||
             !bel_json_value_i64(bel_json_at(numbers, 2), &piece->count)) {
-            return manifest_parser_malformed(parser, tensor->name, "pieces", "three integers each");
+            return malformed_entry(parser, tensor->name, "pieces", "three integers each");
         }
         if (file < 0 || file >= parser->manifest->file_count) {
-            return manifest_parser_malformed(parser, tensor->name, "pieces",
-                                             "the number of a file that is listed");
+            return malformed_entry(parser, tensor->name, "pieces",
+                                   "the number of a file that is listed");
         }
         bool empty = piece->count <= 0 && !(elements == 0 && piece->count == 0 && count == 1);
         if (piece->first != next || empty || piece->count > elements - next ||
@@ -404,11 +401,10 @@ static bel_status *parse_tensor(const manifest_parser *parser, const bel_json_va
     const char *name, *dtype;
     BEL_TRY(get_text(parser, value, "tensor", "name", &name));
     if (name[0] == '\0' || strchr(name, '#') != NULL) {
-        return manifest_parser_malformed(parser, "tensor", name, "a name without \"#\"");
+        return malformed_entry(parser, "tensor", name, "a name without \"#\"");
     }
     if (name_before != NULL && strcmp(name_before, name) >= 0) {
-        return manifest_parser_malformed(parser, "tensor", name,
-                                         "names in ascending order, none twice");
+        return malformed_entry(parser, "tensor", name, "names in ascending order, none twice");
     }
     tensor->name = bel_arena_strdup(parser->arena, name);
     BEL_TRY(get_text(parser, value, name, "dtype", &dtype));
@@ -416,7 +412,7 @@ static bel_status *parse_tensor(const manifest_parser *parser, const bel_json_va
     while (code < BEL_DTYPE_STRING && strcmp(dtype, bel_dtype_name((bel_dtype)code)) != 0)
         code++;
     if (code == BEL_DTYPE_STRING) {
-        return manifest_parser_malformed(parser, name, "dtype", "f32, f64, i32, i64, u8 or bool");
+        return malformed_entry(parser, name, "dtype", "f32, f64, i32, i64, u8 or bool");
     }
     tensor->dtype = (bel_dtype)code;
     BEL_TRY(parse_shape(parser, value, tensor));
@@ -428,7 +424,7 @@ static bel_status *parse_tensors(const manifest_parser *parser, const bel_json_v
     const bel_json_value *list = bel_json_member(root, "tensors");
     size_t count = bel_json_length(list);
     bel_manifest_tensor *tensors = bel_arena_alloc(parser->arena, count * sizeof *tensors);
-    if (list == NULL) return manifest_parser_malformed(parser, "manifest", "tensors", "a list");
+    if (list == NULL) return malformed_entry(parser, "manifest", "tensors", "a list");
     for (size_t i = 0; i < count; i++) {
         const char *name_before = i > 0 ? tensors[i - 1].name : NULL;
         BEL_TRY(parse_tensor(parser, bel_json_at(list, i), name_before, &tensors[i]));
@@ -444,7 +440,7 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
     const bel_json_value *list = bel_json_member(value, "columns");
     size_t count = bel_json_length(list);
     if (list == NULL || count < 1 || count > BEL_CKPT_MAX_COLUMNS) {
-        return manifest_parser_malformed(parser, table->name, "columns", "a list of 1 to 16 names");
+        return malformed_entry(parser, table->name, "columns", "a list of 1 to 16 names");
     }
     const char **columns = bel_arena_alloc(parser->arena, count * sizeof *columns);
     for (size_t i = 0; i < count; i++) {
@@ -454,8 +450,8 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
         for (size_t j = 0; good && j < i; j++)
             good = strcmp(columns[j], name) != 0;
         if (!good) {
-            return manifest_parser_malformed(parser, table->name, "columns",
-                                             "names without \"#\", no duplicates and no \"keys\"");
+            return malformed_entry(parser, table->name, "columns",
+                                   "names without \"#\", no duplicates and no \"keys\"");
         }
         columns[i] = bel_arena_strdup(parser->arena, name);
     }
@@ -471,17 +467,15 @@ static bel_status *parse_rows(const manifest_parser *parser, const bel_json_valu
     const bel_json_value *list = bel_json_member(value, "rows");
     size_t count = (size_t)parser->manifest->file_count;
     if (list == NULL || bel_json_length(list) != count) {
-        return manifest_parser_malformed(parser, table->table.name, "rows",
-                                         "a number for each file");
+        return malformed_entry(parser, table->table.name, "rows", "a number for each file");
     }
     table->rows = bel_arena_alloc(parser->arena, count * sizeof *table->rows);
     int64_t left = INT64_MAX / 16 / table->table.width; // a column stays below 2^63 bytes
     for (size_t i = 0; i < count; i++) {
         int64_t *rows = &table->rows[i];
         if (!bel_json_value_i64(bel_json_at(list, i), rows) || *rows < 0 || *rows > left) {
-            return manifest_parser_malformed(
-                parser, table->table.name, "rows",
-                "integers from 0 up, of less than 2^63 bytes together");
+            return malformed_entry(parser, table->table.name, "rows",
+                                   "integers from 0 up, of less than 2^63 bytes together");
         }
         left -= *rows;
     }
@@ -509,16 +503,14 @@ static bel_status *parse_table(const manifest_parser *parser, const bel_json_val
     int64_t width = 0;
     BEL_TRY(get_text(parser, value, "table", "name", &name));
     if (name[0] == '\0' || strchr(name, '#') != NULL || is_tensor(parser->manifest, name)) {
-        return manifest_parser_malformed(parser, "table", name,
-                                         "a name without \"#\" that no tensor has");
+        return malformed_entry(parser, "table", name, "a name without \"#\" that no tensor has");
     }
     if (name_before != NULL && strcmp(name_before, name) >= 0) {
-        return manifest_parser_malformed(parser, "table", name,
-                                         "names in ascending order, none twice");
+        return malformed_entry(parser, "table", name, "names in ascending order, none twice");
     }
     BEL_TRY(get_number(parser, value, name, "width", 1, &width));
     if (width > BEL_CKPT_MAX_WIDTH)
-        return manifest_parser_malformed(parser, name, "width", "at most 1048576");
+        return malformed_entry(parser, name, "width", "at most 1048576");
     table->table.name = bel_arena_strdup(parser->arena, name);
     table->table.width = (int)width;
     BEL_TRY(parse_columns(parser, value, &table->table));
@@ -530,7 +522,7 @@ static bel_status *parse_tables(const manifest_parser *parser, const bel_json_va
     const bel_json_value *list = bel_json_member(root, "tables");
     size_t count = bel_json_length(list);
     bel_manifest_table *tables = bel_arena_alloc(parser->arena, count * sizeof *tables);
-    if (list == NULL) return manifest_parser_malformed(parser, "manifest", "tables", "a list");
+    if (list == NULL) return malformed_entry(parser, "manifest", "tables", "a list");
     for (size_t i = 0; i < count; i++) {
         const char *name_before = i > 0 ? tables[i - 1].table.name : NULL;
         BEL_TRY(parse_table(parser, bel_json_at(list, i), name_before, &tables[i]));
@@ -568,7 +560,7 @@ static bel_status *parse_root(manifest_parser *parser, const bel_json_value *roo
     int64_t version = 0;
     BEL_TRY(get_text(parser, root, "manifest", "format", &format));
     if (strcmp(format, format_name) != 0) {
-        return manifest_parser_malformed(parser, "manifest", "format", format_name);
+        return malformed_entry(parser, "manifest", "format", format_name);
     }
     BEL_TRY(get_number(parser, root, "manifest", "format_version", 1, &version));
     if (version > BEL_MANIFEST_VERSION) {

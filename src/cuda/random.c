@@ -1,4 +1,6 @@
-// Random numbers, Dropout, and scalars: see kernels/random.cu.
+// Random numbers, Dropout, and scalars: see kernels/random.cu. Each number is a function of seed,
+// operation, step, replica and element (Philox), so threads draw in any order and the bits are the
+// processor's.
 #include "ops/random.h"
 
 #include "cuda/device.h"

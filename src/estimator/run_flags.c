@@ -35,15 +35,10 @@ typedef struct row {
     const char *otherwise, *accepts, *unit;
 } row;
 
-#define ROW_OF(group, name, form, verbs, otherwise, accepts, unit, help, when)                     \
-    {                                                                                              \
-        #name,                                                                                     \
-        form,                                                                                      \
-        offsetof(bel_run_config, name),                                                            \
-        sizeof(((bel_run_config *)0)->name),                                                       \
-        otherwise,                                                                                 \
-        accepts,                                                                                   \
-        unit},
+// clang-format off
+#define ROW_OF(group, name, form, verbs, otherwise, accepts, unit, help, when) \
+    {#name, form, offsetof(bel_run_config, name), sizeof(((bel_run_config *)0)->name), otherwise, accepts, unit},
+// clang-format on
 static const row rows[] = {BEL_EACH_RUN_SETTING(ROW_OF)};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -158,8 +153,7 @@ void bel_run_config_init(bel_run_config *config, size_t size)
 {
     bel_run_config defaults = {.size = sizeof defaults};
     for (size_t i = 0; i < ROWS; i++)
-        bel_status_ignore(
-            run_flags_set(&defaults, &rows[i], rows[i].otherwise)); // a test reads all defaults
+        bel_status_ignore(run_flags_set(&defaults, &rows[i], rows[i].otherwise)); // tested
     config->size = size;
     bel_sized_give(config, &defaults, sizeof defaults);
 }

@@ -5,8 +5,8 @@
 //
 // ROW(group, name, form, verbs, default, accepts, unit, help, when): flag and field have one name.
 // - form: TEXT, INT, WHOLE (int64_t), UNSIGNED (uint64_t), MIB (int64_t; the flag counts MiB, the
-//   field bytes), SECS (double, also hours), SWITCH, CHOICE (an enumeration: the index of
-//   the word);
+//   field bytes), SECS (double, also hours), SWITCH, CHOICE (an enumeration: the index of the
+//   word);
 // - group, verbs, when: as in bel_option; only tools/flags.c defines their words;
 // - default: as it would be typed; accepts: an interval, or the words of a CHOICE.
 #ifndef BELFRY_ESTIMATOR_RUN_SETTINGS_H

@@ -107,6 +107,14 @@ static void keep(bel_graph *g, const char *name, bel_value *given)
     bel_assign_state(g, variable, bel_reshape(g, bel_cast(g, given, BEL_DTYPE_F32), &flat));
 }
 
+static void set_results(bel_estimator_spec *spec, bel_value *loss)
+{
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 1};
+    bel_loss_set(spec, loss);
+    bel_predictions_set(spec, loss);
+    bel_optimizer_use(spec, NULL, &sgd);
+}
+
 // The loss has the addend `more`; NULL: none.
 static void finish_with(bel_model_context *context, bel_estimator_spec *spec, bel_value *more)
 {
@@ -115,12 +123,7 @@ static void finish_with(bel_model_context *context, bel_estimator_spec *spec, be
     bel_value *w = bel_variable(g, "w", &BEL_SHAPE(WIDTH), zeros, BEL_VARIABLE_TRAINABLE);
     bel_value *loss = bel_mean(g, bel_mul(g, bel_context_only_feature(context), w));
     if (more != NULL) loss = bel_add(g, loss, more);
-    bel_loss_set(spec, loss);
-    bel_predictions_set(spec, loss);
-    bel_optimizer_use(spec, NULL,
-                      &(bel_optimizer){.size = sizeof(bel_optimizer),
-                                       .kind = BEL_OPTIMIZER_SGD,
-                                       .learning_rate = 1});
+    set_results(spec, loss);
 }
 
 static void finish(bel_model_context *context, bel_estimator_spec *spec)
@@ -307,12 +310,7 @@ static bel_status *gradient_model(bel_model_context *context, bel_estimator_spec
     bel_value *own = bel_reduce_mean(g, bel_mul(g, h, h), NULL, 0, false);
     bel_value *waves = bel_sin(g, bel_mul(g, given, m));
     bel_value *loss = bel_add(g, own, bel_reduce_sum(g, waves, NULL, 0, false));
-    bel_loss_set(spec, loss);
-    bel_predictions_set(spec, loss);
-    bel_optimizer_use(spec, NULL,
-                      &(bel_optimizer){.size = sizeof(bel_optimizer),
-                                       .kind = BEL_OPTIMIZER_SGD,
-                                       .learning_rate = 1});
+    set_results(spec, loss);
     return NULL;
 }
 
@@ -411,12 +409,7 @@ static bel_status *reported_model(bel_model_context *context, bel_estimator_spec
     bel_value *loss = bel_mean(g, bel_mul(g, x, factor));
     if (bel_context_param_number(context, "start", 0) > 0) // only an exchange is left to do
         loss = bel_all_reduce(g, loss, BEL_REDUCE_MEAN);
-    bel_loss_set(spec, loss);
-    bel_predictions_set(spec, loss);
-    bel_optimizer_use(spec, NULL,
-                      &(bel_optimizer){.size = sizeof(bel_optimizer),
-                                       .kind = BEL_OPTIMIZER_SGD,
-                                       .learning_rate = 1});
+    set_results(spec, loss);
     return NULL;
 }
 
