@@ -15,12 +15,23 @@ static bool is_measured(const bel_table_size *size)
     return size->numbers && size->class_count != 2 && size->rows >= TINY_TABLE;
 }
 
+// Returns true for a small table of numbers with a label of two classes. One layer of more units
+// serves it best, and the penalty that serves it hardly depends on the number of columns.
+static bool is_binary(const bel_table_size *size)
+{
+    return size->numbers && size->class_count == 2 && size->rows < MIDDLE_TABLE;
+}
+
 // Returns the penalty. A table overfits more with more columns per row, and with a label that is a
 // number more than with classes.
 static double l2_of(const bel_table_size *size)
 {
     const double of_classes = 0.3, of_numbers = 1, of_measured = 0.1, most = 0.1;
-    const double least_of_tiny = 0.01;
+    const double least_of_tiny = 0.01, most_of_binary = 0.01, binary_rows = 10;
+    if (is_binary(size)) {
+        double by_rows = binary_rows / ((double)size->rows + 1);
+        return by_rows < most_of_binary ? by_rows : most_of_binary;
+    }
     bool classes = size->class_count > 0;
     double l2 = (classes ? of_classes : of_numbers) * size->columns / ((double)size->rows + 1);
     if (is_measured(size)) l2 *= of_measured;
@@ -44,6 +55,7 @@ static int64_t epochs_of(const bel_table_size *size)
 
 static const char *layers_of(const bel_table_size *size)
 {
+    if (is_binary(size)) return "64";
     if (size->rows < TINY_TABLE) return "16";
     if (size->rows >= LARGE_TABLE) return "256,128";
     if (!is_measured(size)) return "64,32";

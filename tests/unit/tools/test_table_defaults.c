@@ -22,7 +22,9 @@ static void test_layers_follow_from_rows_and_kinds(void **state)
     assert_string_equal(of(500, 8, true, 3).hidden_units, "128,64");
     assert_string_equal(of(500, 8, true, 0).hidden_units, "128,64");
     assert_string_equal(of(5000, 8, true, 0).hidden_units, "256,128");
-    assert_string_equal(of(500, 8, true, 2).hidden_units, "64,32");  // two classes
+    assert_string_equal(of(499, 8, true, 2).hidden_units, "64"); // two classes
+    assert_string_equal(of(4999, 8, true, 2).hidden_units, "64");
+    assert_string_equal(of(5000, 8, true, 2).hidden_units, "64,32");
     assert_string_equal(of(500, 8, false, 3).hidden_units, "64,32"); // one of them a category
     assert_string_equal(of(19999, 8, false, 2).hidden_units, "64,32");
     assert_string_equal(of(20000, 8, false, 2).hidden_units, "256,128");
@@ -44,6 +46,10 @@ static void test_the_penalty_is_that_of_columns_for_each_row(void **state)
     assert_near(of(399, 4, true, 0).l2, 0.01); // 4 / 400
     assert_near(of(99, 90, false, 0).l2, 0.1); // the maximum
     assert_near(of(0, 0, true, 2).l2, 0.01);   // for a description written by hand
+    assert_near(of(99, 60, true, 2).l2, 0.01); // two classes of numbers: only rows count
+    assert_near(of(999, 60, true, 2).l2, 0.01);
+    assert_near(of(3999, 60, true, 2).l2, 0.0025);
+    assert_near(of(7999, 80, true, 2).l2, 0.003);
 }
 
 static void test_small_tables_have_more_passes(void **state)
