@@ -302,9 +302,7 @@ def run_flags():
     return found
 
 
-# Every role of a job reads these in one way, however it is started.
-SKIPPED = {"evaluator": ("Model", "Optimizer"), "study": ("Model", "Optimizer"), "hand": ("Model", "Optimizer", "Data"),
-           "resumed": ("Model", "Optimizer", "Data")}
+REMEMBERED = "Model", "Optimizer", "Data"  # groups of flags whose change a resumed run refuses
 
 
 def places():
@@ -324,14 +322,15 @@ def places():
         for deal in deals:
             if ONLY and flag not in ONLY:
                 continue
-            what = expected.get(deal, expected.get("all", "read"))
+            usual = "refused" if deal == "resumed" and training.get(flag) in REMEMBERED else "read"
+            what = expected.get(deal, expected.get("all", usual))
             here = needs
             if deal in ("program", "programs"):
                 here = tuple(need for need in needs if not need.startswith("--") or need[2:].split("=")[0] in of_run)
                 what = expected.get(deal, "refused" if flag not in of_run else what)
                 if flag not in of_run and deal == "programs":
                     continue
-            if training.get(flag) in SKIPPED.get(deal, ()) or what == "-":
+            if what == "-":
                 continue
             out.append((flag, deal, context, here, word, what))
     return missing, out
