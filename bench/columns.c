@@ -109,7 +109,7 @@ static int64_t run_round(const char *path, int threads, int round)
     require(parse_bare(path, threads));
     int64_t parsed = bel_clock_ns();
     require(bel_columns_infer(
-        &csv, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = threads},
+        &csv, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = threads},
         &columns));
     int64_t looked = bel_clock_ns();
     require(open_with(path, columns));

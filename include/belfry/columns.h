@@ -78,7 +78,7 @@ typedef struct bel_columns_options {
     /// Rows with too few or too many fields are skipped, as by a dataset that skips bad records
     /// (bel_dataset_skip_bad_records); otherwise they are an error.
     bool skip_bad;
-    int thread_count;  ///< 0: the cores; the result is the same with any
+    int num_threads;   ///< 0: the cores; the result is the same with any
     int missing_count; ///< of `missing`
     /// Texts that stand for a missing value, besides the empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
     /// nan, NaN, null, NULL, None, ? and a single point.

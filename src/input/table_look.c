@@ -170,7 +170,7 @@ static bel_status *table_look_pass(bel_table_look *in, int64_t count)
     }
     bel_status *status =
         bel_csv_grains_run(&(bel_csv_grains){.row_count = count,
-                                             .thread_count = in->options->thread_count,
+                                             .thread_count = in->options->num_threads,
                                              .gather = table_look_gather,
                                              .merge = table_look_merge,
                                              .user = in});
@@ -251,7 +251,7 @@ void bel_table_look_make_room(bel_table_look *in)
     in->uses = bel_arena_alloc(in->arena, count * sizeof *in->uses);
     in->counts = bel_arena_alloc(in->arena, count * sizeof *in->counts);
     in->totals = bel_arena_alloc(in->arena, count * sizeof *in->totals);
-    int slots = bel_csv_grain_slots(in->options->thread_count);
+    int slots = bel_csv_grain_slots(in->options->num_threads);
     in->slots = bel_arena_alloc(in->arena, (size_t)slots * sizeof *in->slots);
     for (in->slot_count = 0; in->slot_count < slots; in->slot_count++) {
         bel_look_slot *s = &in->slots[in->slot_count];
@@ -261,7 +261,7 @@ void bel_table_look_make_room(bel_table_look *in)
         s->is_number = bel_xcalloc(count, sizeof *s->is_number);
         s->arena = bel_arena_create();
     }
-    in->counter_count = bel_csv_grain_threads(in->options->thread_count);
+    in->counter_count = bel_csv_grain_threads(in->options->num_threads);
     in->counters = bel_xcalloc((size_t)in->counter_count, sizeof *in->counters);
     for (int i = 0; i < in->counter_count; i++)
         in->counters[i].values = bel_xcalloc(count, sizeof *in->counters[i].values);

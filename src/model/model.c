@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/sized.h"
 #include "base/str.h"
@@ -449,6 +450,19 @@ static bel_status *build_steps(bel_model_context *context, bel_built *built, con
     return NULL;
 }
 
+// A model function that forgets to ask for the mode evaluates a model with random gaps.
+static void warn_of_dropout(const bel_built *built)
+{
+    for (size_t n = 0; n < built->graph->node_count; n++) {
+        if (built->graph->nodes[n]->op != BEL_OP_DROPOUT) continue;
+        bel_log_write(BEL_LOG_WARN,
+                      "model function in %s: %s drops elements, as in training; call bel_dropout "
+                      "only if bel_context_mode is BEL_MODE_TRAIN",
+                      mode_names[built->mode], built->graph->nodes[n]->name);
+        return;
+    }
+}
+
 bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const bel_loop *loop,
                             const bel_input *input, int kept_replicas, bel_built **out_built)
 {
@@ -473,6 +487,7 @@ bel_status *bel_model_build(const bel_estimator *estimator, bel_mode mode, const
         return bel_status_wrap(status, __FILE__, __LINE__, "model function in %s",
                                mode_names[mode]);
     }
+    if (mode != BEL_MODE_TRAIN) warn_of_dropout(built);
     *out_built = built;
     return NULL;
 }

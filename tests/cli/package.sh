@@ -46,6 +46,14 @@ run_ok train misspelt --train_steps 2 --package my_model.so --param unit=16 --ne
 check "a parameter that the model function does not read is named" grep -q 'does not read the parameter "unit"' err.txt
 check "a parameter of the command is not" sh -c "! grep 'parameter \"feature_scale\"' err.txt"
 
+sed 's/return bel_relu(g, bel_add(g, h, b))/return bel_dropout(g, bel_relu(g, bel_add(g, h, b)), 0.5)/' my_model/my_model.c >drops.c
+# shellcheck disable=SC2046 # flags are words
+run_ok cc -shared -fPIC $(pkg-config --cflags belfry) drops.c -o drops.so
+run_ok train drops --train_steps 2 --package drops.so --param units=4
+check "dropout in an evaluation is named" grep -q 'model function in EVAL: Dropout_[0-9]* drops elements' err.txt
+run_ok train manual --train_steps 25 --package my_model.so --param units=16
+check "a model without it is not" sh -c "! grep 'drops elements' err.txt"
+
 # --- Packages that end the process
 broken() { # NAME STATEMENT
     printf '%s\n' '#include <stdlib.h>' '#include <belfry/belfry.h>' \

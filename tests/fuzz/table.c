@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const bel_csv_options csv = {
         .size = sizeof csv, .paths = &path, .path_count = 1, .no_header = (way & 16) != 0};
     const bel_columns_options options = {
-        .size = sizeof options, .no_label = (way & 32) != 0, .thread_count = 1};
+        .size = sizeof options, .no_label = (way & 32) != 0, .num_threads = 1};
     bel_columns *columns = NULL;
     bel_status *status = description != NULL
                              ? bel_columns_parse(description, "description", &columns)

@@ -329,7 +329,7 @@ static void kinds_follow_from_all_cells(void **state)
     (void)state;
     char *text = make_table(5000);
     bel_columns *columns =
-        infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
+        infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = 1});
     assert_int_equal(columns->delimiter, ';');
     assert_int_equal(kind_of(columns, "row"), BEL_COLUMN_IGNORE); // gaps: rows without a label
     assert_int_equal(kind_of(columns, "size"), BEL_COLUMN_NUMBER);
@@ -350,7 +350,7 @@ static void kinds_follow_from_all_cells(void **state)
     assert_int_equal(bel_columns_rows(columns), 5000 - 455);
     for (int threads = 2; threads <= 5; threads++) {
         bel_columns *again = infer(text, &(bel_columns_options){.size = sizeof(bel_columns_options),
-                                                                .thread_count = threads});
+                                                                .num_threads = threads});
         assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
         bel_columns_destroy(again);
     }
@@ -538,7 +538,7 @@ static void numbers_may_be_names(void **state)
                                     : "10",
                        i % 7, i / 2, i * 7 % 9000 * 3, i % 2);
     bel_columns *columns = infer(
-        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = 1});
     assert_int_equal(kind_of(columns, ""), BEL_COLUMN_IGNORE);
     assert_string_equal(columns->items[0].note, "it numbers the rows");
     assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
@@ -819,14 +819,14 @@ static void many_values_are_a_hash_when_they_come_again(void **state)
         bel_str_printf(&text, ",w%d,%d\n", i, i % 2);
     }
     bel_columns *columns = infer(
-        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 1});
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = 1});
     assert_int_equal(kind_of(columns, "user"), BEL_COLUMN_HASH);
     assert_int_equal(kind_of(columns, "visit"), BEL_COLUMN_IGNORE);
     assert_int_equal(kind_of(columns, "amount"), BEL_COLUMN_NUMBER); // except one cell
     assert_int_equal(kind_of(columns, "rare"), BEL_COLUMN_IGNORE);
     assert_true(bel_column_is_missing(columns, &columns->items[2], "none", 4));
     bel_columns *again = infer(
-        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .thread_count = 3});
+        text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = 3});
     assert_string_equal(bel_columns_text(again), bel_columns_text(columns));
     bel_columns_destroy(again);
     bel_columns_destroy(columns);
