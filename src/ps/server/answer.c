@@ -30,7 +30,7 @@ static void announce_locked(bel_shard *shard, int worker, int64_t version)
     shard->workers[worker].reader = BEL_READER_BEHIND;
     bel_version_frame announced = {
         .version = version,
-        .decision = bel_decision_with(shard->decision, shard->workers[worker].function),
+        .decision = bel_decision_with(shard->decision.now, shard->workers[worker].function),
         .chunks = sent};
     bel_shard_send_locked(shard, lane, bel_version_frame_write(announced, NULL, 0));
 }
@@ -41,7 +41,7 @@ static void tell_others_locked(bel_shard *shard, int worker, int64_t version)
     bel_answer_frame answer = {
         .number = shard->ledger.answers++,
         .version = version,
-        .decision = bel_decision_with(shard->decision, shard->workers[worker].function),
+        .decision = bel_decision_with(shard->decision.now, shard->workers[worker].function),
         .worker = worker,
         .worker_incarnation = shard->workers[worker].incarnation};
     for (int k = 1; k < shard->config.layout->shard_count; k++)
@@ -66,7 +66,7 @@ void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int
         bel_shard_push_locked(shard,
                               (bel_shard_job){.kind = BEL_JOB_COPY, .local = i, .worker = worker});
         w->copies++;
-        shard->copies++;
+        shard->work.copies++;
     }
     if (w->copies == 0) announce_locked(shard, worker, version);
 }
@@ -75,7 +75,7 @@ void bel_ledger_answer_locked(bel_shard *shard, int worker, int64_t version, int
 void bel_ledger_copied_locked(bel_shard *shard, int worker)
 {
     bel_shard_worker *w = &shard->workers[worker];
-    shard->copies--;
+    shard->work.copies--;
     if (--w->copies == 0) announce_locked(shard, worker, w->answer);
 }
 
@@ -101,7 +101,7 @@ static bool next_answer(bel_ledger *ledger, int64_t step, bel_answer_frame *out_
 void bel_ledger_give_answers_locked(bel_shard *shard)
 {
     bel_answer_frame answer;
-    while (!shard->publishing && next_answer(&shard->ledger, shard->step, &answer)) {
+    while (!shard->work.publishing && next_answer(&shard->ledger, shard->step, &answer)) {
         if ((answer.decision & BEL_DECIDE_STOP) != 0)
             bel_shard_decision_known_locked(shard, answer.decision);
         if (answer.worker_incarnation == shard->workers[answer.worker].incarnation) {
@@ -137,7 +137,7 @@ void bel_ledger_take_answer_locked(bel_shard *shard, const bel_frame *frame)
     ledger->waiting = bel_xgrow(ledger->waiting, &ledger->waiting_capacity,
                                 ledger->waiting_count + 1, sizeof *ledger->waiting);
     ledger->waiting[ledger->waiting_count++] = answer;
-    if (shard->publishing) return; // they are given when the version is published
+    if (shard->work.publishing) return; // they are given when the version is published
     bel_ledger_give_answers_locked(shard);
     bel_ledger_page_known_locked(shard);
 }

@@ -8,12 +8,12 @@
 static void provide(bel_shard *shard, int function, int variable)
 {
     const bel_rule_group *group = bel_shard_group_in(shard, function, variable);
-    int *slots = &shard->slot_counts[bel_shard_layer(shard, function, variable)];
+    int *slots = &shard->rules.slot_counts[bel_shard_layer(shard, function, variable)];
     if (group->rule->slot_count > *slots) *slots = group->rule->slot_count;
-    shard->trusts = shard->trusts || group->rule->trusts;
-    shard->needs_norm = shard->needs_norm || group->rule->trusts ||
-                        bel_rule_clip_norm(group->optimizer) > 0 ||
-                        bel_rule_clip_global_norm(group->optimizer) > 0;
+    shard->rules.trusts = shard->rules.trusts || group->rule->trusts;
+    shard->rules.needs_norm = shard->rules.needs_norm || group->rule->trusts ||
+                              bel_rule_clip_norm(group->optimizer) > 0 ||
+                              bel_rule_clip_global_norm(group->optimizer) > 0;
 }
 
 void bel_shard_make_groups(bel_shard *shard)
@@ -22,14 +22,14 @@ void bel_shard_make_groups(bel_shard *shard)
     int count = layout->variable_count + layout->table_count;
     int functions = shard->config.settings.function_count;
     size_t most = (size_t)functions * (size_t)count;
-    shard->group_of = bel_xcalloc(most, sizeof *shard->group_of);
+    shard->rules.group_of = bel_xcalloc(most, sizeof *shard->rules.group_of);
     for (int f = 0; f < functions; f++) {
         for (int v = 0; v < count; v++) {
             bool is_table = v >= layout->variable_count;
             const char *name = is_table ? layout->tables[v - layout->variable_count].name
                                         : layout->variables[v].name;
-            shard->group_of[f * count + v] = bel_rule_groups_find(
-                &shard->groups, &shard->config.settings.optimizers[f], f, name);
+            shard->rules.group_of[f * count + v] = bel_rule_groups_find(
+                &shard->rules.groups, &shard->config.settings.optimizers[f], f, name);
             if (!is_table && bel_shard_updates(shard, f, v)) provide(shard, f, v);
         }
     }
@@ -38,7 +38,7 @@ void bel_shard_make_groups(bel_shard *shard)
 // A rule and a schedule count the steps of their function.
 void bel_shard_begin_numbers(bel_shard *shard)
 {
-    bel_rule_groups_begin(&shard->groups, shard->runs);
-    shard->average_rest =
+    bel_rule_groups_begin(&shard->rules.groups, shard->rules.runs);
+    shard->rules.average_rest =
         bel_rule_average_rest(&shard->config.settings.optimizers->main, shard->step);
 }

@@ -14,39 +14,39 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
     const bel_assignment *assignment = shard->config.assignment;
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
         void *memory;
-        size_t bytes = (size_t)shard->inbox_elements * sizeof(float);
+        size_t bytes = (size_t)shard->inbox.elements * sizeof(float);
         if (bytes == 0) break; // a shard without chunks
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
-        shard->inboxes[k] = memory;
+        shard->inbox.sums[k] = memory;
     }
     size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
-    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->row_inboxes[worker]));
-    if (shard->stats_inbox != NULL) return NULL;
+    if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->inbox.rows[worker]));
+    if (shard->inbox.stats != NULL) return NULL;
     size_t stats = (size_t)bel_stats_size(shard->config.settings.stats);
-    shard->stats_inbox = bel_xcalloc((size_t)assignment->node_count * stats, sizeof(double));
+    shard->inbox.stats = bel_xcalloc((size_t)assignment->node_count * stats, sizeof(double));
     return NULL;
 }
 
 void bel_shard_free_inboxes(bel_shard *shard)
 {
     for (int k = 0; k < shard->config.assignment->node_count; k++)
-        bel_pages_destroy(shard->inboxes[k], (size_t)shard->inbox_elements * sizeof(float));
+        bel_pages_destroy(shard->inbox.sums[k], (size_t)shard->inbox.elements * sizeof(float));
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
-        bel_pages_destroy(shard->row_inboxes[w],
+        bel_pages_destroy(shard->inbox.rows[w],
                           bel_row_buffer_bytes(shard->config.layout, shard->config.assignment, w));
     }
-    bel_free(shard->inboxes);
-    bel_free(shard->row_inboxes);
-    bel_free(shard->stats_inbox);
-    bel_free(shard->norm_inbox);
-    bel_free(shard->factor_inbox);
+    bel_free(shard->inbox.sums);
+    bel_free(shard->inbox.rows);
+    bel_free(shard->inbox.stats);
+    bel_free(shard->inbox.norms);
+    bel_free(shard->inbox.factors);
 }
 
 // NULL if the chunk is another shard's, as for a wrong size.
 static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
 {
     int local = bel_shard_local_chunk(shard, c);
-    float *inbox = shard->inboxes[node];
+    float *inbox = shard->inbox.sums[node];
     if (local < 0 || inbox == NULL) return NULL;
     if (bytes != (size_t)shard->config.layout->chunks[c].count * sizeof(float)) return NULL;
     return inbox + shard->chunks[local].inbox_offset;
@@ -56,7 +56,7 @@ static void *place_pull(const bel_shard *shard, int worker, int32_t table, size_
 {
     const bel_layout *layout = shard->config.layout;
     const bel_assignment *assignment = shard->config.assignment;
-    char *inbox = shard->row_inboxes[worker];
+    char *inbox = shard->inbox.rows[worker];
     if (inbox == NULL || table < 0 || table >= layout->table_count) return NULL;
     int64_t ids = bel_row_buffer_ids(layout, assignment, worker, table);
     if (bytes > (size_t)ids * sizeof(int64_t)) return NULL;
@@ -68,7 +68,7 @@ static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32
 {
     const bel_layout *layout = shard->config.layout;
     const bel_assignment *assignment = shard->config.assignment;
-    char *inbox = shard->row_inboxes[worker];
+    char *inbox = shard->inbox.rows[worker];
     if (inbox == NULL || table < 0 || table >= layout->table_count) return NULL;
     if (bytes > bel_row_buffer_report_bytes(layout, assignment, table, node)) return NULL;
     return inbox + bel_row_buffer_report(layout, assignment, table, node);
@@ -77,14 +77,14 @@ static void *place_rows(const bel_shard *shard, int worker, int32_t table, int32
 static void *place_stats(const bel_shard *shard, int32_t node, size_t bytes)
 {
     size_t size = (size_t)bel_stats_size(shard->config.settings.stats);
-    if (shard->stats_inbox == NULL || bytes != size * sizeof(double)) return NULL;
-    return shard->stats_inbox + (size_t)node * size;
+    if (shard->inbox.stats == NULL || bytes != size * sizeof(double)) return NULL;
+    return shard->inbox.stats + (size_t)node * size;
 }
 
 static void *place_exchange(const bel_shard *shard, int worker, uint32_t at, size_t bytes)
 {
     const bel_layout *layout = shard->config.layout;
-    char *inbox = shard->row_inboxes[worker];
+    char *inbox = shard->inbox.rows[worker];
     if (inbox == NULL || !layout->exchanges) return NULL;
     if (at > BEL_EXCHANGE_ROOM || bytes > BEL_EXCHANGE_ROOM - at) return NULL;
     return inbox + bel_row_buffer_exchange(layout, shard->config.assignment, worker) + at;
@@ -131,10 +131,10 @@ void *bel_shard_place(void *context, const bel_frame *frame)
     if (shard->config.shard == 0) {
         bool fits =
             frame->kind == BEL_FRAME_NORMS && frame->payload_bytes == norms * sizeof(double);
-        if (!fits || shard->norm_inbox == NULL) return NULL;
-        return shard->norm_inbox + (size_t)peer->peer_shard * norms;
+        if (!fits || shard->inbox.norms == NULL) return NULL;
+        return shard->inbox.norms + (size_t)peer->peer_shard * norms;
     }
     bool fits =
         frame->kind == BEL_FRAME_FACTORS && frame->payload_bytes == variables * sizeof(float);
-    return fits ? shard->factor_inbox : NULL;
+    return fits ? shard->inbox.factors : NULL;
 }

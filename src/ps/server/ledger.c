@@ -159,7 +159,7 @@ static void name_locked(bel_shard *shard, bel_ledger_page *page, int worker, int
     shard->workers[worker].counted_step = shard->step;
     note_staleness(shard, &shard->workers[worker]);
     bel_counts_frame counts = {.step = shard->step,
-                               .decision = shard->decision,
+                               .decision = shard->decision.now,
                                .worker = worker,
                                .needed = needed,
                                .answers = shard->ledger.answers};
@@ -175,7 +175,7 @@ void bel_ledger_close_page_locked(bel_shard *shard)
     bel_ledger_page *page = bel_ledger_page_of(shard, shard->step);
     int needed = needed_reports(shard);
     bool waits =
-        !shard->started || shard->paused > 0 || page->known || bel_shard_is_stopping(shard);
+        !shard->started || shard->pause.calls > 0 || page->known || bel_shard_is_stopping(shard);
     if (waits || count_of_step(shard) < needed) return;
     int left = 0; // in the queue
     for (int i = 0, named = 0; i < ledger->queue_count; i++) {
@@ -190,7 +190,7 @@ void bel_ledger_close_page_locked(bel_shard *shard)
     ledger->queue_count = left;
     bel_ledger_send_mail_locked(shard);
     page->named = needed;
-    page->decision = shard->decision;
+    page->decision = shard->decision.now;
     page->known = true;
     bel_ledger_page_known_locked(shard);
 }

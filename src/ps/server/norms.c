@@ -10,7 +10,7 @@
 // The second pass of every chunk may begin.
 static void factors_known_locked(bel_shard *shard)
 {
-    shard->factors_known = true;
+    shard->norms.factors_known = true;
     if (bel_shard_on_devices(shard)) {
         bel_shard_push_all_locked(shard, BEL_JOB_UPDATE);
         return;
@@ -24,25 +24,25 @@ static void factors_known_locked(bel_shard *shard)
 void bel_shard_move_norms_locked(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
-    if (!shard->needs_norm || shard->factors_known || !shard->started) return;
-    if (shard->summed < shard->chunk_count || !shard->decision_known) return;
-    if ((shard->decision & BEL_DECIDE_STOP) != 0) return;
+    if (!shard->rules.needs_norm || shard->norms.factors_known || !shard->started) return;
+    if (shard->work.summed < shard->chunk_count || !shard->decision.known) return;
+    if ((shard->decision.now & BEL_DECIDE_STOP) != 0) return;
     if (shard->config.shard != 0) {
-        if (shard->norms_sent) return;
-        shard->norms_sent = true;
+        if (shard->norms.sent) return;
+        shard->norms.sent = true;
         bel_norms_frame norms = {.step = shard->step};
         bel_shard_send_locked(shard, shard->config.shard_lanes[0],
-                              bel_norms_frame_write(norms, shard->grain_squares,
+                              bel_norms_frame_write(norms, shard->memory.grain_squares,
                                                     bel_shard_norm_count(shard) * sizeof(double)));
         return;
     }
-    if (shard->norm_count < layout->shard_count - 1) return;
+    if (shard->norms.count < layout->shard_count - 1) return;
     bel_shard_combine_norms(shard);
     for (int k = 1; k < layout->shard_count; k++) {
         bel_factors_frame factors = {.step = shard->step};
         size_t bytes = (size_t)layout->variable_count * sizeof(float);
         bel_shard_send_locked(shard, shard->config.shard_lanes[k],
-                              bel_factors_frame_write(factors, shard->factors, bytes));
+                              bel_factors_frame_write(factors, shard->memory.factors, bytes));
     }
     factors_known_locked(shard);
 }
@@ -63,7 +63,7 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         shard->counters.late++;
         return;
     }
-    if (!shard->needs_norm || for_first != (shard->config.shard == 0)) {
+    if (!shard->rules.needs_norm || for_first != (shard->config.shard == 0)) {
         bel_shard_fail_locked(shard, frame, "unexpected norms or factors");
         return;
     }
@@ -71,9 +71,9 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
         if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
             bel_shard_fail_locked(shard, frame, "norms of the wrong size");
-        } else if (shard->norms[frame->sender] == NULL) {
-            shard->norms[frame->sender] = frame->payload;
-            shard->norm_count++;
+        } else if (shard->norms.squares[frame->sender] == NULL) {
+            shard->norms.squares[frame->sender] = frame->payload;
+            shard->norms.count++;
         } else {
             shard->counters.repeated++;
         }
@@ -81,8 +81,8 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
     }
     if (frame->payload_bytes != (size_t)layout->variable_count * sizeof(float)) {
         bel_shard_fail_locked(shard, frame, "factors of the wrong size");
-    } else if (!shard->factors_known) {
-        memcpy(shard->factors, frame->payload, frame->payload_bytes);
+    } else if (!shard->norms.factors_known) {
+        memcpy(shard->memory.factors, frame->payload, frame->payload_bytes);
         factors_known_locked(shard);
     } else {
         shard->counters.repeated++;

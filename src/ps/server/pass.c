@@ -41,7 +41,7 @@ static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
                        float *slots[BEL_RULE_MAX_SLOTS])
 {
     for (int k = 0; k < rule->slot_count; k++)
-        slots[k] = p->shard->slots[p->layer][k] + offset;
+        slots[k] = p->shard->memory.slots[p->layer][k] + offset;
 }
 
 // Applies the rule, from the current buffer to the other one, and updates the moving average.
@@ -53,8 +53,8 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     find_slots(p, group->rule, offset, slots);
     float *new_values = p->new_values + offset;
     bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
-    if (shard->averages != NULL) {
-        bel_rule_average(new_values, shard->average_rest, shard->averages + offset, n);
+    if (shard->memory.averages != NULL) {
+        bel_rule_average(new_values, shard->rules.average_rest, shard->memory.averages + offset, n);
     }
 }
 
@@ -63,7 +63,7 @@ static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, i
                          const float *sum)
 {
     bel_shard *shard = p->shard;
-    float *direction = shard->sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
+    float *direction = shard->memory.sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     bel_rule_scale(&group->numbers, sum, p->of_gradient, direction, n);
     if (!group->rule->prepares) return;
     find_slots(p, group->rule, offset, slots);
@@ -75,7 +75,7 @@ static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, i
 static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
-    float *direction = p->shard->sums;
+    float *direction = p->shard->memory.sums;
     if (job == BEL_JOB_SUM && direction != NULL) memset(direction + offset, 0, bytes);
     if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
 }
@@ -147,7 +147,8 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     const bel_rule_group *group = bel_shard_group_of(shard, segment->variable);
     const bel_rule_step *numbers = &group->numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, group, offset, n, shard->sums + offset, shard->factors[segment->variable]);
+        update_piece(p, group, offset, n, shard->memory.sums + offset,
+                     shard->memory.factors[segment->variable]);
         return;
     }
     const float *sum = sum_piece(shard, p->chunk, offset, n);
@@ -166,9 +167,9 @@ static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
     const bel_layout *layout = shard->config.layout;
-    bel_norms_take(layout, segment, shard->sums, shard->grain_squares);
-    if (!shard->trusts) return;
-    bel_norms_take(layout, segment, p->values, shard->grain_squares + layout->grain_count);
+    bel_norms_take(layout, segment, shard->memory.sums, shard->memory.grain_squares);
+    if (!shard->rules.trusts) return;
+    bel_norms_take(layout, segment, p->values, shard->memory.grain_squares + layout->grain_count);
 }
 
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
@@ -176,16 +177,16 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
     size_t bytes = (size_t)chunk->count * sizeof(float);
     memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     for (int layer = 0; layer < BEL_MAX_STEP_FUNCTIONS; layer++) {
-        for (int k = 0; k < shard->slot_counts[layer]; k++) {
-            memcpy(shard->snapshot_slots[layer][k] + chunk->offset,
-                   shard->slots[layer][k] + chunk->offset, bytes);
+        for (int k = 0; k < shard->rules.slot_counts[layer]; k++) {
+            memcpy(shard->memory.snapshot_slots[layer][k] + chunk->offset,
+                   shard->memory.slots[layer][k] + chunk->offset, bytes);
         }
     }
-    if (shard->averages == NULL) return;
+    if (shard->memory.averages == NULL) return;
     // Elements without an average keep their value, so evaluation gets a complete array.
     bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
     memcpy(shard->config.snapshot_averages + chunk->offset,
-           (averaged ? shard->averages : values) + chunk->offset, bytes);
+           (averaged ? shard->memory.averages : values) + chunk->offset, bytes);
 }
 
 // Runs piece by piece; a segment's squares are taken once its sums are complete.
@@ -246,7 +247,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
         atomic_store_explicit(&space->current[local->chunk], (unsigned char)current,
                               memory_order_release);
     }
-    if ((shard->decision & BEL_DECIDE_SAVE) != 0) {
+    if ((shard->decision.now & BEL_DECIDE_SAVE) != 0) {
         bel_shard_copy_to_snapshot(shard, chunk, space->buffers[current]);
     }
 }
@@ -280,7 +281,7 @@ static void take_squares_of(bel_shard *shard, const bel_segment *segment, int ow
     size_t grain = (size_t)(variable->first_grain + segment->first / BEL_GRAIN);
     size_t norms = bel_shard_norm_count(shard);
     for (size_t at = grain; at < norms; at += (size_t)layout->grain_count) {
-        memcpy(shard->grain_squares + at, shard->norms[owner] + at,
+        memcpy(shard->memory.grain_squares + at, shard->norms.squares[owner] + at,
                (size_t)bel_grains_of(segment->count) * sizeof(double));
     }
 }
@@ -312,7 +313,7 @@ static double chunk_order_total(const bel_shard *shard)
                 int64_t grain =
                     layout->variables[segment->variable].first_grain + segment->first / BEL_GRAIN;
                 for (int64_t g = 0; g < bel_grains_of(segment->count); g++)
-                    part += (float)shard->grain_squares[grain + g];
+                    part += (float)shard->memory.grain_squares[grain + g];
             }
         }
         total += part;
@@ -336,7 +337,8 @@ void bel_shard_combine_norms(bel_shard *shard)
     double limit = bel_rule_clip_global_norm(&shard->config.settings.optimizers[function].main);
     gather_squares(shard);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
-    double all = bel_norms_combine(layout, shard->grain_squares, use_of, shard, shard->factors);
+    double all = bel_norms_combine(layout, shard->memory.grain_squares, use_of, shard,
+                                   shard->memory.factors);
     if (bel_fault_is(BEL_FAULT_CHUNK_ORDER)) all = disordered;
-    bel_norms_limit(layout, all, limit, shard->factors);
+    bel_norms_limit(layout, all, limit, shard->memory.factors);
 }

@@ -54,10 +54,10 @@ static bool policy_all_accepts(bel_shard *shard, const bel_frame *frame, int wor
 static void policy_all_completed(bel_shard *shard, int worker)
 {
     (void)worker;
-    if (shard->stats_count < shard->config.assignment->node_count) return;
+    if (shard->stats.count < shard->config.assignment->node_count) return;
     bel_shard_compare_hashes_locked(shard);
     if (bel_shard_on_devices(shard)) {
-        bel_shard_push_all_locked(shard, shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS);
+        bel_shard_push_all_locked(shard, shard->rules.needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS);
     } else {
         bel_shard_push_kept_locked(shard);
     }
@@ -79,7 +79,7 @@ static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     int64_t version = bel_pull_frame_read(frame).version;
     bool kept =
-        version == shard->step - 1 && shard->values_sent == 0 && shard->counters.versions > 1;
+        version == shard->step - 1 && shard->work.values_sent == 0 && shard->counters.versions > 1;
     if (version == shard->step || kept) {
         bel_shard_send_whole_locked(shard, worker, version);
     } else {
@@ -104,8 +104,8 @@ static void policy_all_begin(bel_shard *shard)
     }
     for (int t = 0; t < shard->config.layout->table_count; t++)
         memset(shard->tables[t].reported, 0, nodes * sizeof *shard->tables[t].reported);
-    memset(shard->stats_list, 0, nodes * sizeof *shard->stats_list);
-    shard->stats_count = 0;
+    memset(shard->stats.list, 0, nodes * sizeof *shard->stats.list);
+    shard->stats.count = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         shard->workers[w].complete = false;
 }
@@ -113,7 +113,7 @@ static void policy_all_begin(bel_shard *shard)
 // The step waits for every worker even if there are no chunks: every worker reads every version.
 static bool is_done(const bel_shard *shard)
 {
-    return shard->stats_count == shard->config.assignment->node_count;
+    return shard->stats.count == shard->config.assignment->node_count;
 }
 
 // The input never ends here: epochs follow each other, and the control decides which step is the
@@ -128,8 +128,8 @@ static bel_steps_left steps_left(const bel_shard *shard)
 // exactly one version late gets all of it. Older ones begin with a pull.
 static void policy_all_published(bel_shard *shard)
 {
-    int sent = shard->values_sent;
-    shard->values_sent = 0; // the new step's; a worker that gets a complete version follows
+    int sent = shard->work.values_sent;
+    shard->work.values_sent = 0; // the new step's; a worker that gets a complete version follows
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bel_shard_worker *worker = &shard->workers[w];
         worker->counted += shard->counters.versions > 1; // all versions but the first were made

@@ -102,7 +102,7 @@ static int64_t slowest_count(const bel_shard *shard)
 // are notified.
 static void answer_due_locked(bel_shard *shard)
 {
-    if (shard->publishing || is_known(shard)) return;
+    if (shard->work.publishing || is_known(shard)) return;
     bel_ledger *ledger = &shard->ledger;
     bool stopping = bel_shard_is_stopping(shard);
     int64_t slowest = slowest_count(shard);
@@ -202,7 +202,7 @@ static void take_counts(bel_shard *shard, const bel_frame *frame)
     page->needed = named.needed;
     page->answers = named.answers;
     page->named++;
-    if (named.step != shard->step || shard->publishing) return;
+    if (named.step != shard->step || shard->work.publishing) return;
     bel_ledger_give_answers_locked(shard);
     bel_ledger_page_known_locked(shard);
 }
@@ -227,7 +227,7 @@ static void policy_ledger_poll(bel_shard *shard)
 // Every counting worker is complete, and no copy for a worker is in progress.
 static bool is_done(const bel_shard *shard)
 {
-    if (!is_known(shard) || shard->copies > 0) return false;
+    if (!is_known(shard) || shard->work.copies > 0) return false;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         if (policy_ledger_counts(shard, w) && !shard->workers[w].complete) return false;
     return true;

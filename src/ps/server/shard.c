@@ -14,25 +14,27 @@
 // Forgets the state of a step; the policy decides which reports stay.
 static void begin_step_locked(bel_shard *shard)
 {
-    shard->decision_known = false;
-    shard->decision = 0;
-    shard->summed = shard->passed = shard->norm_count = 0;
-    shard->ready_count = 0;
+    shard->decision.known = false;
+    shard->decision.now = 0;
+    shard->work.summed = shard->work.passed = shard->norms.count = 0;
+    shard->work.ready_count = 0;
     bel_shard_begin_tables_locked(shard);
-    shard->norms_sent = shard->factors_known = shard->snapshot_told = false;
+    shard->norms.sent = shard->norms.factors_known = shard->pause.snapshot_told = false;
     bel_shard_begin_numbers(shard);
     for (int i = 0; i < shard->chunk_count; i++)
         shard->chunks[i].queued = shard->chunks[i].passed = false;
-    memset(shard->norms, 0, (size_t)shard->config.layout->shard_count * sizeof *shard->norms);
+    memset(shard->norms.squares, 0,
+           (size_t)shard->config.layout->shard_count * sizeof *shard->norms.squares);
     shard->policy->begin(shard);
 }
 
 // True if all work of this shard for the step is done, and all its reports have arrived.
 static bool step_done_locked(const bel_shard *shard)
 {
-    if (!shard->started || shard->error != NULL || shard->passed < shard->chunk_count) return false;
-    if (!shard->decision_known || (shard->decision & BEL_DECIDE_STOP) != 0) return false;
-    if (shard->tables_done < shard->config.layout->table_count) return false;
+    if (!shard->started || shard->error != NULL || shard->work.passed < shard->chunk_count)
+        return false;
+    if (!shard->decision.known || (shard->decision.now & BEL_DECIDE_STOP) != 0) return false;
+    if (shard->work.tables_done < shard->config.layout->table_count) return false;
     return shard->policy->is_done(shard);
 }
 
@@ -109,9 +111,9 @@ static void count_times_locked(bel_shard *shard)
 // Other shards learn the decision later, from reports or from the ledger.
 static void publish_locked(bel_shard *shard, uint32_t decision)
 {
-    uint32_t last = shard->decision;
+    uint32_t last = shard->decision.now;
     begin_step_locked(shard);
-    shard->last_decision = last;
+    shard->decision.last = last;
     shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
     shard->progress++;
@@ -127,36 +129,36 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
 // and retakes the mutex around callbacks. Returns true when it did something.
 static bool try_publish_locked(bel_shard *shard)
 {
-    if (shard->publishing || !step_done_locked(shard)) return false;
+    if (shard->work.publishing || !step_done_locked(shard)) return false;
     int64_t begun = bel_trace_begin();
-    shard->publishing = true;
+    shard->work.publishing = true;
     int64_t version = shard->step + 1;
-    bool saved = (shard->decision & BEL_DECIDE_SAVE) != 0 && !shard->snapshot_told;
+    bool saved = (shard->decision.now & BEL_DECIDE_SAVE) != 0 && !shard->pause.snapshot_told;
     bool first = shard->config.shard == 0;
-    shard->snapshot_told = true; // once, however often the decision comes later
+    shard->pause.snapshot_told = true; // once, however often the decision comes later
     if (saved) shard->ledger.leased = shard->ledger.next_block;
     for (int k = 0; k < shard->config.assignment->node_count; k++)
-        shard->counting[k] = bel_shard_counts(shard, k) ? shard->stats_list[k] : NULL;
+        shard->stats.counting[k] = bel_shard_counts(shard, k) ? shard->stats.list[k] : NULL;
     bel_steps_left left = first ? shard->policy->steps_left(shard) : BEL_STEPS_FOLLOW;
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
     if (first) {
-        bel_assignment_sum_f64(shard->config.assignment, shard->counting,
-                               bel_stats_size(shard->config.settings.stats), shard->stats_sum);
+        bel_assignment_sum_f64(shard->config.assignment, shard->stats.counting,
+                               bel_stats_size(shard->config.settings.stats), shard->stats.sum);
     }
-    bool good = !first || shard->stats_sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
+    bool good = !first || shard->stats.sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
-    if (first) decision = events->decide(events->context, version, shard->stats_sum, left);
+    if (first) decision = events->decide(events->context, version, shard->stats.sum, left);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
     pthread_mutex_lock(&shard->mutex);
-    shard->publishing = false;
+    shard->work.publishing = false;
     if (later) {
         bel_shard_answer_waiting_locked(shard);
         return false;
     }
     count_times_locked(shard);
-    shard->runs[bel_shard_function(shard)]++;
+    shard->rules.runs[bel_shard_function(shard)]++;
     shard->step = version;
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
@@ -168,8 +170,8 @@ static bool try_publish_locked(bel_shard *shard)
 // True while a thread may be reading reports.
 static bool is_reading_locked(const bel_shard *shard)
 {
-    return shard->running > 0 || shard->publishing ||
-           (shard->ready_count > 0 && shard->error == NULL);
+    return shard->work.running > 0 || shard->work.publishing ||
+           (shard->work.ready_count > 0 && shard->error == NULL);
 }
 
 // Passes complete chunks, and then stops all work until `paused` is reset. It takes no frames
@@ -177,7 +179,7 @@ static bool is_reading_locked(const bel_shard *shard)
 static void pause_locked(bel_shard *shard)
 {
     enum { NAP_NS = 100000 };
-    shard->paused++;
+    shard->pause.calls++;
     while (is_reading_locked(shard)) {
         pthread_mutex_unlock(&shard->mutex);
         if (!bel_shard_work(shard)) (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
@@ -200,7 +202,7 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
     shard->workers[worker].incarnation = incarnation;
     *out_step = shard->step;
     shard->has_newcomer = true;
-    shard->paused--;
+    shard->pause.calls--;
     shard->policy->admitted(shard);
     pthread_mutex_unlock(&shard->mutex);
     return before;
@@ -213,7 +215,8 @@ static bool is_whole_locked(const bel_shard *shard)
     bool whole = shard->error == NULL && !step_done_locked(shard);
     for (int i = 0; i < shard->chunk_count; i++)
         whole = whole && !(shard->chunks[i].queued && bel_shard_changes(shard, i));
-    if (bel_shard_on_devices(shard)) whole = whole && shard->summed == 0 && shard->passed == 0;
+    if (bel_shard_on_devices(shard))
+        whole = whole && shard->work.summed == 0 && shard->work.passed == 0;
     for (int t = 0; t < shard->config.layout->table_count; t++)
         whole = whole && !shard->tables[t].queued;
     return whole;
@@ -225,8 +228,8 @@ bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version)
     pause_locked(shard);
     bool whole = is_whole_locked(shard);
     *out_version = whole ? shard->step : -1;
-    if (!whole || shard->stands) shard->paused--; // it pauses once
-    shard->stands = shard->stands || whole;
+    if (!whole || shard->pause.stands) shard->pause.calls--; // it pauses once
+    shard->pause.stands = shard->pause.stands || whole;
     pthread_mutex_unlock(&shard->mutex);
     return whole ? bel_shard_snapshot_now(shard) : NULL;
 }
@@ -234,8 +237,8 @@ bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version)
 void bel_shard_go_on(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
-    shard->paused -= shard->stands;
-    shard->stands = false;
+    shard->pause.calls -= shard->pause.stands;
+    shard->pause.stands = false;
     pthread_mutex_unlock(&shard->mutex);
 }
 
@@ -256,10 +259,10 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
         shard->workers[w] =
             (bel_shard_worker){.incarnation = incarnation, .version = -1, .counted_step = -1};
     }
-    shard->copies = 0;
+    shard->work.copies = 0;
     shard->policy->reset(shard);
     begin_step_locked(shard);
-    shard->values_sent = 0;
+    shard->work.values_sent = 0;
     pthread_mutex_unlock(&shard->mutex);
 }
 
@@ -270,15 +273,15 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
 static bool try_start_locked(bel_shard *shard)
 {
     uint32_t decision = 0;
-    if (shard->publishing) return false;
-    shard->publishing = true;
+    if (shard->work.publishing) return false;
+    shard->work.publishing = true;
     bool first = shard->config.shard == 0;
     bel_steps_left left = first ? shard->policy->steps_left(shard) : BEL_STEPS_FOLLOW;
     int64_t step = shard->step;
     pthread_mutex_unlock(&shard->mutex);
     if (first) decision = shard->events.decide(shard->events.context, step, NULL, left);
     pthread_mutex_lock(&shard->mutex);
-    shard->publishing = false;
+    shard->work.publishing = false;
     if ((decision & BEL_DECIDE_LATER) != 0) return false;
     shard->starting = false;
     shard->started = true;
@@ -308,10 +311,10 @@ static void keep_error_locked(bel_shard *shard, bel_status *status)
 static void finish_chunk_locked(bel_shard *shard, bel_job_kind kind, int local)
 {
     if (kind == BEL_JOB_SUM) {
-        shard->summed++;
+        shard->work.summed++;
         return;
     }
-    shard->passed++;
+    shard->work.passed++;
     shard->chunks[local].passed = true;
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
     if (chunk->kind != BEL_VARIABLE_FROZEN) shard->policy->chunk_passed(shard, local);
@@ -345,9 +348,9 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
 // Runs one job, and publishes if it was the last. Returns false if there is no job.
 static bool run_job_locked(bel_shard *shard)
 {
-    if (shard->ready_count == 0 || shard->error != NULL) return false;
-    bel_shard_job job = shard->ready[--shard->ready_count];
-    shard->running++;
+    if (shard->work.ready_count == 0 || shard->error != NULL) return false;
+    bel_shard_job job = shard->work.ready[--shard->work.ready_count];
+    shard->work.running++;
     pthread_mutex_unlock(&shard->mutex);
     int64_t begun = bel_clock_ns();
     bel_fault_point("shard_passes");
@@ -356,7 +359,7 @@ static bool run_job_locked(bel_shard *shard)
     int64_t done = bel_clock_ns();
     if (bel_trace_is_on()) trace_job(shard, job, begun, done);
     pthread_mutex_lock(&shard->mutex);
-    shard->running--;
+    shard->work.running--;
     if (status == NULL) finish_job_locked(shard, job, done - begun);
     if (status != NULL) keep_error_locked(shard, status);
     bel_shard_move_norms_locked(shard);
@@ -401,7 +404,7 @@ bool bel_shard_work_together(bel_shard *shard, bel_team *team)
 {
     pthread_mutex_lock(&shard->mutex);
     bool published = poll_locked(shard);
-    int ready = shard->error == NULL ? shard->ready_count : 0;
+    int ready = shard->error == NULL ? shard->work.ready_count : 0;
     pthread_mutex_unlock(&shard->mutex);
     if (ready > 1) bel_team_run(team, run_what_is_ready, shard, bel_team_size(team));
     return ready > 1 || bel_shard_work(shard) || published;
@@ -430,7 +433,7 @@ bel_shard_counters bel_shard_count(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     bel_shard_counters counters = shard->counters;
-    counters.queue = shard->ready_count + shard->running + shard->ledger.queue_count;
+    counters.queue = shard->work.ready_count + shard->work.running + shard->ledger.queue_count;
     pthread_mutex_unlock(&shard->mutex);
     return counters;
 }
@@ -465,8 +468,8 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     bel_shard_exchange_missing(shard, out_words);
     bool exchanges = out_words->length > before;
     if (!exchanges && name_missing_locked(shard, out_words) == 0) {
-        bool idle = shard->ready_count == 0;
-        bool norms = shard->needs_norm && !shard->factors_known && idle;
+        bool idle = shard->work.ready_count == 0;
+        bool norms = shard->rules.needs_norm && !shard->norms.factors_known && idle;
         bool unnamed = !shard->policy->is_known(shard);
         bel_str_puts(out_words, unnamed && idle ? "waits for shard 0 to say who counts"
                                 : norms         ? "waits for norms of other shards"

@@ -23,7 +23,7 @@ uint32_t bel_shard_ask_for_hashes_locked(bel_shard *shard, uint32_t decision)
     if (!first && !shard->has_newcomer && shard->step % every != 0) return decision;
     shard->has_newcomer = false;
     const bel_updater *updater = shard->config.updater;
-    shard->compares_devices = updater != NULL && updater->device_count > 1;
+    shard->decision.compares_devices = updater != NULL && updater->device_count > 1;
     int workers = 0;
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         workers += shard_plays(shard, w);
@@ -66,7 +66,7 @@ static int find_other(const bel_shard *shard, int worker)
 
 void bel_shard_compare_hashes_locked(bel_shard *shard)
 {
-    bool asked = shard->config.shard == 0 && (shard->decision & BEL_DECIDE_CHECK) != 0;
+    bool asked = shard->config.shard == 0 && (shard->decision.now & BEL_DECIDE_CHECK) != 0;
     if (!asked || shard->error != NULL) return;
     int first = 0;
     while (!shard_plays(shard, first))

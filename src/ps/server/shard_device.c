@@ -33,7 +33,7 @@ static int add_pieces(const bel_shard *shard, const bel_segment *segment, bel_up
                                .grain = variable->first_grain + (segment->first + at) / BEL_GRAIN,
                                .count = (int32_t)(left < BEL_GRAIN ? left : BEL_GRAIN),
                                .kind = kind,
-                               .group = shard->group_of[segment->variable],
+                               .group = shard->rules.group_of[segment->variable],
                                .variable = segment->variable};
     }
     return count;
@@ -45,18 +45,18 @@ bel_status *bel_shard_plan_devices(bel_shard *shard)
     const bel_layout *layout = shard->config.layout;
     bel_update_piece *pieces = bel_xcalloc((size_t)layout->grain_count, sizeof *pieces);
     bel_update_plan plan = {.pieces = pieces,
-                            .groups = &shard->groups,
+                            .groups = &shard->rules.groups,
                             .variable_count = layout->variable_count,
                             .grain_count = layout->grain_count,
-                            .norms = shard->needs_norm,
-                            .trusts = shard->trusts,
+                            .norms = shard->rules.needs_norm,
+                            .trusts = shard->rules.trusts,
                             .values = shard->config.snapshot,
-                            .averages = shard->averages,
-                            .slot_count = shard->slot_counts[0]};
+                            .averages = shard->memory.averages,
+                            .slot_count = shard->rules.slot_counts[0]};
     for (int s = 0; s < layout->segment_count; s++)
         plan.piece_count = add_pieces(shard, &layout->segments[s], pieces, plan.piece_count);
     for (int k = 0; k < plan.slot_count; k++)
-        plan.slots[k] = shard->slots[0][k];
+        plan.slots[k] = shard->memory.slots[0][k];
     bel_status *status = updater->ops->plan(updater, &plan);
     bel_free(pieces);
     return status;
@@ -88,7 +88,7 @@ static bel_update_step step_of(const bel_shard *shard, float joins[2 * BEL_UPDAT
 {
     const bel_shard_chunk *chunk = weighing_chunk(shard);
     bel_weight weights[BEL_UPDATER_REPLICAS] = {{0}};
-    bel_update_step step = {.joins = joins, .average_rest = shard->average_rest};
+    bel_update_step step = {.joins = joins, .average_rest = shard->rules.average_rest};
     int nodes = shard->config.assignment->node_count;
     int64_t replicas = 0;
     for (int k = 0; k < nodes && chunk != NULL; k++) {
@@ -108,16 +108,17 @@ bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind)
     float joins[2 * BEL_UPDATER_REPLICAS];
     bel_updater *updater = shard->config.updater;
     bel_update_step step = step_of(shard, joins);
-    if (shard->compares_devices) BEL_TRY(updater->ops->compare(updater));
-    shard->compares_devices = false; // there may be a second pass
-    if (kind == BEL_JOB_SUM) return updater->ops->direct(updater, &step, shard->grain_squares);
+    if (shard->decision.compares_devices) BEL_TRY(updater->ops->compare(updater));
+    shard->decision.compares_devices = false; // there may be a second pass
+    if (kind == BEL_JOB_SUM)
+        return updater->ops->direct(updater, &step, shard->memory.grain_squares);
     if (kind == BEL_JOB_UPDATE) {
-        step.factors = shard->factors;
+        step.factors = shard->memory.factors;
         BEL_TRY(updater->ops->follow(updater, &step));
     } else {
         BEL_TRY(updater->ops->update(updater, &step));
     }
-    return (shard->decision & BEL_DECIDE_SAVE) != 0 ? bel_shard_save_devices(shard) : NULL;
+    return (shard->decision.now & BEL_DECIDE_SAVE) != 0 ? bel_shard_save_devices(shard) : NULL;
 }
 
 // Elements without an average keep their value, as in bel_shard_copy_to_snapshot.
@@ -125,10 +126,10 @@ bel_status *bel_shard_save_devices(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     BEL_TRY(shard->config.updater->ops->save(shard->config.updater));
-    for (int c = 0; c < layout->chunk_count && shard->averages != NULL; c++) {
+    for (int c = 0; c < layout->chunk_count && shard->memory.averages != NULL; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         if (chunk->kind == BEL_VARIABLE_TRAINABLE) continue;
-        memcpy(shard->averages + chunk->offset, shard->config.snapshot + chunk->offset,
+        memcpy(shard->memory.averages + chunk->offset, shard->config.snapshot + chunk->offset,
                (size_t)chunk->count * sizeof(float));
     }
     return NULL;

@@ -80,36 +80,36 @@ static void clear_step(const bel_shard *shard, bel_shard_exchange_step *s, int64
 void bel_shard_create_exchanges(bel_shard *shard)
 {
     if (!shard->config.layout->exchanges) return;
-    shard->exchange_slots = bel_xcalloc((size_t)replicas_of(shard), sizeof *shard->exchange_slots);
-    shard->exchange_steps = bel_xcalloc(2, sizeof *shard->exchange_steps);
+    shard->exchange.slots = bel_xcalloc((size_t)replicas_of(shard), sizeof *shard->exchange.slots);
+    shard->exchange.steps = bel_xcalloc(2, sizeof *shard->exchange.steps);
     for (int i = 0; i < 2; i++) {
-        shard->exchange_steps[i].step = -1;
-        shard->exchange_steps[i].absent = bel_xcalloc((size_t)workers_of(shard), sizeof(bool));
+        shard->exchange.steps[i].step = -1;
+        shard->exchange.steps[i].absent = bel_xcalloc((size_t)workers_of(shard), sizeof(bool));
     }
 }
 
 void bel_shard_forget_exchanges_locked(bel_shard *shard)
 {
-    for (int i = 0; shard->exchange_steps != NULL && i < 2; i++)
-        clear_step(shard, &shard->exchange_steps[i], -1);
+    for (int i = 0; shard->exchange.steps != NULL && i < 2; i++)
+        clear_step(shard, &shard->exchange.steps[i], -1);
 }
 
 void bel_shard_destroy_exchanges(bel_shard *shard)
 {
-    for (int i = 0; shard->exchange_steps != NULL && i < 2; i++) {
-        bel_shard_exchange_step *s = &shard->exchange_steps[i];
+    for (int i = 0; shard->exchange.steps != NULL && i < 2; i++) {
+        bel_shard_exchange_step *s = &shard->exchange.steps[i];
         clear_step(shard, s, -1);
         bel_free(s->records);
         bel_free(s->absent);
     }
-    bel_free(shard->exchange_steps);
-    bel_free(shard->exchange_slots);
+    bel_free(shard->exchange.steps);
+    bel_free(shard->exchange.slots);
 }
 
 void bel_shard_forget_voice_locked(bel_shard *shard, int worker)
 {
-    for (int i = 0; shard->exchange_steps != NULL && i < 2; i++) {
-        const bel_shard_exchange_step *s = &shard->exchange_steps[i];
+    for (int i = 0; shard->exchange.steps != NULL && i < 2; i++) {
+        const bel_shard_exchange_step *s = &shard->exchange.steps[i];
         for (size_t k = 0; k < s->count; k++)
             s->records[k].voices[worker].waits = s->records[k].voices[worker].has_answer = false;
     }
@@ -226,7 +226,7 @@ static record *shard_find(const bel_shard *shard, bel_shard_exchange_step *s,
     return made;
 }
 
-// Returns the error in a frame's payload, or NULL; its slots go to shard->exchange_slots. Numbers
+// Returns the error in a frame's payload, or NULL; its slots go to shard->exchange.slots. Numbers
 // are bounded before they are multiplied.
 static const char *find_fault(const bel_shard *shard, const bel_frame *frame, int worker,
                               const bel_exchange_head *head)
@@ -251,7 +251,7 @@ static const char *find_fault(const bel_shard *shard, const bel_frame *frame, in
         return "an exchange of the wrong size";
     if (memchr(head->file, '\0', sizeof head->file) == NULL) return "a name without an end";
     if (head->rank < 0 || head->rank > BEL_MAX_RANK) return "no such shape";
-    bel_exchange_slot *slots = shard->exchange_slots;
+    bel_exchange_slot *slots = shard->exchange.slots;
     size_t slot_bytes = (size_t)head->slots * sizeof *slots;
     if (slot_bytes > 0) memcpy(slots, (const char *)frame->payload + sizeof *head, slot_bytes);
     int32_t next = assignment->first_replica[worker];
@@ -325,11 +325,11 @@ static void take_absence_locked(bel_shard *shard, bel_shard_exchange_step *s, in
 void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
     const bel_exchange_frame said = bel_exchange_frame_read(frame);
-    if (shard->exchange_steps == NULL || shard->config.shard != 0 || !shard->policy->lockstep) {
+    if (shard->exchange.steps == NULL || shard->config.shard != 0 || !shard->policy->lockstep) {
         bel_shard_fail_locked(shard, frame, "no exchanges are made here");
         return;
     }
-    bel_shard_exchange_step *s = &shard->exchange_steps[said.version & 1];
+    bel_shard_exchange_step *s = &shard->exchange.steps[said.version & 1];
     bool now = said.version == shard->step && !bel_shard_is_stopping(shard);
     if (now && s->step != said.version) clear_step(shard, s, said.version);
     if (s->step != said.version || said.version < 0) {
@@ -366,15 +366,15 @@ void bel_shard_take_exchange_locked(bel_shard *shard, const bel_frame *frame, in
     voice *its = &r->voices[worker];
     its->at = said.answer_at;
     its->waits = true;
-    if (!its->came && r->answer == NULL) keep_slots(r, frame, &head, shard->exchange_slots);
+    if (!its->came && r->answer == NULL) keep_slots(r, frame, &head, shard->exchange.slots);
     its->came = true;
     look_at_locked(shard, s, r);
 }
 
 void bel_shard_exchange_missing(const bel_shard *shard, bel_str *out)
 {
-    if (shard->exchange_steps == NULL || shard->step < 0) return;
-    const bel_shard_exchange_step *s = &shard->exchange_steps[shard->step & 1];
+    if (shard->exchange.steps == NULL || shard->step < 0) return;
+    const bel_shard_exchange_step *s = &shard->exchange.steps[shard->step & 1];
     for (size_t i = 0; s->step == shard->step && i < s->count; i++) {
         const record *r = &s->records[i];
         if (r->answer != NULL) continue;

@@ -97,17 +97,17 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
         bel_shard_fail_locked(shard, frame, "step statistics of the wrong size");
         return;
     }
-    if (shard->stats_list[stats.node] != NULL) {
+    if (shard->stats.list[stats.node] != NULL) {
         shard->counters.repeated++;
         return;
     }
-    double *copy = shard->stats_values + (size_t)stats.node * size;
+    double *copy = shard->stats.values + (size_t)stats.node * size;
     memcpy(copy, frame->payload, frame->payload_bytes);
-    shard->stats_list[stats.node] = copy;
-    shard->stats_count++;
+    shard->stats.list[stats.node] = copy;
+    shard->stats.count++;
     shard->workers[worker].hash = stats.hash;
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++)
-        if (shard->stats_list[k] == NULL) return;
+        if (shard->stats.list[k] == NULL) return;
     shard->workers[worker].complete = true;
     shard->workers[worker].complete_ns = bel_clock_ns();
     shard->policy->completed(shard, worker);
@@ -172,7 +172,7 @@ static void drain_lane_locked(bel_shard *shard, bel_lane *lane, int worker)
 // index 0.
 void bel_shard_drain_locked(bel_shard *shard)
 {
-    if (!shard->started || shard->paused > 0) return;
+    if (!shard->started || shard->pause.calls > 0) return;
     shard->policy->poll(shard);
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);

@@ -8,231 +8,41 @@
 
 #include <pthread.h>
 
-#include "optim/groups.h"
-#include "ps/layout/exchange.h"
-#include "ps/layout/row_buffer.h"
-#include "ps/server/policy.h"
-#include "ps/server/shard.h"
-#include "ps/table/table.h"
+#include "ps/server/shard_parts.h"
 
 enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the L1 cache
-
-typedef enum bel_job_kind {
-    BEL_JOB_PASS,   // everything in one pass
-    BEL_JOB_SUM,    // sums and grain squares
-    BEL_JOB_UPDATE, // the update from the sums
-    BEL_JOB_COPY,   // a copy of the values for a worker
-    BEL_JOB_ROWS,   // rows requested by a worker; `local` is the table
-    BEL_JOB_TABLE,  // the update of table `local`
-} bel_job_kind;
-
-enum { BEL_ALL_CHUNKS = -1 }; // in a job, if parameters are on devices
-
-typedef struct bel_shard_job {
-    bel_job_kind kind;
-    int local;  // index among the shard's chunks, or BEL_ALL_CHUNKS
-    int worker; // COPY, ROWS
-} bel_shard_job;
-
-typedef struct bel_shard_chunk {
-    int chunk;            // index in the layout
-    int reported;         // nodes whose report has arrived
-    bool queued;          // all counting workers have reported: its pass is queued, or done
-    const float **nodes;  // by node: its sums; NULL until they arrive
-    bel_weight *weights;  // by node: weight of these sums
-    const float **taken;  // by node: as `nodes`, in a pass; NULL: it does not count in the step
-    const float **inputs; // by node: as `taken`, at the piece in work
-    int64_t replicas;     // number that count in the step, set at its first pass
-    int64_t inbox_offset; // this chunk's offset in each inbox
-    float *scratch;       // rows of the summation tree, and one piece of the gradient
-    bool passed;          // its new values are ready
-} bel_shard_chunk;
-
-// State of a worker's values. A late worker gets all of the next version when it is published; one
-// that follows gets every chunk as soon as it is passed.
-typedef enum bel_shard_reader {
-    BEL_READER_NONE,
-    BEL_READER_BEHIND,
-    BEL_READER_FOLLOWS
-} bel_shard_reader;
-
-typedef struct bel_shard_worker {
-    uint32_t incarnation;
-    bel_shard_reader reader;
-    int64_t version;     // the last version that was sent to it
-    bool complete;       // its report on that version has arrived, with all step statistics
-    uint64_t hash;       // from these statistics
-    int64_t complete_ns; // time of completion
-    int64_t counted;     // its reports that were counted
-    // With a ledger:
-    int function;   // step function of its report
-    bool handed;    // shard 0: that function was assigned to it (lease.c), and is not counted yet
-    int copies;     // chunks whose copies for it are not finished
-    int64_t answer; // version of these copies
-    int64_t counted_step; // shard 0: the last step that counted it; -1: no step
-    int64_t dropped;      // shard 0: its reports that were dropped
-    int64_t stale;        // shard 0: its counted reports on older versions
-    bool held;            // shard 0: is owed a version, when it may continue
-    int64_t leases[2];    // shard 0: first blocks of its leases that are not used up, in order
-    int lease_count;
-    int64_t leased; // shard 0: number of leases so far
-} bel_shard_worker;
-
-// A page of the ledger: the workers that count in a step.
-typedef struct bel_ledger_page {
-    bool known;
-    uint32_t decision;
-    bool *counts;    // by worker
-    int named;       // number of counting workers known so far
-    int needed;      // other shards: number of counting workers; 0: not known yet
-    int64_t answers; // other shards: number of answers given before this step was closed
-} bel_ledger_page;
-
-// Shard 0: frames to send to another shard, in order. Its lane may be full for a moment, as no
-// frames come back on it that would confirm the received ones.
-typedef struct bel_ledger_mail {
-    bel_frame *frames;
-    size_t count, capacity;
-} bel_ledger_mail;
-
-typedef struct bel_ledger {
-    bel_ledger_page *pages; // by step mod page_count
-    int page_count;
-    bel_ledger_mail *mail; // shard 0: by shard
-    int *queue; // shard 0: workers with complete reports that do not count yet, by arrival
-    int queue_count;
-    int64_t next_block; // shard 0: the first block that was never leased
-    int64_t block_end;  // shard 0: end of the last block
-    int64_t *returned;  // shard 0: first blocks of the leases of lost workers
-    int returned_count;
-    int64_t leased; // next_block when the newest snapshot was made
-    // Shard 0, with several step functions, where a report may be of a later step than the one in
-    // progress: the number of reports still to be assigned for the step on that version …
-    int64_t asked_step;
-    int asked_left;
-    int *regained; // … after these functions of lost workers
-    int regained_count;
-    bool starved;    // a worker that may continue waits for a request for a step …
-    int turn;        // … and is the first that gets one
-    int64_t answers; // shard 0: number given so far; other shards: the first not given yet
-    bel_answer_frame *waiting; // other shards: answers for later versions
-    size_t waiting_count, waiting_capacity;
-    int64_t stale[BEL_STALENESS_BINS];
-} bel_ledger;
-
-// A worker's requests for rows in a step, in one pull or several. The answers stay until its
-// requests in the next step: its successor may have to repeat this step after the rows are updated.
-typedef struct bel_shard_pull {
-    bool busy;           // the newest pull is not yet answered …
-    bool waits;          // … and its job is not queued, either
-    int64_t step;        // -1: no step
-    int32_t limit;       // maximum number of pulls of a step
-    int32_t number;      // the newest pull's
-    int32_t again;       // a successor may repeat pulls from this one on; `limit`: no pull
-    const int64_t *keys; // the newest pull's; NULL: no longer known
-    int64_t *counts;     // by number: rows; -1: no pull
-    int64_t *firsts;     // by number: their offset in `rows`, in floats
-    int64_t asked, most; // rows of the step so far, and their maximum
-    int64_t used;        // part of `rows` in use, in floats
-    float *rows;
-    uint32_t *places; // places of the newest pull's rows in the table
-} bel_shard_pull;
-
-typedef struct bel_shard_exchange_step bel_shard_exchange_step;
-
-typedef struct bel_shard_table {
-    bel_table *table;
-    bel_row_set *reports; // by node
-    bel_weight *weights;  // by node: weight of these reports
-    bool *reported;       // by node
-    bel_row_set *sets;    // by node: scratch of a sum
-    bel_weight *set_weights;
-    bool queued;           // all counting workers have reported: its update is due, queued or done
-    int readers;           // answers being copied; they delay an update …
-    bool due;              // … that is due and starts when they are done
-    bool updating;         // answers wait meanwhile
-    bel_shard_pull *pulls; // by worker
-    bel_row_sum sum;
-    uint32_t *places; // places of the updated rows
-    size_t place_capacity;
-    float *means; // for rows whose mean is over their contributors
-    size_t mean_capacity;
-    bool has_snapshot;
-} bel_shard_table;
 
 struct bel_shard {
     bel_shard_config config;
     bel_shard_events events;
     const bel_policy *policy;
-    // A variable that several step functions update has separate slots for each: the first
-    // function's in layer 0, the next one's in layer 1, …
-    int slot_counts[BEL_MAX_STEP_FUNCTIONS]; // by layer: maximum over the rules
-    bool trusts;                             // a rule has trust ratios
-    bool needs_norm;
+    bel_shard_rules rules;
+    bel_shard_memory memory;
+    bel_shard_inbox inbox;
+    void **answer_rooms; // by worker: the shard's own; NULL: the configuration's
+    int *node_firsts;    // by node of the assignment
 
-    // Memory, laid out as the space; only this shard's chunks are touched.
-    float *slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS]; // by layer
-    float *averages; // moving averages of the values; NULL: not kept
-    float *sums;     // needs_norm: scaled gradients between the two passes
-    // needs_norm: by grain; for rules with trust ratios, the values' squares follow
-    double *grain_squares;
-    float *factors; // needs_norm: by variable
-    float *snapshot_slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS];
-
-    // Data received from lanes without shared memory.
-    float **inboxes;        // by node: the sums of this shard's chunks; NULL: not reserved
-    int64_t inbox_elements; // elements of each inbox
-    double *stats_inbox;    // by node, bel_stats_size each
-    void **row_inboxes;  // by worker: keys and reports of rows, as in its room; NULL: not reserved
-    double *norm_inbox;  // shard 0, by shard, bel_shard_norm_count each
-    float *factor_inbox; // other shards
-
-    pthread_mutex_t mutex;  // guards all below
-    bool has_newcomer;      // a worker was replaced, and no step was checked since (shard_check.c)
-    int paused;             // number of calls that suspend the taking of frames
-    bool stands;            // one of them persists: the snapshot is of this version
-    int64_t published_ns;   // time at which this step began
-    int64_t loaded;         // version of the loaded checkpoint
-    int64_t step;           // the version that workers compute on
-    uint32_t decision;      // this step's; other shards learn it from reports
-    bool compares_devices;  // before this step's pass over the devices (shard_check.c)
-    uint32_t last_decision; // shard 0: the preceding step's
-    bool decision_known;
-    bool snapshot_told;
+    pthread_mutex_t mutex; // guards all below
+    bool has_newcomer;     // a worker was replaced, and no step was checked since (shard_check.c)
+    bool starting;         // the first step's decision is not known yet
+    bool started;
+    int64_t loaded;       // version of the loaded checkpoint
+    int64_t step;         // the version that workers compute on
+    int64_t published_ns; // time at which this step began
+    bel_shard_decision decision;
+    bel_shard_pause pause;
     bel_shard_worker *workers;
-    bel_rule_groups groups;
-    int *group_of;                        // by function, each by variable and then by table; fixed
-    int64_t runs[BEL_MAX_STEP_FUNCTIONS]; // steps of each function before this version
-    float average_rest;                   // this step's
     bel_shard_chunk *chunks;
     int chunk_count;
-    bel_shard_job *ready; // a stack
-    int ready_count, running;
-    int summed, passed;        // chunks after the first and after the last pass
-    int values_sent;           // chunks with new values: all passed chunks but the frozen ones
-    int copies;                // copies for workers, of chunks and rows, under way
-    double *stats_values;      // by node: a copy of its step statistics
-    const double **stats_list; // by node: its copy; NULL until the statistics arrive
-    const double **counting;   // by node: as stats_list, for counting workers; shard 0 sums them
-    int stats_count;           // nodes whose step statistics have arrived
-    double *stats_sum;
-    const double **norms; // shard 0, by shard: its grain squares
-    int norm_count;
-    bool norms_sent, factors_known;
-    bool publishing; // a thread is between the last pass and the publication
-    bool starting;   // the first step's decision is not known yet
-    bool started;
+    bel_shard_table *tables; // by table of the layout
+    bel_shard_step_work work;
+    bel_shard_stats stats;
+    bel_shard_norms norms;
+    bel_shard_exchanges exchange;
+    bel_ledger ledger;
     bel_status *error;
     bel_shard_counters counters;
     int64_t progress; // frames taken and versions published
-    bel_ledger ledger;
-    bel_shard_table *tables; // by table of the layout
-    void **answer_rooms;     // by worker: the shard's own; NULL: the configuration's
-    int tables_done;         // updated in this step
-    int *node_firsts;        // by node of the assignment
-    // Shard 0, if workers exchange: this step's and the preceding step's, by step mod 2; or NULL.
-    bel_exchange_slot *exchange_slots; // by replica: slots of the frame being read
-    bel_shard_exchange_step *exchange_steps;
 };
 
 // Group of a variable, or of a table with index variable_count + table, in a step function.
@@ -241,13 +51,13 @@ static inline const bel_rule_group *bel_shard_group_in(const bel_shard *shard, i
 {
     const bel_layout *layout = shard->config.layout;
     int count = layout->variable_count + layout->table_count;
-    return &shard->groups.items[shard->group_of[function * count + variable]];
+    return &shard->rules.groups.items[shard->rules.group_of[function * count + variable]];
 }
 
 // The function of this step, once the decision is known.
 static inline int bel_shard_function(const bel_shard *shard)
 {
-    return bel_decision_function(shard->decision);
+    return bel_decision_function(shard->decision.now);
 }
 
 // A variable's group in this step.
@@ -300,7 +110,7 @@ static inline bool bel_shard_on_devices(const bel_shard *shard)
 // Number of a shard's sums of squares: of directions, and of values if a rule has trust ratios.
 static inline size_t bel_shard_norm_count(const bel_shard *shard)
 {
-    return (shard->trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
+    return (shard->rules.trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
 }
 
 // pass.c

@@ -17,7 +17,7 @@ static void start_segment(bel_shard *shard, const bel_segment *segment, int func
     float start = bel_rule_slot_start(group->optimizer, k);
     if (start == 0.0f) return; // already zero
     for (int64_t e = segment->offset; e < segment->offset + segment->count; e++)
-        shard->slots[layer][k][e] = shard->snapshot_slots[layer][k][e] = start;
+        shard->memory.slots[layer][k][e] = shard->memory.snapshot_slots[layer][k][e] = start;
 }
 
 // Pages of other shards stay untouched.
@@ -38,29 +38,30 @@ static bel_status *shard_allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
-        for (int k = 0; k < shard->slot_counts[l]; k++) {
-            BEL_TRY(bel_space_array(layout, "snapshot of slots", &shard->snapshot_slots[l][k]));
-            shard->slots[l][k] = shard->snapshot_slots[l][k];
+        for (int k = 0; k < shard->rules.slot_counts[l]; k++) {
+            BEL_TRY(
+                bel_space_array(layout, "snapshot of slots", &shard->memory.snapshot_slots[l][k]));
+            shard->memory.slots[l][k] = shard->memory.snapshot_slots[l][k];
             if (!bel_shard_on_devices(shard))
-                BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->slots[l][k]));
+                BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->memory.slots[l][k]));
         }
     }
     for (int f = 0; f < shard->config.settings.function_count; f++)
         start_slots(shard, f);
     if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
-        shard->averages = shard->config.snapshot_averages;
+        shard->memory.averages = shard->config.snapshot_averages;
         if (!bel_shard_on_devices(shard))
-            BEL_TRY(bel_space_array(layout, "moving averages", &shard->averages));
+            BEL_TRY(bel_space_array(layout, "moving averages", &shard->memory.averages));
     }
-    if (!shard->needs_norm) return NULL;
-    shard->grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
-    shard->factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    if (!shard->rules.needs_norm) return NULL;
+    shard->memory.grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
+    shard->memory.factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     size_t shards = (size_t)layout->shard_count;
-    shard->norm_inbox = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
-    shard->factor_inbox = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
+    shard->inbox.norms = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
+    shard->inbox.factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     if (bel_shard_on_devices(shard)) return NULL;
-    return bel_space_array(layout, "summed gradients", &shard->sums);
+    return bel_space_array(layout, "summed gradients", &shard->memory.sums);
 }
 
 bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard)
@@ -77,29 +78,29 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
         if (layout->chunks[c].shard != config->shard) continue;
         shard->chunks[shard->chunk_count++] =
             (bel_shard_chunk){.chunk = c,
-                              .inbox_offset = shard->inbox_elements,
+                              .inbox_offset = shard->inbox.elements,
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
                               .weights = bel_xcalloc(nodes, sizeof(bel_weight)),
                               .taken = bel_xcalloc(nodes, sizeof(float *)),
                               .inputs = bel_xcalloc(nodes, sizeof(float *)),
                               .scratch = bel_xcalloc((size_t)config->assignment->depth + 2,
                                                      BEL_SHARD_PIECE * sizeof(float))};
-        shard->inbox_elements += layout->chunks[c].count;
+        shard->inbox.elements += layout->chunks[c].count;
     }
-    shard->inboxes = bel_xcalloc(nodes, sizeof *shard->inboxes);
-    shard->row_inboxes =
-        bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->row_inboxes);
+    shard->inbox.sums = bel_xcalloc(nodes, sizeof *shard->inbox.sums);
+    shard->inbox.rows =
+        bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->inbox.rows);
     shard->workers = bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->workers);
     size_t copies = shard->policy->lockstep ? 0 : (size_t)config->assignment->worker_count;
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
-    shard->ready =
-        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->ready);
+    shard->work.ready =
+        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->work.ready);
     size_t stats = (size_t)bel_stats_size(shard->config.settings.stats);
-    shard->stats_values = bel_xcalloc(nodes * stats, sizeof(double));
-    shard->stats_list = bel_xcalloc(nodes, sizeof *shard->stats_list);
-    shard->counting = bel_xcalloc(nodes, sizeof *shard->counting);
-    shard->stats_sum = bel_xcalloc(stats, sizeof(double));
-    shard->norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms);
+    shard->stats.values = bel_xcalloc(nodes * stats, sizeof(double));
+    shard->stats.list = bel_xcalloc(nodes, sizeof *shard->stats.list);
+    shard->stats.counting = bel_xcalloc(nodes, sizeof *shard->stats.counting);
+    shard->stats.sum = bel_xcalloc(stats, sizeof(double));
+    shard->norms.squares = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->norms.squares);
     for (int w = 0; w < config->assignment->worker_count; w++)
         shard->workers[w] = (bel_shard_worker){.version = -1, .counted_step = -1};
     shard->ledger = (bel_ledger){.next_block = -1, .block_end = -1, .leased = -1};
@@ -124,22 +125,22 @@ void bel_shard_destroy(bel_shard *shard)
     if (updater != NULL) updater->ops->forget(updater);
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
-            if (shard->slots[l][k] != shard->snapshot_slots[l][k])
-                bel_space_free_array(layout, shard->slots[l][k]);
-            bel_space_free_array(layout, shard->snapshot_slots[l][k]);
+            if (shard->memory.slots[l][k] != shard->memory.snapshot_slots[l][k])
+                bel_space_free_array(layout, shard->memory.slots[l][k]);
+            bel_space_free_array(layout, shard->memory.snapshot_slots[l][k]);
         }
     }
-    if (shard->averages != shard->config.snapshot_averages)
-        bel_space_free_array(layout, shard->averages);
-    bel_space_free_array(layout, shard->sums);
+    if (shard->memory.averages != shard->config.snapshot_averages)
+        bel_space_free_array(layout, shard->memory.averages);
+    bel_space_free_array(layout, shard->memory.sums);
     shard->policy->destroy(shard);
     bel_shard_destroy_exchanges(shard);
     bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
-    bel_free(shard->grain_squares);
-    bel_free(shard->factors);
-    bel_rule_groups_deinit(&shard->groups);
-    bel_free(shard->group_of);
+    bel_free(shard->memory.grain_squares);
+    bel_free(shard->memory.factors);
+    bel_rule_groups_deinit(&shard->rules.groups);
+    bel_free(shard->rules.group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
         bel_free(shard->chunks[i].weights);
@@ -149,12 +150,12 @@ void bel_shard_destroy(bel_shard *shard)
     }
     bel_free(shard->chunks);
     bel_free(shard->workers);
-    bel_free(shard->ready);
-    bel_free(shard->stats_values);
-    bel_free(shard->stats_list);
-    bel_free(shard->counting);
-    bel_free(shard->stats_sum);
-    bel_free(shard->norms);
+    bel_free(shard->work.ready);
+    bel_free(shard->stats.values);
+    bel_free(shard->stats.list);
+    bel_free(shard->stats.counting);
+    bel_free(shard->stats.sum);
+    bel_free(shard->norms.squares);
     bel_status_destroy(shard->error);
     pthread_mutex_destroy(&shard->mutex);
     bel_free(shard);

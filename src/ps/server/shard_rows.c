@@ -140,7 +140,7 @@ void bel_shard_destroy_tables(bel_shard *shard)
 
 void bel_shard_begin_tables_locked(bel_shard *shard)
 {
-    shard->tables_done = 0;
+    shard->work.tables_done = 0;
     for (int t = 0; t < shard->config.layout->table_count; t++)
         shard->tables[t].queued = false;
 }
@@ -154,7 +154,7 @@ static void read_rows_locked(bel_shard *shard, int t, int worker)
 {
     shard->tables[t].readers++;
     shard->tables[t].pulls[worker].waits = false;
-    shard->copies++;
+    shard->work.copies++;
     bel_shard_push_locked(shard,
                           (bel_shard_job){.kind = BEL_JOB_ROWS, .local = t, .worker = worker});
 }
@@ -185,7 +185,7 @@ void bel_shard_answer_waiting_locked(bel_shard *shard)
 void bel_shard_table_updated_locked(bel_shard *shard, int t)
 {
     shard->tables[t].updating = false;
-    shard->tables_done++;
+    shard->work.tables_done++;
     bel_shard_answer_waiting_locked(shard);
 }
 
@@ -257,7 +257,7 @@ static void take_new_pull_locked(bel_shard *shard, const bel_frame *frame, int w
     pull->counts[pull->number] = count;
     pull->firsts[pull->number] = pull->used;
     pull->used += (int64_t)(bel_row_aligned(bytes) / sizeof(float));
-    if (!shard->publishing) bel_shard_answer_waiting_locked(shard); // otherwise soon
+    if (!shard->work.publishing) bel_shard_answer_waiting_locked(shard); // otherwise soon
 }
 
 // Returns false, and fails the shard, if there is no such table.
@@ -344,7 +344,7 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
     bel_shard_pull *pull = &shard->tables[table].pulls[worker];
     pull->busy = false;
     send_rows_locked(shard, table, worker, pull->number);
-    shard->copies--;
+    shard->work.copies--;
     shard->tables[table].readers--;
     if (shard->tables[table].due && shard->tables[table].readers == 0)
         bel_shard_table_due_locked(shard, table);
@@ -444,7 +444,7 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
         BEL_TRY_CTX(update_rows(shard, t), "shard %d, table \"%s\"", shard->config.shard,
                     shard->config.layout->tables[t].name);
     }
-    bool saves = (shard->decision & BEL_DECIDE_SAVE) != 0;
+    bool saves = (shard->decision.now & BEL_DECIDE_SAVE) != 0;
     return saves ? mark_snapshot(&shard->tables[t]) : NULL;
 }
 

@@ -23,7 +23,7 @@ static bel_status *load_slots(bel_shard *shard, const bel_ckpt_reader *reader,
     for (int k = 0; k < rule->slot_count && status == NULL; k++) {
         (void)bel_rule_slot_name(name, room, variable->name, rule, layer, k);
         status = bel_ckpt_read(reader, name, BEL_DTYPE_F32, &variable->shape, segment->first,
-                               segment->count, shard->slots[layer][k] + segment->offset);
+                               segment->count, shard->memory.slots[layer][k] + segment->offset);
     }
     bel_free(name);
     return status;
@@ -44,23 +44,25 @@ static bel_status *load_segment(bel_shard *shard, const bel_ckpt_reader *reader,
     for (int f = 0; f < shard->config.settings.function_count; f++)
         if (bel_shard_updates(shard, f, segment->variable))
             BEL_TRY(load_slots(shard, reader, segment, f));
-    if (shard->averages == NULL) return NULL;
+    if (shard->memory.averages == NULL) return NULL;
     return bel_ckpt_read_average(reader, variable->name, BEL_DTYPE_F32, &variable->shape,
-                                 segment->first, segment->count, shard->averages + segment->offset);
+                                 segment->first, segment->count,
+                                 shard->memory.averages + segment->offset);
 }
 
 // Loads how often each step function has run: a setting of the checkpoint, if there are several.
 static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     int functions = shard->config.settings.function_count;
-    memset(shard->runs, 0, sizeof shard->runs);
-    shard->runs[0] = shard->step;
+    memset(shard->rules.runs, 0, sizeof shard->rules.runs);
+    shard->rules.runs[0] = shard->step;
     if (functions == 1) return NULL;
     const char *text = bel_ckpt_setting(reader, BEL_SETTING_RUNS), *rest = text;
     for (int f = 0; f < functions && rest != NULL; f++) {
         size_t length = strcspn(rest, ",");
         bool last = f == functions - 1;
-        bool number = bel_parse_i64(rest, length, &shard->runs[f]) && shard->runs[f] >= 0;
+        bool number =
+            bel_parse_i64(rest, length, &shard->rules.runs[f]) && shard->rules.runs[f] >= 0;
         if (!number || (rest[length] == '\0') != last) {
             rest = NULL;
         } else if (!last) {
@@ -113,7 +115,7 @@ bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t ve
                                     bool *out_whole)
 {
     const float *values =
-        shard->averages != NULL ? shard->config.snapshot_averages : shard->config.snapshot;
+        shard->memory.averages != NULL ? shard->config.snapshot_averages : shard->config.snapshot;
     *out_whole = false;
     for (; *sent <= shard->chunk_count; ++*sent) {
         bel_frame frame = bel_version_frame_write(
@@ -177,10 +179,10 @@ static void add_segment(const bel_shard *shard, const bel_segment *segment, piec
         int layer = bel_shard_layer(shard, f, segment->variable);
         for (int k = 0; k < rule->slot_count; k++) {
             length = bel_rule_slot_name(to->names, room, variable->name, rule, layer, k);
-            add_piece(to, variable, segment, length, shard->snapshot_slots[layer][k]);
+            add_piece(to, variable, segment, length, shard->memory.snapshot_slots[layer][k]);
         }
     }
-    if (shard->averages == NULL) return;
+    if (shard->memory.averages == NULL) return;
     length = bel_snprintf(to->names, room, "%s/" BEL_CKPT_AVERAGE, variable->name);
     add_piece(to, variable, segment, length, shard->config.snapshot_averages);
 }

@@ -23,12 +23,12 @@ bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_fram
 // There is room for every job that can be queued at once (shard_life.c).
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 {
-    shard->ready[shard->ready_count++] = job;
+    shard->work.ready[shard->work.ready_count++] = job;
 }
 
 void bel_shard_push_chunk_locked(bel_shard *shard, int local)
 {
-    bel_job_kind first = shard->needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
+    bel_job_kind first = shard->rules.needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
     bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
 }
 
@@ -36,9 +36,9 @@ void bel_shard_push_chunk_locked(bel_shard *shard, int local)
 // needs them passed.
 void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
 {
-    if (shard->decision_known) return;
-    shard->decision = decision;
-    shard->decision_known = true;
+    if (shard->decision.known) return;
+    shard->decision.now = decision;
+    shard->decision.known = true;
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
     for (int i = 0; i < shard->chunk_count && !bel_shard_on_devices(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
@@ -48,7 +48,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
 
 bool bel_shard_is_stopping(const bel_shard *shard)
 {
-    return shard->decision_known && (shard->decision & BEL_DECIDE_STOP) != 0;
+    return shard->decision.known && (shard->decision.now & BEL_DECIDE_STOP) != 0;
 }
 
 // Keeps the first error; from then on the shard takes no frames and runs no jobs.
@@ -103,8 +103,8 @@ void bel_shard_forget_report_locked(bel_shard *shard, int worker)
         }
         for (int t = 0; t < shard->config.layout->table_count; t++)
             shard->tables[t].reported[k] = false;
-        shard->stats_count -= shard->stats_list[k] != NULL;
-        shard->stats_list[k] = NULL;
+        shard->stats.count -= shard->stats.list[k] != NULL;
+        shard->stats.list[k] = NULL;
     }
     shard->workers[worker].complete = false;
 }

@@ -49,7 +49,7 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
         if (follows && !bel_shard_reads_in_place(shard, w))
             send_chunk_locked(shard, w, local, shard->step + 1);
     }
-    shard->values_sent++;
+    shard->work.values_sent++;
 }
 
 // Announces a version, after the frames of `chunks` chunks.
@@ -58,7 +58,7 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
     bool newest = version == shard->step;
     bel_version_frame announced = {
         .version = version,
-        .decision = newest ? shard->decision : shard->last_decision,
+        .decision = newest ? shard->decision.now : shard->decision.last,
         .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
         .buffer = (int32_t)((version - shard->loaded) % 2)}; // each step changes the buffer
     bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
@@ -79,7 +79,7 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
         sent++;
     }
     bel_shard_send_version_locked(shard, worker, version, sent);
-    bool follows = version == shard->step && shard->values_sent == 0;
+    bool follows = version == shard->step && shard->work.values_sent == 0;
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
 }
 
