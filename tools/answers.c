@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "input/column_names.h"
+#include "input/table/column_names.h"
 #include "tensor/half.h"
 
 void bel_answer_field(bel_str *out, const char *text)

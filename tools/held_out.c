@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "columns/description.h"
 #include "flags.h"
-#include "input/holdout.h"
+#include "input/table/holdout.h"
 
 bel_status *bel_held_out_options(const char *model_dir, bel_options **out_training)
 {

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "input/paths.h"
+#include "input/files/paths.h"
 
 // Files of a list flag, below --data_dir if they are relative, with patterns replaced by their
 // matches.

@@ -14,7 +14,7 @@
 #include "checkpoint/best.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
-#include "input/audit.h"
+#include "input/batch/audit.h"
 #include "inspect_model.h"
 #include "results.h"
 #include "verbs.h"

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "columns/description.h"
-#include "input/table_rows.h"
+#include "input/table/table_rows.h"
 #include "results.h"
 
 enum { BATCH = 32 };

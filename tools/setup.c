@@ -24,7 +24,7 @@
 #include "estimator/run_flags.h"
 #include "flags.h"
 #include "held_out.h"
-#include "input/column_names.h"
+#include "input/table/column_names.h"
 #include "launch/task.h"
 #include "launch/trials.h"
 #include "model/settings.h"

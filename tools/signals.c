@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "input/file_view.h"
+#include "input/files/file_view.h"
 
 // Reports a read of lost data: the mapped file became shorter, or its device failed. Readers check
 // files before they read; this handles changes in between.

@@ -15,7 +15,7 @@
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
 #include "columns/guess.h"
-#include "input/table_look.h"
+#include "input/table/table_look.h"
 #include "inputs.h"
 #include "model/settings.h"
 

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "input/audit.h"
+#include "input/batch/audit.h"
 #include "report/report_chart.h"
 
 enum { MOST_NOTE_BYTES = 64 << 20, LISTED_EPOCHS = 12 };
