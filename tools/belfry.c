@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "distribute.h"
 #include "flags.h"
-#include "launch/trials.h"
+#include "launch/supervise/trials.h"
 #include "package.h"
 #include "package_build.h"
 #include "results.h"

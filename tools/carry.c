@@ -1,6 +1,6 @@
 // Verb carry: runs a process of a job on this host for a supervisor on another host
-// (launch/carry.h). It is internal. Its errors are JSON, for the supervisor.
-#include "launch/carry.h"
+// (launch/supervise/carry.h). It is internal. Its errors are JSON, for the supervisor.
+#include "launch/supervise/carry.h"
 #include "verbs.h"
 
 bel_status *bel_verb_carry(const bel_options *options, int *out_exit_code)

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "belfry/package.h"
 #include "flags.h"
-#include "launch/registry.h"
+#include "launch/engine/registry.h"
 #include "results.h"
 #include "verbs.h"
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "flags.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "package_build.h"
 #include "setup.h"
 #include "verbs.h"

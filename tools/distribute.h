@@ -4,8 +4,8 @@
 #define BELFRY_TOOLS_DISTRIBUTE_H
 
 #include "base/options.h"
-#include "launch/plan.h"
-#include "launch/registry.h"
+#include "launch/cluster/plan.h"
+#include "launch/engine/registry.h"
 
 // Command line of every process of a job: belfry with a training verb and flags, or the user's
 // program, which calls bel_run_job (or bel_train_and_evaluate), with its arguments.

@@ -28,7 +28,7 @@
 #include "certificate.h"
 #include "doctor.h"
 #include "doctor_peers.h"
-#include "launch/plan.h"
+#include "launch/cluster/plan.h"
 
 #define OK BEL_DOCTOR_OK
 #define WARN BEL_DOCTOR_WARN
@@ -243,7 +243,7 @@ static void check_ports(const checkup *c)
         checkup_say(c, OK, "ports", NULL, "%d free ports on the loopback", count);
 }
 
-// Chooses the folder of sockets as the supervisor does (src/launch/supervisor_start.c).
+// Chooses the folder of sockets as the supervisor does (src/launch/supervise/supervisor_start.c).
 static void check_sockets(const checkup *c)
 {
     static const char longest[] = "/belfry-sockets-XXXXXX/evaluator-1023.shm";

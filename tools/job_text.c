@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "launch/engine.h"
-#include "launch/role_line.h"
+#include "launch/engine/engine.h"
+#include "launch/task/role_line.h"
 
 static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
 {

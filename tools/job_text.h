@@ -4,7 +4,7 @@
 
 #include "base/options.h"
 #include "base/str.h"
-#include "launch/registry.h"
+#include "launch/engine/registry.h"
 
 // Writes a table: NAME STATE STEP AGE ENGINE, one job a line.
 void bel_jobs_write_list(bel_job_record *const *records, size_t count, bel_str *out);

@@ -16,7 +16,7 @@
 #include "distribute.h"
 #include "inputs.h"
 #include "job_text.h"
-#include "launch/engine.h"
+#include "launch/engine/engine.h"
 #include "results.h"
 #include "verbs.h"
 

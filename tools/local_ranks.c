@@ -2,7 +2,7 @@
 // the calls of belfry/ddl.h.
 #include "base/alloc.h"
 #include "base/program.h"
-#include "launch/ranks.h"
+#include "launch/supervise/ranks.h"
 #include "verbs.h"
 
 // Runs the program; `words` ends with NULL.

@@ -1,7 +1,7 @@
 // Verb rank: assigns this process, started by mpirun, srun or torchrun, the role of its rank in a
 // cluster that a file or flags describe. Rank 0 is the master; the parameter servers, the workers
 // and the evaluator follow. The process becomes belfry with that role, or the user's program.
-// Without this verb all ranks but the first are workers (launch/task_launcher.h).
+// Without this verb all ranks but the first are workers (launch/task/task_launcher.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/launcher.h"
 #include "base/secret.h"
 #include "distribute.h"
-#include "launch/task_launcher.h"
+#include "launch/task/task_launcher.h"
 #include "verbs.h"
 
 // Ranks of a host are consecutive, so the plan determines which of them train.

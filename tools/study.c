@@ -18,8 +18,8 @@
 #include "base/thread.h"
 #include "cuda/choose.h"
 #include "flags.h"
-#include "launch/plan.h"
-#include "launch/trials.h"
+#include "launch/cluster/plan.h"
+#include "launch/supervise/trials.h"
 #include "setup.h"
 
 typedef struct run {

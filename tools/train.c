@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "evaluate/goal.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "results.h"
 #include "setup.h"
 #include "verbs.h"

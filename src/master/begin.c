@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/requests.h"
 #include "base/str.h"
-#include "launch/folder_lock.h"
+#include "launch/folder/folder_lock.h"
 #include "master/embedded.h"
 
 // Finds the block after the last one to read. With drop_remainder only complete steps are read: of

@@ -5,7 +5,7 @@
 #define BELFRY_MASTER_MASTER_H
 
 #include "estimator/estimator_inner.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 typedef struct bel_master_config {
     const bel_estimator *estimator;

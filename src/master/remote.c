@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "base/requests.h"
 #include "base/str.h"
-#include "launch/cluster_file.h"
-#include "launch/scale.h"
+#include "launch/cluster/cluster_file.h"
+#include "launch/folder/scale.h"
 #include "master/journal.h"
 #include "ps/layout/space.h"
 

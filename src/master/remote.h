@@ -7,7 +7,7 @@
 #ifndef BELFRY_MASTER_REMOTE_H
 #define BELFRY_MASTER_REMOTE_H
 
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "master/backend.h"
 #include "master/members.h"
 #include "master/watchdog.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launch/scale.h"
+#include "launch/folder/scale.h"
 #include "master/journal.h"
 #include "master/remote_inner.h"
 

@@ -4,7 +4,7 @@
 #define BELFRY_MASTER_STATUS_REPORTER_H
 
 #include "estimator/estimator_inner.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "master/backend.h"
 
 typedef struct bel_reporter bel_reporter;

@@ -21,8 +21,8 @@
 #include "base/number.h"
 #include "base/requests.h"
 #include "base/str.h"
-#include "launch/folder_lock.h"
-#include "launch/job_trace.h"
+#include "launch/folder/folder_lock.h"
+#include "launch/task/job_trace.h"
 
 // --- While it runs -------------------------------------------------------------------------------
 
