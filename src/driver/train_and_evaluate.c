@@ -25,7 +25,7 @@
 #include "estimator/estimator_inner.h"
 #include "launch/folder/sockets.h"
 #include "launch/folder/start_count.h"
-#include "master/master.h"
+#include "master/job/master.h"
 #include "member/member.h"
 
 typedef struct trainer { // the worker of a master that trains: a member in the same process
