@@ -12,8 +12,8 @@
 #include "base/decimal.h"
 #include "belfry/columns.h"
 #include "figures.h"
-#include "input/csv_table.h"
-#include "input/input.h"
+#include "input/batch/input.h"
+#include "input/table/csv_table.h"
 
 enum { MOST_ROUNDS = 99, MOST_SLOTS = 1024 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "mlp.h"
 
 static bel_dataset *make_dataset(const char *kind, const char *path)

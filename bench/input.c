@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "mlp.h"
 
 enum { CSV_BATCH = 256, PADDED_BATCH = 32, WIDTH = 40, LEAST = 20, MOST = 100, RECORDS = 4096 };

@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "belfry/columns.h"
 #include "figures.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "mlp.h"
 
 enum { CHUNK = 1 << 15, MOST_CHUNKS = 4096, CLASSES = 10 };

@@ -1,7 +1,7 @@
 // best.json, and an evaluator's hold. This file decides nothing: the master chooses the best from
-// the recorded evaluations (master/best.c) and writes it here for retention and for readers of the
-// folder. If best.json cannot be read, retention removes no old checkpoints, so that no best one is
-// lost by mistake; the next best replaces the file.
+// the recorded evaluations (master/job/best.c) and writes it here for retention and for readers of
+// the folder. If best.json cannot be read, retention removes no old checkpoints, so that no best
+// one is lost by mistake; the next best replaces the file.
 #include "checkpoint/best.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "columns/statistics.h"
 
 // Raised whenever the rules give another description of the same table: descriptions that other
-// processes kept are then not used (input/look_cache.h).
+// processes kept are then not used (input/table/look_cache.h).
 enum { BEL_GUESS_RULES = 3 };
 
 typedef struct bel_guess_column {

@@ -2,7 +2,7 @@
 #ifndef BELFRY_DRIVER_HEAR_INPUT_H
 #define BELFRY_DRIVER_HEAR_INPUT_H
 
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "model/remote_input.h"
 
 // Whether this process may do without the training data: it is a master that does not train, its

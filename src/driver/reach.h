@@ -2,7 +2,7 @@
 #ifndef BELFRY_DRIVER_REACH_H
 #define BELFRY_DRIVER_REACH_H
 
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 // Waits until the name of the listening address resolves, at most for the join timeout, and
 // replaces `*` in it. INVALID_ARGUMENT: neither a secret nor TLS protects a job beyond the

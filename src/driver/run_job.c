@@ -35,7 +35,7 @@
 #include "base/sized.h"
 #include "driver/notice.h"
 #include "estimator/estimator_inner.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 enum { ANSWER_SECS = 600 }; // for a process without its supervisor to notice a request
 

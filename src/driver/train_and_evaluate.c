@@ -1,7 +1,7 @@
 // bel_train_and_evaluate: finds this process's role in the job and passes on its inputs. Without a
-// task in the environment (launch/task.h) the process is the whole job. Otherwise it is a master,
-// or a member: a worker, a parameter server or an evaluator. A master that trains also has a
-// worker, which is a member on a separate thread of its process.
+// task in the environment (launch/task/task.h) the process is the whole job. Otherwise it is a
+// master, or a member: a worker, a parameter server or an evaluator. A master that trains also has
+// a worker, which is a member on a separate thread of its process.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -23,9 +23,9 @@
 #include "belfry/replica.h"
 #include "driver/reach.h"
 #include "estimator/estimator_inner.h"
-#include "launch/sockets.h"
-#include "launch/start_count.h"
-#include "master/master.h"
+#include "launch/folder/sockets.h"
+#include "launch/folder/start_count.h"
+#include "master/job/master.h"
 #include "member/member.h"
 
 typedef struct trainer { // the worker of a master that trains: a member in the same process

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cuda/cuda.h"
 #include "estimator/estimator_inner.h"
-#include "launch/trials.h"
+#include "launch/supervise/trials.h"
 
 bool bel_estimator_wants_cards(const bel_run_config *c)
 {

@@ -24,7 +24,7 @@
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 enum { MAX_TOWERS = 256 };
 

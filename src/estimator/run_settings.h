@@ -1,13 +1,13 @@
 // Table of the settings of a run, one row each. It gives the fields' defaults and checks
 // (run_flags.c), the flags of programs (belfry/run.h), and the command's flags with their help,
-// manual and completion (tools/flags.c). To add a setting, add a field to bel_run_config, a row
-// here, and the code that reads the field.
+// manual and completion (tools/command/flags.c). To add a setting, add a field to bel_run_config, a
+// row here, and the code that reads the field.
 //
 // ROW(group, name, form, verbs, default, accepts, unit, help, when): flag and field have one name.
 // - form: TEXT, INT, WHOLE (int64_t), UNSIGNED (uint64_t), MIB (int64_t; the flag counts MiB, the
 //   field bytes), SECS (double, also hours), SWITCH, CHOICE (an enumeration: the index of the
 //   word);
-// - group, verbs, when: as in bel_option; only tools/flags.c defines their words;
+// - group, verbs, when: as in bel_option; only tools/command/flags.c defines their words;
 // - default: as it would be typed; accepts: an interval, or the words of a CHOICE.
 #ifndef BELFRY_ESTIMATOR_RUN_SETTINGS_H
 #define BELFRY_ESTIMATOR_RUN_SETTINGS_H

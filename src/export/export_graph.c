@@ -1,8 +1,8 @@
 // Builds a new graph: variables and the rows of tables first, then inputs with their conversion to
 // the model's features, then the model's operations, copied one by one. Numbers are computed in
-// double and rounded once, as when reading files (src/columns/transform.c, src/input/source_csv.c),
-// so that the same cells give the same bits. The sticky error of the graph is checked once, at the
-// end.
+// double and rounded once, as when reading files (src/columns/transform.c,
+// src/input/source/source_csv.c), so that the same cells give the same bits. The sticky error of
+// the graph is checked once, at the end.
 #include "export/export_graph.h"
 
 #include <math.h>

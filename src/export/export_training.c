@@ -274,7 +274,7 @@ static void warn_of_rate(const training *t, const bel_optimizers *optimizers)
         (long long)step);
 }
 
-// Restores the job's rate for one replica: src/master/save.c has the two rules.
+// Restores the job's rate for one replica: src/master/job/save.c has the two rules.
 static void write_optimizers(training *t, bel_str *out)
 {
     bel_optimizers optimizers = *t->trainable.built->optimizers;

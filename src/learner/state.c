@@ -1,8 +1,8 @@
 // Checkpoints of a learner: those of a job with one shard and one replica
-// (src/ps/server/shard_state.c, src/master/save.c). Settings come from the initial checkpoint, so
-// that a training can continue where the learner ends. Exceptions are the number of replicas, which
-// is one from then on, and the settings that depend on it. Every step counts as one block of the
-// input, as if the job had read it.
+// (src/ps/server/shard_state.c, src/master/job/save.c). Settings come from the initial checkpoint,
+// so that a training can continue where the learner ends. Exceptions are the number of replicas,
+// which is one from then on, and the settings that depend on it. Every step counts as one block of
+// the input, as if the job had read it.
 #include <string.h>
 
 #include "base/alloc.h"

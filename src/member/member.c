@@ -22,7 +22,7 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/checkpoint.h"
-#include "launch/job_trace.h"
+#include "launch/task/job_trace.h"
 #include "member/member_inner.h"
 #include "optim/settings.h"
 #include "ps/layout/row_buffer.h"

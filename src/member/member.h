@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "estimator/estimator_inner.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 // Arguments of the program. A worker uses the training part, an evaluator the evaluations, and a
 // parameter server no part: it runs no user code.

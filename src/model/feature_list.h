@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "ops/op.h"
 
 // Features, and all fields including labels, each in the input's order.

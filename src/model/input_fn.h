@@ -4,7 +4,7 @@
 #define BELFRY_ESTIMATOR_INPUT_FN_H
 
 #include "belfry/estimator.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 
 // Calls `input_fn` for the estimator and opens its dataset. `like`: the columns that it must have,
 // as for bel_input_open; NULL: the dataset's. Errors: the function's and those of bel_input_open,

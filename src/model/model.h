@@ -4,7 +4,7 @@
 
 #include "belfry/replica.h"
 #include "graph/graph.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "model/spec.h"
 #include "optim/optimizers.h"
 

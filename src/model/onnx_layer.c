@@ -1,6 +1,6 @@
 // ONNX models in model functions. Every process reads the file on each call of the model function.
 // The file's values are the initial values of training. They stay in memory with the graph, and
-// only the master uses them (src/master/initial_values.c).
+// only the master uses them (src/master/job/initial_values.c).
 #include "belfry/onnx.h"
 
 #include <fnmatch.h>

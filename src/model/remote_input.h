@@ -4,7 +4,7 @@
 #define BELFRY_MODEL_REMOTE_INPUT_H
 
 #include "belfry/columns.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "model/settings.h"
 
 typedef struct bel_remote_input bel_remote_input;

@@ -1,7 +1,7 @@
-// Settings of optimizers and schedules: one row each, which feeds flags and YAML (tools/flags.c),
-// parameters of model functions (bel_context_optimizer), checks (bel_optimizer_check), checkpoints
-// and messages to parameter servers. To add a setting, add its field in belfry/optimizer.h, its row
-// here, and the rule that reads it.
+// Settings of optimizers and schedules: one row each, which feeds flags and YAML
+// (tools/command/flags.c), parameters of model functions (bel_context_optimizer), checks
+// (bel_optimizer_check), checkpoints and messages to parameter servers. To add a setting, add its
+// field in belfry/optimizer.h, its row here, and the rule that reads it.
 #ifndef BELFRY_OPTIM_SETTINGS_H
 #define BELFRY_OPTIM_SETTINGS_H
 

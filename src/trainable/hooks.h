@@ -13,7 +13,7 @@ struct bel_hook_context {
 };
 
 typedef struct bel_hooks {
-    bel_hook items[BEL_MAX_HOOKS + 1]; // last one: a loop's memory (master/replicator.h)
+    bel_hook items[BEL_MAX_HOOKS + 1]; // last one: a loop's memory (master/job/replicator.h)
     int count;
 } bel_hooks;
 

@@ -3,7 +3,7 @@
 #define BELFRY_ESTIMATOR_MEASURE_H
 
 #include "belfry/estimator.h"
-#include "launch/plan.h"
+#include "launch/cluster/plan.h"
 
 // Builds the model for `shard_count` shards, without training. Sets *out_shard_bytes instead of
 // out_sizes->shard_bytes; free it with bel_free. Errors: those of input and model function.

@@ -1,6 +1,6 @@
 // Names of roles, by their numbers in messages. The numbers must not change: another order would be
 // another protocol. No range is checked here; code that gets a role from a message checks it first
-// (master/join.c).
+// (master/members/join.c).
 #include "wire/role.h"
 #include "base/number.h"
 

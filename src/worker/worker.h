@@ -14,7 +14,7 @@
 #include "belfry/model.h"
 #include "cuda/choose.h"
 #include "graph/graph.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "optim/updater.h"
 #include "ps/client/client.h"
 #include "ps/layout/space.h"

@@ -8,7 +8,7 @@
 
 #include "base/thread.h"
 #include "base/trace.h"
-#include "input/audit.h"
+#include "input/batch/audit.h"
 #include "ps/client/row_batch.h"
 #include "ps/layout/exchange.h"
 #include "runtime/runner.h"

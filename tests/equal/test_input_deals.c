@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "belfry/belfry.h"
 #include "checkpoint/checkpoint.h"
-#include "input/audit.h"
+#include "input/batch/audit.h"
 
 enum { RECORDS = 230, WIDTH = 6, CLASSES = 3, BATCH = 7, STEPS = 23, PIPELINES = 6 };
 

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/linux_process.h"
 #include "base/str.h"
-#include "master/journal.h"
+#include "master/backend/journal.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
 

@@ -1,7 +1,7 @@
 // Fuzz target for cluster.yaml, in both families of keys, and with it base/yaml.h. A cluster that
 // is accepted is possible, with numbers within their limits.
 #include "fuzz/fuzz.h"
-#include "launch/cluster_file.h"
+#include "launch/cluster/cluster_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

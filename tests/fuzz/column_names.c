@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "fuzz/fuzz.h"
-#include "input/column_names.h"
+#include "input/table/column_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

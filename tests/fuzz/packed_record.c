@@ -1,5 +1,5 @@
 // Fuzz target for records in a cache file (bel_dataset_cache), which others may have written.
-#include "input/packed_record.h"
+#include "input/source/packed_record.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "fuzz/fuzz.h"

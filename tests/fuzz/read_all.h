@@ -3,7 +3,7 @@
 #define BELFRY_TESTS_FUZZ_READ_ALL_H
 
 #include "fuzz/fuzz.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 
 // Takes ownership of the dataset. Batches are padded if `padded`.
 static inline void fuzz_read_all(bel_dataset *dataset, bool padded)

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "fuzz/fuzz.h"
-#include "launch/role_line.h"
+#include "launch/task/role_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "flags.h"
+#include "command/flags.h"
 #include "fuzz/fuzz.h"
 
 static bool read(const uint8_t *data, size_t size, bel_str *out_dump)

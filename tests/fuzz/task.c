@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "fuzz/fuzz.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

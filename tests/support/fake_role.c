@@ -23,7 +23,8 @@
 // "worker 1.0:" addresses only the first incarnation. Actions run in order. After the last one the
 // program exits with 0. Two other uses, for tests of processes: `fake_role parent FILE` starts
 // `fake_role orphan FILE`, and both wait to be killed; the orphan, which ends with its parent,
-// writes its pid into the file. `fake_role carry` is belfry's verb of that name (launch/carry.h).
+// writes its pid into the file. `fake_role carry` is belfry's verb of that name
+// (launch/supervise/carry.h).
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,9 +38,9 @@
 #include "base/json.h"
 #include "base/linux_process.h"
 #include "base/log.h"
-#include "launch/carry.h"
-#include "launch/scale.h"
-#include "launch/task.h"
+#include "launch/folder/scale.h"
+#include "launch/supervise/carry.h"
+#include "launch/task/task.h"
 
 enum { LIFE_SECS = 100, LOOK_MS = 5 }; // no process of a test lives longer, whatever goes wrong
 

@@ -2,7 +2,7 @@
 #ifndef BELFRY_TESTS_SUPPORT_SUPERVISED_H
 #define BELFRY_TESTS_SUPPORT_SUPERVISED_H
 
-#include "launch/supervisor.h"
+#include "launch/supervise/supervisor.h"
 #include "support/bel_test.h"
 
 enum { MOST_ARGUMENTS = 40 };

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
-#include "input/ahead.h"
+#include "input/batch/ahead.h"
 #include "unit/input/test_fixture.h"
 
 // --- Steps ---------------------------------------------------------------------------------------

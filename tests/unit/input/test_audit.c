@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "input/audit.h"
+#include "input/batch/audit.h"
 #include "unit/input/test_fixture.h"
 
 enum { RECORDS = 10, BATCH = 2, EPOCHS = 2, BLOCKS = RECORDS * EPOCHS / BATCH, REPLICAS = 2 };

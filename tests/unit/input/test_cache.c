@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/linux_lock.h"
 #include "base/thread.h"
-#include "input/cache_file.h"
+#include "input/files/cache_file.h"
 #include "unit/input/test_fixture.h"
 
 enum { COUNT = 40, BATCH = 7 };

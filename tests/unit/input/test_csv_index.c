@@ -1,11 +1,11 @@
 // Index of the rows of a CSV file. It must equal the index that a loop over fields makes, for any
 // size of parts and any number of threads, also if quotes hide line breaks at the borders of parts.
 // So must the first error. The vectorized scan must find the same rows at each level.
-#include "input/csv_index.h"
+#include "input/table/csv_index.h"
 
 #include "base/isa.h"
-#include "input/csv_row.h"
-#include "input/csv_scan.h"
+#include "input/table/csv_row.h"
+#include "input/table/csv_scan.h"
 #include "unit/input/test_fixture.h"
 
 enum { COLUMNS = 3 };

@@ -4,8 +4,8 @@
 #include "base/decimal.h"
 #include "base/isa.h"
 #include "base/rng.h"
-#include "input/csv_scan.h"
-#include "input/csv_split.h"
+#include "input/table/csv_scan.h"
+#include "input/table/csv_split.h"
 #include "unit/input/test_fixture.h"
 
 enum { MOST_FIELDS = 64 };

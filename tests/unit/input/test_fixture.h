@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "input/input.h"
+#include "input/batch/input.h"
 #include "support/bel_test.h"
 
 // Opens a dataset and destroys it.

@@ -1,6 +1,6 @@
 // Order of interleave against a naive reader that visits the slots one record at a time, for many
 // lengths, cycles and blocks.
-#include "input/interleave.h"
+#include "input/order/interleave.h"
 #include "unit/input/test_fixture.h"
 
 enum { MOST_DATASETS = 7, MOST_RECORDS = 64 };

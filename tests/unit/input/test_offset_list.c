@@ -1,5 +1,5 @@
 // The list returns the appended offsets, whether they fit groups or not.
-#include "input/offset_list.h"
+#include "input/files/offset_list.h"
 
 #include "unit/input/test_fixture.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "input/paths.h"
+#include "input/files/paths.h"
 #include "unit/input/test_fixture.h"
 
 static char *in_folder(const char *name)

@@ -1,6 +1,6 @@
 // Permutations: a bijection for every size, a different order for every epoch, window, seed and
 // stage, and all orders equally likely.
-#include "input/permutation.h"
+#include "input/order/permutation.h"
 
 #include "base/isa.h"
 #include "unit/input/test_fixture.h"

@@ -1,7 +1,7 @@
 // Positions: reading any block separately equals reading everything, and each epoch holds each
 // record once. The stream equals that of a naive reader that builds every stage's output as a list.
 #include "base/input_segment.h"
-#include "input/permutation.h"
+#include "input/order/permutation.h"
 #include "unit/input/test_fixture.h"
 
 // --- The naive reader ----------------------------------------------------------------------------

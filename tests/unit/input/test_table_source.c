@@ -5,8 +5,8 @@
 
 #include "belfry/columns.h"
 #include "columns/description.h"
-#include "input/csv_set.h"
-#include "input/table_rows.h"
+#include "input/table/csv_set.h"
+#include "input/table/table_rows.h"
 #include "unit/input/test_fixture.h"
 
 // Writes a file in the test's folder; free with bel_free.

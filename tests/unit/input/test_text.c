@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "input/file_view.h"
+#include "input/files/file_view.h"
 #include "unit/input/test_fixture.h"
 
 // Lines that a map saw, each followed by '|', and the origin of the last one.

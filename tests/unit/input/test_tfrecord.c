@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "input/example.h"
+#include "input/source/example.h"
 #include "unit/input/test_fixture.h"
 
 // --- Writing -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "input/file_view.h"
+#include "input/files/file_view.h"
 #include "support/bel_test.h"
 
 enum { LENGTH = 300000, PATIENCE_SECS = 60 };

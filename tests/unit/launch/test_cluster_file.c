@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launch/cluster_file.h"
+#include "launch/cluster/cluster_file.h"
 #include "support/bel_test.h"
 
 static bel_status *parse(const char *text, bel_cluster **out_cluster)

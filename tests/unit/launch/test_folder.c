@@ -14,9 +14,9 @@
 #include "base/linux_lock.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "launch/folder_lock.h"
-#include "launch/sockets.h"
-#include "launch/start_count.h"
+#include "launch/folder/folder_lock.h"
+#include "launch/folder/sockets.h"
+#include "launch/folder/start_count.h"
 #include "support/bel_test.h"
 
 static int asked;

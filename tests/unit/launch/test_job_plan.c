@@ -1,7 +1,7 @@
 // Job plans: hosts, towers, threads, the tasks made from a plan, and the table.
 #include "base/alloc.h"
 #include "base/thread.h"
-#include "launch/plan.h"
+#include "launch/cluster/plan.h"
 #include "support/bel_test.h"
 
 static bel_cluster *cluster_of(const char *text)

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/yaml.h"
-#include "launch/kubernetes_manifest.h"
+#include "launch/engine/kubernetes_manifest.h"
 #include "support/bel_test.h"
 
 static bel_cluster *parse(const char *text)

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/linux_process.h"
 #include "base/str.h"
-#include "launch/engine.h"
+#include "launch/engine/engine.h"
 #include "support/bel_test.h"
 
 static int set_up(void **state)

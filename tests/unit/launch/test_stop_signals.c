@@ -2,7 +2,7 @@
 // signals than a pipe holds.
 #include <signal.h>
 
-#include "launch/stop_signals.h"
+#include "launch/supervise/stop_signals.h"
 #include "support/bel_test.h"
 
 static void test_numbers(void **state)

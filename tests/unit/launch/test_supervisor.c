@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "launch/scale.h"
+#include "launch/folder/scale.h"
 #include "support/supervised.h"
 
 // --- A successful run ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "support/bel_test.h"
 
 static bel_task *parse(const char *belfry_task, const char *tf_config, const char *secret)

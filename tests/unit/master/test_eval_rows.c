@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "belfry/belfry.h"
-#include "master/job.h"
+#include "master/job/job.h"
 #include "model/input_fn.h"
 #include "support/bel_test.h"
 

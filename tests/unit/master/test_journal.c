@@ -1,7 +1,7 @@
 // Journal: lines written and read, and an unfinished line.
 #include "base/alloc.h"
 #include "base/file.h"
-#include "master/journal.h"
+#include "master/backend/journal.h"
 #include "support/bel_test.h"
 
 static uint32_t newest(const char *folder)

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "belfry/estimator.h"
-#include "master/members.h"
+#include "master/members/members.h"
 #include "support/bel_test.h"
 #include "support/message.h"
 #include "transport/grpc/mailbox.h"

@@ -3,8 +3,8 @@
 // The tests send messages late, twice, or from members that came back.
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "master/journal.h"
-#include "master/remote_inner.h"
+#include "master/backend/journal.h"
+#include "master/backend/remote_inner.h"
 #include "support/bel_test.h"
 #include "support/message.h"
 #include "transport/grpc/mailbox.h"

@@ -2,7 +2,7 @@
 // fixed time: another dog's report shows that enough time has passed.
 #include <semaphore.h>
 
-#include "master/watchdog.h"
+#include "master/backend/watchdog.h"
 #include "support/bel_test.h"
 
 static void call_out(void *context, double secs)

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "launch/task.h"
+#include "launch/task/task.h"
 #include "member/member.h"
 #include "support/bel_test.h"
 

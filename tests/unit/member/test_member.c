@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "checkpoint/checkpoint.h"
-#include "master/remote.h"
+#include "master/backend/remote.h"
 #include "member/member.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
-#include "flags.h"
+#include "command/flags.h"
 #include "support/bel_test.h"
 
 enum { VERBS = 31 }; // bits of bel_option.uses

@@ -1,8 +1,8 @@
 // Default settings for training on a table (docs/columns.md).
 #include <math.h>
 
+#include "setup/table_defaults.h"
 #include "support/bel_test.h"
-#include "table_defaults.h"
 
 static bel_table_defaults of(int64_t rows, int columns, bool numbers, int class_count)
 {

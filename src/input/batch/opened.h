@@ -1,0 +1,20 @@
+// Internals of an opened dataset.
+#ifndef BELFRY_INPUT_BATCH_OPENED_H
+#define BELFRY_INPUT_BATCH_OPENED_H
+
+#include "input/batch/fields.h"
+#include "input/batch/input.h"
+#include "input/source/record_stream.h"
+
+struct bel_input {
+    bel_arena *arena;
+    bel_description description; // a copy
+    bel_record_stream *stream;
+    bel_batch_fields fields;
+    bel_input_facts facts;
+    bool elsewhere;       // the facts are those of an input in another process
+    int64_t origin;       // first record of block 0
+    bel_bad_records *bad; // NULL: no record may be left out
+};
+
+#endif

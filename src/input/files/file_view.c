@@ -1,0 +1,275 @@
+// View of a file as one pair of pointer and size, backed by a mapping or by memory. Plain files are
+// mapped, so that processes of one host share the pages and read only the pages in use. The
+// unpacked form of a large packed file is mapped, too. open_view recognizes a pipe before it opens
+// it, since the pipe's writer would take a second opening for an end. It opens all other files
+// without blocking.
+//
+// A mapping keeps a file that was removed or replaced, but not the end of a file that became
+// shorter: reading there is a bus error. A check before each block makes this unlikely but cannot
+// exclude it. The handler of bus errors finds the file with bel_file_view_at. The check compares
+// device and inode, so that it ignores another file of the same name. Writes to a file in place
+// show through the mapping. The check detects them by the modification time. A sample of the bytes
+// distinguishes a new time (touch) from new bytes.
+#include "input/files/file_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cgroup.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/linux_memory.h"
+#include "base/log.h"
+#include "base/long_wait.h"
+#include "base/str.h"
+#include "base/unpack.h"
+
+// Makes a view of a pipe's or a small packed file's data in memory, and logs it.
+static void keep_in_memory(const char *path, char *data, size_t size, bel_file_view *out_view)
+{
+    *out_view = (bel_file_view){.data = data, .size = size, .memory = data, .mapped = false};
+    if (size == 0) return;
+    char text[32];
+    bel_log_write(BEL_LOG_INFO,
+                  "%s: read into memory as a whole (%s), since it is packed or a pipe", path,
+                  bel_bytes_text(size, text));
+}
+
+// --- Known mappings ------------------------------------------------------------------------------
+
+// Table of mappings that a handler of bus errors reads without a lock. `start` publishes an entry:
+// it is set last and cleared first. A mapping that finds no free entry has no name in such an
+// error.
+enum { KNOWN_MAPPINGS = 256, KNOWN_PATH = 240 };
+static struct mapping {
+    _Atomic(const char *) start;
+    atomic_size_t size;
+    char path[KNOWN_PATH];
+} mappings[KNOWN_MAPPINGS];
+static pthread_mutex_t mappings_mutex = PTHREAD_MUTEX_INITIALIZER; // held by writers
+
+static void note_mapping(const char *start, size_t size, const char *path)
+{
+    size_t length = strlen(path);
+    if (length >= KNOWN_PATH) path += length - KNOWN_PATH + 1;
+    pthread_mutex_lock(&mappings_mutex);
+    for (int i = 0; i < KNOWN_MAPPINGS; i++) {
+        if (atomic_load(&mappings[i].start) != NULL) continue;
+        memcpy(mappings[i].path, path, strlen(path) + 1);
+        atomic_store(&mappings[i].size, size);
+        atomic_store(&mappings[i].start, start);
+        break;
+    }
+    pthread_mutex_unlock(&mappings_mutex);
+}
+
+static void forget_mapping(const char *start)
+{
+    pthread_mutex_lock(&mappings_mutex);
+    for (int i = 0; i < KNOWN_MAPPINGS; i++)
+        if (atomic_load(&mappings[i].start) == start) atomic_store(&mappings[i].start, NULL);
+    pthread_mutex_unlock(&mappings_mutex);
+}
+
+const char *bel_file_view_at(const void *address)
+{
+    uintptr_t at = (uintptr_t)address;
+    for (int i = 0; i < KNOWN_MAPPINGS; i++) {
+        uintptr_t start = (uintptr_t)atomic_load(&mappings[i].start);
+        if (start != 0 && at >= start && at - start < atomic_load(&mappings[i].size))
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+// --- Opening -------------------------------------------------------------------------------------
+
+static bel_file_version version_of(const struct stat *info)
+{
+    return (bel_file_version){
+        .device = (uint64_t)info->st_dev,
+        .inode = (uint64_t)info->st_ino,
+        .size = (uint64_t)info->st_size,
+        .changed_ns = info->st_ctim.tv_sec * INT64_C(1000000000) + info->st_ctim.tv_nsec,
+        .modified_ns = info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec,
+    };
+}
+
+// Hash of at most SAMPLES pieces, evenly spaced from the first byte to the last.
+static uint64_t sample_of(const char *data, size_t size)
+{
+    enum { SAMPLES = 64, PIECE = 4096 };
+    if (size <= (size_t)SAMPLES * PIECE) return bel_hash64(data, size);
+    size_t stride = (size - PIECE) / (SAMPLES - 1);
+    uint64_t hash = 0;
+    for (size_t i = 0; i < SAMPLES; i++)
+        hash = bel_hash64_more(hash, data + i * stride, PIECE);
+    return bel_hash64_more(hash, data + size - PIECE, PIECE);
+}
+
+// True if huge pages suit a file of this size. They make reads in any order cheaper: a page-table
+// walk is shorter and covers more. A page fault then reads megabytes from the disk, so a file that
+// is likely to leave memory again keeps small pages.
+static bool stays_in_memory(size_t size)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    uint64_t limit = bel_cgroup_memory_limit("");
+    return size <= (all < limit ? all : limit) / 2;
+}
+
+// Maps `size` > 0 bytes. Its errors name `path`.
+static bel_status *file_view_map(const char *path, int descriptor, size_t size, bel_file_view *view)
+{
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
+    if (stays_in_memory(size)) bel_linux_read_huge_pages(memory, size);
+    note_mapping(memory, size, path);
+    view->data = view->memory = memory;
+    view->size = size;
+    view->mapped = true;
+    return NULL;
+}
+
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
+{
+    enum { PATIENCE_SECS = 60 };
+    bel_file_view unpacked = {.version = view->version};
+    char *data;
+    size_t size;
+    BEL_TRY(bel_unpack_at_most(path, view->data, view->size, BEL_UNPACKED_IN_MEMORY, &data, &size));
+    if (data != NULL) {
+        keep_in_memory(path, data, size, &unpacked);
+    } else {
+        bel_unpacked_file *file = &unpacked.unpacked;
+        BEL_TRY(bel_unpacked_file_open(path, &view->version, view->data, view->size, PATIENCE_SECS,
+                                       file));
+        bel_status *status = file_view_map(path, file->descriptor, file->size, &unpacked);
+        if (status != NULL) {
+            bel_unpacked_file_close(file);
+            return status;
+        }
+    }
+    bel_file_view_close(view);
+    *view = unpacked;
+    return NULL;
+}
+
+// Maps a regular file, and unpacks it from the mapping if it is packed. *out_view stays empty for
+// other files and for an empty one.
+static bel_status *map_file(const char *path, int descriptor, bel_file_view *out_view)
+{
+    struct stat info;
+    bel_file_view view = {0};
+    if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) return NULL;
+    if ((uint64_t)info.st_size > SIZE_MAX) return bel_file_error(EFBIG, "map", path);
+    view.version = version_of(&info);
+    BEL_TRY(file_view_map(path, descriptor, (size_t)info.st_size, &view));
+    bel_status *status = NULL;
+    if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
+    if (status == NULL && view.unpacked.path == NULL) view.sample = sample_of(view.data, view.size);
+    if (status != NULL)
+        bel_file_view_close(&view);
+    else
+        *out_view = view;
+    return status;
+}
+
+static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
+{
+    char *data;
+    size_t size;
+    BEL_TRY(bel_file_read(path, &data, &size));
+    keep_in_memory(path, data, size, out_view);
+    return NULL;
+}
+
+static bel_status *open_view(const char *path, bel_file_view *out_view)
+{
+    bel_file_view view = {0};
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        // A pipe is opened only once, since its writer would take a second opening for an end.
+        BEL_TRY(read_into_memory(path, &view));
+        *out_view = view;
+        return NULL;
+    }
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    if (fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
+        close(descriptor);
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s is a folder, expected a file; hint: a pattern, such as '%s/*.csv'", path,
+                       path);
+    }
+    bel_status *status = map_file(path, descriptor, &view);
+    close(descriptor);
+    BEL_TRY(status);
+    if (view.memory == NULL) BEL_TRY(read_into_memory(path, &view));
+    *out_view = view;
+    return NULL;
+}
+
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+{
+    bel_long_wait wait;
+    char *what = bel_strf("reading %s", path);
+    bel_long_wait_begin(&wait, what);
+    bel_status *status = open_view(path, out_view);
+    bel_long_wait_end(&wait);
+    bel_free(what);
+    return status;
+}
+
+void bel_file_view_close(bel_file_view *view)
+{
+    if (view->mapped) {
+        forget_mapping(view->memory);
+        munmap(view->memory, view->size);
+    } else {
+        bel_free(view->memory);
+    }
+    bel_unpacked_file_close(&view->unpacked);
+    *view = (bel_file_view){0};
+}
+
+bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
+{
+    struct stat info;
+    if (!view->mapped || view->unpacked.path != NULL) return NULL;
+    if (stat(path, &info) != 0) {
+        if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);
+    }
+    bool same = (uint64_t)info.st_dev == view->version.device &&
+                (uint64_t)info.st_ino == view->version.inode;
+    if (!same) return NULL;
+    if ((uint64_t)info.st_size < view->size) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now",
+                       path, view->size, (long long)info.st_size);
+    }
+    bool written = version_of(&info).modified_ns != view->version.modified_ns;
+    if (!written || sample_of(view->data, view->size) == view->sample) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: it was written to while it was read, and has other data now; hint: write "
+                   "new data to another file, then rename it",
+                   path);
+}
+
+int bel_file_view_turn(int64_t block, int count, int *out_end)
+{
+    enum { FILES_AT_A_TIME = 8 };
+    int64_t turns = (count + (int64_t)FILES_AT_A_TIME - 1) / FILES_AT_A_TIME;
+    int first = turns > 0 ? (int)(block % turns) * FILES_AT_A_TIME : 0;
+    *out_end = count - first < FILES_AT_A_TIME ? count : first + FILES_AT_A_TIME;
+    return first;
+}

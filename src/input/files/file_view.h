@@ -1,0 +1,47 @@
+// View of a file's bytes, for random access by any thread.
+#ifndef BELFRY_INPUT_FILES_FILE_VIEW_H
+#define BELFRY_INPUT_FILES_FILE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "input/files/unpacked_file.h"
+
+// Immutable once opened. No zero byte follows `data`.
+typedef struct bel_file_view {
+    const char *data;
+    size_t size;
+    void *memory; // to unmap or free
+    bool mapped;
+    bel_file_version version;   // the file's, if it is a regular file
+    uint64_t sample;            // hash of some of the file's bytes, if the file itself is mapped
+    bel_unpacked_file unpacked; // the file that is mapped instead
+} bel_file_view;
+
+// Opens a file. A plain file is mapped, so that only the pages in use are read. It must not become
+// shorter while it is open: reading past its new end is a bus error. A packed file (with gzip's
+// magic) of at most BEL_UNPACKED_IN_MEMORY unpacked bytes is unpacked into memory. A larger one is
+// unpacked into a file that is mapped (unpacked_file.h). A pipe is read into memory. One log line
+// reports each of these. Errors: those of bel_file_read and bel_unpacked_file_open.
+enum { BEL_UNPACKED_IN_MEMORY = 256 << 20 };
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// Replaces the view of a packed file by a view of the unpacked bytes. Errors as above.
+bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
+void bel_file_view_close(bel_file_view *view); // accepts a zeroed view
+
+// Call before reading. DATA_LOSS: the mapped file became shorter, holds other bytes or was removed
+// (a restarted process could not read it). A file that was replaced by another one of its name
+// passes, since the old one is still mapped.
+bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
+
+// The path of the mapped file that contains an address, for a handler of bus errors. NULL: no known
+// file. Safe in signal handlers. The text is valid until the file is closed. A long path lacks its
+// beginning.
+const char *bel_file_view_at(const void *address);
+
+// Selects the files to check before block `block`: those from the result to *out_end - 1, of
+// `count`. With many files a block checks only some, in turn, since each check costs a system call.
+int bel_file_view_turn(int64_t block, int count, int *out_end);
+
+#endif

@@ -1,0 +1,106 @@
+// Patterns are expanded by glob(3). Its sort order depends on the locale, which may differ between
+// the hosts of a job. So names are sorted here, byte by byte: the order of the files decides the
+// numbers of their records. Each process expands patterns when it opens a dataset. If it finds
+// other files, the fingerprint of its data differs, and the process is refused.
+#include "input/files/paths.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_pattern(const char *path)
+{
+    return strpbrk(path, "*?[") != NULL && !bel_file_exists(path);
+}
+
+static bel_status *match(const char *pattern, glob_t *matches)
+{
+    errno = 0;
+    int result = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, matches);
+    if (result == GLOB_NOMATCH) {
+        return BEL_ERR(BEL_NOT_FOUND, "no file matches the pattern %s", pattern);
+    }
+    if (result == GLOB_NOSPACE) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "not enough memory for the files of %s", pattern);
+    }
+    if (result != 0) return bel_file_error(errno, "list the files of", pattern);
+    qsort(matches->gl_pathv, matches->gl_pathc, sizeof *matches->gl_pathv, compare_names);
+    return NULL;
+}
+
+// Finds the file of a relative name on this host; hosts of a job may have their data in different
+// folders.
+static bel_status *find_place(bel_arena *arena, const char *path, const char **out_path)
+{
+    const char *folder = getenv(BEL_DATA_DIR_VARIABLE);
+    *out_path = path;
+    if (folder == NULL || folder[0] == '\0' || path[0] == '/') return NULL;
+    if (folder[0] != '/') { // otherwise a found name would be searched below it again
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "environment variable " BEL_DATA_DIR_VARIABLE
+                       ": expected a path from the root, got %s",
+                       folder);
+    }
+    char *whole = bel_path_join(folder, path);
+    *out_path = bel_arena_strdup(arena, whole);
+    bel_free(whole);
+    return NULL;
+}
+
+bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
+                             const char *const **out_paths, int *out_count)
+{
+    const char **list = NULL;
+    size_t capacity = 0, used = 0;
+    bel_status *status = NULL;
+    for (int i = 0; i < count && status == NULL; i++) {
+        const char *path;
+        status = find_place(arena, paths[i], &path);
+        if (status != NULL) break;
+        if (!is_pattern(path)) {
+            list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
+            list[used++] = bel_arena_strdup(arena, path);
+            continue;
+        }
+        glob_t matches = {0};
+        status = match(path, &matches);
+        for (size_t m = 0; status == NULL && m < matches.gl_pathc; m++) {
+            list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
+            list[used++] = bel_arena_strdup(arena, matches.gl_pathv[m]);
+        }
+        globfree(&matches);
+    }
+    if (status == NULL && used > INT_MAX) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "expected at most %d files, got %zu", INT_MAX, used);
+    }
+    if (status == NULL) {
+        *out_paths = bel_arena_copy(arena, list, used * sizeof *list);
+        *out_count = (int)used;
+    }
+    bel_free(list);
+    return status;
+}
+
+bel_status *bel_path_expand_one(bel_arena *arena, const char *path, const char **out_path)
+{
+    const char *const *found;
+    int count;
+    BEL_TRY(bel_paths_expand(arena, &path, 1, &found, &count));
+    if (count > 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected one file for the pattern %s, got %d: %s, %s%s", path, count,
+                       found[0], found[1], count > 2 ? " …" : "");
+    }
+    *out_path = found[0];
+    return NULL;
+}

@@ -1,0 +1,19 @@
+// Expansion of the user's paths to files: each pattern is replaced by its matches.
+#ifndef BELFRY_INPUT_FILES_PATHS_H
+#define BELFRY_INPUT_FILES_PATHS_H
+
+#include "base/arena.h"
+#include "belfry/status.h"
+
+// Expands each path in order. A relative path is below the folder of BEL_DATA_DIR_VARIABLE, if that
+// is set. A path with a * ? or [ that is not the name of a file becomes the files that match it as
+// in a shell, sorted by their bytes. Memory comes from `arena`. NOT_FOUND: a pattern that matches
+// no file; errors of folders that cannot be read.
+bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
+                             const char *const **out_paths, int *out_count) BEL_MUST_USE;
+
+// The same for a path that must match one file. INVALID_ARGUMENT: several match.
+bel_status *bel_path_expand_one(bel_arena *arena, const char *path,
+                                const char **out_path) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,150 @@
+// Opening a file looks at every row once (csv_index.c) for the number of fields, quotes and labels.
+// It keeps only the offset where each row begins. So a record can be read at any place later on,
+// and structure is never wrong in the middle of training. Rows are not lines, as a quoted field may
+// hold line breaks; rows that do are few, and are noted, so that the line of a row is known. Blank
+// lines count as rows but for those at the end, which are cut off.
+#include "input/table/csv_file.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "input/table/csv_kind.h"
+
+// --- Open ----------------------------------------------------------------------------------------
+
+// The end of the text without the blank lines at its end.
+static const char *trim_blank_lines(const char *text, const char *end)
+{
+    while (end > text && end[-1] == '\n') {
+        const char *before = end - 1;
+        if (before > text && before[-1] == '\r') before--;
+        if (before > text && before[-1] != '\n') break; // ends a line that is not blank
+        end = before;
+    }
+    return end;
+}
+
+bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimiter)
+{
+    file->path = path;
+    file->delimiter = delimiter;
+    BEL_TRY(bel_file_view_open(path, &file->view));
+    file->text = file->view.data;
+    file->end = file->view.data + file->view.size;
+    bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
+    if (has_mark) file->text += 3;
+    BEL_TRY(bel_csv_kind_check(path, file->text, (size_t)(file->end - file->text)));
+    file->end = trim_blank_lines(file->text, file->end);
+    file->rows = file->text;
+    if (file->text == file->end) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected CSV, got an empty file", path);
+    }
+    return NULL;
+}
+
+void bel_csv_file_close(bel_csv_file *file)
+{
+    bel_offset_list_deinit(&file->row_starts);
+    bel_number_list_deinit(&file->tall_rows);
+    bel_number_list_deinit(&file->tall_breaks);
+    bel_number_list_deinit(&file->numbers);
+    bel_file_view_close(&file->view);
+}
+
+// --- Rows ----------------------------------------------------------------------------------------
+
+bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
+                               bel_csv_field **out_fields, int *out_count, const char **out_next)
+{
+    bel_csv_field *fields = NULL;
+    size_t capacity = 0, count = 0;
+    bel_csv_stop stop = BEL_CSV_DELIMITER;
+    while (stop == BEL_CSV_DELIMITER) {
+        fields = bel_xgrow(fields, &capacity, count + 1, sizeof *fields);
+        stop = bel_csv_next_field(row, file->end, file->delimiter, &fields[count], &row);
+        count++;
+    }
+    if (stop != BEL_CSV_ROW_END || count > INT32_MAX) {
+        bel_free(fields);
+        return bel_csv_file_error(file, row, "%s", bel_csv_fault_text(stop));
+    }
+    *out_fields = fields;
+    *out_count = (int)count;
+    *out_next = row;
+    return NULL;
+}
+
+// --- Places and texts ----------------------------------------------------------------------------
+
+static int64_t count_breaks(const char *text, const char *end)
+{
+    int64_t breaks = 0;
+    for (const char *p = text; (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
+        breaks++;
+    return breaks;
+}
+
+int64_t bel_csv_file_line(const bel_csv_file *file, const char *at)
+{
+    const bel_offset_list *starts = &file->row_starts;
+    const bel_number_list *tall = &file->tall_rows;
+    int64_t offset = at - file->text;
+    if (starts->count == 0 || offset < bel_offset_list_at(starts, 0))
+        return 1 + count_breaks(file->text, at);
+    int64_t row = (int64_t)bel_offset_list_last_at_most(starts, offset);
+    int64_t line = 1 + count_breaks(file->text, file->rows) + row;
+    if (tall->count > 0 && tall->items[0] <= row)
+        line += file->tall_breaks.items[bel_last_at_most(tall->items, tall->count, row)];
+    return line + count_breaks(file->text + bel_offset_list_at(starts, (size_t)row), at);
+}
+
+bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)
+{
+    const char *line_start = at;
+    while (line_start > file->text && line_start[-1] != '\n')
+        line_start--;
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    bel_vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return BEL_ERR(BEL_DATA_LOSS, "%s:%lld:%lld: %s", file->path,
+                   (long long)bel_csv_file_line(file, at), (long long)(at - line_start) + 1,
+                   message);
+}
+
+bel_csv_field bel_csv_trim(const bel_csv_field *field)
+{
+    bel_csv_field trimmed = *field;
+    while (trimmed.length > 0 && (*trimmed.text == ' ' || *trimmed.text == '\t')) {
+        trimmed.text++;
+        trimmed.length--;
+    }
+    while (trimmed.length > 0 &&
+           (trimmed.text[trimmed.length - 1] == ' ' || trimmed.text[trimmed.length - 1] == '\t'))
+        trimmed.length--;
+    return trimmed;
+}
+
+char *bel_csv_quote(const bel_csv_field *field)
+{
+    enum { SHOWN_BYTES = 40 };
+    if (field->length == 0) return bel_xstrdup("an empty field");
+    size_t length = field->length < SHOWN_BYTES ? field->length : SHOWN_BYTES;
+    // Not in the middle of a UTF-8 character.
+    while (length < field->length && length > 0 && (field->text[length] & 0xC0) == 0x80)
+        length--;
+    bel_str shown = {0}, text = {0};
+    for (size_t i = 0; i < length; i++) { // a zero byte as the character that pictures it
+        bool zero = field->text[i] == '\0';
+        bel_str_append(&shown, zero ? "\xE2\x90\x80" : &field->text[i], zero ? 3 : 1);
+    }
+    bel_json_write_string(&text, length > 0 ? shown.text : "");
+    if (length < field->length) bel_str_puts(&text, " …");
+    bel_str_deinit(&shown);
+    return text.text;
+}

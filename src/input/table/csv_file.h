@@ -1,0 +1,75 @@
+// One CSV file, opened: where its rows begin, and where in it an error is.
+#ifndef BELFRY_INPUT_TABLE_CSV_FILE_H
+#define BELFRY_INPUT_TABLE_CSV_FILE_H
+
+#include <stdint.h>
+
+#include "input/files/file_view.h"
+#include "input/files/number_list.h"
+#include "input/files/offset_list.h"
+#include "input/table/csv_split.h"
+
+// Immutable once opened and indexed, so thread-safe.
+typedef struct bel_csv_file {
+    const char *path; // not owned
+    char delimiter;
+    int column_count; // set by the reader of the header
+    bel_file_view view;
+    const char *text; // after the byte-order mark
+    const char *end;  // before blank lines at the end
+    const char *rows; // after the header
+    bel_offset_list row_starts;
+    // A row is a line, unless line breaks are inside quotes. For each such row: the number of the
+    // next row, and the number of such breaks before that one.
+    bel_number_list tall_rows, tall_breaks;
+    // Rows that are plain numbers (csv_scan.h): bit r % 64 of item r / 64 says so of row r.
+    // Empty where bad rows are kept.
+    bel_number_list numbers;
+} bel_csv_file;
+
+// Valid labels.
+typedef struct bel_csv_label {
+    int column; // -1: no label
+    const char *name;
+    int64_t class_count;
+} bel_csv_label;
+
+// Opens without looking at the rows. Close also after a failure; `file` starts zeroed.
+// Errors: those of bel_file_view_open; DATA_LOSS when the file is empty.
+bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimiter) BEL_MUST_USE;
+void bel_csv_file_close(bel_csv_file *file);
+
+// Splits the row at `row` into a new array of fields (free with bel_free).
+bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
+                               bel_csv_field **out_fields, int *out_count,
+                               const char **out_next) BEL_MUST_USE;
+
+// Goes over all rows from `rows` on: every one must have column_count fields, closed quotes, no
+// zero byte and a good label. Notes where each begins. With `keep_bad` it checks only quotes,
+// which decide where rows begin.
+bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label,
+                               bool keep_bad) BEL_MUST_USE;
+
+// The same for one row.
+bel_status *bel_csv_file_check_row(const bel_csv_file *file, const char *row,
+                                   const bel_csv_label *label) BEL_MUST_USE;
+
+// Reads a label. DATA_LOSS with its place.
+bel_status *bel_csv_file_read_label(const bel_csv_file *file, const bel_csv_label *label,
+                                    const bel_csv_field *field, int64_t *out_label) BEL_MUST_USE;
+
+// A status DATA_LOSS that begins with file:line:column of `at`. Lines and columns count from 1, as
+// in an editor; columns count bytes.
+bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const char *format, ...)
+    BEL_PRINTF(3, 4) BEL_MUST_USE;
+
+// The line of `at`. Rows that are indexed are found without a pass over the file.
+int64_t bel_csv_file_line(const bel_csv_file *file, const char *at);
+
+// The same field without spaces and tabs around it.
+bel_csv_field bel_csv_trim(const bel_csv_field *field);
+
+// The text of a field for a message, quoted, with escapes, cut when long. Free with bel_free.
+char *bel_csv_quote(const bel_csv_field *field);
+
+#endif

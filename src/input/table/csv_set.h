@@ -1,0 +1,52 @@
+// Opened CSV files of a dataset, with one numbering of rows over all files.
+#ifndef BELFRY_INPUT_TABLE_CSV_SET_H
+#define BELFRY_INPUT_TABLE_CSV_SET_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "input/table/csv_file.h"
+
+typedef struct bel_csv_set {
+    bel_csv_file *files;
+    int64_t *first_row; // [count], each file's
+    int count;
+    int64_t row_count;
+    bel_number_list kept;         // numbers of the kept rows in the files; empty: all rows
+    uint64_t size_bytes, content; // total size, hash of all bytes
+    uint64_t names;               // hash of the files' paths
+} bel_csv_set;
+
+// Opens the files that paths and patterns name, without indexing them. *out_paths are the files'
+// paths. The set must be zeroed; close it also after a failure. Memory comes from `arena`.
+bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
+                             int path_count, char delimiter,
+                             const char *const **out_paths) BEL_MUST_USE;
+void bel_csv_set_close(bel_csv_set *set);
+
+// Hashes the files again. DATA_LOSS: their content has changed since they were opened.
+bel_status *bel_csv_set_check_content(const bel_csv_set *set) BEL_MUST_USE;
+
+// Indexes each file (bel_csv_file_index), and numbers the rows. DATA_LOSS: no rows.
+bel_status *bel_csv_set_index(bel_csv_set *set, const bel_csv_label *label,
+                              bool keep_bad) BEL_MUST_USE;
+
+// Keeps only the rows in the list, which is ascending, and numbers them from 0. Takes ownership of
+// the list. The caller returns DATA_LOSS if the list is empty.
+void bel_csv_set_keep(bel_csv_set *set, bel_number_list *rows);
+
+// The file of a row; *out_row is the row's first byte.
+const bel_csv_file *bel_csv_set_find(const bel_csv_set *set, int64_t number, const char **out_row);
+
+// True if the row is known to contain only plain numbers (csv_scan.h).
+bool bel_csv_set_is_numbers(const bel_csv_set *set, int64_t number);
+
+// Runs a step of fetching a row before it is read (batch/ahead.h).
+void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step);
+
+// Call before reading a block: checks some of the files (bel_file_view_turn, bel_file_view_check).
+bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block) BEL_MUST_USE;
+
+// Appends the row's place, such as "train.csv:17".
+void bel_csv_set_origin(const bel_csv_set *set, int64_t number, bel_str *out_text);
+
+#endif

@@ -1,0 +1,86 @@
+// Plan of a job: every process with its place, made before the first process starts.
+#ifndef BELFRY_LAUNCH_CLUSTER_PLAN_H
+#define BELFRY_LAUNCH_CLUSTER_PLAN_H
+
+#include "launch/cluster/cluster_file.h"
+#include "ps/layout/counting.h"
+
+typedef struct bel_plan_process {
+    bel_role role;
+    int index;        // among the role's processes
+    const char *host; // NULL: this one
+    int towers;       // its worker's; 0 when it does not train
+    int thread_count; // per tower or evaluation; 1 for a parameter server
+    bool has_shard;   // a parameter server, or a worker of a job without them
+} bel_plan_process;
+
+typedef struct bel_plan {
+    const bel_cluster *cluster;
+    bel_plan_process *processes; // master, parameter servers, workers, evaluators
+    int process_count;
+    int worker_count;      // T: workers, the master included when it trains
+    int replica_count;     // R: replicas in a step, counting those that take turns
+    bel_counting counting; // the reports that make an update
+    int shard_count;
+    double stall_timeout_secs; // the cluster's; the reader of the flags may change it
+    bool threads_given;        // by a flag, for every tower
+    bool apart;                // each process has separate cores (bel_plan_move)
+} bel_plan;
+
+// Sizes of the model for the printed plan; 0: unknown.
+typedef struct bel_plan_sizes {
+    int64_t parameters;         // elements
+    int64_t slot_elements;      // the optimizer's, for all parameters
+    const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: equal shares
+    int64_t activation_bytes;   // one tower's
+    int64_t row_bytes;          // rows of tables in one step's batch, with gradients, per worker
+    int64_t data_bytes;         // training data that a training process keeps
+} bel_plan_sizes;
+
+// Makes the plan. `towers` is the flags' number for every worker; 0: the machine's devices, or one.
+// `threads` is the flags' number for each tower; 0: the machine's cores divided by the towers of
+// all workers on the host. If no process trains, cores are divided by the processes instead. The
+// cluster must outlive the plan. INVALID_ARGUMENT: flags ask for more towers than the machine's
+// devices or than BEL_CLUSTER_MOST_DEVICES.
+bel_status *bel_plan_create(const bel_cluster *cluster, int towers, int threads,
+                            bel_plan **out_plan) BEL_MUST_USE;
+void bel_plan_destroy(bel_plan *plan);
+
+// Sets which reports make an update, from the training flags (bel_counting_of). Before this call
+// every report counts.
+void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
+                           int accumulate_steps, int64_t max_staleness);
+
+// For --dry_run: writes a table of processes (role, host, towers, threads), R, N and T, bytes of
+// each shard, and the memory of each process. Memory is the sum of:
+// - Program: 16 MiB.
+// - Shard: 2 × parameters + slots, once more parameters + slots while saving, and one report per
+//   worker.
+// - Worker: 2 × parameters, per tower one gradient range and the activations, the data that it
+//   keeps, and rows of tables with their gradients.
+// - Master and evaluator: the parameters.
+// Rows that tables gain during training are unknown beforehand. After the table comes a line for
+// each host whose machine has less memory than that.
+void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
+
+// For engines that reach other hosts. If a machine does not give its cores, its processes use the
+// cores that they find (threads of 0). `apart`: every process has its machine's cores for itself
+// and counts as the only one of its host.
+void bel_plan_move(bel_plan *plan, bool apart);
+
+// Returns the towers of `workers` workers. Each worker beyond the plan has the same number as its
+// last one.
+int bel_plan_towers(const bel_plan *plan, int workers);
+
+// Returns the host of a process, also of one beyond the plan; NULL: this host.
+const char *bel_plan_host(const bel_plan *plan, bel_role role, int index);
+
+// Returns the task of a process without addresses and without a secret (NULL); the launcher fills
+// those in.
+bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process);
+
+// Returns the task of a worker beyond the plan, which joins when a running job is scaled up. It is
+// like the plan's last worker.
+bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index);
+
+#endif

@@ -1,0 +1,125 @@
+// A folder of sockets is in use while it is locked, or while a socket in it is open, because
+// processes may outlive the supervisor that held the lock. The lock is on the folder itself, so no
+// lock file has to be removed last. A folder is removed under that lock, and only if it belongs to
+// this user, is not a link, and has not changed for ten minutes. A newer one may belong to a job
+// that has just started and has not locked it yet. Errors of the removal are not reported, since
+// the next job tries again.
+//
+// A new job checks /tmp as well as its base, because the killed job may have had no
+// XDG_RUNTIME_DIR. Another user's folders stay until a job of that user checks.
+//
+// A folder with a predictable name, as for ranks, is checked before use: in /tmp another user could
+// have created it.
+#include "launch/folder/sockets.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/linux_lock.h"
+#include "base/str.h"
+
+#define ELSEWHERE "/tmp" // the base without XDG_RUNTIME_DIR
+
+enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
+
+// Leaves room for the names of a folder, of either kind, and of a socket in it.
+char *bel_sockets_base(void)
+{
+    static const char longest[] = "/" BEL_SOCKETS_PREFIX "XXXXXX/evaluator-1023.shm";
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    bool fits = base != NULL && base[0] == '/' && access(base, W_OK | X_OK) == 0 &&
+                strlen(base) + strlen(longest) <= LONGEST_ADDRESS;
+    return bel_xstrdup(fits ? base : ELSEWHERE);
+}
+
+bel_status *bel_sockets_create(char **out_folder, int *out_lock)
+{
+    char *base = bel_sockets_base();
+    bel_old_sockets_remove(base);
+    if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
+    char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
+    bel_free(base);
+    if (mkdtemp(folder) == NULL) { // creates it with mode 0700
+        bel_status *status = bel_file_error(errno, "create folder", folder);
+        bel_free(folder);
+        return status;
+    }
+    *out_folder = folder;
+    return bel_linux_lock_folder(folder, out_lock);
+}
+
+// Six letters, like mkdtemp. Among a thousand simultaneous jobs, two have the same letters in one
+// of two thousand cases; then creating the second one's sockets fails.
+char *bel_sockets_of(const char *job)
+{
+    enum { LETTERS = 6, BITS = 5 };
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+    char *words = bel_strf("%u\n%s", (unsigned)geteuid(), job), *base = bel_sockets_base();
+    uint64_t hash = bel_hash64(words, strlen(words));
+    char name[LETTERS + 1] = "";
+    for (int i = 0; i < LETTERS; i++, hash >>= BITS)
+        name[i] = alphabet[hash % (sizeof alphabet - 1)];
+    char *folder = bel_strf("%s/" BEL_SOCKETS_PREFIX "%s", base, name);
+    bel_free(base);
+    bel_free(words);
+    return folder;
+}
+
+bel_status *bel_sockets_share(const char *folder)
+{
+    struct stat about;
+    if (mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) {
+        return bel_file_error(errno, "create folder", folder);
+    }
+    if (lstat(folder, &about) != 0) return bel_file_error(errno, "look at", folder);
+    bool own = S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+               (about.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+    if (own) return NULL;
+    return BEL_ERR(BEL_PERMISSION_DENIED,
+                   "%s, the folder of this job's sockets, is not private to this user (mode "
+                   "%04o): remove it",
+                   folder, (unsigned)(about.st_mode & 07777));
+}
+
+// True for this user's folder, not a link, unchanged for ten minutes.
+static bool is_old(const char *folder)
+{
+    enum { AGE_SECS = 600 };
+    struct stat about;
+    return lstat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           time(NULL) - about.st_mtime > AGE_SECS;
+}
+
+// Removes a folder only while it holds the folder's lock.
+static void look_at(const char *folder)
+{
+    int lock = -1;
+    if (!is_old(folder)) return;
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // no locks here, or in use: it stays
+    if (lock >= 0 && !bel_linux_has_socket_below(folder))
+        bel_status_ignore(bel_dir_remove(folder)); // a later job tries again
+    bel_linux_unlock(lock);
+}
+
+void bel_old_sockets_remove(const char *base)
+{
+    char **names = NULL;
+    size_t count = 0;
+    bel_status_ignore(bel_dir_list(base, &names, &count)); // creating this job's folder reports why
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
+        char *folder = bel_path_join(base, names[i]);
+        look_at(folder);
+        bel_free(folder);
+    }
+    bel_dir_names_free(names, count);
+}

@@ -1,0 +1,143 @@
+// One write call a line, to a file opened for appending, so that lines of two masters never mix. A
+// master that is killed while it writes leaves half a line: the next one begins a new line, and
+// readers skip text that is no JSON. A generation is synced, with the folder, since the file may be
+// new, before any member is sent it: a lost number would be used twice. Readers look for the
+// highest number, not for the last line; of lines with the same number the last counts.
+#include "master/backend/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/str.h"
+
+// False: the last line is incomplete, as after a killed master.
+static bool ends_with_a_line(int descriptor)
+{
+    off_t size = lseek(descriptor, 0, SEEK_END);
+    char last = '\n';
+    return size <= 0 || (pread(descriptor, &last, 1, size - 1) == 1 && last == '\n');
+}
+
+// Owns the descriptor; the head of this file describes the guarantees for a line.
+static bel_status *journal_append(const char *path, const bel_str *line, bool sync)
+{
+    int descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    bel_str text = {0};
+    bel_str_printf(&text, "%s%s", ends_with_a_line(descriptor) ? "" : "\n", line->text);
+    errno = ENOSPC; // for a short write
+    bool good = write(descriptor, text.text, text.length) == (ssize_t)text.length &&
+                (!sync || fsync(descriptor) == 0);
+    bel_status *status = good ? NULL : bel_file_error(errno, "write", path);
+    close(descriptor);
+    bel_str_deinit(&text);
+    return status;
+}
+
+bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *line)
+{
+    bel_str text = {0};
+    bel_str_printf(&text,
+                   "{\"time\":%.3f,\"event\":\"%s\",\"generation\":%u,\"step\":%lld,\"text\":",
+                   bel_clock_wall(), line->event, line->generation, (long long)line->step);
+    bel_json_write_string(&text, line->text);
+    for (int w = 0; line->replicas != NULL && w < line->worker_count; w++)
+        bel_str_printf(&text, "%s%d", w == 0 ? ",\"replicas\":[" : ",", line->replicas[w]);
+    bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
+    char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE);
+    bool begins = strcmp(line->event, "generation") == 0;
+    bel_status *status = journal_append(path, &text, begins);
+    if (status == NULL && begins) status = bel_dir_sync(model_dir); // the file may be new
+    bel_free(path);
+    bel_str_deinit(&text);
+    return status;
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+typedef struct visitor {
+    uint32_t wanted; // read this generation; 0: the highest
+    uint32_t found;  // highest matching generation so far
+    int *replicas;   // NULL: the assignment is not requested
+    int worker_count;
+    bool has_assignment;
+} visitor;
+
+// Reads the assignment. Missing or malformed numbers count as 0: that worker plays no replica.
+static void read_assignment(const bel_json_value *list, visitor *v)
+{
+    v->has_assignment = list != NULL;
+    for (int w = 0; list != NULL && w < v->worker_count; w++) {
+        int64_t count = 0;
+        bool there = (size_t)w < bel_json_length(list) &&
+                     bel_json_value_i64(bel_json_at(list, (size_t)w), &count);
+        v->replicas[w] = there && count > 0 && count <= INT32_MAX ? (int)count : 0;
+    }
+}
+
+// Takes a line of the wanted generation, or of the highest so far.
+static void visit_line(const char *line, size_t length, visitor *v)
+{
+    bel_json *json = NULL;
+    int64_t generation = 0;
+    bel_status *status = bel_json_parse(line, length, BEL_JOURNAL_FILE, &json);
+    bel_status_ignore(status); // an incomplete line
+    if (json == NULL) return;
+    const bel_json_value *root = bel_json_root(json);
+    (void)bel_json_i64(root, "generation", &generation);
+    bool asked = generation > 0 && generation < UINT32_MAX && generation >= v->found &&
+                 (v->wanted == 0 || generation == v->wanted);
+    if (asked) {
+        v->found = (uint32_t)generation;
+        if (v->replicas != NULL) read_assignment(bel_json_member(root, "replicas"), v);
+    }
+    bel_json_destroy(json);
+}
+
+// Skips an absent file: the first master of a model finds no journal.
+static bel_status *journal_visit(const char *model_dir, visitor *v)
+{
+    char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE), *text = NULL;
+    size_t size = 0;
+    bel_status *status = bel_file_read(path, &text, &size);
+    bel_free(path);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status);
+        return NULL;
+    }
+    if (status != NULL) return status;
+    const char *next = text;
+    while (size > 0) {
+        const char *newline = memchr(next, '\n', size);
+        size_t length = newline != NULL ? (size_t)(newline - next) : size;
+        visit_line(next, length, v);
+        length += newline != NULL;
+        next += length;
+        size -= length;
+    }
+    bel_free(text);
+    return NULL;
+}
+
+bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generation)
+{
+    visitor v = {0};
+    *out_generation = 0;
+    BEL_TRY(journal_visit(model_dir, &v));
+    *out_generation = v.found;
+    return NULL;
+}
+
+bool bel_journal_assignment(const char *model_dir, uint32_t generation, int worker_count,
+                            int *out_replicas)
+{
+    visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
+    bel_status_ignore(journal_visit(model_dir, &v)); // then it is unknown
+    return v.has_assignment;
+}

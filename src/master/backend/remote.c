@@ -1,0 +1,582 @@
+// The master's side of a cluster, as the backend of train.c: the start, snapshots, the end. All of
+// it is on the master's thread. Every wait loops over bel_remote_pump, which takes messages and
+// detects losses. A wait ends with the answer, with an error, with lost state, or by the stall
+// clock; for the evaluator's last message only silence counts.
+//
+// Two outcomes are separate: `error`, of which the first ends the job, and `backend.lost`, after
+// which train.c goes back to the newest checkpoint. The end is accepted if all workers have
+// finished, shard 0 has reported a step as late as theirs and why it is the last, and no announced
+// snapshot is left.
+#include "master/backend/remote_inner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/linux_host.h"
+#include "base/log.h"
+#include "base/requests.h"
+#include "base/str.h"
+#include "launch/cluster/cluster_file.h"
+#include "launch/folder/scale.h"
+#include "master/backend/journal.h"
+#include "ps/layout/space.h"
+
+// --- Listening -----------------------------------------------------------------------------------
+
+static bel_status *refuse_lane(void *context, const char *path, bel_stream *stream,
+                               bel_stream_events *out_events)
+{
+    (void)context, (void)stream, (void)out_events;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "the master has no %s", path);
+}
+
+// Every worker needs a replica, so R is the limit. If R follows the workers, the limit is that of
+// any cluster.
+static int worker_seats(const bel_task *task, const bel_estimator *estimator)
+{
+    if (task->ps_count == 0) return task->worker_count; // workers hold the shards
+    return estimator->config.elastic_rescale ? BEL_CLUSTER_MOST : estimator->replica_count;
+}
+
+bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimator,
+                              bel_members **out_members, bool *out_replaces)
+{
+    const bel_run_config *config = &estimator->config;
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE);
+    char *token = bel_strf("%016llx%016llx", (unsigned long long)bel_clock_ns(),
+                           (unsigned long long)(bel_clock_wall() * 1e6));
+    bool left_behind = bel_file_exists(path); // leftover of a killed master
+    *out_replaces = task->foreign ? left_behind : task->incarnation > 0;
+    bel_status *status = bel_file_write_atomic(path, token, strlen(token));
+    bel_free(path);
+    if (status == NULL) {
+        const bel_members_config members = {
+            .endpoint = {.listen_address = task->listen_address,
+                         .secret = task->secret,
+                         .silence_secs = task->silence_timeout_secs,
+                         .tls_ca = task->tls_ca,
+                         .tls_certificate = task->tls_certificate,
+                         .tls_key = task->tls_key,
+                         .accept = refuse_lane},
+            .counts = {[BEL_ROLE_WORKER] = worker_seats(task, estimator),
+                       [BEL_ROLE_PS] = task->ps_count,
+                       [BEL_ROLE_EVALUATOR] = task->evaluator_count},
+            .wanted_workers = task->worker_count,
+            .min_workers = task->min_workers,
+            .token = token,
+            .may_be_blind = !bel_linux_address_is_loopback(task->master_address),
+            .folder_patience_secs = BEL_TOKEN_PATIENCE_SECS,
+            .join_timeout_secs = task->join_timeout_secs,
+            .silence_timeout_secs = task->silence_timeout_secs,
+            .recovers = task->recovers};
+        status = bel_members_create(&members, out_members);
+    }
+    bel_free(token);
+    return status;
+}
+
+void bel_remote_unlisten(const bel_run_config *config, const bel_members *members)
+{
+    char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE), *token = NULL;
+    size_t bytes;
+    bel_status_ignore(bel_file_read(path, &token, &bytes)); // then it is not this master's
+    if (token != NULL && strcmp(token, bel_members_token(members)) == 0) {
+        (void)remove(path); // a leftover is harmless: the next job replaces it
+        bel_scale_remove(config->model_dir);
+    }
+    bel_free(token);
+    bel_free(path);
+}
+
+// --- The start -----------------------------------------------------------------------------------
+
+// Loads a checkpoint. The master reads the values too, to detect a bad checkpoint before members
+// do, and for an evaluation when nothing is left to train. Shards load the folder themselves, when
+// they are told to begin.
+static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *reader)
+{
+    remote *r = (remote *)backend;
+    const bel_layout *layout = r->config.trainable->layout;
+    bel_free(r->checkpoint);
+    r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->begins_anew = backend->lost || backend->paused;
+    backend->lost = backend->paused = r->over = r->started = false;
+    bool averaged = r->config.trainable->built->optimizers->main.moving_average_decay > 0;
+    bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
+                        int64_t, int64_t, void *) =
+        averaged ? bel_ckpt_read_average : bel_ckpt_read;
+    for (int v = 0; v < layout->variable_count; v++) { // refused before a member starts
+        const bel_layout_variable *variable = &layout->variables[v];
+        BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
+                         variable->elements, backend->values + variable->offset),
+                    "loading %s", r->checkpoint);
+    }
+    r->state.step = bel_ckpt_reader_info(reader)->step;
+    r->values_step = r->state.step;
+    backend->reached = r->state.step;
+    bel_members_begin_at(r->config.members, r->state.step);
+    return NULL;
+}
+
+// Waits for all seats that are not vacant; settings are compared as members join.
+static bel_status *gather_members(remote *r)
+{
+    const bel_trainable *t = r->config.trainable;
+    const bel_join_graph graph = {.names = t->settings.names,
+                                  .values = t->settings.values,
+                                  .setting_count = t->settings.count,
+                                  .collectives =
+                                      t->collectives.length > 0 ? t->collectives.text : ""};
+    bel_watchdog_feed(r->config.watchdog, true); // the join timeout applies here
+    return bel_members_gather(r->config.members, &graph, bel_remote_ends_early, r);
+}
+
+// Whether all shards hold the state of one generation, so that no load is needed.
+static bool have_state(const remote *r)
+{
+    uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
+    for (int k = 1; k < r->backend.shard_count; k++) {
+        const bel_member_view *member = bel_members_get(r->config.members, r->shard_members[k]);
+        if (member->generation != generation) return false;
+    }
+    return generation != 0;
+}
+
+// Takes over the running job unchanged.
+static void take_over(remote *r)
+{
+    const bel_member_view *first = bel_members_get(r->config.members, r->shard_members[0]);
+    r->backend.generation = first->generation;
+    r->state.step = first->step;
+    r->examples_before = -1;
+    bel_log_write(BEL_LOG_INFO, "taking over a job that runs, at step %lld",
+                  (long long)first->step);
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member_view *m = bel_members_get(r->config.members, i);
+        if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
+        if (m->role != BEL_ROLE_WORKER || m->generation == r->backend.generation) continue;
+        if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
+    }
+}
+
+// Begins a generation with a number that is unused in the journal and at any member. It is on disk
+// before any member is sent it.
+static bel_status *begin_generation(remote *r)
+{
+    const char *model_dir = r->config.trainable->estimator->config.model_dir;
+    uint32_t newest;
+    BEL_TRY(bel_journal_generation(model_dir, &newest));
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        uint32_t generation = bel_members_get(r->config.members, i)->generation;
+        if (generation > newest) newest = generation;
+    }
+    r->backend.generation = newest + 1;
+    r->state.step = r->schedule.first_step;
+    const bel_journal_line line = {.event = "generation",
+                                   .generation = r->backend.generation,
+                                   .step = r->state.step,
+                                   .text = r->checkpoint,
+                                   .replicas = r->replicas,
+                                   .worker_count = bel_remote_assigned(r)};
+    BEL_TRY(bel_journal_write(model_dir, &line));
+    bel_fault_point("master_new_generation");
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member_view *m = bel_members_get(r->config.members, i);
+        bool plays = m->role != BEL_ROLE_WORKER || r->replicas[m->index] > 0;
+        if (plays) bel_remote_send_setup(r, i, r->schedule.first_step);
+    }
+    return NULL;
+}
+
+// Forgets members' reports; they repeat them.
+static void remote_forget(remote *r)
+{
+    bel_remote_close_lanes(r);
+    r->backend.leaves = false;
+    r->backend.lost = r->backend.paused = r->over = r->finishing = r->pause_sent = false;
+    r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
+    r->ended_workers = 0;
+    r->heard_progress = false;
+    for (int w = 0; w < r->seats; w++)
+        r->ended[w] = r->admissions[w].under_way = false;
+    for (int k = 0; k < r->backend.shard_count; k++)
+        r->snapshots[k] = -1;
+    r->saved_snapshot = r->released = -1;
+    r->rescue = BEL_RESCUE_NONE;
+    r->backend.rescued = r->backend.spoiled = r->lacks_worker = false;
+    r->rescue_ns = 0;
+    r->asked.what = BEL_ASKED_NOTHING;
+    r->point_count = 0;
+    r->points_step = -1;
+    r->examples_before = 0;
+}
+
+// Starts without knowledge. When all shards are present, it shows whether the job continues
+// unchanged.
+static bel_status *remote_gather(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    remote_forget(r);
+    if (bel_leave_stood()) r->leave_ns = -1;
+    bel_fault_point("master_gather");
+    bel_remote_expect(r);
+    bel_remote_let_go(r);
+    BEL_TRY(gather_members(r));
+    // The program's loop has the memory of a checkpoint, not of later steps.
+    bool loops = r->config.trainable->loop;
+    r->backend.runs = !r->begins_anew && !loops && have_state(r);
+    bel_remote_assign(r, r->backend.runs);
+    return NULL;
+}
+
+// Frees the values. They are only for evaluations, each of which reads its snapshot's. Between
+// evaluations they would be one more copy of the parameters on the master's host.
+static void forget_values(remote *r)
+{
+    size_t bytes = (size_t)r->config.trainable->layout->size * sizeof(float);
+    bel_remote_close_lanes(r); // nothing writes to the array any more
+    bel_pages_forget(r->backend.values, bytes);
+    r->values_step = -1;
+}
+
+// Starts training. A stop requested while no one could receive it is sent now.
+static bel_status *remote_start(bel_backend *backend, const bel_control_config *schedule,
+                                const bel_input_segment *segment, int64_t block_end)
+{
+    remote *r = (remote *)backend;
+    r->schedule = *schedule;
+    r->segment = *segment;
+    r->block_end = block_end;
+    if (r->backend.runs) {
+        take_over(r);
+    } else {
+        BEL_TRY(begin_generation(r));
+    }
+    r->started = true;
+    r->stop_at_sent = false; // the schedule has it
+    pthread_mutex_lock(&r->ask_mutex);
+    r->asks_sent = r->asks_end = schedule->first_step;
+    pthread_mutex_unlock(&r->ask_mutex);
+    forget_values(r);
+    r->progress_ns = bel_clock_ns();
+    if (r->stop_sent) bel_remote_send_stop(r);
+    return NULL;
+}
+
+// --- While it runs -------------------------------------------------------------------------------
+
+// Whether the next step takes longer than earlier ones: a member starts, joins or compiles.
+static bool waits_for_members(const remote *r)
+{
+    bool waits = r->sets_up || r->longest_step_ns == 0;
+    for (int w = 0; w < r->seats; w++)
+        waits = waits || r->admissions[w].under_way;
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        const bel_member_view *m = bel_members_get(r->config.members, i);
+        bool plays = m->role == BEL_ROLE_PS || (m->role == BEL_ROLE_WORKER &&
+                                                r->replicas[m->index] > 0 && !r->ended[m->index]);
+        waits = waits || (plays && !m->here && !m->vacant);
+    }
+    return waits;
+}
+
+// How long the master waits for the next step. After a request to stop it waits at most for an
+// observed long step of this job, unless it waits for members.
+static double patience_secs(const remote *r)
+{
+    enum { STOP_SECS = 30, STEPS = 3 };
+    double most = r->config.trainable->estimator->config.stall_timeout;
+    double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
+    double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
+    return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
+}
+
+// Checks the stall clock, which progress, a release or a request to stop resets.
+static void check_stall(remote *r)
+{
+    if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
+    if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
+    if (bel_remote_is_idle(r)) r->progress_ns = bel_clock_ns(); // the loop has a separate clock
+    double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
+    bool waits = !r->state.has_snapshot && !bel_remote_is_broken(r); // otherwise the master is busy
+    if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
+}
+
+// Makes one round of the master's wait; train.c repeats it while `running`.
+static void wait_for_news(bel_backend *backend, double secs, bel_control_state *out_state)
+{
+    remote *r = (remote *)backend;
+    bel_control_state *state = &r->state;
+    bel_remote_pump(r, state->has_snapshot ? 0 : secs);
+    if (bel_stop_requested()) bel_remote_ask_to_stop(r, "a signal");
+    check_stall(r);
+    bel_remote_rescue(r);
+    // Shard 0 has sent why the last step is the last.
+    bool why =
+        backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
+    bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
+                 state->step >= r->end_step && r->points_step >= state->step;
+    bool snapshot = r->saved_snapshot >= 0; // announced by shard 0: others will have it, too
+    state->running =
+        (!ended || snapshot) && !bel_remote_is_broken(r) && r->rescue == BEL_RESCUE_NONE;
+    *out_state = *state;
+}
+
+// Stops at a step. If shard 0 has already made it, it ends after it: then the schedule's last step
+// is past.
+static void stop_at(bel_backend *backend, int64_t step)
+{
+    remote *r = (remote *)backend;
+    r->stop_at = step;
+    r->stop_at_sent = true;
+    if (step < r->schedule.last_step) r->schedule.last_step = step;
+    bel_remote_send_stop_at(r);
+}
+
+// Stores a request that the master's thread sends, as only it knows shard 0's connection.
+static void remote_ask(bel_backend *backend, int64_t version, int function, bool wanted)
+{
+    remote *r = (remote *)backend;
+    pthread_mutex_lock(&r->ask_mutex);
+    if (version == r->asks_end) {
+        r->asks[version % BEL_CONTROL_MOST_ASKED].function = function;
+        r->asks[version % BEL_CONTROL_MOST_ASKED].waits = wanted;
+        r->asks_end++;
+    }
+    pthread_mutex_unlock(&r->ask_mutex);
+    bel_members_wake(r->config.members);
+}
+
+static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
+{
+    remote *r = (remote *)backend;
+    size_t count = 0;
+    bool snapshot = false; // points after the snapshot's wait
+    while (count < r->point_count && count < (size_t)capacity && !snapshot)
+        snapshot = r->points[count++].snapshot;
+    if (count == 0) return 0;
+    memcpy(out_points, r->points, count * sizeof *out_points);
+    r->point_count -= count;
+    memmove(r->points, r->points + count, r->point_count * sizeof *r->points);
+    return (int)count;
+}
+
+// Sends shard 0 that the snapshot may be overwritten. A lost release is repeated (take_snapshot).
+static void release_snapshot(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    r->state.has_snapshot = false;
+    r->released = r->state.snapshot;
+    r->saved_snapshot = -1;
+    forget_values(r);
+    r->progress_ns = bel_clock_ns(); // shards may have waited for this
+    bel_remote_release(r);
+}
+
+static void remote_cancel(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master ended the job"));
+}
+
+static bel_status *remote_attend(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    bel_remote_pump(r, 0);
+    return bel_remote_take_error(r);
+}
+
+static bel_status *remote_join(bel_backend *backend)
+{
+    return bel_remote_take_error((remote *)backend); // the processes end when they are dismissed
+}
+
+// --- The current snapshot ------------------------------------------------------------------------
+
+// Makes shards write into `folder` in parallel; out_shards get their parts as the answers come.
+static bel_status *write_shards(bel_backend *backend, const char *folder,
+                                bel_ckpt_shard **out_shards)
+{
+    remote *r = (remote *)backend;
+    char *text = bel_xstrdup(folder);
+    r->saved = out_shards;
+    r->saved_shards = 0;
+    bel_remote_ask_shards(r, BEL_ASKED_SAVE, r->state.snapshot, text);
+    int64_t begun = bel_clock_ns();
+    while (r->saved_shards < backend->shard_count && !bel_remote_is_broken(r))
+        bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
+    bel_remote_end_pulls(r);
+    r->saved = NULL;
+    r->asked.what = BEL_ASKED_NOTHING;
+    bel_free(text);
+    return bel_remote_take_error(r);
+}
+
+// Whether members may have been told to train before: by this master, or by a predecessor.
+static bool began(const remote *r)
+{
+    return r->config.replaces || r->backend.generation > 0;
+}
+
+// Gathers members to dismiss them, as nothing is left to train. With --train_steps they know it
+// themselves, and this process may be the only one, restarted by a launcher.
+static bel_status *remote_meet(remote *r)
+{
+    enum { PATIENCE_SECS = 1 };
+    int64_t max_steps = r->config.max_steps;
+    bool is_known = max_steps > 0 && r->state.step >= max_steps;
+    if (!began(r) && !is_known) return gather_members(r);
+    bel_members_hear(r->config.members, PATIENCE_SECS);
+    int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
+    if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {
+        bel_remote_send_setup(r, evaluator, r->state.step);
+    }
+    return NULL;
+}
+
+// Makes a snapshot at the end of training, or at a pause: shards copy their state, as no step runs.
+// If training was not begun there is nothing to copy.
+static bel_status *snapshot_now(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    if (!r->started) return remote_meet(r);
+    if (r->rescue == BEL_RESCUE_DONE) { // already made
+        r->state.has_snapshot = true;
+        return bel_remote_take_error(r);
+    }
+    r->state.has_snapshot = false;
+    r->saved_snapshot = r->points_step = r->state.step;
+    r->released = -1; // training may have stopped at a version that had a snapshot
+    for (int k = 0; k < backend->shard_count; k++)
+        r->snapshots[k] = -1;
+    bel_remote_ask_shards(r, BEL_ASKED_FINISH, r->state.step, NULL);
+    int64_t begun = bel_clock_ns();
+    while (!r->state.has_snapshot && !bel_remote_is_broken(r))
+        bel_remote_await_answer(r, 1, begun, "snapshot of the end");
+    r->asked.what = BEL_ASKED_NOTHING;
+    return bel_remote_take_error(r);
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
+// Waits for the evaluator, if any, to evaluate the last checkpoint. Its duration depends on the
+// data, so only the silence clock counts.
+static bel_status *wait_for_evaluator(remote *r)
+{
+    int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
+    if (member < 0) return NULL;
+    bool met = began(r) && bel_members_get(r->config.members, member)->here;
+    if (!r->started && !met) return NULL;
+    r->finishing = true;
+    // The last checkpoint is written: no other member is needed, present or not.
+    for (int i = 0; i < bel_members_count(r->config.members); i++)
+        if (i != member) bel_members_set_vacant(r->config.members, i, true);
+    bel_remote_send_finish(r, member);
+    while (!bel_members_get(r->config.members, member)->ended && !bel_remote_is_broken(r))
+        bel_remote_pump(r, 1);
+    return bel_remote_take_error(r);
+}
+
+static bel_status *remote_finish(bel_backend *backend)
+{
+    return wait_for_evaluator((remote *)backend);
+}
+
+static void remote_dismiss(bel_backend *backend, const bel_status *status)
+{
+    enum { WAIT_SECS = 5 };
+    remote *r = (remote *)backend;
+    bel_members_dismiss(r->config.members, bel_status_code(status),
+                        status != NULL ? bel_status_message(status) : "", WAIT_SECS);
+}
+
+static void remote_destroy(bel_backend *backend)
+{
+    remote *r = (remote *)backend;
+    bel_remote_close_lanes(r);
+    bel_remote_help_destroy(r->help);
+    bel_doorbell_destroy(r->bell);
+    bel_space_free_array(r->config.trainable->layout, backend->values);
+    bel_status_ignore(r->error); // reported, or no longer relevant
+    for (int w = 0; w < r->seats; w++)
+        bel_free(r->admissions[w].answered);
+    bel_free(r->replicas);
+    bel_free(r->admissions);
+    bel_free(r->ended);
+    bel_free(r->snapshots);
+    bel_free(r->whole);
+    bel_free(r->lanes);
+    bel_free(r->pulls);
+    bel_free(r->saves_apart);
+    bel_free(r->shard_members);
+    pthread_mutex_destroy(&r->ask_mutex);
+    bel_free(r->checkpoint);
+    bel_free(r->points);
+    bel_free(r);
+}
+
+static const bel_backend_ops remote_ops = {
+    .load = remote_load,
+    .gather = remote_gather,
+    .start = remote_start,
+    .wait = wait_for_news,
+    .take_points = take_points,
+    .stop_at = stop_at,
+    .ask = remote_ask,
+    .begin_help = bel_remote_begin_help,
+    .end_help = bel_remote_end_help,
+    .read_values = bel_remote_read_values,
+    .write_shards = write_shards,
+    .release_snapshot = release_snapshot,
+    .attend = remote_attend,
+    .cancel = remote_cancel,
+    .join = remote_join,
+    .snapshot_now = snapshot_now,
+    .finish = remote_finish,
+    .show = bel_remote_show,
+    .dismiss = remote_dismiss,
+    .destroy = remote_destroy,
+};
+
+bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out_backend)
+{
+    remote *r = bel_xcalloc(1, sizeof *r);
+    r->backend.ops = &remote_ops;
+    r->backend.shard_count = config->trainable->layout->shard_count;
+    r->config = *config;
+    r->values_step = r->backend.leased = -1;
+    r->state.loss = NAN;
+    r->bell = bel_doorbell_create();
+    pthread_mutex_init(&r->ask_mutex, NULL);
+    r->seats = worker_seats(config->task, config->trainable->estimator);
+    r->help = bel_remote_help_create(r);
+    size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
+    r->wanted = config->task->worker_count;
+    r->replicas = bel_xcalloc(workers, sizeof *r->replicas);
+    r->ended = bel_xcalloc(workers, sizeof *r->ended);
+    r->admissions = bel_xcalloc(workers, sizeof *r->admissions);
+    for (size_t w = 0; w < workers; w++)
+        r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
+    r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
+    r->whole = bel_xcalloc(shards, sizeof *r->whole);
+    r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
+    r->pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
+    r->saves_apart = bel_xcalloc(shards, sizeof *r->saves_apart);
+    r->notice_ns = bel_remote_notice_ns(config->task);
+    r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
+    bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
+    for (int k = 0; k < r->backend.shard_count; k++)
+        r->shard_members[k] = bel_members_find(config->members, role, k);
+    bel_status *status = bel_space_array(config->trainable->layout, "values", &r->backend.values);
+    if (status != NULL) {
+        remote_destroy(&r->backend);
+        return status;
+    }
+    *out_backend = &r->backend;
+    return NULL;
+}

@@ -1,0 +1,247 @@
+// Private layout of the master's side of a cluster. The files of the backend are:
+//
+//   remote.c             the backend's functions
+//   remote_members.c     messages, and members that come back
+//   remote_ask.c         requests to all shards
+//   remote_assignment.c  assignment of replicas to workers
+//   remote_seats.c       members by role
+//   remote_leave.c       processes that are told to leave
+//   remote_rescue.c      saving without a worker
+//   remote_files.c       checkpoints of shards without access to the model folder
+//   remote_show.c        members' numbers
+//   remote_help.c        workers that help with evaluations
+//   remote_values.c      values of a snapshot
+#ifndef BELFRY_MASTER_BACKEND_REMOTE_INNER_H
+#define BELFRY_MASTER_BACKEND_REMOTE_INNER_H
+
+#include <pthread.h>
+
+#include "fetch/fetch.h"
+#include "master/backend/remote.h"
+
+// Admission of a worker that joins while the job runs: the shards are asked for their positions.
+typedef struct admission {
+    bool under_way;
+    int answers;
+    bool *answered;  // by shard
+    int64_t step;    // their lowest step
+    int64_t counted; // last step in which the predecessor counted, -1: none
+} admission;
+
+// Request to all shards that some have not answered yet. Fields that a kind does not name are
+// unused.
+typedef enum bel_asked {
+    BEL_ASKED_NOTHING,
+    BEL_ASKED_SAVE,   // write the snapshot of `step` into `folder`
+    BEL_ASKED_VALUES, // send the snapshot of `step` on the current lane
+    BEL_ASKED_FINISH, // make a snapshot of the end, which is `step`
+    BEL_ASKED_WHOLE,  // make a current one, if no part of the next version is made
+} bel_asked;
+
+typedef enum bel_rescue {
+    BEL_RESCUE_NONE,
+    BEL_RESCUE_ASKS, // asks the shards whether their versions are complete
+    BEL_RESCUE_DONE, // they are, and shards are paused; the snapshot is current
+} bel_rescue;
+
+typedef struct asked {
+    bel_asked what;
+    int64_t step;
+    char *folder; // borrowed
+} asked;
+
+typedef struct bel_remote_help bel_remote_help;
+
+typedef struct remote {
+    bel_backend backend; // first: a bel_backend * is a remote *
+    bel_remote_config config;
+    bel_control_state state;
+    bel_status *error;
+    int *shard_members; // by shard: its index in the members
+    char *checkpoint;   // folder that shards load
+    bel_control_config schedule;
+    bel_input_segment segment;
+    bool started, stop_sent;
+    bool begins_anew;  // the shards' state is void, though they hold it
+    int64_t block_end; // with a ledger: one past the last block of the input to read
+    bool over;         // training ended as the input is exhausted
+    int64_t progress_ns;
+    int64_t longest_step_ns; // between two progress messages; 0: no step was seen yet
+    bool sets_up;            // a worker was told to begin, and no step was made since
+    int64_t stop_ns;         // time of the stop request, 0: none
+    bool heard_progress;     // in this generation, or since this master took it over
+    int64_t examples_before; // made before this master took over; -1: not yet known
+
+    int seats;     // seats of workers; arrays by worker are by seat
+    int *replicas; // by worker: its number of replicas in this generation
+    int wanted;    // workers below this index shall play
+    int refused;   // last refused scale request that was logged; else 0
+    bool gathered; // members were waited for once
+    bool pause_sent, stop_at_sent;
+    int64_t leave_ns;  // when this process was told to leave; 0: unset, -1: before it began
+    int64_t all_ns;    // since when all processes are told to leave; 0: not all
+    int64_t notice_ns; // no process leaves before this has passed
+    int64_t stop_at;   // the sent value
+    int64_t scale_ns;  // when job.scale was last read for the wanted number of workers
+
+    bool *ended; // by worker
+    int ended_workers;
+    int64_t end_step;      // version at which they finished
+    admission *admissions; // by worker
+
+    int64_t *snapshots;     // by shard: version of its newest snapshot, -1: none
+    int64_t saved_snapshot; // version that shard 0 has announced last, -1: none
+    int64_t released;       // version that was released last
+    int64_t values_step;    // step of backend.values; -1: none
+    asked asked;            // request to the shards, until they have answered
+    uint32_t reading_count;
+    int32_t reading;  // number of the lanes for values
+    bel_lane **lanes; // by shard, for values
+    bel_doorbell *bell;
+    int saved_shards;
+    bel_ckpt_shard **saved; // by shard, while a checkpoint is written
+    bool *saves_apart;      // by shard: it was asked to save in a separate folder
+    bel_fetch **pulls;      // by shard: its file, which comes from a separate folder; NULL: none
+    int64_t news_ns;        // when a piece of one came last
+    bool finishing;         // the evaluator was sent the end of training
+
+    // Steps that the program's loop has requested, by version modulo the size. The loop's thread
+    // adds them, and the master's sends them.
+    pthread_mutex_t ask_mutex;
+    struct {
+        int function;
+        bool waits;
+    } asks[BEL_CONTROL_MOST_ASKED];
+    int64_t asks_end;  // one past the last version
+    int64_t asks_sent; // all before this version were sent
+
+    bel_rescue rescue;
+    bool lacks_worker; // the job ends, or goes back, as a worker failed or is lost for good
+    int64_t rescue_ns; // since when a worker is absent while the job is to stop; 0: none
+    int64_t *whole;    // by shard: its answer
+    int whole_count;   // number of shards that have answered
+
+    bel_remote_help *help; // help with evaluations
+
+    bel_control_point *points; // not yet taken
+    size_t point_count, point_capacity;
+    int64_t points_step; // all points up to this step have come
+} remote;
+
+// --- remote_members.c ----------------------------------------------------------------------------
+
+// Sends a member its setup, to begin anew; a worker also `step`.
+void bel_remote_send_setup(remote *r, int member, int64_t step);
+// Admits a worker into the running generation: asks the shards, then sends its setup.
+void bel_remote_admit(remote *r, int worker);
+
+// Takes messages for up to `secs`, or at least one; detects lost members.
+void bel_remote_pump(remote *r, double secs);
+// The same while waiting for an answer to a request made at begun_ns, under the stall clock.
+void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
+void bel_remote_stalled(remote *r, double secs, const char *what);
+
+// --- remote_ask.c --------------------------------------------------------------------------------
+
+// Sends a request to all shards, and again to one whose connection breaks meanwhile. The caller
+// waits for the answer with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
+void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
+void bel_remote_ask_again(remote *r, int shard);
+// Takes an answer to BEL_ASKED_WHOLE, for `whole`.
+void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m);
+// Handles a member that comes back while shards are asked whether their version is complete, or are
+// paused. True: the caller has nothing to do for it.
+bool bel_remote_joins_whole(remote *r, int member);
+
+// --- remote_assignment.c -------------------------------------------------------------------------
+
+// Before members are awaited: finds how many workers are wanted, and, for a master that replaces
+// another, which of them played when that one was lost.
+void bel_remote_expect(remote *r);
+// When members are present: makes the assignment of the running generation, or of the next one. In
+// it all present and wanted workers play a part; others are retired.
+void bel_remote_assign(remote *r, bool runs);
+// In each round: requests a pause if the assignment should change. State is lost with a worker that
+// is no longer awaited.
+void bel_remote_check_assignment(remote *r);
+// Tells a worker without part that the job is over for it, if it is not wanted, or was told to
+// leave.
+void bel_remote_take_idle(remote *r, int worker);
+
+// --- remote_leave.c ------------------------------------------------------------------------------
+
+// In each round: lets processes leave that were told to and have no more to do. Requests a pause
+// for the others, and for this process; a stop if all are told to leave.
+void bel_remote_check_leaving(remote *r);
+// While waiting for members: true if the wait must end, as the job is to stop, or this process was
+// told to leave.
+bool bel_remote_ends_early(void *remote);
+// Length of a notice in this process's environment.
+int64_t bel_remote_notice_ns(const bel_task *task);
+// Between generations, when all state is saved: lets the others leave, too.
+void bel_remote_let_go(remote *r);
+// Whether a worker that was told to leave has no part in the next assignment, as enough others
+// remain.
+bool bel_remote_is_spared(const remote *r, int worker);
+
+// --- remote_seats.c ------------------------------------------------------------------------------
+
+// Sends a message of this kind (wire/message.h) with the current generation.
+void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind);
+void bel_remote_send_stop(remote *r);                 // to shard 0: save and end
+void bel_remote_send_pause(remote *r);                // to shard 0: end for a pause
+int bel_remote_shard_of(const remote *r, int member); // shard that a member holds; -1: none
+// Why the set of workers is fixed; NULL: it is elastic.
+const char *bel_remote_why_fixed(const remote *r);
+// Whether workers can come and go.
+bool bel_remote_is_elastic(const remote *r);
+// Keeps the first error; takes ownership of the status.
+void bel_remote_fail(remote *r, bel_status *status);
+bel_status *bel_remote_take_error(remote *r) BEL_MUST_USE; // NULL: no error
+void bel_remote_ask_to_stop(remote *r, const char *why);
+void bel_remote_send_stop_at(remote *r);
+void bel_remote_send_asks(remote *r);               // to shard 0: unsent steps
+bool bel_remote_is_idle(remote *r);                 // all requested steps are made
+void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
+void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
+bool bel_remote_is_broken(const remote *r);         // the master's current operation cannot succeed
+int bel_remote_worker(const remote *r, int worker); // index in the members
+bool bel_remote_is_away(const remote *r);           // an unfinished worker is absent
+int bel_remote_assigned(const remote *r);           // one past the last worker with replicas
+
+// --- remote_help.c -------------------------------------------------------------------------------
+
+bel_remote_help *bel_remote_help_create(remote *r);
+void bel_remote_help_destroy(bel_remote_help *help);
+const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int evaluation,
+                                                    const char *checkpoint, int64_t step,
+                                                    uint64_t input);
+void bel_remote_end_help(bel_backend *backend);
+void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
+
+// --- remote_files.c ------------------------------------------------------------------------------
+
+// Requests the file from a shard that has saved its part in a separate folder.
+void bel_remote_pull(remote *r, int shard);
+// Requests missing pieces again over another connection.
+void bel_remote_pull_again(remote *r, int shard);
+// Abandons the requests.
+void bel_remote_end_pulls(remote *r);
+void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece);
+void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request);
+
+// --- remote_show.c -------------------------------------------------------------------------------
+
+void bel_remote_show(bel_backend *backend, bel_board *board); // for bel_backend_ops
+
+// --- remote_rescue.c -----------------------------------------------------------------------------
+
+// Called on each round of the wait; remote_rescue.c explains it.
+void bel_remote_rescue(remote *r);
+
+// --- remote_values.c -----------------------------------------------------------------------------
+
+bel_status *bel_remote_read_values(bel_backend *backend) BEL_MUST_USE; // for bel_backend_ops
+void bel_remote_close_lanes(remote *r);
+
+#endif

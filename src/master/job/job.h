@@ -1,0 +1,219 @@
+// A training job from its master's thread, for the files of the master's main program: begin.c (up
+// to the first step), train.c (from there to the end), save.c (checkpoints), evals.c (evaluations),
+// best.c (the best of them), job_report.c (report.html).
+#ifndef BELFRY_MASTER_JOB_JOB_H
+#define BELFRY_MASTER_JOB_JOB_H
+
+#include "estimator/estimator_inner.h"
+#include "export/exporters.h"
+#include "master/backend/remote.h"
+#include "master/job/master.h"
+#include "master/job/replicator.h"
+#include "master/job/status_reporter.h"
+#include "model/model.h"
+#include "ps/table/rows.h"
+#include "report/run_log.h"
+#include "trainable/trainable.h"
+
+// An evaluation, whose input and graph are kept for the whole job.
+typedef struct bel_job_eval {
+    const bel_eval_spec *spec;
+    char *folder; // "eval" or "eval_<name>"
+    bel_input *input;
+    bel_built *built;
+    const float **values;   // by graph variable: pointer into the snapshot
+    bel_result last_result; // result of last_step
+    bel_rows rows;          // rows of the snapshot
+    int64_t last_step;      // last evaluated step, -1: none
+    int64_t built_ns, last_ns;
+    bel_exporters exporters;
+} bel_job_eval;
+
+// Early stopping, and other reasons to stop before the last step (early_stopping.c).
+typedef struct bel_stopping {
+    float best; // best value so far; NaN: none
+    int64_t best_step;
+    int worse;       // consecutive evaluations that were not better
+    int64_t rule_at; // version at which these evaluations end training; -1: unset
+    int64_t hook_at; // version at which a hook ends it after an evaluation; -1: unset
+    int64_t stop_at; // training ends at this version; 0: soon; -1: unset
+} bel_stopping;
+
+// The best checkpoint, which is kept (best.c).
+typedef struct bel_best {
+    bel_goal goal;
+    int64_t step; // -1: none yet
+    float value;
+    bool stated; // best.json has it
+} bel_best;
+
+typedef struct bel_job {
+    const bel_estimator *estimator;
+    const bel_task *task; // task of a cluster's master; NULL: everything in this process
+    bel_members *members;
+    const bel_train_spec *spec;
+    const bel_eval_spec *evaluator_specs; // evaluations of an evaluator's process
+    int evaluator_count;
+    bel_trainable trainable;
+    bel_input_segment *segments;
+    int segment_count;
+    bel_optimizers *optimizers; // by step function, before bel_job_rescale changed the trainable's
+    bel_backend *backend;
+    bel_control_state state; // newest state
+    bel_run_log *log;
+    bel_reporter *reporter;
+    bel_watchdog *watchdog; // watchdog of a cluster's master; else NULL
+    int lock;               // lock of bel_folder_lock
+    int64_t folder_ns;      // time of the last check of the folder
+    bool folder_told;       // a failed check was logged
+    bool replaces;          // see bel_remote_listen
+    bel_job_eval *evals;
+    int eval_count;
+    int64_t first_step, last_step;
+    int64_t told_step;  // last step whose report was taken
+    int64_t max_steps;  // 0: until the input ends
+    int64_t saved_step; // step of the newest checkpoint
+    int64_t started_ns; // start of training by this assignment
+    double seconds;     // duration of training, over all assignments
+    int64_t examples;   // examples read in them
+    bel_stopping stopping;
+    bel_goal stopping_goal; // resolved goal of the rule
+    bel_best best;
+    bel_replicator *replicator; // replicator of the program's loop; NULL: no loop
+    int64_t loop_end;           // version at which it returned; -1: running
+    char runs[BEL_RUNS_TEXT];   // counts of step functions at the version to save
+    uint8_t *hook_beginning;    // the hooks' initial memory; NULL: no memory
+    int64_t awaited;            // snapshot whose later points are held back; -1: none
+    int64_t used_snapshot;      // last used one; -1: none
+    bool hook_stop;             // a stop soon was requested
+    bool hooks_begun;           // `begin` was called
+    bool went_back;             // no step was reported since
+    bool leaves;                // this process leaves, and members wait for the next master
+    int64_t reported_ns;        // time of the last report.html, or of training's begin
+    int64_t report_cost_ns;     // its duration; 0: not yet written
+    bool report_told;           // a failure to write it was logged
+    bel_result result;
+} bel_job;
+
+// --- evals.c ------------------------------------------------------------------------------------
+
+// Builds inputs and graphs of the evaluations.
+bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
+// Loads the rows of an evaluation's tables from the current snapshot, that of `step`.
+bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step) BEL_MUST_USE;
+// Evaluates the checkpoint from which the job continues, if an uninterrupted run would have done so
+// and the event files lack the result. In a cluster members have joined, and have not begun.
+bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
+// Finds the last evaluation up to `step` in the event files, of the first evaluation spec;
+// evaluation_step -1: absent.
+void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result);
+bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
+void bel_job_free_evals(bel_job *job);
+
+// --- begin.c ------------------------------------------------------------------------------------
+
+// Does everything before the first step.
+bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_count) BEL_MUST_USE;
+// Finds the version at which training ends, from the current state. INVALID_ARGUMENT: never, or
+// nothing can be trained.
+bel_status *bel_job_find_last_step(bel_job *job) BEL_MUST_USE;
+// One past the last block of the input to read.
+int64_t bel_job_block_end(const bel_job *job);
+// Logs what is about to be trained.
+void bel_job_describe(const bel_job *job);
+
+// --- save.c, initial_values.c -------------------------------------------------------------------
+
+// Computes the initial values of every variable of a new run (initial_values.c), in the layout of
+// the space. Rows of its tables go into the backend, which is an embedded one.
+bel_status *bel_job_initialize(const bel_job *job, float *values) BEL_MUST_USE;
+
+bel_status *bel_job_resume(bel_job *job) BEL_MUST_USE; // from the newest checkpoint, or from ckpt-0
+bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpoint, after a loss
+                                                        // or a pause
+// Adapts to the number of replicas. With elastic_rescale another number is a new segment, and the
+// learning rate follows. With scale_learning_rate the rate is multiplied by that number.
+void bel_job_rescale(bel_job *job);
+bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+
+// --- hook_state.c -------------------------------------------------------------------------------
+
+// Frees the saved initial memory of hooks.
+void bel_job_forget_hooks(bel_job *job);
+// Writes the hooks' memory into the folder of a new checkpoint.
+bel_status *bel_job_write_hooks(const bel_job *job, const char *folder) BEL_MUST_USE;
+// Writes it into the checkpoint of that version, if there is one.
+bel_status *bel_job_rewrite_hooks(const bel_job *job, int64_t step) BEL_MUST_USE;
+// Reads it from a folder. Without a file there, restores the program's initial memory.
+bel_status *bel_job_read_hooks(bel_job *job, const char *folder) BEL_MUST_USE;
+
+// --- watched.c ----------------------------------------------------------------------------------
+
+// Whether the name of an evaluation in a rule (NULL: the unnamed one) means the one in this folder.
+bool bel_job_is_named(const char *folder, const char *name);
+// INVALID_ARGUMENT: no evaluation has that name, or it lacks the metric.
+bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
+                                 const char *metric) BEL_MUST_USE;
+
+// --- early_stopping.c ---------------------------------------------------------------------------
+
+// Checks whether the rule can be followed.
+bel_status *bel_job_check_stopping(bel_job *job) BEL_MUST_USE;
+// Restores the evaluations up to the step from which the job continues, and the resulting end.
+bel_status *bel_job_recall_stopping(bel_job *job) BEL_MUST_USE;
+// Adds one evaluation.
+void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result *result);
+// Stops after an evaluation, as a hook requested.
+void bel_job_stop_behind_evaluation(bel_job *job, int64_t step);
+// Stops when training has taken the spec's max_seconds.
+void bel_job_look_at_clock(bel_job *job, double seconds);
+// Applies a requested stop while no step is made.
+void bel_job_settle_stop(bel_job *job);
+// Applies a requested stop while steps are made.
+void bel_job_stop_if_wanted(bel_job *job);
+
+// --- best.c -------------------------------------------------------------------------------------
+
+// Checks whether the rule can be followed.
+bel_status *bel_job_check_best(bel_job *job) BEL_MUST_USE;
+// Finds the best evaluation up to the newest checkpoint, and records it in best.json.
+bel_status *bel_job_recall_best(bel_job *job) BEL_MUST_USE;
+// Whether one more evaluation is the best.
+bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *result,
+                            bool *out_best) BEL_MUST_USE;
+// Records it as the best, after its version was saved.
+bel_status *bel_job_take_best(bel_job *job, const bel_result *result) BEL_MUST_USE;
+// Removes old checkpoints. With a separate evaluator it first looks for the best one.
+void bel_job_retain(bel_job *job);
+
+// --- loop.c: the program's loop -----------------------------------------------------------------
+
+// Starts the loop, or lets it continue.
+bel_status *bel_job_start_loop(bel_job *job) BEL_MUST_USE;
+// Whether the loop's state for a checkpoint of `step` is known yet.
+bool bel_job_knows_loop(bel_job *job, int64_t step);
+bel_status *bel_job_await_loop(bel_job *job, int64_t step) BEL_MUST_USE;
+// Checks whether it has returned.
+bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
+// Without members: starts the loop, to see whether it requests a step or returns (loop_end).
+bel_status *bel_job_try_loop(bel_job *job) BEL_MUST_USE;
+// Waits until it has returned, after training ended with `status`. Takes ownership of the status,
+// and returns it or the loop's error instead.
+bel_status *bel_job_end_loop(bel_job *job, bel_status *status) BEL_MUST_USE;
+
+// --- exports.c ----------------------------------------------------------------------------------
+
+// Checks the exporters of all evaluations, `own` or an evaluator's.
+bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own) BEL_MUST_USE;
+// Runs the exporters of an evaluation on its result, with `over` only the final ones. The
+// snapshot of its version is current, or saved.
+bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result,
+                           bool over) BEL_MUST_USE;
+
+// --- job_report.c -------------------------------------------------------------------------------
+
+// Writes the current report.html. A failure is a warning.
+void bel_job_report(bel_job *job, bool over);
+
+#endif

@@ -1,0 +1,358 @@
+// Checkpoints: saving, and the start of a run. Between the shards' answers and the rename the
+// master checks its members once more: a master that was replaced meanwhile, or has lost a member,
+// must not make the checkpoint visible. After any error the unfinished folder is removed. The next
+// master that begins a checkpoint removes leftovers of a kill.
+//
+// Every start is a load: initial values are first saved as ckpt-0, in a cluster by shards of this
+// process, as no member has values yet. Segments of the input are carried from one checkpoint to
+// the next, so that a resumed run reads no block twice.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/trace.h"
+#include "checkpoint/best.h"
+#include "checkpoint/folder.h"
+#include "master/backend/embedded.h"
+#include "master/job/job.h"
+
+// --- Saving --------------------------------------------------------------------------------------
+
+// Computes the segments at a step. With a ledger positions do not follow from the step: a run that
+// continues from here begins with the first block that was not leased. Blocks that were leased and
+// not used by then are omitted. At the end of the input the last step had fewer records than its
+// blocks: a run over more epochs continues with the first record of the next one.
+static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
+{
+    int count = job->segment_count;
+    memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
+    const bel_input_segment *last = &job->segments[count - 1];
+    const bel_input *input = job->trainable.input;
+    bel_input_segment *next = &out_segments[count];
+    if (last->first_step == step) return count;
+    *next = bel_input_segment_next(last, step, last->replica_count);
+    if (job->backend->leased >= 0) next->first_block = job->backend->leased;
+    bool beyond = next->first_block > bel_input_block_count(input, false);
+    if (beyond) {
+        next->first_block = bel_input_records(input) / next->batch_size;
+        next->origin = bel_input_records(input) % next->batch_size;
+    }
+    return job->backend->leased >= 0 || beyond ? count + 1 : count;
+}
+
+// Makes the checkpoint visible; its digest becomes the result's.
+static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
+                               bel_ckpt_shard **shards)
+{
+    bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
+    bel_ckpt_info info = {.step = step,
+                          .generation = job->backend->generation,
+                          .seed = job->estimator->config.seed,
+                          .segments = segments,
+                          .segment_count = segments_at(job, step, segments),
+                          .setting_names = (const char *const *)job->trainable.settings.names,
+                          .setting_values = (const char *const *)job->trainable.settings.values,
+                          .setting_count = job->trainable.settings.count};
+    const char **names = NULL, **values = NULL;
+    if (job->runs[0] != '\0') { // one more setting
+        size_t count = (size_t)info.setting_count;
+        names = bel_xcalloc(2 * (count + 1), sizeof *names);
+        values = names + count + 1;
+        memcpy(names, info.setting_names, count * sizeof *names);
+        memcpy(values, info.setting_values, count * sizeof *values);
+        names[count] = BEL_SETTING_RUNS;
+        values[count] = job->runs;
+        info.setting_names = names;
+        info.setting_values = values;
+        info.setting_count++;
+    }
+    bel_hash128 digest;
+    bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
+                                         job->backend->shard_count, &digest);
+    bel_free(segments);
+    bel_free(names);
+    if (status != NULL) return status;
+    bel_hash128_text(digest, job->result.digest);
+    job->saved_step = step;
+    return NULL;
+}
+
+static bel_status *tell_hooks(bel_job *job, int64_t step)
+{
+    bel_hook_context context = {
+        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
+    char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
+    bel_status *status =
+        bel_hooks_after_save(&job->trainable.hooks, &context, step, folder != NULL ? folder : "");
+    bel_free(folder);
+    return status;
+}
+
+bel_status *bel_job_save(bel_job *job, int64_t step)
+{
+    const bel_run_config *config = &job->estimator->config;
+    char *folder;
+    if (job->log != NULL) bel_run_log_flush(job->log); // a later master does not write it again
+    BEL_TRY(bel_job_await_loop(job, step));
+    int64_t begun = bel_trace_begin();
+    int64_t incarnation = job->task != NULL ? job->task->incarnation : 0;
+    BEL_TRY(
+        bel_ckpt_begin(config->model_dir, step, job->backend->generation, incarnation, &folder));
+    size_t count = (size_t)job->backend->shard_count;
+    bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
+    bel_fault_point("master_saves");
+    bel_status *status = job->backend->ops->write_shards(job->backend, folder, shards);
+    if (status == NULL) status = bel_job_write_hooks(job, folder);
+    // After a loss, perhaps of this master's role, the checkpoint must not become visible.
+    if (status == NULL) status = job->backend->ops->attend(job->backend);
+    if (status == NULL) status = save_commit(job, step, folder, shards);
+    if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error counts
+    for (size_t k = 0; k < count; k++)
+        bel_ckpt_shard_destroy(shards[k]);
+    bel_free(shards);
+    bel_free(folder);
+    BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
+                  begun);
+    bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
+                  job->result.digest);
+    bel_job_retain(job);
+    return job->hooks_begun ? tell_hooks(job, step) : NULL;
+}
+
+// --- Resuming ------------------------------------------------------------------------------------
+
+static void set_segments(bel_job *job, const bel_input_segment *segments, int count)
+{
+    bel_free(job->segments);
+    job->segments = bel_xcalloc((size_t)count + 1, sizeof *job->segments);
+    memcpy(job->segments, segments, (size_t)count * sizeof *segments);
+    job->segment_count = count;
+}
+
+// Saves initial values as ckpt-0 in a new run, which is then loaded like any other checkpoint. In a
+// cluster shards of this process write it, as no member has values yet.
+static bel_status *save_first(bel_job *job)
+{
+    bel_input_segment segment = {
+        .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting),
+        .batch_size = bel_input_batch_size(job->trainable.input)};
+    set_segments(job, &segment, 1);
+    bel_backend *backend = job->backend, *first = NULL;
+    if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
+    if (first != NULL) job->backend = first;
+    bel_status *status = bel_job_initialize(job, job->backend->values);
+    if (status == NULL && job->backend->averages != NULL) { // averages begin as the values
+        memcpy(job->backend->averages, job->backend->values,
+               (size_t)job->trainable.layout->size * sizeof(float));
+    }
+    if (status == NULL) status = bel_ckpt_best_forget(job->estimator->config.model_dir);
+    if (status == NULL) status = bel_job_save(job, 0);
+    if (first != NULL) first->ops->destroy(first);
+    job->backend = backend;
+    return status;
+}
+
+static void add_segment(bel_job *job, int64_t step, int64_t replicas)
+{
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    job->segments =
+        bel_xrealloc(job->segments, ((size_t)job->segment_count + 1) * sizeof *job->segments);
+    job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
+}
+
+// With another batch size (allowed by --allow_changes) the run continues at the same record.
+static bel_status *take_batch_size(bel_job *job, int64_t step)
+{
+    int64_t own = bel_input_batch_size(job->trainable.input), records;
+    bel_input_segment *last = &job->segments[job->segment_count - 1], resized;
+    if (last->batch_size == 0) last->batch_size = own; // an earlier version: assumed equal
+    if (last->batch_size == own) return NULL;
+    if (!bel_input_segment_resize(last, step, own, &resized, &records)) {
+        return BEL_ERR(BEL_DATA_LOSS, "its input segments count more records than 64 bits hold");
+    }
+    bel_log_write(BEL_LOG_INFO,
+                  "batches of %lld records instead of %lld: training continues after the %lld "
+                  "records that were read",
+                  (long long)own, (long long)last->batch_size, (long long)records);
+    add_segment(job, step, last->replica_count);
+    job->segments[job->segment_count - 1] = resized;
+    return NULL;
+}
+
+// With another number of replicas (allowed by --allow_changes) a new segment of blocks begins; with
+// a ledger always, since leases are counted from there.
+static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
+{
+    set_segments(job, info->segments, info->segment_count);
+    BEL_TRY(take_batch_size(job, info->step));
+    const bel_input_segment last = job->segments[job->segment_count - 1];
+    int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
+    bool begins =
+        !bel_counting_has_ledger(&job->trainable.counting) || last.first_step == info->step;
+    bel_input_set_origin(job->trainable.input, last.origin);
+    if (job->estimator->config.elastic_rescale) return NULL; // bel_job_rescale decides
+    if (last.replica_count != replicas || !begins) add_segment(job, info->step, replicas);
+    return NULL;
+}
+
+// Replicas whose batches make a step: with backups only those of the workers that count.
+static int64_t counted_replicas(const bel_job *job)
+{
+    const bel_counting *counting = &job->trainable.counting;
+    if (!bel_counting_has_ledger(counting)) return job->backend->replica_count;
+    return (int64_t)counting->workers * job->estimator->replicas_of[0];
+}
+
+// Scales rates. The given rate is for one replica, and the optimizer knows how warm-up reaches the
+// scale.
+static void scale_rates(bel_job *job)
+{
+    int64_t replicas = counted_replicas(job);
+    bel_built *built = job->trainable.built;
+    for (int f = 0; f < built->function_count; f++) {
+        built->optimizers[f] = job->optimizers[f];
+        bel_optimizers_set_scale(&built->optimizers[f], (double)replicas);
+    }
+    bel_log_write(BEL_LOG_INFO, "scale_learning_rate: %lld times the learning rate",
+                  (long long)replicas);
+}
+
+// The linear rule (Goyal et al. 2017, section 2.1): a batch k times as large needs a rate k times
+// as high. With only elastic_rescale the given rate is for the first segment's replicas.
+void bel_job_rescale(bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int64_t replicas = job->backend->replica_count;
+    bool changes =
+        config->elastic_rescale && job->segments[job->segment_count - 1].replica_count != replicas;
+    if (changes) add_segment(job, job->first_step, replicas);
+    if (config->scale_learning_rate != BEL_SCALE_NONE) scale_rates(job);
+    if (!config->elastic_rescale || config->scale_learning_rate != BEL_SCALE_NONE) return;
+    double factor = (double)replicas / (double)job->segments[0].replica_count;
+    bel_built *built = job->trainable.built;
+    for (int f = 0; f < built->function_count; f++) {
+        built->optimizers[f] = job->optimizers[f];
+        bel_optimizers_scale(&built->optimizers[f], factor);
+    }
+    if (!changes) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld replica%s from step %lld on: %g times the learning rate of %lld; schedules "
+                  "count steps as before, and the data now give another number of them",
+                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
+                  (long long)job->segments[0].replica_count);
+}
+
+// Compares settings. More passes, or a schedule that ends later, are the same training. They are
+// logged, as earlier steps had the old schedule, and the last of them perhaps a short batch.
+static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *reader)
+{
+    bel_str longer = {0};
+    bel_status *status =
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, &longer);
+    if (status == NULL && longer.length > 0) {
+        long long step = (long long)bel_ckpt_reader_info(reader)->step;
+        bel_log_write(BEL_LOG_INFO,
+                      "training is longer from step %lld on: %s; steps up to %lld had the old "
+                      "length, so the result is not that of one training of the new length",
+                      step, longer.text, step);
+    }
+    bel_str_deinit(&longer);
+    return status;
+}
+
+// Loads the checkpoint's position in the input and its values.
+static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    bool changes = job->estimator->config.allow_changes;
+    if (!changes) BEL_TRY(compare_settings(job, reader));
+    if (info->segment_count < 1) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
+    }
+    BEL_TRY_CTX(continue_segments(job, info), "%s", bel_ckpt_folder(reader));
+    BEL_TRY(job->backend->ops->load(job->backend, reader));
+    BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
+    if (job->replicator != NULL && job->trainable.built->function_count > 1) {
+        BEL_TRY_CTX(
+            bel_replicator_load_runs(job->replicator, bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
+            "%s", bel_ckpt_folder(reader));
+    }
+    job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
+    bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
+    return NULL;
+}
+
+// Whether there are only initial values of an abandoned run, perhaps because its data could not be
+// read: another run may replace them.
+static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int64_t *steps = NULL;
+    size_t count = 0;
+    if (bel_ckpt_reader_info(reader)->step > 0 || config->allow_changes) return false;
+    bel_status *listing = bel_ckpt_list(config->model_dir, &steps, &count);
+    bool alone = listing == NULL && count == 1; // no other, possibly damaged one
+    bel_free(steps);
+    bel_status_ignore(listing); // resuming reports the fault
+    if (!alone) return false;
+    bel_status *status =
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, NULL);
+    bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
+    bel_status_ignore(status); // nothing was trained with them
+    return differs;
+}
+
+// Afterwards a checkpoint exists in any case, and is loaded.
+bel_status *bel_job_resume(bel_job *job)
+{
+    const char *model_dir = job->estimator->config.model_dir;
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+    if (reader != NULL && is_only_begun(job, reader)) {
+        bel_log_write(BEL_LOG_INFO, "nothing was trained in %s yet: it starts again", model_dir);
+        bel_ckpt_close(reader);
+        reader = NULL;
+    }
+    if (reader == NULL) {
+        BEL_TRY(save_first(job));
+        BEL_TRY(bel_ckpt_open_latest(model_dir, &reader));
+        if (reader == NULL)
+            return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint that was just saved is gone",
+                           model_dir);
+    } else {
+        bool begins = job->spec->warm_start.checkpoint != NULL || job->spec->init_fn != NULL;
+        bel_log_write(BEL_LOG_INFO, "resuming from %s%s", bel_ckpt_folder(reader),
+                      begins ? "; the initial values of a new run are skipped" : "");
+    }
+    bel_status *status = save_load(job, reader);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+// Goes back after a loss, or continues after a pause. Evaluations of steps that will be repeated
+// count as not made.
+bel_status *bel_job_go_back(bel_job *job)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(job->estimator->config.model_dir, &reader));
+    if (reader == NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: the checkpoint to go back to is gone",
+                       job->estimator->config.model_dir);
+    }
+    int64_t step = job->state.step; // from shard 0's last report
+    int64_t reached = job->backend->reached > step ? job->backend->reached : step;
+    bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
+    bel_status *status = save_load(job, reader);
+    if (status == NULL && !paused) {
+        bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
+                      bel_ckpt_folder(reader));
+        bel_run_log_go_back(job->log, job->first_step);
+    }
+    bel_ckpt_close(reader);
+    for (int i = 0; i < job->eval_count; i++)
+        if (job->evals[i].last_step > job->first_step) job->evals[i].last_step = -1;
+    return status;
+}

@@ -1,0 +1,412 @@
+// Verb inspect: contents of a checkpoint, its digest, and differences of two checkpoints. --digest
+// is recomputed from the files. Everything else relies on the manifest, whose checksums are
+// compared at opening. Two checkpoints are equal if their digests are. Only if they differ are the
+// tensors read, block by block, to find the first that differs. Exit code 1 reports a difference,
+// not an error; a difference only in tables appears as that of the digests.
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "checkpoint/best.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
+#include "command/results.h"
+#include "command/verbs.h"
+#include "input/batch/audit.h"
+#include "inspect/inspect_model.h"
+
+// Opens a checkpoint's folder, or the newest checkpoint of a model folder.
+static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
+{
+    char *manifest = bel_path_join(path, "manifest.json");
+    bool is_checkpoint = bel_file_exists(manifest);
+    bel_free(manifest);
+    if (is_checkpoint) return bel_ckpt_open(path, out_reader);
+    if (!bel_dir_exists(path))
+        return BEL_ERR(
+            BEL_NOT_FOUND,
+            "there is no folder %s (expected: a model's, a checkpoint's, or an ONNX file)", path);
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_latest(path, &reader));
+    if (reader == NULL) return BEL_ERR(BEL_NOT_FOUND, "%s holds no checkpoint", path);
+    *out_reader = reader;
+    return NULL;
+}
+
+// --- Contents -----------------------------------------------------------------------------------
+
+// Finds the best checkpoint of a model folder, by its evaluation; step -1: no such checkpoint or
+// folder.
+static bel_status *find_best(const char *path, bel_ckpt_best *out_best)
+{
+    bool found;
+    BEL_TRY(bel_ckpt_best_read(path, out_best, &found));
+    if (!found) out_best->step = -1;
+    return NULL;
+}
+
+static void put_value(const bel_ckpt_best *best, const char *otherwise, bel_str *out)
+{
+    char text[BEL_F32_TEXT];
+    if (isfinite(best->value)) {
+        bel_str_append(out, text, bel_shortest_f32(best->value, text));
+    } else {
+        bel_str_puts(out, otherwise);
+    }
+}
+
+static void describe_best_text(const bel_ckpt_best *best, bel_str *out)
+{
+    if (best->step < 0) return;
+    bel_str_printf(out, "best step %lld, %s ", (long long)best->step, best->metric);
+    put_value(best, "not finite", out);
+    bel_str_printf(out, " (%s)\n", best->evaluation);
+}
+
+static void describe_best_json(const bel_ckpt_best *best, bel_str *out)
+{
+    if (best->step < 0) {
+        bel_str_puts(out, ",\"best\":null");
+        return;
+    }
+    bel_str_printf(out, ",\"best\":{\"step\":%lld,\"metric\":", (long long)best->step);
+    bel_json_write_string(out, best->metric);
+    bel_str_puts(out, ",\"value\":");
+    put_value(best, "null", out);
+    bel_str_puts(out, ",\"evaluation\":");
+    bel_json_write_string(out, best->evaluation);
+    bel_str_puts(out, "}");
+}
+
+static void describe_text(const bel_ckpt_reader *reader, const bel_ckpt_best *best, bel_str *out)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    char digest[33], bytes[32];
+    bel_str_printf(out, "checkpoint %s\nstep %lld\nseed %llu\ngeneration %lld\ndigest %s\n",
+                   bel_ckpt_folder(reader), (long long)info->step, (unsigned long long)info->seed,
+                   (long long)info->generation,
+                   bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    describe_best_text(best, out);
+    bel_str_puts(out, "\nsettings\n");
+    for (int i = 0; i < info->setting_count; i++)
+        bel_str_printf(out, "  %-24s %s\n", info->setting_names[i], info->setting_values[i]);
+    bel_str_puts(out, "\ntensors\n");
+    uint64_t total = 0;
+    for (int i = 0; i < bel_ckpt_tensor_count(reader); i++) {
+        const char *name;
+        bel_tensor tensor;
+        char shape[BEL_SHAPE_TEXT];
+        bel_ckpt_tensor(reader, i, &name, &tensor.dtype, &tensor.shape);
+        uint64_t size = bel_tensor_bytes(&tensor);
+        total += size;
+        bel_str_printf(out, "  %-32s %-5s %-16s %s\n", name, bel_dtype_name(tensor.dtype),
+                       bel_shape_text(&tensor.shape, shape), bel_bytes_text(size, bytes));
+    }
+    bel_str_printf(out, "  %d tensors, %s\n", bel_ckpt_tensor_count(reader),
+                   bel_bytes_text(total, bytes));
+    if (bel_ckpt_table_count(reader) > 0) bel_str_puts(out, "\ntables\n");
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
+        int64_t rows;
+        bel_ckpt_table table = bel_ckpt_table_at(reader, i, &rows);
+        bel_str_printf(out, "  %-32s %lld rows of %d", table.name, (long long)rows, table.width);
+        for (int c = 0; c < table.column_count; c++)
+            bel_str_printf(out, "%s%s", c == 0 ? ": " : ", ", table.columns[c]);
+        bel_str_puts(out, "\n");
+    }
+}
+
+static void describe_tensor_json(const bel_ckpt_reader *reader, int index, bel_str *out)
+{
+    const char *name;
+    bel_tensor tensor;
+    bel_ckpt_tensor(reader, index, &name, &tensor.dtype, &tensor.shape);
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, name);
+    bel_str_printf(out, ",\"dtype\":\"%s\",\"shape\":[", bel_dtype_name(tensor.dtype));
+    for (int d = 0; d < tensor.shape.rank; d++)
+        bel_str_printf(out, "%s%lld", d > 0 ? "," : "", (long long)tensor.shape.dims[d]);
+    bel_str_printf(out, "],\"bytes\":%zu}", bel_tensor_bytes(&tensor));
+}
+
+static void describe_table_json(const bel_ckpt_reader *reader, int index, bel_str *out)
+{
+    int64_t rows;
+    bel_ckpt_table table = bel_ckpt_table_at(reader, index, &rows);
+    bel_str_puts(out, index > 0 ? ",{\"name\":" : "{\"name\":");
+    bel_json_write_string(out, table.name);
+    bel_str_printf(out, ",\"rows\":%lld,\"width\":%d,\"columns\":[", (long long)rows, table.width);
+    for (int c = 0; c < table.column_count; c++) {
+        if (c > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, table.columns[c]);
+    }
+    bel_str_puts(out, "]}");
+}
+
+static void describe_json(const bel_ckpt_reader *reader, const bel_ckpt_best *best, bel_str *out)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    char digest[33];
+    bel_str_puts(out, "{\"checkpoint\":");
+    bel_json_write_string(out, bel_ckpt_folder(reader));
+    bel_str_printf(out, ",\"step\":%lld,\"seed\":%llu,\"generation\":%lld,\"digest\":\"%s\"",
+                   (long long)info->step, (unsigned long long)info->seed,
+                   (long long)info->generation,
+                   bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    describe_best_json(best, out);
+    bel_str_puts(out, ",\"settings\":{");
+    for (int i = 0; i < info->setting_count; i++) {
+        if (i > 0) bel_str_puts(out, ",");
+        bel_json_write_string(out, info->setting_names[i]);
+        bel_str_puts(out, ":");
+        bel_json_write_string(out, info->setting_values[i]);
+    }
+    bel_str_puts(out, "},\"tensors\":[");
+    for (int i = 0; i < bel_ckpt_tensor_count(reader); i++) {
+        if (i > 0) bel_str_puts(out, ",");
+        describe_tensor_json(reader, i, out);
+    }
+    bel_str_puts(out, "],\"tables\":[");
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++)
+        describe_table_json(reader, i, out);
+    bel_str_puts(out, "]}\n");
+}
+
+static bel_status *print_description(const bel_ckpt_reader *reader, const char *path, bool json)
+{
+    bel_ckpt_best best;
+    BEL_TRY(find_best(path, &best));
+    bel_str text = {0};
+    (json ? describe_json : describe_text)(reader, &best, &text);
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    return status;
+}
+
+static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
+{
+    char digest[33];
+    BEL_TRY(bel_ckpt_verify(reader));
+    bel_hash128_text(bel_ckpt_reader_digest(reader), digest);
+    char *line = bel_strf(json ? "{\"digest\":\"%s\"}\n" : "%s\n", digest);
+    bel_status *status = bel_results_write(line);
+    bel_free(line);
+    return status;
+}
+
+// --- Differences --------------------------------------------------------------------------------
+
+enum { RUN_BYTES = 1 << 20 };
+
+// Returns the index of the first element that differs, or -1.
+static int64_t first_difference(const char *a, const char *b, int64_t count, size_t element_size)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(a + (size_t)i * element_size, b + (size_t)i * element_size, element_size) != 0)
+            return i;
+    return -1;
+}
+
+// Compares a tensor that has the same type and shape in both, run by run.
+static bel_status *compare_values(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
+                                  const char *name, const bel_tensor *tensor, int64_t *out_first)
+{
+    char *run_a = bel_xmalloc(RUN_BYTES), *run_b = bel_xmalloc(RUN_BYTES);
+    size_t size = bel_dtype_size(tensor->dtype);
+    int64_t total = bel_shape_elements(&tensor->shape), step = RUN_BYTES / (int64_t)size;
+    bel_status *status = NULL;
+    *out_first = -1;
+    for (int64_t at = 0; at < total && status == NULL && *out_first < 0; at += step) {
+        int64_t count = total - at < step ? total - at : step;
+        status = bel_ckpt_read(a, name, tensor->dtype, &tensor->shape, at, count, run_a);
+        if (status == NULL) {
+            status = bel_ckpt_read(b, name, tensor->dtype, &tensor->shape, at, count, run_b);
+        }
+        int64_t place = status == NULL ? first_difference(run_a, run_b, count, size) : -1;
+        if (place >= 0) *out_first = at + place;
+    }
+    bel_free(run_a);
+    bel_free(run_b);
+    return status;
+}
+
+// Appends how tensor `index` of `a` differs from that of `b`; nothing if they are equal.
+static bel_status *compare_tensor(const bel_ckpt_reader *a, const bel_ckpt_reader *b, int index,
+                                  bel_str *out)
+{
+    const char *name, *other_name;
+    bel_tensor tensor, other;
+    char text[BEL_SHAPE_TEXT], other_text[BEL_SHAPE_TEXT];
+    bel_ckpt_tensor(a, index, &name, &tensor.dtype, &tensor.shape);
+    int found = bel_ckpt_find(b, name);
+    if (found < 0) {
+        bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(b));
+        return NULL;
+    }
+    bel_ckpt_tensor(b, found, &other_name, &other.dtype, &other.shape);
+    if (tensor.dtype != other.dtype || !bel_shape_equal(&tensor.shape, &other.shape)) {
+        bel_str_printf(out, "%s is %s %s and %s %s", name, bel_dtype_name(tensor.dtype),
+                       bel_shape_text(&tensor.shape, text), bel_dtype_name(other.dtype),
+                       bel_shape_text(&other.shape, other_text));
+        return NULL;
+    }
+    int64_t first;
+    BEL_TRY(compare_values(a, b, name, &tensor, &first));
+    if (first >= 0) bel_str_printf(out, "%s differs at element %lld", name, (long long)first);
+    return NULL;
+}
+
+static bel_status *find_difference(const bel_ckpt_reader *a, const bel_ckpt_reader *b, bel_str *out)
+{
+    for (int i = 0; i < bel_ckpt_tensor_count(a) && out->length == 0; i++)
+        BEL_TRY(compare_tensor(a, b, i, out));
+    for (int i = 0; i < bel_ckpt_tensor_count(b) && out->length == 0; i++) {
+        const char *name;
+        bel_tensor tensor;
+        bel_ckpt_tensor(b, i, &name, &tensor.dtype, &tensor.shape);
+        if (bel_ckpt_find(a, name) < 0) {
+            bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(a));
+        }
+    }
+    return NULL;
+}
+
+static bel_status *inspect_compare(bel_ckpt_reader *reader, const char *path, bool json,
+                                   int *out_exit_code)
+{
+    bel_ckpt_reader *other;
+    BEL_TRY(open_any(path, &other));
+    bel_hash128 a = bel_ckpt_reader_digest(reader), b = bel_ckpt_reader_digest(other);
+    bool equal = a.low == b.low && a.high == b.high;
+    bel_str difference = {0}, text = {0};
+    bel_status *status = NULL;
+    if (!equal) status = find_difference(reader, other, &difference);
+    if (!equal && difference.length == 0) bel_str_puts(&difference, "the digests differ");
+    if (json) {
+        bel_str_printf(&text, "{\"equal\":%s,\"difference\":", equal ? "true" : "false");
+        equal ? bel_str_puts(&text, "null") : bel_json_write_string(&text, difference.text);
+        bel_str_puts(&text, "}\n");
+    } else {
+        bel_str_printf(&text, "%s\n", equal ? "equal" : difference.text);
+    }
+    if (status == NULL) status = bel_results_write(text.text);
+    if (status == NULL && !equal) *out_exit_code = 1;
+    bel_str_deinit(&text);
+    bel_str_deinit(&difference);
+    bel_ckpt_close(other);
+    return status;
+}
+
+// --- Audit ---------------------------------------------------------------------------------------
+
+static void describe_audit(const bel_audit_result *result, bool json, bel_str *out)
+{
+    if (json) {
+        bel_str_printf(out,
+                       "{\"blocks\":%lld,\"not_counted\":%lld,\"epoch_records\":%lld,\"epochs\":[",
+                       (long long)result->blocks, (long long)result->not_counted,
+                       (long long)result->epoch_records);
+    }
+    for (int64_t i = 0; i < result->epoch_count; i++) {
+        const bel_audit_epoch *epoch = &result->epochs[i];
+        if (json) {
+            bel_str_printf(out, "%s{\"epoch\":%lld,\"records\":%lld,\"whole\":%s}",
+                           i > 0 ? "," : "", (long long)epoch->epoch, (long long)epoch->records,
+                           epoch->whole ? "true" : "false");
+        } else {
+            bel_str_printf(out, "epoch %lld: %lld records, each once%s\n", (long long)epoch->epoch,
+                           (long long)epoch->records, epoch->whole ? "" : "; not all of it");
+        }
+    }
+    if (json) {
+        bel_str_puts(out, "]}\n");
+    } else {
+        bel_str_printf(out, "batches %lld\nrepeated_batches %lld\n", (long long)result->blocks,
+                       (long long)result->not_counted);
+    }
+}
+
+// Parses the 16 digits of a fingerprint.
+static bool parse_hex(const char *text, uint64_t *out_number)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t number = 0;
+    for (int i = 0; i < 16; i++) {
+        const char *digit = text[i] == '\0' ? NULL : strchr(digits, text[i]);
+        if (digit == NULL) return false;
+        number = number << 4 | (uint64_t)(digit - digits);
+    }
+    *out_number = number;
+    return text[16] == '\0';
+}
+
+// Notes are in the model folder, even if `path` is one checkpoint in it.
+static bel_status *print_audit(const bel_ckpt_reader *reader, bool json)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    const char *fingerprint = bel_ckpt_setting(reader, "input");
+    char *audit = bel_strf("%s/../" BEL_AUDIT_FOLDER, bel_ckpt_folder(reader));
+    bel_audit_scope scope = {
+        .step = info->step, .segments = info->segments, .segment_count = info->segment_count};
+    bel_audit_result result = {0};
+    bel_status *status = NULL;
+    if (fingerprint == NULL || !parse_hex(fingerprint, &scope.fingerprint)) {
+        status = BEL_ERR(BEL_DATA_LOSS, "%s does not say what data it was trained on",
+                         bel_ckpt_folder(reader));
+    }
+    if (status == NULL) status = bel_audit_check(audit, &scope, &result);
+    bel_free(audit);
+    bel_str text = {0};
+    if (status == NULL) {
+        describe_audit(&result, json, &text);
+        status = bel_results_write(text.text);
+    }
+    bel_str_deinit(&text);
+    bel_audit_result_deinit(&result);
+    return status;
+}
+
+bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
+{
+    size_t count;
+    const char *const *paths = bel_options_arguments(options, &count);
+    if (count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "inspect: expected one folder (a model_dir or a checkpoint) or ONNX model, "
+                       "got %zu",
+                       count);
+    }
+    static const bel_option_meaning none[] = {{NULL, NULL}};
+    BEL_TRY(bel_options_check_read(options, none));
+    bool json = bel_options_bool(options, "json");
+    bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
+    if (audit && digest) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
+    }
+    const char *other = bel_options_string(options, "compare");
+    if (bel_is_model(paths[0])) {
+        if (!audit && !digest && other == NULL)
+            return bel_inspect_model(paths[0], json, out_exit_code);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "inspect: %s is a model: --audit, --digest and --compare are for checkpoints",
+            paths[0]);
+    }
+    bel_ckpt_reader *reader;
+    BEL_TRY(open_any(paths[0], &reader));
+    bel_status *status;
+    if (other != NULL) {
+        status = inspect_compare(reader, other, json, out_exit_code);
+    } else if (audit) {
+        status = print_audit(reader, json);
+    } else if (digest) {
+        status = print_digest(reader, json);
+    } else {
+        status = print_description(reader, paths[0], json);
+    }
+    bel_ckpt_close(reader);
+    return status;
+}

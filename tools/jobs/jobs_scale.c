@@ -1,0 +1,127 @@
+// Verb jobs scale: writes a request into the job's model folder, which its supervisor and its
+// master find; the command does not wait for them. The possible counts follow from the job's words
+// and its cluster file. The job's folder has copies of both, from which this verb makes the plan
+// again. On the command line workers do not include a master that trains, in the request they do.
+// Settings of a user's program are unknown here: its master reports that it cannot meet the
+// request.
+#include "base/alloc.h"
+#include "base/linux_host.h"
+#include "command/results.h"
+#include "command/verbs.h"
+#include "cuda/choose.h"
+#include "jobs/job_text.h"
+#include "launch/engine/engine.h"
+#include "launch/folder/scale.h"
+#include "setup/setup.h"
+#include "train/distribute.h"
+
+// Returns the number of replicas R, which is constant: a worker plays at least one of them.
+static int most_workers(const bel_distribution *distribution)
+{
+    const bel_plan *plan = distribution->plan;
+    if (bel_options_bool(distribution->training, "elastic_rescale")) return BEL_CLUSTER_MOST;
+    return plan->replica_count < BEL_CLUSTER_MOST ? plan->replica_count : BEL_CLUSTER_MOST;
+}
+
+// For a job whose workers are all on this host: a worker that finds no GPU would end the job.
+static bel_status *check_cards(const bel_job_record *record, const bel_distribution *distribution,
+                               int workers)
+{
+    const bel_options *training = distribution->training;
+    const bel_plan *plan = distribution->plan;
+    bool shared = bel_options_bool(training, "virtual_devices");
+    if (shared || workers <= plan->worker_count || bel_setup_card_count(training) == 0) return NULL;
+    for (int i = 0; i < plan->process_count; i++) {
+        const bel_plan_process *its = &plan->processes[i];
+        if (its->towers > 0 && its->host != NULL && !bel_linux_host_is_here(its->host)) return NULL;
+    }
+    int towers = bel_plan_towers(plan, workers),
+        cards = bel_cards_count(bel_options_string(training, "gpus"));
+    if (cards == 0 || towers <= cards) return NULL; // without GPUs they share the processor
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "job %s: %d workers have %d towers, and here are %d GPUs for them; hint: a job "
+                   "that is submitted with --virtual_devices lets towers share GPUs",
+                   record->name, workers, towers, cards);
+}
+
+static bel_status *jobs_scale_check(const bel_job_record *record,
+                                    const bel_distribution *distribution, int workers)
+{
+    char *what = bel_strf("job %s cannot be scaled", record->name);
+    bel_status *status =
+        bel_distribution_check_elastic(distribution->training, distribution->plan, what);
+    bel_free(what);
+    int most = most_workers(distribution), submitted = distribution->plan->worker_count;
+    const bel_engine *engine = bel_engine_find(record->engine);
+    if (status == NULL && engine != NULL && engine->fixed_size && workers > submitted) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "job %s of engine %s has room for the %d workers with which it was "
+                       "submitted, got %d",
+                       record->name, engine->name, submitted, workers);
+    }
+    if (status != NULL) return status;
+    if (workers <= most) return check_cards(record, distribution, workers);
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "job %s has %d replicas in a step and each worker plays at least one, so %d "
+        "workers%s are the most, got %d; hint: with --elastic_rescale replicas follow the "
+        "workers",
+        record->name, most, most,
+        distribution->plan->cluster->master_trains ? ", the master among them," : "", workers);
+}
+
+static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, int count)
+{
+    bel_words words = {0};
+    bel_distribution distribution;
+    bel_words_from_record(&words, record);
+    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
+    if (status == NULL) {
+        int workers = count + (cluster->master_trains ? 1 : 0);
+        status = jobs_scale_check(record, &distribution, workers);
+        if (status == NULL) status = bel_scale_write(record->model_dir, workers);
+        bel_distribution_deinit(&distribution);
+    }
+    bel_words_deinit(&words);
+    if (status != NULL) return status;
+    char *text = bel_strf("job %s was asked to continue with %d worker%s\n", record->name, count,
+                          count == 1 ? "" : "s");
+    status = bel_results_write(text);
+    bel_free(text);
+    return status;
+}
+
+static bel_status *check_running(const bel_job_record *record)
+{
+    const bel_engine *engine = bel_engine_find(record->engine);
+    if (engine != NULL && engine->far) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "job %s is one of engine %s, which does not change the number of processes",
+                       record->name, engine->name);
+    }
+    if (record->state == BEL_JOB_RUNNING) return NULL;
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "job %s is %s: there is nothing to scale", record->name,
+                   bel_job_state_name(record->state));
+}
+
+bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code;
+    const char *name;
+    BEL_TRY(bel_job_take_name(options, false, &name));
+    if (!bel_options_is_given(options, "worker_count")) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: the number of workers "
+                                             "to continue with");
+    }
+    bel_job_record *record;
+    bel_cluster *cluster;
+    BEL_TRY(bel_engine_read_job(name, &record));
+    bel_status *status = check_running(record);
+    if (status == NULL) status = bel_job_record_cluster(record, &cluster);
+    if (status == NULL) {
+        status = scale(record, cluster, (int)bel_options_int(options, "worker_count"));
+        bel_cluster_destroy(cluster);
+    }
+    bel_job_record_destroy(record);
+    return status;
+}

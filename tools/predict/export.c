@@ -1,0 +1,51 @@
+// Verb export: writes a checkpoint's model, or its training, as files for other programs. The
+// checkpoint is chosen once, as in evaluate. It describes its features, so no data are needed.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "command/results.h"
+#include "command/verbs.h"
+#include "setup/setup.h"
+
+static bel_status *default_folder(const bel_setup *setup, bool training, char **out_folder)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open(setup->checkpoint, &reader));
+    *out_folder =
+        bel_strf("%s/export/%lld%s", setup->model_dir,
+                 (long long)bel_ckpt_reader_info(reader)->step, training ? "-training" : "");
+    bel_ckpt_close(reader);
+    return NULL;
+}
+
+bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code; // stays 0
+    bel_setup *setup;
+    BEL_TRY(bel_setup_for_reading(options, &setup));
+    const char *named = bel_options_string(options, "export_dir");
+    const char *tables = bel_options_string(options, "tables");
+    char *folder = named != NULL ? bel_xstrdup(named) : NULL;
+    const bel_export_options how = {.size = sizeof how,
+                                    .opset = bel_options_int(options, "opset"),
+                                    .external_data = bel_options_bool(options, "external_data"),
+                                    .inline_tables = strcmp(tables, "inline") == 0,
+                                    .training = bel_options_bool(options, "training")};
+    bel_status *status = NULL;
+    if (how.training && bel_options_is_given(options, "averages"))
+        status =
+            BEL_ERR(BEL_INVALID_ARGUMENT, "--averages is not read with --training, which keeps "
+                                          "parameters and averages");
+    if (status == NULL && folder == NULL) status = default_folder(setup, how.training, &folder);
+    if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
+    if (status == NULL) {
+        char *line = bel_strf("export_dir %s\n", folder);
+        status = bel_results_write(line);
+        bel_free(line);
+    }
+    bel_free(folder);
+    bel_setup_destroy(setup);
+    return status;
+}
