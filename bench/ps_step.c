@@ -21,6 +21,7 @@
 #include "mlp.h"
 #include "optim/settings.h"
 #include "ps/client/client.h"
+#include "ps/layout/lane_frames.h"
 #include "ps/layout/step_stats.h"
 #include "ps/server/shard.h"
 #include "ps_step_bare.h"
@@ -57,7 +58,7 @@ static void make_layout(int64_t elements)
     const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(elements)};
     layout = bel_layout_create(&variable, 1, 1);
     assignment = bel_assignment_create(replicas_of, WORKERS);
-    capacity = bel_assignment_lane_frames(assignment, layout->chunk_count, 0);
+    capacity = bel_lane_frames_of_worker(layout, assignment, 0, 0);
     space_bytes = bel_space_bytes(layout);
 }
 

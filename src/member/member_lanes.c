@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
+#include "ps/layout/lane_frames.h"
 
 // A peer of another generation or incarnation must ask again: either it or this process will soon
 // receive the change.
@@ -71,8 +72,7 @@ void *bel_member_refuse_frame(void *context, const bel_frame *frame)
 bel_lane *bel_member_make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
-    size_t capacity =
-        bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, s->layout->table_count);
+    size_t capacity = bel_lane_frames_of_worker(s->layout, s->assignment, worker, s->index);
     if (s->shares_memory) {
         const int *first = s->assignment->first_replica;
         size_t replicas = (size_t)(first[worker + 1] - first[worker]);
@@ -96,10 +96,9 @@ bel_lane *bel_member_make_worker_lane(member *m, int worker)
 static void make_shard_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
-    bel_grpc_lane_config config = {
-        .capacity = bel_assignment_lane_frames(s->assignment, s->layout->chunk_count, 0),
-        .bell = s->bell,
-        .place = bel_shard_place};
+    bel_grpc_lane_config config = {.capacity = bel_lane_frames_of_shards(s->assignment),
+                                   .bell = s->bell,
+                                   .place = bel_shard_place};
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
         s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
         config.place_context = &s->shard_peers[k];

@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
+#include "ps/layout/lane_frames.h"
 #include "transport/inproc/inproc.h"
 
 bel_status *bel_member_worker_build(member *m)
@@ -148,10 +149,9 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .cancelled_context = w,
                                 .stall_timeout_secs = patience_secs(m)};
     w->client = bel_client_create(&config);
-    size_t capacity =
-        bel_assignment_lane_frames(m->assignment, layout->chunk_count, layout->table_count);
     for (int k = 0; k < layout->shard_count; k++)
-        connect_lane(m, setup, k, capacity);
+        connect_lane(m, setup, k,
+                     bel_lane_frames_of_worker(layout, m->assignment, m->task->index, k));
     bel_status *status = create_worker(m, setup);
     bel_member_leave_if_lost(m, status);
     return status;

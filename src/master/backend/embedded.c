@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "ps/layout/lane_frames.h"
 #include "ps/server/numbers.h"
 #include "transport/inproc/inproc.h"
 #include "worker/numbers.h"
@@ -58,8 +59,7 @@ typedef struct bel_embedded {
 static void make_lanes(bel_embedded *embedded)
 {
     const bel_layout *layout = embedded->trainable->layout;
-    size_t capacity =
-        bel_assignment_lane_frames(embedded->assignment, layout->chunk_count, layout->table_count);
+    const bel_assignment *assignment = embedded->assignment;
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
         s->bell = bel_doorbell_create();
@@ -73,13 +73,14 @@ static void make_lanes(bel_embedded *embedded)
         m->lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
         for (int k = 0; k < embedded->server_count; k++) {
             server *s = &embedded->servers[k];
+            size_t capacity = bel_lane_frames_of_worker(layout, assignment, w, k);
             bel_inproc_lane_create(capacity, m->bell, s->bell, &m->lanes[k], &s->worker_lanes[w]);
         }
     }
     for (int k = 1; k < embedded->server_count; k++) {
         server *first = &embedded->servers[0], *s = &embedded->servers[k];
-        bel_inproc_lane_create(capacity, first->bell, s->bell, &first->shard_lanes[k],
-                               &s->shard_lanes[0]);
+        bel_inproc_lane_create(bel_lane_frames_of_shards(assignment), first->bell, s->bell,
+                               &first->shard_lanes[k], &s->shard_lanes[0]);
     }
 }
 

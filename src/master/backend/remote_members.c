@@ -88,31 +88,33 @@ static void add_setting(void *context, const char *name, const char *text)
     setting->value = bel_xstrdup(text);
 }
 
-// Describes the settings. The list grows while it is filled, so pointers to its entries are taken
-// afterwards.
-static void describe_settings(const remote *r, setup *s)
+// The list grows while it is filled, so pointers to its entries are taken afterwards.
+static void describe_optimizers(const bel_shard_settings *settings, setup *s)
 {
-    bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
-    for (int f = 0; f < settings.function_count; f++) {
+    for (int f = 0; f < settings->function_count; f++) {
         if (f > 0) add_setting(s, BEL_FUNCTION_SETTING, "");
-        bel_optimizers_list(&settings.optimizers[f], add_setting, s);
+        bel_optimizers_list(&settings->optimizers[f], add_setting, s);
     }
     size_t count = s->message.n_optimizer;
     s->message.optimizer = bel_xcalloc(count + 1, sizeof *s->message.optimizer);
     for (size_t i = 0; i < count; i++) // the list no longer moves
         s->message.optimizer[i] = &s->settings[i];
+}
+
+// Describes the settings of which every member knows some.
+static void describe_settings(const bel_shard_settings *from, int64_t block_end, setup *s)
+{
     bel__counting__init(&s->counting);
-    s->counting.kind = (int32_t)settings.counting.kind;
-    s->counting.workers = settings.counting.workers;
-    s->counting.max_lead = settings.counting.max_lead;
-    s->counting.block_end = r->block_end;
+    s->counting.kind = (int32_t)from->counting.kind;
+    s->counting.workers = from->counting.workers;
+    s->counting.max_lead = from->counting.max_lead;
+    s->counting.block_end = block_end;
     s->message.counting = &s->counting;
-    s->message.seed = settings.seed;
-    s->message.series = settings.stats.series;
-    s->message.returned = settings.stats.returned;
-    s->message.sums = settings.sums;
-    s->message.check_steps = settings.check_steps;
-    s->message.exchanges = r->config.trainable->layout->exchanges;
+    s->message.seed = from->seed;
+    s->message.series = from->stats.series;
+    s->message.returned = from->stats.returned;
+    s->message.sums = from->sums;
+    s->message.check_steps = from->check_steps;
 }
 
 // Describes when shard 0 saves and stops, and the blocks of the input that the generation reads.
@@ -173,9 +175,12 @@ static void free_setup(setup *s)
     bel_free(s->settings);
 }
 
-// Sends a member its setup, to begin anew; a worker also `step`.
+// Sends a member its setup, to begin anew; a worker also `step`. Only a member with a shard gets
+// the model's variables, whose list may be long.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
+    const bel_layout *layout = r->config.trainable->layout;
+    bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
     const bel_member_view *view = bel_members_get(r->config.members, member);
     if (view->role == BEL_ROLE_WORKER) r->sets_up = true;
     setup s = {0};
@@ -183,12 +188,17 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.checkpoint = r->checkpoint;
     s.message.step = step;
     s.message.clock_lead = view->clock_lead_ns;
-    s.message.fetches = view->blind && bel_remote_shard_of(r, member) >= 0;
+    bool has_shard = bel_remote_shard_of(r, member) >= 0;
+    s.message.fetches = view->blind && has_shard;
     describe_schedule(r, &s);
     describe_members(r, &s.message);
-    describe_variables(r->config.trainable->layout, &s);
-    describe_tables(r->config.trainable->layout, &s);
-    describe_settings(r, &s);
+    describe_settings(&settings, r->block_end, &s);
+    s.message.exchanges = layout->exchanges;
+    if (has_shard) {
+        describe_variables(layout, &s);
+        describe_tables(layout, &s);
+        describe_optimizers(&settings, &s);
+    }
     bel_members_set_generation(r->config.members, member, r->backend.generation);
     s.message.clock = bel_clock_ns();
     bel_members_send(r->config.members, member, r->backend.generation, &s.message.base);

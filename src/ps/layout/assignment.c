@@ -303,19 +303,6 @@ bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const
     return all;
 }
 
-size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_count,
-                                  int table_count)
-{
-    enum {
-        REPORTS = 2,
-        BESIDE = 2,
-        EXCHANGES = 2 * BEL_EXCHANGE_PIECES, // under way, and the preceding worker's
-        SPARE = 16
-    }; // beside chunks: step statistics, a version or norms
-    size_t frames = (size_t)chunk_count + 2 * (size_t)table_count + BESIDE; // a pull and a report
-    return REPORTS * frames * (size_t)assignment->node_count + EXCHANGES + SPARE;
-}
-
 // One addition on the stack of bel_assignment_joins.
 static bel_weight assignment_join(bel_weight left, bel_weight right, float **next)
 {

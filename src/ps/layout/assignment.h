@@ -80,11 +80,6 @@ int bel_assignment_most_nodes(const bel_assignment *assignment);
 void bel_assignment_evenly(int replica_count, const bool *present, int worker_count,
                            int *out_replicas_of);
 
-// Returns the maximum number of frames under way on a lane between a worker and a shard, for a
-// model with that number of chunks and tables: two reports, and pieces of exchanges.
-size_t bel_assignment_lane_frames(const bel_assignment *assignment, int chunk_count,
-                                  int table_count);
-
 // Sums `n` floats over the whole tree. inputs[k] holds node k's values and weights[k] their weight;
 // the inputs of nodes that do not count are NULL. Returns a pointer to the sum: the input if only
 // one node counts, NULL if no node counts, else memory in `scratch`, which holds (depth + 1) · n

@@ -1,0 +1,27 @@
+// A full lane is an error of its sender, so the counts here must cover every step and recovery.
+#include "ps/layout/lane_frames.h"
+
+#include "ps/layout/exchange.h"
+
+enum { SPARE_FRAMES = 16 };
+
+size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment *assignment,
+                                 int worker, int shard)
+{
+    enum {
+        REPORTS = 2,
+        BESIDE = 2,                          // step statistics, a version
+        EXCHANGES = 2 * BEL_EXCHANGE_PIECES, // under way, and the preceding worker's
+    };
+    size_t nodes = (size_t)(assignment->first_node[worker + 1] - assignment->first_node[worker]);
+    size_t frames = 2 * (size_t)layout->table_count + BESIDE; // a pull and a report of each table
+    for (int c = 0; c < layout->chunk_count; c++)
+        frames += layout->chunks[c].shard == shard;
+    return REPORTS * frames * nodes + SPARE_FRAMES + (layout->exchanges ? EXCHANGES : 0);
+}
+
+size_t bel_lane_frames_of_shards(const bel_assignment *assignment)
+{
+    enum { STEPS = 2, FRAMES = 3 }; // FRAMES: a worker's name, two answers
+    return STEPS * FRAMES * (size_t)assignment->worker_count + SPARE_FRAMES;
+}
