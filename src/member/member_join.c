@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_host.h"
@@ -167,10 +168,18 @@ static bel_status *no_master(const member *m, bel_status *why)
     return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
 }
 
+// A ring of the bell, such as the one of the failed call, does not shorten the pause.
+static void pause_before_call(const member *m, bel_backoff *backoff)
+{
+    int64_t until = bel_clock_ns() + bel_backoff_next(backoff);
+    for (int64_t now = bel_clock_ns(); now < until && !bel_stop_requested(); now = bel_clock_ns())
+        (void)bel_doorbell_wait(m->bell, until - now < NAP_NS ? until : now + NAP_NS);
+}
+
 // Runs on the main thread. Returns with an open stream, or when no further call makes sense.
 bel_status *bel_member_join(member *m)
 {
-    enum { RETRY_NS = 20000000 };
+    bel_backoff backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS};
     if (m->sought_ns == 0) m->sought_ns = bel_clock_ns();
     int64_t deadline = m->sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
@@ -186,7 +195,7 @@ bel_status *bel_member_join(member *m)
             return bel_member_leave(m);
         }
         if (!again) return no_master(m, why);
-        (void)bel_doorbell_wait(m->bell, bel_clock_ns() + RETRY_NS);
+        pause_before_call(m, &backoff);
     }
     bel_status_ignore(why); // from earlier calls, before the master was ready
     m->answered = false;

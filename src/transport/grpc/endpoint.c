@@ -73,7 +73,7 @@ static void set_integer(arguments *a, const char *name, int value)
 static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
-    enum { STRANGER_MS = 5000, MOST_SECS = 1000000 };
+    enum { MOST_SECS = 1000000 };
     double silence = config->silence_secs < MOST_SECS ? config->silence_secs : MOST_SECS;
     int patience_ms = 1000 * (int)silence > KEEPALIVE_MS ? 1000 * (int)silence : KEEPALIVE_MS;
     *a = (arguments){.args = {.args = a->list}};
@@ -84,9 +84,10 @@ static void make_arguments(arguments *a, const bel_endpoint_config *config, bool
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     if (is_server) {
         set_integer(a, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port in use must be an error
-        // A peer that sends nothing, or makes no call, still holds a descriptor.
-        set_integer(a, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, STRANGER_MS);
-        set_integer(a, GRPC_ARG_MAX_CONNECTION_IDLE_MS, STRANGER_MS);
+        // A peer that sends nothing, or makes no call, still holds a descriptor. When a thousand
+        // peers begin at once, each may be as slow as any process may be.
+        set_integer(a, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, patience_ms);
+        set_integer(a, GRPC_ARG_MAX_CONNECTION_IDLE_MS, patience_ms);
         set_integer(a, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, KEEPALIVE_MS / 2);
         return;
     }

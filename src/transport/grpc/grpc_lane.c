@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "transport/grpc/grpc_lane_inner.h"
 
-enum { RETRY_MS = 20, CLOSE_MS = 1000, LET_GO_MS = 5000 };
+enum { RETRY_MS = 20, MOST_RETRY_MS = 250, CLOSE_MS = 1000, LET_GO_MS = 5000 };
 
 static void open_stream(bel_grpc_lane *lane);
 
@@ -71,7 +71,8 @@ static void on_closed(void *context, bel_status *status)
     bool again = ours && lane->address != NULL && !lane->closing && lane->cut_reason[0] == '\0';
     if (again) {
         lane->references++;
-        bel_endpoint_after(lane->endpoint, RETRY_MS, on_retry, lane);
+        int64_t pause_ms = bel_backoff_next(&lane->backoff) / 1000000;
+        bel_endpoint_after(lane->endpoint, pause_ms, on_retry, lane);
     }
     a->over = true;
     bel_grpc_release_attachment_locked(a);
@@ -232,6 +233,8 @@ bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_confi
     lane->config = *config;
     lane->references = 1;
     lane->cursor = 1;
+    lane->backoff = (bel_backoff){.least_ns = RETRY_MS * INT64_C(1000000),
+                                  .most_ns = MOST_RETRY_MS * INT64_C(1000000)};
     lane->ring = bel_xcalloc(config->capacity, sizeof *lane->ring);
     lane->spans = bel_spans_create();
     lane->in = bel_frame_queue_create(config->capacity, config->bell);

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 
+#include "base/backoff.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/queue.h"
 #include "wire/frame.h"
@@ -69,7 +70,8 @@ struct bel_grpc_lane {
     uint32_t generation; // generation in the connecting end's hello, and in all its frames
     bool closed;         // the owner has closed it: no input is placed any more
     char cut_reason[BEL_GRPC_REASON_TEXT];
-    uint64_t streams; // opened so far
+    uint64_t streams;    // opened so far
+    bel_backoff backoff; // until the peer's hello has come
 };
 
 // grpc_lane_write.c

@@ -44,6 +44,7 @@ static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
     lane->cursor = good ? received_of(frame) + 1 : lane->cursor;
     lane->cursor_done = 0;
     lane->answered = good;
+    if (good) lane->backoff.tries = 0;
     pthread_mutex_unlock(&lane->mutex);
     if (!good) return lane_read_malformed("a hello that does not fit what was sent", frame);
     bel_grpc_kick(lane);

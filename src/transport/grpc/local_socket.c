@@ -90,7 +90,6 @@ static bel_status *find_taken(const struct sockaddr_un *name, bool *out_taken)
 
 bel_status *bel_local_listen(const char *address, int *out_descriptor)
 {
-    enum { BACKLOG = 128 };
     struct sockaddr_un name;
     BEL_TRY(make_name(address, &name));
     bool taken = false;
@@ -102,7 +101,7 @@ bel_status *bel_local_listen(const char *address, int *out_descriptor)
     BEL_TRY(open_socket(&descriptor));
     (void)unlink(name.sun_path);
     if (bind(descriptor, (const struct sockaddr *)&name, sizeof name) == 0 &&
-        listen(descriptor, BACKLOG) == 0) {
+        listen(descriptor, SOMAXCONN) == 0) {
         *out_descriptor = descriptor;
         return NULL;
     }

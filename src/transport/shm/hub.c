@@ -22,7 +22,8 @@
 enum {
     MOST_STRANGERS = 64,
     HELLO_MS = 1000, // time for a stranger's introduction
-    RETRY_MS = 5,
+    RETRY_MS = 5,    // the first pause …
+    MOST_RETRY_MS = 250,
     CLOSE_MS = 1000,
     DEAF_MS = 50, // pause after a connection could not be accepted, for lack of descriptors
 };
@@ -151,7 +152,7 @@ static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *re
 static void retry_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
     discard_locked(hub, &link->talk);
-    link->try_at_ns = after_ms(RETRY_MS);
+    link->try_at_ns = bel_clock_ns() + bel_backoff_next(&link->backoff);
 }
 
 static void fail_link_locked(bel_shm_hub *hub, bel_shm_link *link, bel_status *status)
@@ -411,6 +412,8 @@ static void *hub_main(void *argument)
 
 void bel_shm_hub_add(bel_shm_hub *hub, bel_shm_link *link)
 {
+    link->backoff = (bel_backoff){.least_ns = RETRY_MS * INT64_C(1000000),
+                                  .most_ns = MOST_RETRY_MS * INT64_C(1000000)};
     pthread_mutex_lock(&hub->mutex);
     link->next = hub->links;
     hub->links = link;

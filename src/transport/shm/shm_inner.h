@@ -2,6 +2,7 @@
 #ifndef BELFRY_TRANSPORT_SHM_SHM_INNER_H
 #define BELFRY_TRANSPORT_SHM_SHM_INNER_H
 
+#include "base/backoff.h"
 #include "base/linux_shared.h"
 #include "transport/shm/shm_lane.h"
 
@@ -46,6 +47,7 @@ struct bel_shm_link {
     bel_shm_talk talk;     // its socket stays open after the introduction
     bool introduced, over; // over: the lane is cut, without further attempts
     int64_t try_at_ns;     // time of the opening end's next attempt
+    bel_backoff backoff;
 };
 
 // Adds a lane to the hub.
