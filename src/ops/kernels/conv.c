@@ -23,6 +23,16 @@ int64_t bel_conv_padded_floats(const bel_conv_padded *p)
     return (p->source[0] * p->columns * p->depth + LANES - 1) / LANES * LANES;
 }
 
+void bel_conv_clear_border(const bel_conv_padded *p, float *room)
+{
+    int64_t left = p->pad * p->depth, inside = p->source[1] * p->depth;
+    int64_t row = p->columns * p->depth;
+    for (int64_t i = 0; i < p->source[0]; i++, room += row) {
+        memset(room, 0, (size_t)left * sizeof *room);
+        memset(room + left + inside, 0, (size_t)(row - left - inside) * sizeof *room);
+    }
+}
+
 const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel,
                           float *room)
 {
@@ -30,16 +40,17 @@ const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t 
     bool is_run = steps->column == p->depth; // a row of the image is one run of numbers
     image += channel * steps->channel;
     if (is_run && p->columns == p->source[1]) return image;
+    const bel_product_kernels *kernels = bel_product_kernels_get();
     for (int64_t row = 0; row < p->source[0]; row++) {
         const float *from = image + row * steps->row;
         float *to = room + (row * p->columns + p->pad) * p->depth;
         if (is_run) {
             memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
-            continue;
+        } else if (steps->column == 1) {
+            kernels->transpose(from, steps->channel, p->depth, p->source[1], to, p->depth);
+        } else {
+            kernels->copy(from, steps->column, p->source[1], p->depth, to, p->depth);
         }
-        for (int64_t c = 0; c < p->depth; c++)
-            for (int64_t column = 0; column < p->source[1]; column++)
-                to[column * p->depth + c] = from[column * steps->column + c * steps->channel];
     }
     return room;
 }
@@ -236,13 +247,14 @@ typedef struct walk_block {
     bel_conv_next *next;
 } walk_block;
 
-// Copies sums to channels that are not adjacent.
+// Copies sums, MOST_WIDTH a row, to channels that are not adjacent. Rows 2 i and 2 i + 1 go to
+// places[i] and `row` later.
 static void conv_scatter(const bel_product_block *block, const float *sums, int64_t step,
-                         float *result, const int64_t *places)
+                         float *result, const int64_t *places, int64_t row)
 {
     for (int64_t r = 0; r < block->rows; r++)
         for (int64_t l = 0; l < block->columns; l++)
-            result[places[r] + l * step] = sums[block->c_rows[r] + l];
+            result[places[r / 2] + r % 2 * row + l * step] = sums[r * MOST_WIDTH + l];
 }
 
 // Returns the positions of the next block when the phase has `left` more and the next one is
@@ -287,20 +299,24 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
                                .segment_count = band->segment_count,
                                .k = phase->k,
                                .a_row = from_step,
+                               .c_row = direct ? to_step : MOST_WIDTH,
                                .a_step = 1,
                                .b_step = walk->block_width,
                                .start_is_row = true};
-    int64_t scattered[BEL_PRODUCT_ROWS], *places = direct ? block.c_rows : scattered;
-    for (int64_t r = 0; r < BEL_PRODUCT_ROWS; r++)
-        block.c_rows[r] = r * MOST_WIDTH;
+    int64_t scattered[BEL_PRODUCT_PAIRS], *places = direct ? block.c_rows : scattered;
+    for (int64_t i = 0; i < BEL_PRODUCT_PAIRS; i++)
+        block.c_rows[i] = 2 * i * MOST_WIDTH;
     for (; left > 0; left -= block.rows) {
         block.rows = rows_of_block(length, column, left, most);
-        for (int64_t r = 0; r < block.rows; r++) {
-            if (r % 2 == 0) block.a[r / 2] = from;
-            places[r] = to;
-            from += from_step;
-            to += to_step;
-            if (++column < length) continue;
+        for (int64_t i = 0; 2 * i < block.rows; i++) {
+            int64_t count = bel_smaller(block.rows - 2 * i, 2);
+            block.a[i] = from;
+            places[i] = to;
+            from += count * from_step;
+            to += count * to_step;
+            __asm__("" : "+r"(from), "+r"(to)); // no vectors: see product_isa.c
+            column += count;
+            if (column < length) continue;
             column = 0;
             from += from_next;
             to += to_next;
@@ -314,7 +330,8 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
             bel_conv_fetch(at->next);
             kernels->run(&block);
             if (!direct)
-                conv_scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
+                conv_scatter(&block, sums, steps->channel, at->result + l * steps->channel, places,
+                             to_step);
         }
     }
 }
@@ -326,8 +343,8 @@ static void walk_phase(const bel_conv_walk *walk, const bel_conv_phase *phase, c
 }
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] after all packed
-// weights, holds one padded group of one image after another. Its border stays zero from the
-// memset, since bel_conv_pad writes only the inside.
+// weights, holds one padded group of one image after another. Its border stays zero, since
+// bel_conv_pad writes only the inside.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const bel_conv_walk *walk = call->params;
@@ -340,7 +357,7 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
     }
     if (walk->slot_floats > 0) {
         slot += tile * walk->slot_floats;
-        memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
+        bel_conv_clear_border(&walk->padded, slot);
     }
     int64_t first = tile * walk->images_per_tile, end = first + walk->images_per_tile;
     if (end > walk->n) end = walk->n;

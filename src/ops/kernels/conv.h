@@ -50,6 +50,7 @@ typedef struct bel_conv_padded {
 
 // Returns the size of the copy; 0 if the image itself can be used.
 int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
+void bel_conv_clear_border(const bel_conv_padded *padded, float *room);
 // Copies `depth` channels from `channel` on to `room`, whose border is already zero, and returns
 // it; or returns the channels in place.
 const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
@@ -106,7 +107,8 @@ static inline bel_conv_next bel_conv_next_of(const float *images, int64_t step, 
 static inline void bel_conv_fetch(bel_conv_next *next)
 {
     enum { LINES = 16, LINE = 16 }; // numbers in a cache line
-    for (int i = 0; i < LINES && next->at < next->end; i++, next->at += LINE)
+    int64_t lines = bel_smaller((next->end - next->at + LINE - 1) / LINE, LINES);
+    for (int64_t i = 0; i < lines; i++, next->at += LINE)
         __builtin_prefetch(next->at, 0, 2); // into the second-level cache
 }
 
