@@ -8,7 +8,7 @@
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 16 }; // rows of dy at once
+enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 32 }; // rows of dy at once
 
 // Packs dy of one group of an image as [position, blocks · LANES].
 static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
@@ -80,7 +80,9 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
     float *sums = (float *)call->workspace + tile * floats;
     float *padded = sums + w->sums_floats, *packed = padded + w->padded_floats;
-    memset(sums, 0, (size_t)floats * sizeof *sums);
+    memset(sums, 0, (size_t)w->sums_floats * sizeof *sums);
+    memset(packed, 0, (size_t)w->dy_floats * sizeof *packed);
+    if (w->padded_floats > 0) bel_conv_clear_border(&w->padded, padded);
     int64_t first = tile * w->images_per_part, end = first + w->images_per_part;
     if (end > w->n) end = w->n;
     const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
@@ -147,7 +149,8 @@ static int64_t images_per_part(int64_t images, int64_t positions, int64_t sums_f
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape)
 {
-    enum { CACHE_FLOATS = 8192 }; // most of a first-level cache
+    // In floats: most of a small first-level cache, and a quarter of a small second-level cache.
+    enum { FIRST_CACHE = 1 << 13, SECOND_CACHE = 1 << 15 };
     const bel_window *window = &shape->window;
     bel_conv_weights_walk w = {
         .window = *window,
@@ -166,7 +169,9 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
     w.padded.columns = window->pad[1] + window->in[1];
     if (w.padded.columns < reach) w.padded.columns = reach;
     int64_t row = w.padded.columns * shape->in * window->stride[0] + window->out[1] * shape->out;
-    w.row_run = CACHE_FLOATS / (row > 0 ? row : 1);
+    // Blocks of few rows read dy too fast for the second-level cache.
+    bool few_rows = window->kernel[1] * shape->in < BEL_PRODUCT_ROWS;
+    w.row_run = (few_rows ? FIRST_CACHE : SECOND_CACHE) / (row > 0 ? row : 1);
     w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.row_floats = w.blocks * LANES;
     w.sums_floats = w.groups * window->kernel[0] * window->kernel[1] * shape->in * w.row_floats;
