@@ -33,18 +33,25 @@ void bel_conv_clear_border(const bel_conv_padded *p, float *room)
     }
 }
 
-const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel,
-                          float *room)
+bel_conv_source bel_conv_source_of(const bel_conv_padded *p, const float *image, int64_t channel,
+                                   float *room)
 {
+    return (bel_conv_source){.padded = p,
+                             .image = image + channel * p->steps.channel,
+                             .room = bel_conv_padded_floats(p) == 0 ? NULL : room};
+}
+
+void bel_conv_source_copy(bel_conv_source *source, int64_t end)
+{
+    const bel_conv_padded *p = source->padded;
     const bel_image_steps *steps = &p->steps;
-    bool is_run = steps->column == p->depth; // a row of the image is one run of numbers
-    image += channel * steps->channel;
-    if (is_run && p->columns == p->source[1]) return image;
+    if (source->room == NULL) return;
     const bel_product_kernels *kernels = bel_product_kernels_get();
-    for (int64_t row = 0; row < p->source[0]; row++) {
-        const float *from = image + row * steps->row;
-        float *to = room + (row * p->columns + p->pad) * p->depth;
-        if (is_run) {
+    end = bel_smaller(end, p->source[0]);
+    for (; source->copied < end; source->copied++) {
+        const float *from = source->image + source->copied * steps->row;
+        float *to = source->room + (source->copied * p->columns + p->pad) * p->depth;
+        if (steps->column == p->depth) { // one run of numbers
             memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
         } else if (steps->column == 1) {
             kernels->transpose(from, steps->channel, p->depth, p->source[1], to, p->depth);
@@ -52,7 +59,6 @@ const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t 
             kernels->copy(from, steps->column, p->source[1], p->depth, to, p->depth);
         }
     }
-    return room;
 }
 
 // --- Walks ---------------------------------------------------------------------------------------
@@ -242,7 +248,8 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 // One block of result channels of one image: `result` is the first of them.
 typedef struct walk_block {
     int64_t lanes;
-    const float *padded, *weights, *bias; // padded: the image; bias NULL: 0
+    bel_conv_source *source;
+    const float *weights, *bias; // bias NULL: 0
     float *result;
     bel_conv_next *next;
 } walk_block;
@@ -283,11 +290,13 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
     int64_t from_step = columns->source_step * depth, to_step = columns->step * steps->column;
     int64_t from_row = rows->source_step * walk->padded.columns * depth;
     int64_t to_row = rows->step * steps->row;
-    int64_t left = (band->end - band->first) * length, column = 0;
-    const float *from = at->padded + band->first * from_row;
+    int64_t left = (band->end - band->first) * length, column = 0, row = band->first;
+    const float *from = bel_conv_source_first(at->source) + band->first * from_row;
     int64_t to = (rows->first + band->first * rows->step) * steps->row;
     to += columns->first * steps->column;
+    int64_t reach = rows->count > 0 ? rows->places[rows->count - 1] + 1 : 0; // from a row on
     if (length == 1) {
+        bel_conv_source_copy(at->source, walk->padded.source[0]);
         length = left;
         from_step = from_row;
         to_step = to_row;
@@ -318,9 +327,11 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
             column += count;
             if (column < length) continue;
             column = 0;
+            row++;
             from += from_next;
             to += to_next;
         }
+        bel_conv_source_copy(at->source, row * rows->source_step + reach);
         for (int64_t l = 0; l < at->lanes; l += block.columns) {
             block.columns = bel_product_units(at->lanes - l, units) * LANES;
             if (block.columns > at->lanes - l) block.columns = at->lanes - l;
@@ -344,7 +355,7 @@ static void walk_phase(const bel_conv_walk *walk, const bel_conv_phase *phase, c
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] after all packed
 // weights, holds one padded group of one image after another. Its border stays zero, since
-// bel_conv_pad writes only the inside.
+// bel_conv_source_copy writes only the inside.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const bel_conv_walk *walk = call->params;
@@ -367,13 +378,14 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
         bel_conv_next next = bel_conv_next_of(images, from_image, image, end);
         float *result = (float *)call->outputs[0].data + image * walk->result.image;
         for (int64_t g = 0; g < walk->groups; g++) {
-            const float *padded = bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
+            bel_conv_source group =
+                bel_conv_source_of(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
                 const float *bias = weights + walk->block_floats - walk->block_width;
                 int64_t channel = g * walk->width + b * walk->block_width;
                 const walk_block at = {.lanes = lanes_of(walk, b),
-                                       .padded = padded,
+                                       .source = &group,
                                        .weights = weights,
                                        .bias = walk->has_bias ? bias : NULL,
                                        .result = result + channel * walk->result.channel,

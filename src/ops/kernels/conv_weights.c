@@ -25,7 +25,8 @@ static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
 
 // An image and the gradient of its output; `b_step` is between neighbors in a row of dy.
 typedef struct weights_image {
-    const float *x, *dy;
+    bel_conv_source x;
+    const float *dy;
     int64_t b_step;
     bel_conv_next next_x, next_dy;
 } weights_image;
@@ -37,6 +38,9 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
     int64_t depth = w->padded.depth, row_floats = w->row_floats;
+    const float *x = bel_conv_source_first(&image->x);
+    int64_t reach = (window->kernel[0] - 1) * window->dilation[0] - window->pad[0] + 1;
+    bel_conv_source_copy(&image->x, (end - 1) * window->stride[0] + reach);
     // Taps of a row whose channels are adjacent are one run of rows of the sums.
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
@@ -61,7 +65,7 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
             block.b = image->dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {
                 block.rows = bel_product_rows(length - i, kernels->rows_most[units]);
-                bel_product_set_rows(&block, image->x + i, 1, row_floats);
+                bel_product_set_rows(&block, x + i, 1, row_floats);
                 block.c = sums + (t * length + i) * row_floats + c;
                 block.start = block.c;
                 bel_conv_fetch(&image->next_x);
@@ -92,8 +96,8 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
             .next_dy = bel_conv_next_of(dy, w->dy.image, i, end),
         };
         for (int64_t g = 0; g < w->groups; g++) {
-            image.x = bel_conv_pad(&w->padded, x + i * w->padded.steps.image, g * w->padded.depth,
-                                   padded);
+            image.x = bel_conv_source_of(&w->padded, x + i * w->padded.steps.image,
+                                         g * w->padded.depth, padded);
             image.dy = dy + i * w->dy.image + g * w->out * w->dy.channel;
             image.b_step = w->dy.column;
             if (w->dy_floats > 0) {
