@@ -173,12 +173,12 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
     w.padded.columns = window->pad[1] + window->in[1];
     if (w.padded.columns < reach) w.padded.columns = reach;
     int64_t row = w.padded.columns * shape->in * window->stride[0] + window->out[1] * shape->out;
-    // Blocks of few rows read dy too fast for the second-level cache.
-    bool few_rows = window->kernel[1] * shape->in < BEL_PRODUCT_ROWS;
-    w.row_run = (few_rows ? FIRST_CACHE : SECOND_CACHE) / (row > 0 ? row : 1);
-    w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.row_floats = w.blocks * LANES;
     w.sums_floats = w.groups * window->kernel[0] * window->kernel[1] * shape->in * w.row_floats;
+    // Many sums are in the second-level cache, too, and longer runs load and store them less often.
+    bool many_sums = w.sums_floats / w.groups > FIRST_CACHE;
+    w.row_run = (many_sums ? SECOND_CACHE : FIRST_CACHE) / (row > 0 ? row : 1);
+    w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.images_per_part = images_per_part(w.n, window->out[0] * window->out[1], w.sums_floats);
     w.parts = w.n == 0 ? 0 : (w.n + w.images_per_part - 1) / w.images_per_part;
     w.padded_floats = bel_conv_padded_floats(&w.padded);
