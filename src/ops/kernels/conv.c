@@ -23,25 +23,42 @@ int64_t bel_conv_padded_floats(const bel_conv_padded *p)
     return (p->source[0] * p->columns * p->depth + LANES - 1) / LANES * LANES;
 }
 
-const float *bel_conv_pad(const bel_conv_padded *p, const float *image, int64_t channel,
-                          float *room)
+void bel_conv_clear_border(const bel_conv_padded *p, float *room)
 {
-    const bel_image_steps *steps = &p->steps;
-    bool is_run = steps->column == p->depth; // a row of the image is one run of numbers
-    image += channel * steps->channel;
-    if (is_run && p->columns == p->source[1]) return image;
-    for (int64_t row = 0; row < p->source[0]; row++) {
-        const float *from = image + row * steps->row;
-        float *to = room + (row * p->columns + p->pad) * p->depth;
-        if (is_run) {
-            memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
-            continue;
-        }
-        for (int64_t c = 0; c < p->depth; c++)
-            for (int64_t column = 0; column < p->source[1]; column++)
-                to[column * p->depth + c] = from[column * steps->column + c * steps->channel];
+    int64_t left = p->pad * p->depth, inside = p->source[1] * p->depth;
+    int64_t row = p->columns * p->depth;
+    for (int64_t i = 0; i < p->source[0]; i++, room += row) {
+        memset(room, 0, (size_t)left * sizeof *room);
+        memset(room + left + inside, 0, (size_t)(row - left - inside) * sizeof *room);
     }
-    return room;
+}
+
+bel_conv_source bel_conv_source_of(const bel_conv_padded *p, const float *image, int64_t channel,
+                                   float *room)
+{
+    return (bel_conv_source){.padded = p,
+                             .image = image + channel * p->steps.channel,
+                             .room = bel_conv_padded_floats(p) == 0 ? NULL : room};
+}
+
+void bel_conv_source_copy(bel_conv_source *source, int64_t end)
+{
+    const bel_conv_padded *p = source->padded;
+    const bel_image_steps *steps = &p->steps;
+    if (source->room == NULL) return;
+    const bel_product_kernels *kernels = bel_product_kernels_get();
+    end = bel_smaller(end, p->source[0]);
+    for (; source->copied < end; source->copied++) {
+        const float *from = source->image + source->copied * steps->row;
+        float *to = source->room + (source->copied * p->columns + p->pad) * p->depth;
+        if (steps->column == p->depth) { // one run of numbers
+            memcpy(to, from, (size_t)(p->source[1] * p->depth) * sizeof *to);
+        } else if (steps->column == 1) {
+            kernels->transpose(from, steps->channel, p->depth, p->source[1], to, p->depth);
+        } else {
+            kernels->copy(from, steps->column, p->source[1], p->depth, to, p->depth);
+        }
+    }
 }
 
 // --- Walks ---------------------------------------------------------------------------------------
@@ -231,18 +248,20 @@ static void run_pack(const bel_kernel_call *call, int64_t tile)
 // One block of result channels of one image: `result` is the first of them.
 typedef struct walk_block {
     int64_t lanes;
-    const float *padded, *weights, *bias; // padded: the image; bias NULL: 0
+    bel_conv_source *source;
+    const float *weights, *bias; // bias NULL: 0
     float *result;
     bel_conv_next *next;
 } walk_block;
 
-// Copies sums to channels that are not adjacent.
+// Copies sums, MOST_WIDTH a row, to channels that are not adjacent. Rows 2 i and 2 i + 1 go to
+// places[i] and `row` later.
 static void conv_scatter(const bel_product_block *block, const float *sums, int64_t step,
-                         float *result, const int64_t *places)
+                         float *result, const int64_t *places, int64_t row)
 {
     for (int64_t r = 0; r < block->rows; r++)
         for (int64_t l = 0; l < block->columns; l++)
-            result[places[r] + l * step] = sums[block->c_rows[r] + l];
+            result[places[r / 2] + r % 2 * row + l * step] = sums[r * MOST_WIDTH + l];
 }
 
 // Returns the positions of the next block when the phase has `left` more and the next one is
@@ -271,11 +290,13 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
     int64_t from_step = columns->source_step * depth, to_step = columns->step * steps->column;
     int64_t from_row = rows->source_step * walk->padded.columns * depth;
     int64_t to_row = rows->step * steps->row;
-    int64_t left = (band->end - band->first) * length, column = 0;
-    const float *from = at->padded + band->first * from_row;
+    int64_t left = (band->end - band->first) * length, column = 0, row = band->first;
+    const float *from = bel_conv_source_first(at->source) + band->first * from_row;
     int64_t to = (rows->first + band->first * rows->step) * steps->row;
     to += columns->first * steps->column;
+    int64_t reach = rows->count > 0 ? rows->places[rows->count - 1] + 1 : 0; // from a row on
     if (length == 1) {
+        bel_conv_source_copy(at->source, walk->padded.source[0]);
         length = left;
         from_step = from_row;
         to_step = to_row;
@@ -287,24 +308,30 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
                                .segment_count = band->segment_count,
                                .k = phase->k,
                                .a_row = from_step,
+                               .c_row = direct ? to_step : MOST_WIDTH,
                                .a_step = 1,
                                .b_step = walk->block_width,
                                .start_is_row = true};
-    int64_t scattered[BEL_PRODUCT_ROWS], *places = direct ? block.c_rows : scattered;
-    for (int64_t r = 0; r < BEL_PRODUCT_ROWS; r++)
-        block.c_rows[r] = r * MOST_WIDTH;
+    int64_t scattered[BEL_PRODUCT_PAIRS], *places = direct ? block.c_rows : scattered;
+    for (int64_t i = 0; i < BEL_PRODUCT_PAIRS; i++)
+        block.c_rows[i] = 2 * i * MOST_WIDTH;
     for (; left > 0; left -= block.rows) {
         block.rows = rows_of_block(length, column, left, most);
-        for (int64_t r = 0; r < block.rows; r++) {
-            if (r % 2 == 0) block.a[r / 2] = from;
-            places[r] = to;
-            from += from_step;
-            to += to_step;
-            if (++column < length) continue;
+        for (int64_t i = 0; 2 * i < block.rows; i++) {
+            int64_t count = bel_smaller(block.rows - 2 * i, 2);
+            block.a[i] = from;
+            places[i] = to;
+            from += count * from_step;
+            to += count * to_step;
+            __asm__("" : "+r"(from), "+r"(to)); // no vectors: see product_isa.c
+            column += count;
+            if (column < length) continue;
             column = 0;
+            row++;
             from += from_next;
             to += to_next;
         }
+        bel_conv_source_copy(at->source, row * rows->source_step + reach);
         for (int64_t l = 0; l < at->lanes; l += block.columns) {
             block.columns = bel_product_units(at->lanes - l, units) * LANES;
             if (block.columns > at->lanes - l) block.columns = at->lanes - l;
@@ -314,7 +341,8 @@ static void walk_band(const bel_conv_walk *walk, const bel_conv_phase *phase, co
             bel_conv_fetch(at->next);
             kernels->run(&block);
             if (!direct)
-                conv_scatter(&block, sums, steps->channel, at->result + l * steps->channel, places);
+                conv_scatter(&block, sums, steps->channel, at->result + l * steps->channel, places,
+                             to_step);
         }
     }
 }
@@ -326,8 +354,8 @@ static void walk_phase(const bel_conv_walk *walk, const bel_conv_phase *phase, c
 }
 
 // A tile is a run of images. Its slot of the workspace, [rows, columns, depth] after all packed
-// weights, holds one padded group of one image after another. Its border stays zero from the
-// memset, since bel_conv_pad writes only the inside.
+// weights, holds one padded group of one image after another. Its border stays zero, since
+// bel_conv_source_copy writes only the inside.
 static void run_walk(const bel_kernel_call *call, int64_t tile)
 {
     const bel_conv_walk *walk = call->params;
@@ -340,7 +368,7 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
     }
     if (walk->slot_floats > 0) {
         slot += tile * walk->slot_floats;
-        memset(slot, 0, (size_t)walk->slot_floats * sizeof *slot);
+        bel_conv_clear_border(&walk->padded, slot);
     }
     int64_t first = tile * walk->images_per_tile, end = first + walk->images_per_tile;
     if (end > walk->n) end = walk->n;
@@ -350,13 +378,14 @@ static void run_walk(const bel_kernel_call *call, int64_t tile)
         bel_conv_next next = bel_conv_next_of(images, from_image, image, end);
         float *result = (float *)call->outputs[0].data + image * walk->result.image;
         for (int64_t g = 0; g < walk->groups; g++) {
-            const float *padded = bel_conv_pad(&walk->padded, source, g * walk->padded.depth, slot);
+            bel_conv_source group =
+                bel_conv_source_of(&walk->padded, source, g * walk->padded.depth, slot);
             for (int64_t b = 0; b < walk->blocks; b++) {
                 const float *weights = packed + (g * walk->blocks + b) * walk->block_floats;
                 const float *bias = weights + walk->block_floats - walk->block_width;
                 int64_t channel = g * walk->width + b * walk->block_width;
                 const walk_block at = {.lanes = lanes_of(walk, b),
-                                       .padded = padded,
+                                       .source = &group,
                                        .weights = weights,
                                        .bias = walk->has_bias ? bias : NULL,
                                        .result = result + channel * walk->result.channel,

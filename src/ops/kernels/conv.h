@@ -50,10 +50,25 @@ typedef struct bel_conv_padded {
 
 // Returns the size of the copy; 0 if the image itself can be used.
 int64_t bel_conv_padded_floats(const bel_conv_padded *padded);
-// Copies `depth` channels from `channel` on to `room`, whose border is already zero, and returns
-// it; or returns the channels in place.
-const float *bel_conv_pad(const bel_conv_padded *padded, const float *image, int64_t channel,
-                          float *room);
+void bel_conv_clear_border(const bel_conv_padded *padded, float *room);
+
+// Channels of a group of an image, whose rows are copied shortly before they are read: they are
+// then in the first-level cache.
+typedef struct bel_conv_source {
+    const bel_conv_padded *padded;
+    const float *image;
+    float *room;    // NULL: in place
+    int64_t copied; // rows
+} bel_conv_source;
+// The group's channels begin at `channel`. The border of `room` is zero.
+bel_conv_source bel_conv_source_of(const bel_conv_padded *padded, const float *image,
+                                   int64_t channel, float *room);
+// Copies the rows before `end` that are not yet copied.
+void bel_conv_source_copy(bel_conv_source *source, int64_t end);
+static inline const float *bel_conv_source_first(const bel_conv_source *source)
+{
+    return source->room != NULL ? source->room : source->image;
+}
 
 // Params of bel_conv_prepare_output and bel_conv_prepare_input, unless Winograd's method is used. A
 // sum begins with the bias or 0 and adds taps by rising place in the source, row by row, without
@@ -106,7 +121,8 @@ static inline bel_conv_next bel_conv_next_of(const float *images, int64_t step, 
 static inline void bel_conv_fetch(bel_conv_next *next)
 {
     enum { LINES = 16, LINE = 16 }; // numbers in a cache line
-    for (int i = 0; i < LINES && next->at < next->end; i++, next->at += LINE)
+    int64_t lines = bel_smaller((next->end - next->at + LINE - 1) / LINE, LINES);
+    for (int64_t i = 0; i < lines; i++, next->at += LINE)
         __builtin_prefetch(next->at, 0, 2); // into the second-level cache
 }
 

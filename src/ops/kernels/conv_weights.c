@@ -8,7 +8,7 @@
 
 #include "ops/kernels/conv.h"
 
-enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 16 }; // rows of dy at once
+enum { LANES = BEL_PRODUCT_LANES, MOST_ROWS = 32 }; // rows of dy at once
 
 // Packs dy of one group of an image as [position, blocks · LANES].
 static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
@@ -25,7 +25,8 @@ static void pack_dy(const bel_conv_weights_walk *w, const float *dy, float *out)
 
 // An image and the gradient of its output; `b_step` is between neighbors in a row of dy.
 typedef struct weights_image {
-    const float *x, *dy;
+    bel_conv_source x;
+    const float *dy;
     int64_t b_step;
     bel_conv_next next_x, next_dy;
 } weights_image;
@@ -37,6 +38,9 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
     const bel_product_kernels *kernels = bel_product_kernels_get();
     const bel_window *window = &w->window;
     int64_t depth = w->padded.depth, row_floats = w->row_floats;
+    const float *x = bel_conv_source_first(&image->x);
+    int64_t reach = (window->kernel[0] - 1) * window->dilation[0] - window->pad[0] + 1;
+    bel_conv_source_copy(&image->x, (end - 1) * window->stride[0] + reach);
     // Taps of a row whose channels are adjacent are one run of rows of the sums.
     int64_t runs = window->dilation[1] == 1 ? 1 : window->kernel[1];
     int64_t length = window->kernel[1] / runs * depth;
@@ -61,7 +65,7 @@ static void add_rows(const bel_conv_weights_walk *w, weights_image *image, int64
             block.b = image->dy + c;
             for (int64_t i = 0; i < length; i += block.rows) {
                 block.rows = bel_product_rows(length - i, kernels->rows_most[units]);
-                bel_product_set_rows(&block, image->x + i, 1, row_floats);
+                bel_product_set_rows(&block, x + i, 1, row_floats);
                 block.c = sums + (t * length + i) * row_floats + c;
                 block.start = block.c;
                 bel_conv_fetch(&image->next_x);
@@ -80,7 +84,9 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
     int64_t floats = w->sums_floats + w->padded_floats + w->dy_floats;
     float *sums = (float *)call->workspace + tile * floats;
     float *padded = sums + w->sums_floats, *packed = padded + w->padded_floats;
-    memset(sums, 0, (size_t)floats * sizeof *sums);
+    memset(sums, 0, (size_t)w->sums_floats * sizeof *sums);
+    memset(packed, 0, (size_t)w->dy_floats * sizeof *packed);
+    if (w->padded_floats > 0) bel_conv_clear_border(&w->padded, padded);
     int64_t first = tile * w->images_per_part, end = first + w->images_per_part;
     if (end > w->n) end = w->n;
     const float *dy = call->inputs[0].data, *x = call->inputs[1].data;
@@ -90,8 +96,8 @@ static void run_parts(const bel_kernel_call *call, int64_t tile)
             .next_dy = bel_conv_next_of(dy, w->dy.image, i, end),
         };
         for (int64_t g = 0; g < w->groups; g++) {
-            image.x = bel_conv_pad(&w->padded, x + i * w->padded.steps.image, g * w->padded.depth,
-                                   padded);
+            image.x = bel_conv_source_of(&w->padded, x + i * w->padded.steps.image,
+                                         g * w->padded.depth, padded);
             image.dy = dy + i * w->dy.image + g * w->out * w->dy.channel;
             image.b_step = w->dy.column;
             if (w->dy_floats > 0) {
@@ -147,7 +153,8 @@ static int64_t images_per_part(int64_t images, int64_t positions, int64_t sums_f
 void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
                               const bel_conv_shape *shape)
 {
-    enum { CACHE_FLOATS = 8192 }; // most of a first-level cache
+    // In floats: most of a small first-level cache, and a quarter of a small second-level cache.
+    enum { FIRST_CACHE = 1 << 13, SECOND_CACHE = 1 << 15 };
     const bel_window *window = &shape->window;
     bel_conv_weights_walk w = {
         .window = *window,
@@ -166,10 +173,12 @@ void bel_conv_prepare_weights(const bel_prepare *prepare, bel_kernel_call *call,
     w.padded.columns = window->pad[1] + window->in[1];
     if (w.padded.columns < reach) w.padded.columns = reach;
     int64_t row = w.padded.columns * shape->in * window->stride[0] + window->out[1] * shape->out;
-    w.row_run = CACHE_FLOATS / (row > 0 ? row : 1);
-    w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.row_floats = w.blocks * LANES;
     w.sums_floats = w.groups * window->kernel[0] * window->kernel[1] * shape->in * w.row_floats;
+    // Many sums are in the second-level cache, too, and longer runs load and store them less often.
+    bool many_sums = w.sums_floats / w.groups > FIRST_CACHE;
+    w.row_run = (many_sums ? SECOND_CACHE : FIRST_CACHE) / (row > 0 ? row : 1);
+    w.row_run = w.row_run < 1 ? 1 : w.row_run > MOST_ROWS ? MOST_ROWS : w.row_run;
     w.images_per_part = images_per_part(w.n, window->out[0] * window->out[1], w.sums_floats);
     w.parts = w.n == 0 ? 0 : (w.n + w.images_per_part - 1) / w.images_per_part;
     w.padded_floats = bel_conv_padded_floats(&w.padded);

@@ -84,16 +84,17 @@ typedef struct bel_product_segment { // part of a sum; in floats from block.a[r]
     int64_t a, b;
 } bel_product_segment;
 
-// c[c_rows[r] + j] = start[c_rows[r] + j] + sum over segments s and i < k of
+// c[row r + j] = start[row r + j] + sum over segments s and i < k of
 //     row_r[s.a + i · a_step] · b[s.b + i · b_step + j]        for j < columns
-// Either a_step is 1, and rows 2 i and 2 i + 1 begin at a[i] and a_row later. Or a_step differs and
-// a_row is 1: row r begins at a[0] + r. A kernel thus needs half as many addresses as rows, which
-// fit the general registers of every processor.
+// Rows 2 i and 2 i + 1 of c and start begin at c_rows[i] and c_row later. Either a_step is 1, and
+// rows 2 i and 2 i + 1 of a begin at a[i] and a_row later. Or a_step differs and a_row is 1: row r
+// begins at a[0] + r. A kernel thus needs half as many addresses as rows, which fit the general
+// registers of every processor.
 typedef struct bel_product_block {
     int64_t rows;    // 1 … rows_most of these units
     int64_t columns; // in a number of units that the level has
     const float *a[BEL_PRODUCT_PAIRS], *b;
-    int64_t a_row, c_rows[BEL_PRODUCT_ROWS];
+    int64_t a_row, c_row, c_rows[BEL_PRODUCT_PAIRS];
     const bel_product_segment *segments;
     int64_t segment_count, k, a_step, b_step;
     const float *start; // NULL: zeros; may be c
@@ -136,10 +137,11 @@ static inline void bel_product_set_rows(bel_product_block *block, const float *a
                                         int64_t c_step)
 {
     block->a_row = step;
-    for (int64_t i = 0; 2 * i < block->rows; i++)
+    block->c_row = c_step;
+    for (int64_t i = 0; 2 * i < block->rows; i++) {
         block->a[i] = a + 2 * i * step;
-    for (int64_t r = 0; r < block->rows; r++)
-        block->c_rows[r] = r * c_step;
+        block->c_rows[i] = 2 * i * c_step;
+    }
 }
 
 // Returns the table of bel_isa_get().

@@ -39,16 +39,27 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
 #define LOAD(u, p) (u == most && partial ? lanes_load_some(p, last) : lanes_load(p))
 
 // Rows of a form pairs: an address for each row would not fit the general registers, and compilers
-// would keep a separate one for each predictable sum of address and step.
+// would keep a separate one for each predictable sum of address and step. The empty assembly hides
+// such sums. Compilers must not move addresses to vector registers: such a move waits for an
+// arithmetic unit, and those are busy with the products of the previous block.
 #define POINT(r, units)                                                                            \
-    if (r % 2 == 0) a[r / 2] = t->a[r / 2] + t->segments[s].a;
+    if (r % 2 == 0) a[r / 2] = t->a[r / 2];
+#define JUMP(r, units)                                                                             \
+    if (r % 2 == 0) a[r / 2] += jump;
 #define HOLD(r, units)                                                                             \
     if (r % 2 == 0) __asm__("" : "+r"(a[r / 2]));
 #define MOVE_1(r, units)                                                                           \
     if (r % 2 == 0) a[r / 2] += 1;
 #define MOVE_4(r, units)                                                                           \
     if (r % 2 == 0) a[r / 2] += 4;
-#define START_SUM(r, u) lanes sum_##r##_##u = LOAD(u, start + start_rows[r] + u * LANES);
+// Rows of c form pairs, too.
+#define ROW_OF_C(r) (t->c_rows[r / 2] + r % 2 * c_row)
+#define NEW_SUM(r, u) lanes sum_##r##_##u;
+#define NEW(r, units) UNITS_##units(NEW_SUM, r)
+#define LOAD_START(r, u) lanes start_##u = LOAD(u, start + u * LANES);
+#define START_SAME_SUM(r, u) sum_##r##_##u = start_##u;
+#define START_SAME(r, units) UNITS_##units(START_SAME_SUM, r)
+#define START_SUM(r, u) sum_##r##_##u = LOAD(u, start + ROW_OF_C(r) + u * LANES);
 #define START(r, units) UNITS_##units(START_SUM, r)
 #define LOAD_B(r, u) lanes b_##u = LOAD(u, b + u * LANES);
 #define ADD_SUM(r, u) sum_##r##_##u = lanes_add_product(x, b_##u, sum_##r##_##u);
@@ -62,15 +73,28 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
         number x = number_load(a[0] + r);                                                          \
         UNITS_##units(ADD_SUM, r)                                                                  \
     }
-#define FETCH_SUM(r, u) __builtin_prefetch(t->c + t->c_rows[r] + u * LANES, 1);
+#define FETCH_SUM(r, u) __builtin_prefetch(t->c + ROW_OF_C(r) + u * LANES, 1);
 #define FETCH(r, units) UNITS_##units(FETCH_SUM, r)
 #define STORE_SUM(r, u)                                                                            \
     if (u == most && partial) {                                                                    \
-        lanes_store_some(t->c + t->c_rows[r] + u * LANES, sum_##r##_##u, last);                    \
+        lanes_store_some(t->c + ROW_OF_C(r) + u * LANES, sum_##r##_##u, last);                     \
     } else {                                                                                       \
-        lanes_store(t->c + t->c_rows[r] + u * LANES, sum_##r##_##u);                               \
+        lanes_store(t->c + ROW_OF_C(r) + u * LANES, sum_##r##_##u);                                \
     }
 #define STORE(r, units) UNITS_##units(STORE_SUM, r)
+
+// Begins the sums. c is prefetched unless they begin as its values.
+#define BEGIN(rows, units)                                                                         \
+    const float *start = t->start == NULL ? zeros : t->start;                                      \
+    int64_t c_row = t->c_row;                                                                      \
+    EACH_##rows(NEW, units);                                                                       \
+    if (t->start == NULL || t->start_is_row) {                                                     \
+        UNITS_##units(LOAD_START, 0);                                                              \
+        EACH_##rows(FETCH, units);                                                                 \
+        EACH_##rows(START_SAME, units);                                                            \
+    } else {                                                                                       \
+        EACH_##rows(START, units);                                                                 \
+    }
 
 // Adds one product to each sum: the next but `next` along rows of a, or the next row's if a is
 // traversed across its rows.
@@ -80,6 +104,7 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
         UNITS_##units(LOAD_B, 0);                                                                  \
         EACH_##rows(ADD_ALONG, units);                                                             \
         b += t->b_step;                                                                            \
+        __asm__("" : "+r"(b));                                                                     \
     }
 #define STEP_ACROSS(rows, units)                                                                   \
     {                                                                                              \
@@ -92,7 +117,6 @@ _Static_assert(BEL_PRODUCT_PACK_COLUMNS % (LANES_WIDTH * LANES) == 0, "panels");
 _Static_assert((int)LANES_CACHED <= (int)BEL_PRODUCT_B_FLOATS, "panels of b have no more room");
 
 static const float zeros[BEL_PRODUCT_COLUMNS];
-static const int64_t same_row[BEL_PRODUCT_ROWS];
 
 // Sums are variables, not an array: compilers then keep them in registers.
 #define SUM(rows, units)                                                                           \
@@ -100,15 +124,15 @@ static const int64_t same_row[BEL_PRODUCT_ROWS];
         const bel_product_block *t, bool along, bool partial)                                      \
     {                                                                                              \
         enum { most = units - 1 };                                                                 \
-        const float *start = t->start == NULL ? zeros : t->start;                                  \
-        const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
         int64_t last = t->columns - most * LANES;                                                  \
-        EACH_##rows(START, units);                                                                 \
-        EACH_##rows(FETCH, units);                                                                 \
+        BEGIN(rows, units)                                                                         \
         const float *a[BEL_PRODUCT_PAIRS];                                                         \
-        int64_t a_row = t->a_row;                                                                  \
+        int64_t a_row = t->a_row, at = 0; /* how far the rows of a have moved */                   \
+        EACH_##rows(POINT, units);                                                                 \
         for (int64_t s = 0; s < t->segment_count; s++) {                                           \
-            EACH_##rows(POINT, units);                                                             \
+            int64_t jump = t->segments[s].a - at;                                                  \
+            EACH_##rows(JUMP, units);                                                              \
+            at = t->segments[s].a + t->k * t->a_step;                                              \
             const float *b = t->b + t->segments[s].b;                                              \
             int64_t left = t->k;                                                                   \
             if (!along) { /* four at a time: the loop itself then costs nothing */                 \
@@ -138,6 +162,8 @@ static const int64_t same_row[BEL_PRODUCT_ROWS];
                 EACH_##rows(MOVE_1, units);                                                        \
             }                                                                                      \
         }                                                                                          \
+        __asm__("" : "+r"(t)); /* hides rows of c, too */                                          \
+        c_row = t->c_row;                                                                          \
         EACH_##rows(STORE, units);                                                                 \
     }                                                                                              \
     static void whole_##rows##_##units(const bel_product_block *t)                                 \
@@ -185,9 +211,22 @@ static void product_copy(const float *from, int64_t step, int64_t k, int64_t col
     }
 }
 
+// The colors of an image; with a constant number of rows, compilers use vectors.
+static void interleave_three(const float *restrict from, int64_t step, int64_t k,
+                             float *restrict to)
+{
+    for (int64_t i = 0; i < k; i++)
+        for (int l = 0; l < 3; l++)
+            to[3 * i + l] = from[l * step + i];
+}
+
 static void product_transpose(const float *from, int64_t step, int64_t rows, int64_t k, float *to,
                               int64_t to_step)
 {
+    if (rows == 3 && to_step == 3) {
+        interleave_three(from, step, k, to);
+        return;
+    }
     int64_t whole_rows = rows - rows % LANES, whole_k = k - k % LANES_TURNED;
     for (int64_t l = 0; l < whole_rows; l += LANES) {
         for (int64_t i = 0; i < whole_k; i += LANES_TURNED) {
@@ -218,10 +257,9 @@ static void product_transpose(const float *from, int64_t step, int64_t rows, int
     static void turned_##rows(const bel_product_block *t, int64_t lane_step)                       \
     {                                                                                              \
         enum { most = 0, partial = false, last = 0 };                                              \
-        const float *start = t->start == NULL ? zeros : t->start, *b = t->b;                       \
-        const int64_t *start_rows = t->start == NULL || t->start_is_row ? same_row : t->c_rows;    \
+        const float *b = t->b;                                                                     \
         int64_t at = 0, left = t->k;                                                               \
-        EACH_##rows(START, 1);                                                                     \
+        BEGIN(rows, 1)                                                                             \
         EACH_##rows(POINT_ROW, 1);                                                                 \
         for (; left >= LANES_TURNED; left -= LANES_TURNED, b += LANES_TURNED) {                    \
             lanes turned[LANES_TURNED];                                                            \
