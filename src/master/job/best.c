@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
 #include "evaluate/goal.h"

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
