@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "belfry/predictor.h"
 #include "figures.h"
 #include "mlp.h"

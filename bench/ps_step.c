@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "figures.h"
 #include "mlp.h"

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 
 enum { LONGEST = 1024, NUMBER_TEXT = 24 };
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 
 struct bel_json {
     json_t *root;

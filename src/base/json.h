@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "belfry/status.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // write_string adds quotes and escapes, and replaces bytes that are no UTF-8 by U+FFFD: a reader
 // then accepts the line, whatever bytes a file's name or a library's message contains. write_exact

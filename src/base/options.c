@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/number.h"
 #include "base/options_inner.h"
+#include "base/str.h"
 
 // --- Storing values -----------------------------------------------------------------------------
 

@@ -20,9 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "base/yaml.h"
 #include "belfry/status.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef enum bel_option_type {
     BEL_OPTION_STRING,

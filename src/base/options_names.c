@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/options_inner.h"
+#include "base/str.h"
 
 int bel_option_row(const bel_options *options, const char *name)
 {

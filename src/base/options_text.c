@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/options_inner.h"
+#include "base/str.h"
 
 enum { FLAG_COLUMN = 30, LINE_WIDTH = 100 };
 

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/str.h"
 
 static const char format_name[] = "belfry-checkpoint";
 

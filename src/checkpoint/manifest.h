@@ -5,9 +5,10 @@
 #define BELFRY_CHECKPOINT_MANIFEST_H
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 #define BEL_MANIFEST_NAME "manifest.json"
 

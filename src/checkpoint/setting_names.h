@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-#include "base/str.h"
 #include "checkpoint/checkpoint.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 #define BEL_SETTING_COLUMNS "columns"             // text of bel_column_names_write
 #define BEL_SETTING_TABLE "table"                 // bel_columns_text, if the input has a table

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/shard.h"
 

@@ -33,6 +33,7 @@
 #include "base/long_wait.h"
 #include "base/requests.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "driver/notice.h"
 #include "estimator/estimator_inner.h"
 #include "launch/task/task.h"

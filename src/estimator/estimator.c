@@ -21,6 +21,7 @@
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"

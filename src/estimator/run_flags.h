@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-#include "base/str.h"
 #include "belfry/run.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Name of the index-th setting, NULL after the last.
 const char *bel_run_flag(size_t index);

@@ -2,8 +2,9 @@
 #ifndef BELFRY_FEATURES_IMAGE_H
 #define BELFRY_FEATURES_IMAGE_H
 
-#include "base/str.h"
 #include "belfry/features.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 enum { BEL_IMAGE_MAX_SIDE = 1 << 16, BEL_IMAGE_MAX_PIXELS = 100000000 };
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "features/audio.h"
 #include "features/record_file.h"
 #include "features/resample.h"

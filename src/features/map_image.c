@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/real.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "features/image.h"
 #include "features/record_file.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 
 static const char *copy_text(const char *text)
 {

@@ -2,8 +2,9 @@
 #ifndef BELFRY_FEATURES_RECORD_FILE_H
 #define BELFRY_FEATURES_RECORD_FILE_H
 
-#include "base/str.h"
 #include "belfry/features.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 enum { BEL_FEATURE_MAX_BYTES = 1 << 28 }; // when options have 0
 

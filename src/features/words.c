@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/sized.h"
+#include "base/str.h"
 #include "belfry/features.h"
 #include "features/record_file.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/ops.h"
 #include "graph/attrs.h"
 #include "graph/graph.h"

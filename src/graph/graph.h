@@ -5,11 +5,11 @@
 
 #include "base/arena.h"
 #include "base/index.h"
-#include "base/str.h"
 #include "belfry/graph.h"
 #include "ops/collective.h"
 #include "ops/op.h"
 
+typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_node bel_node;
 
 enum { BEL_GRAPH_MAX_SCOPES = 64, BEL_GRAPH_MAX_NAME = 320 }; // a name with its closing 0

@@ -162,10 +162,10 @@ static bel_status *make_memory(member *m)
 {
     member_shard *s = &m->shard;
     const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
-    BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->space : &m->worker.space));
+    BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->memory.space : &m->worker.space));
     if (!s->here) return NULL;
     s->layout = layout;
-    m->worker.space = m->worker.here ? s->space : NULL;
+    m->worker.space = m->worker.here ? s->memory.space : NULL;
     if (m->worker.here && bel_member_has_ledger(m)) {
         member_worker *w = &m->worker;
         BEL_TRY(bel_space_array(layout, "parameters of a worker", &w->values));
@@ -265,11 +265,11 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     bel_long_wait_note_training(true); // from here on requests work during any read
     stop_parts(m, m->estimator->config.stall_timeout);
     m->generation = generation;
-    m->status_ns = 0; // the new activity is reported at once
+    m->told.status_ns = 0; // the new activity is reported at once
     bel_fault_point("member_begins");
     BEL_TRY(start_trace(m, setup));
-    m->evaluates = m->task->role == BEL_ROLE_EVALUATOR;
-    if (m->evaluates) return NULL;
+    m->evaluator.follows = m->task->role == BEL_ROLE_EVALUATOR;
+    if (m->evaluator.follows) return NULL;
     bool first = m->assignment == NULL;
     if (m->optimizers == NULL)
         m->optimizers = bel_xcalloc(BEL_MAX_STEP_FUNCTIONS, sizeof *m->optimizers);
@@ -279,8 +279,8 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     BEL_TRY(check_setup(m, setup));
     if (first) BEL_TRY(make_memory(m));
     member_shard *s = &m->shard;
-    if (s->here && s->space == NULL) {
-        BEL_TRY(bel_member_make_parameters(m, s->layout, &s->space));
+    if (s->here && s->memory.space == NULL) {
+        BEL_TRY(bel_member_make_parameters(m, s->layout, &s->memory.space));
     }
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
     if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
@@ -309,8 +309,8 @@ static bel_status *fetch_and_begin(member *m, Bel__Message *message)
 // Once: a failure ends this member, and the master ends the job or continues without it.
 static void tell_failure(member *m, const bel_status *status)
 {
-    if (m->told_failure) return;
-    m->told_failure = true;
+    if (m->told.failure) return;
+    m->told.failure = true;
     char name[32];
     char *text = bel_strf("%s: %s", bel_role_text(m->task->role, m->task->index, name),
                           bel_status_message(status));
@@ -325,22 +325,23 @@ static void tell_failure(member *m, const bel_status *status)
 // A shard handles only messages of its generation; a setup and the end are always handled.
 static bel_status *take_message(member *m, const Bel__Message *message)
 {
-    m->answered = true;
+    m->master.answered = true;
     if (message->kind_case == BEL__MESSAGE__KIND_SETUP)
         return start_parts(m, message->generation, message->setup);
     if (message->kind_case == BEL__MESSAGE__KIND_PIECE) return take_piece(m, message->piece);
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
-        m->over = true;
-        m->leaves = end->leaves;
-        if (end->code != BEL_OK) m->end = BEL_ERR(BEL_CANCELLED, "the job ended: %s", end->text);
-    } else if (m->evaluates && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
-        m->evaluates = false;
+        m->end.over = true;
+        m->end.leaves = end->leaves;
+        if (end->code != BEL_OK)
+            m->end.status = BEL_ERR(BEL_CANCELLED, "the job ended: %s", end->text);
+    } else if (m->evaluator.follows && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
+        m->evaluator.follows = false;
         return bel_member_evaluate(m, true, !message->finish->interrupted);
     } else if (message->kind_case == BEL__MESSAGE__KIND_EVALUATE) {
         return message->generation == m->generation ? bel_member_help_take(m, message->evaluate)
                                                     : NULL;
-    } else if (m->shard.has_engine && message->generation == m->generation) {
+    } else if (m->shard.engine.runs && message->generation == m->generation) {
         return bel_member_shard_message(m, message);
     }
     return NULL;
@@ -358,8 +359,8 @@ static bool is_final(const bel_status *why)
 // member.
 static void tell_again(member *m)
 {
-    m->worker.told = m->told_stop = m->told_leave = false;
-    m->status_ns = 0;
+    m->worker.told = m->told.stop = m->told.leave = false;
+    m->told.status_ns = 0;
     bel_member_shard_tell_again(m);
 }
 
@@ -367,10 +368,10 @@ static void tell_again(member *m)
 // and the master that answers receives all reports again.
 static bel_status *find_master_again(member *m, bel_status *why)
 {
-    if (m->task->added && !m->answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
+    if (m->task->added && !m->master.answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
         bel_log_write(BEL_LOG_INFO, "not needed: %s", bel_status_message(why));
         bel_status_ignore(why); // started on a request that the master cannot meet, as it reports
-        m->over = true;
+        m->end.over = true;
         return NULL;
     }
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
@@ -378,25 +379,25 @@ static bel_status *find_master_again(member *m, bel_status *why)
     // of the job with the same address. It is not called for longer than a silent one.
     enum { SERVED_NS = 1000000000, RETRY_NS = 20000000 };
     int64_t now = bel_clock_ns();
-    bool served = m->answered || now - m->joined_ns > SERVED_NS;
+    bool served = m->master.answered || now - m->master.joined_ns > SERVED_NS;
     const atomic_bool *over = m->program->master_over;
     int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
-    bool enough = !served && (now - m->sought_ns > patience_ns || bel_end_requested() ||
+    bool enough = !served && (now - m->master.sought_ns > patience_ns || bel_end_requested() ||
                               (over != NULL && atomic_load(over)));
     if (enough) {
         bel_status_ignore(why); // from a call to another process
         return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "the process there ends every call; hint: "
                                                        "is it another process's address?"));
     }
-    if (served) m->sought_ns = now;
+    if (served) m->master.sought_ns = now;
     if (!served) (void)bel_doorbell_wait(m->bell, now + RETRY_NS);
     if (over == NULL && served) { // a master in this process reports its end itself
         bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
                       m->task->master_address);
     }
     bel_status_ignore(why); // logged, or the same as before
-    bel_mailbox_close(m->mailbox, 0);
-    m->mailbox = NULL;
+    bel_mailbox_close(m->master.mailbox, 0);
+    m->master.mailbox = NULL;
     bel_member_files_drop(m); // another setup comes
     BEL_TRY(bel_member_join(m));
     tell_again(m);
@@ -405,8 +406,9 @@ static bel_status *find_master_again(member *m, bel_status *why)
 
 static bel_status *check_master(member *m)
 {
-    if (bel_mailbox_is_over(m->mailbox)) return find_master_again(m, bel_mailbox_why(m->mailbox));
-    double silence = (double)bel_mailbox_silence_ns(m->mailbox) * 1e-9;
+    if (bel_mailbox_is_over(m->master.mailbox))
+        return find_master_again(m, bel_mailbox_why(m->master.mailbox));
+    double silence = (double)bel_mailbox_silence_ns(m->master.mailbox) * 1e-9;
     if (silence < m->task->silence_timeout_secs) return NULL;
     return find_master_again(m,
                              BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
@@ -426,14 +428,14 @@ static void send_stop(member *m)
 // leaves without one.
 static void pass_requests_on(member *m)
 {
-    if (bel_stop_requested() && !m->told_stop) {
-        m->told_stop = true;
+    if (bel_stop_requested() && !m->told.stop) {
+        m->told.stop = true;
         send_stop(m);
     }
-    bool told = m->told_leave || bel_leave_stood(); // a join also reports the request
+    bool told = m->told.leave || bel_leave_stood(); // a join also reports the request
     if (!bel_leave_requested() || told || m->program->master_over != NULL) return;
-    m->told_leave = true;
-    if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
+    m->told.leave = true;
+    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_ns();
     Bel__Leave leave;
     bel__leave__init(&leave);
     bel_member_send(m, &leave.base);
@@ -442,22 +444,22 @@ static void pass_requests_on(member *m)
 static Bel__Message *next_message(member *m)
 {
     Bel__Message *kept = bel_member_files_next(m);
-    return kept != NULL ? kept : bel_mailbox_take(m->mailbox);
+    return kept != NULL ? kept : bel_mailbox_take(m->master.mailbox);
 }
 
 // The main thread's loop, until the master ends the job. The naps bound the delay for events that
 // do not ring.
 static bel_status *member_obey(member *m)
 {
-    while (!m->over) {
+    while (!m->end.over) {
         Bel__Message *message;
         bel_status *status = NULL;
-        while (status == NULL && !m->over && (message = next_message(m)) != NULL) {
+        while (status == NULL && !m->end.over && (message = next_message(m)) != NULL) {
             bool is_setup = message->kind_case == BEL__MESSAGE__KIND_SETUP;
             if (is_setup) bel_member_files_drop(m); // an earlier setup's
             m->fetches = is_setup ? message->setup->fetches : m->fetches;
             if (is_setup && m->fetches) {
-                m->answered = true;
+                m->master.answered = true;
                 status = fetch_and_begin(m, message);
                 continue; // it is kept
             }
@@ -465,24 +467,24 @@ static bel_status *member_obey(member *m)
             status = take_message(m, message);
             bel_message_destroy(message);
         }
-        if (m->over) break;
-        if (status == NULL && m->shard.has_engine) status = bel_member_shard_check(m);
+        if (m->end.over) break;
+        if (status == NULL && m->shard.engine.runs) status = bel_member_shard_check(m);
         if (status == NULL) status = bel_member_worker_check_lanes(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
-        if (m->over) break;
+        if (m->end.over) break;
         if (bel_member_join_with_new_token(m)) tell_again(m);
-        if (m->evaluates) BEL_TRY(bel_member_evaluate(m, false, false));
+        if (m->evaluator.follows) BEL_TRY(bel_member_evaluate(m, false, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
         bel_member_help_send(m);
         bel_member_send_status(m, false);
         pass_requests_on(m);
-        int64_t nap = m->shard.here ? SHARD_NAP_NS : m->evaluates ? SECOND_NS : NAP_NS;
+        int64_t nap = m->shard.here ? SHARD_NAP_NS : m->evaluator.follows ? SECOND_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
     }
-    bel_status *end = m->end;
-    m->end = NULL;
+    bel_status *end = m->end.status;
+    m->end.status = NULL;
     return end;
 }
 
@@ -496,10 +498,10 @@ static bel_status *member_run(member *m)
     m->shard.here = task->role == BEL_ROLE_PS || (m->worker.here && task->ps_count == 0);
     m->shard.index = task->index;
     if (m->shard.here) {
-        pthread_mutex_init(&m->shard.mutex, NULL);
-        pthread_mutex_init(&m->shard.made_mutex, NULL);
+        pthread_mutex_init(&m->shard.search.mutex, NULL);
+        pthread_mutex_init(&m->shard.made.mutex, NULL);
         m->shard.bell = bel_doorbell_create();
-        m->shard.sending = -1;
+        m->shard.sending.step = -1;
     }
     const bel_endpoint_config endpoint = {.listen_address =
                                               m->shard.here ? task->listen_address : NULL,
@@ -512,17 +514,17 @@ static bel_status *member_run(member *m)
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
-    m->shard.shares_memory = m->hub != NULL;
+    m->shard.shares_memory = m->shm.hub != NULL;
     if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
     bel_status *status = member_obey(m);
-    if (m->leaves) {
+    if (m->end.leaves) {
         bel_member_worker_leave(m);
         return bel_member_leave(m);
     }
-    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED && m->mailbox != NULL &&
-                !bel_mailbox_is_over(m->mailbox);
+    bool mine = status != NULL && bel_status_code(status) != BEL_CANCELLED &&
+                m->master.mailbox != NULL && !bel_mailbox_is_over(m->master.mailbox);
     if (mine) tell_failure(m, status);
     return status;
 }
@@ -535,8 +537,8 @@ static void member_release(member *m)
     stop_parts(m, PATIENCE_SECS);
     bel_member_help_end(m, PATIENCE_SECS);
     if (m->traces) bel_trace_stop(); // before the master receives this process's end
-    bel_mailbox_close(m->mailbox, LINGER_MS);
-    bel_shm_hub_destroy(m->hub);
+    bel_mailbox_close(m->master.mailbox, LINGER_MS);
+    bel_shm_hub_destroy(m->shm.hub);
     bel_endpoint_destroy(m->endpoint);
     bel_member_files_free(m);
     bel_member_shard_free(m); // first: a worker's model is also the shard's layout
@@ -546,11 +548,8 @@ static void member_release(member *m)
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);
     bel_free(m->optimizers);
-    bel_free(m->token);
-    bel_free(m->evaluated);
-    bel_free(m->evaluated_data);
-    bel_free(m->exporters);
-    bel_run_log_close(m->log);
+    bel_free(m->master.token);
+    bel_member_evaluator_deinit(&m->evaluator);
 }
 
 // True if training and its master have already finished. Some launchers restart every exited
@@ -584,14 +583,15 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
             *out_result = (bel_result){.size = sizeof *out_result, .evaluation_step = -1};
         return NULL;
     }
-    member m = {.task = task,
-                .program = program,
-                .estimator = program->estimator,
-                .bell = bel_doorbell_create(),
-                .evaluated = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result)),
-                .evaluated_step = -1,
-                .looked_step = -1,
-                .pace = {.begun_ns = bel_clock_ns()}};
+    member m = {
+        .task = task,
+        .program = program,
+        .estimator = program->estimator,
+        .bell = bel_doorbell_create(),
+        .evaluator = {.step = -1,
+                      .looked_step = -1,
+                      .pace = {.begun_ns = bel_clock_ns()},
+                      .results = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result))}};
     bel_status *status = member_run(&m);
     bel_result result = {.size = sizeof result, .evaluation_step = -1};
     if (m.worker.worker != NULL) {

@@ -157,25 +157,34 @@ static bel_status *check_metrics(const bel_member_program *program, const bel_ev
 bel_status *bel_member_check_evals(member *m)
 {
     const bel_member_program *program = m->program;
-    m->exporters = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->exporters);
-    m->evaluated_data = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluated_data);
-    m->log = bel_run_log_create_follower(m->estimator->config.model_dir, "eval");
+    m->evaluator.exporters =
+        bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluator.exporters);
+    m->evaluator.data = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluator.data);
+    m->evaluator.log = bel_run_log_create_follower(m->estimator->config.model_dir, "eval");
     for (int i = 0; i < program->eval_count; i++) {
         const bel_eval_spec *eval = &program->evals[i];
         bel_input *input;
         BEL_TRY(bel_input_fn_open(eval->input_fn, eval->input_user, program->estimator,
                                   BEL_MODE_EVAL, NULL, &input));
-        bel_status *status = check_metrics(program, eval, input, &m->exporters[i]);
+        bel_status *status = check_metrics(program, eval, input, &m->evaluator.exporters[i]);
         bel_input_destroy(input);
         if (status != NULL) return status;
     }
     return NULL;
 }
 
+void bel_member_evaluator_deinit(member_evaluator *evaluator)
+{
+    bel_free(evaluator->results);
+    bel_free(evaluator->data);
+    bel_free(evaluator->exporters);
+    bel_run_log_close(evaluator->log);
+}
+
 // Sends the last result of evaluation number `index` to the master.
 static void send_result(member *m, int index)
 {
-    bel_result *result = &m->evaluated[index];
+    bel_result *result = &m->evaluator.results[index];
     Bel__Metric metrics[BEL_MAX_METRICS], *pointers[BEL_MAX_METRICS];
     for (int i = 0; i < result->metric_count; i++) {
         bel__metric__init(pointers[i] = &metrics[i]);
@@ -196,49 +205,51 @@ static void send_result(member *m, int index)
 
 // Exports the result of evaluation number `index` if it qualifies; `over`: at the end of the
 // training.
-static void export_result(member *m, int index, bool over)
+static void export_result(member_evaluator *evaluator, int index, bool over)
 {
-    bel_exporters *exporters = &m->exporters[index];
-    const bel_result *result = &m->evaluated[index];
+    bel_exporters *exporters = &evaluator->exporters[index];
+    const bel_result *result = &evaluator->results[index];
     bel_exporters_keep(exporters, bel_exporters_choose(exporters, result, over), result);
 }
 
-static bel_status *evaluate_round(member *m, int64_t step, bel_str *words)
+static bel_status *evaluate_round(member_evaluator *evaluator, const bel_member_program *program,
+                                  int64_t step, bel_str *words)
 {
-    BEL_TRY(hold_newest(m->program, &step));
-    m->looked_step = step;
-    m->pace.last_ns = bel_clock_ns();
+    BEL_TRY(hold_newest(program, &step));
+    evaluator->looked_step = step;
+    evaluator->pace.last_ns = bel_clock_ns();
     bel_status *status =
-        evaluate_all(m->program, step, m->log, m->evaluated_data, m->evaluated, words);
-    for (int i = 0; status == NULL && i < m->program->eval_count; i++)
-        export_result(m, i, false);
-    member_evaluator_hold(m->program, -1);
-    if (m->program->eval_count > 0) m->evaluated_step = m->evaluated[0].global_step;
+        evaluate_all(program, step, evaluator->log, evaluator->data, evaluator->results, words);
+    for (int i = 0; status == NULL && i < program->eval_count; i++)
+        export_result(evaluator, i, false);
+    member_evaluator_hold(program, -1);
+    if (program->eval_count > 0) evaluator->step = evaluator->results[0].global_step;
     return status;
 }
 
 // looked_step prevents retries of an unreadable newest checkpoint on each round.
 bel_status *bel_member_evaluate(member *m, bool last, bool over)
 {
+    member_evaluator *evaluator = &m->evaluator;
     int64_t step;
     BEL_TRY(newest_step(m->estimator->config.model_dir, &step));
     bel_str words = {0};
     bel_status *status = NULL;
     // The initial values are not worth an evaluation; the end always is. An unreadable newest
     // checkpoint leads to an older one, once.
-    bool fresh = step != m->evaluated_step && step != m->looked_step;
-    bool now = is_time(m->program, &m->pace);
+    bool fresh = step != evaluator->step && step != evaluator->looked_step;
+    bool now = is_time(m->program, &evaluator->pace);
     if (last ? fresh : step > 0 && fresh && now) {
-        status = evaluate_round(m, step, &words);
+        status = evaluate_round(evaluator, m->program, step, &words);
     }
     for (int i = 0; status == NULL && last && i < m->program->eval_count; i++) {
-        if (over) export_result(m, i, true);
+        if (over) export_result(evaluator, i, true);
         send_result(m, i);
     }
     if (status == NULL && last) {
         Bel__Ended ended;
         bel__ended__init(&ended);
-        ended.step = m->evaluated_step;
+        ended.step = evaluator->step;
         ended.text = words.text;
         bel_member_send(m, &ended.base);
     }

@@ -252,7 +252,7 @@ void bel_member_help_end(member *m, double patience_secs)
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->mutex);
     bel_member_join_thread(m, h->thread, &h->ended, patience_secs, "an evaluation",
-                           m->over ? 0 : 1);
+                           m->end.over ? 0 : 1);
     for (size_t i = 0; i < h->count; i++)
         free_result(&h->results[i]);
     bel_free(h->results);

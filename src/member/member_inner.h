@@ -4,92 +4,7 @@
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/thread.h"
-#include "export/exporters.h"
-#include "member/member.h"
-#include "ps/server/control.h"
-#include "trainable/trainable.h"
-#include "transport/grpc/grpc_lane.h"
-#include "transport/grpc/mailbox.h"
-#include "transport/shm/shm_lane.h"
-
-// State of a process with a shard. If the process is also a worker, the two share space and layout.
-// Memory stays for the life of the process, except that a new assignment of replicas replaces the
-// memory that depends on it. Lanes and threads belong to one generation.
-typedef struct member_shard {
-    bool here;
-    bool shares_memory; // with workers
-    int index;
-    const bel_layout *layout;
-    const bel_assignment *assignment;
-    bel_space *space;
-    float **outboxes;    // with a ledger: by worker
-    void **answer_rooms; // with a hub: by worker, for requested rows; NULL: the shard's
-    float *snapshot;
-    float *snapshot_averages; // NULL: the optimizer keeps none
-    bel_shard *shard;
-    bel_doorbell *bell;
-    bel_shard_peer *worker_peers, *shard_peers;
-    bel_team *team;     // works on chunks: a thread for each core
-    bel_lane *own_lane; // the end that leads to this process's own worker, until it is admitted
-
-    bel_control *control;    // shard 0
-    bel_lane **worker_lanes; // by worker
-    bel_lane **shard_lanes;  // shard 0: by shard; others: [0]
-    bel_lane *master_lane;
-    pthread_t engine;
-    bool has_engine;
-    atomic_bool stop;
-    atomic_llong snapshot_ready; // version of the newest complete snapshot; -1: no snapshot
-    int64_t snapshot_told;       // the last snapshot reported to the master; -1: no snapshot
-    int64_t progress_told;       // the last step reported to it; -1: no step
-    int64_t progress_ns;         // time of that report
-    atomic_bool progress_due;    // the last step was made
-    pthread_mutex_t made_mutex;  // guards the newest step that a loop waits for:
-    double *made;                // its statistics; NULL: no such step
-    int64_t made_version;
-    bool made_told;
-    int64_t sending;      // version whose values are being sent; -1: none
-    int sent;             // number of its frames already sent
-    atomic_bool resuming; // a member was replaced: the next version is logged
-
-    pthread_mutex_t mutex;    // guards the search for lanes:
-    uint32_t open_generation; // 0: no generation
-    uint32_t *incarnations;   // by worker
-    bool *replacing;          // by worker
-    int32_t reading;          // number of the master's lane
-} member_shard;
-
-typedef struct member_worker {
-    bool here;
-    bel_trainable trainable;
-    bel_space *space;
-    float *values; // with a ledger, in a process with a shard: memory of `space`
-    float **ranges;
-    int range_count;
-    void *row_buffer, *answer_room; // as in bel_client_config; the second only without a hub
-    bel_client_peer *peers;
-    bel_doorbell *bell;
-
-    bel_lane **lanes; // by shard
-    bel_client *client;
-    bel_worker *worker;
-    pthread_t thread;
-    bool has_thread;
-    atomic_bool cancelled, ended;
-    atomic_bool leaves; // it ends after its step
-    bel_status *status; // result of bel_worker_run, set before `ended`
-    bool told;          // the master has received it
-} member_worker;
-
-// Start of an evaluator, and of its last evaluations; 0: no evaluation yet.
-typedef struct bel_evaluator_pace {
-    int64_t begun_ns, last_ns;
-    bool said; // it is logged
-} bel_evaluator_pace;
+#include "member/member_parts.h"
 
 typedef struct bel_member_help bel_member_help;
 typedef struct bel_member_files bel_member_files;
@@ -99,40 +14,23 @@ typedef struct member {
     const bel_member_program *program;
     const bel_estimator *estimator;
     bel_endpoint *endpoint;
-    bel_doorbell *bell; // the mailbox's
-    bel_mailbox *mailbox;
-    bel_shm_hub *hub;                       // NULL: workers and shards use gRPC
-    bel_shm_region *parameters, *gradients; // with a hub
+    bel_doorbell *bell;  // the mailbox's
+    uint32_t generation; // generation of this process's state; 0: none
     bel_assignment *assignment;
     bel_shard_settings settings; // this generation's
     bel_optimizers *optimizers;  // the settings'; BEL_MAX_STEP_FUNCTIONS of them
     bel_layout *layout;          // a parameter server's, from the master's description
-    uint32_t generation;         // generation of this process's state; 0: none
-    char *token;                 // token of its join
-    int64_t joined_ns;           // time of the first join over this connection
-    int64_t token_ns;            // time of the last reading of the token
-    bool answered;               // the master has sent a message since
-    int64_t sought_ns;           // start of the present search for a master
+    member_master master;
+    member_told told;
+    member_end end;
+    member_shm shm;
     member_shard shard;
     member_worker worker;
-    int64_t status_ns; // time of the last status
-    bel_status *end;   // the master's result; CANCELLED or NULL at the end
-    bool over, told_stop, told_failure;
-    int64_t leave_ns;         // time of the first request to leave to a master; 0: no request
-    bool told_leave;          // this master has received the request
-    bool leaves;              // the master has released it
-    bool traces;              // this process's part of the trace has begun
-    bel_result *evaluated;    // evaluator: by evaluation, for its newest checkpoint
-    uint64_t *evaluated_data; // fingerprints of its data
-    bel_run_log *log;         // evaluator: its curves
-    bel_exporters *exporters; // evaluator: by evaluation
-    int64_t evaluated_step;   // evaluator: step of that checkpoint; -1: no checkpoint
-    int64_t looked_step;      // the newest step then, possibly damaged and skipped; -1: no step
-    bel_evaluator_pace pace;
+    member_evaluator evaluator;
     bel_member_files *files; // for a shard that does not see the model folder; NULL: not so far
     bool fetches;            // the same, from the setup
     bel_member_help *help;   // worker: help with evaluations; NULL: no request yet
-    bool evaluates;          // evaluator: the master has confirmed that the job runs
+    bool traces;             // this process's part of the trace has begun
 } member;
 
 // member_say.c. Sends a message of this kind (wire/message.h) to the master, with the generation of
@@ -200,9 +98,9 @@ void bel_member_shard_progress(member *m);
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // Shard 0 has made a step: bel_control_config.made, on the engine's thread.
 void bel_member_shard_step_made(void *member, const bel_control_made *made);
-void bel_member_shard_forget_made(member_shard *s); // the step's numbers
-void bel_member_shard_forget_told(member_shard *s); // the master has received no reports
-void bel_member_shard_go_on_sending(member *m);     // the values that the master requested
+void bel_member_shard_forget_made(member_shard_made *made);       // the step's numbers
+void bel_member_shard_forget_told(member_shard_reports *reports); // the master has received none
+void bel_member_shard_go_on_sending(member *m); // the values that the master requested
 
 // member_shard.c.
 // Returns the error that stopped the shard or, at shard 0, the training (a loss that is not
@@ -267,5 +165,6 @@ void bel_member_help_end(member *m, double patience_secs);
 
 // Opens the inputs of all evaluations once, so that their errors show before training.
 bel_status *bel_member_check_evals(member *m) BEL_MUST_USE;
+void bel_member_evaluator_deinit(member_evaluator *evaluator);
 
 #endif

@@ -40,11 +40,11 @@ static bool read_token(member *m)
     look_at_folder(model_dir);
     bel_status_ignore(bel_file_read(path, &token, &size)); // the master reports the error
     if (token == NULL) token = bel_xstrdup("");
-    bool other = m->token == NULL || strcmp(token, m->token) != 0;
+    bool other = m->master.token == NULL || strcmp(token, m->master.token) != 0;
     bel_free(path);
-    bel_free(m->token);
-    m->token = token;
-    m->token_ns = bel_clock_ns();
+    bel_free(m->master.token);
+    m->master.token = token;
+    m->master.token_ns = bel_clock_ns();
     return other;
 }
 
@@ -86,7 +86,7 @@ static void send_join(member *m)
     join.host = host;
     join.pid = (int64_t)getpid();
     join.address = address;
-    join.token = m->token;
+    join.token = m->master.token;
     join.step = step_of(m);
     join.settings = pointers;
     join.n_settings = count;
@@ -114,18 +114,20 @@ static bool call_master(member *m, int64_t deadline, bel_status **out_why)
 {
     int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
     int64_t until = bel_clock_ns() + patience < deadline ? bel_clock_ns() + patience : deadline;
-    m->mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
-    while (!bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox) &&
+    m->master.mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
+    while (!bel_mailbox_was_open(m->master.mailbox) && !bel_mailbox_is_over(m->master.mailbox) &&
            bel_clock_ns() < until)
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
-    if (bel_mailbox_was_open(m->mailbox) && !bel_mailbox_is_over(m->mailbox)) return true;
-    bel_status *why = bel_mailbox_is_over(m->mailbox) ? bel_mailbox_why(m->mailbox) : NULL;
+    if (bel_mailbox_was_open(m->master.mailbox) && !bel_mailbox_is_over(m->master.mailbox))
+        return true;
+    bel_status *why =
+        bel_mailbox_is_over(m->master.mailbox) ? bel_mailbox_why(m->master.mailbox) : NULL;
     if (why != NULL) {
         bel_status_destroy(*out_why);
         *out_why = why;
     }
-    bel_mailbox_close(m->mailbox, 0);
-    m->mailbox = NULL;
+    bel_mailbox_close(m->master.mailbox, 0);
+    m->master.mailbox = NULL;
     return false;
 }
 
@@ -144,9 +146,9 @@ static bool may_go_unheard(member *m)
 {
     const int64_t patience_ns = 15 * (int64_t)SECOND_NS;
     if (!bel_leave_requested()) return false;
-    if (m->leave_ns == 0) m->leave_ns = bel_clock_ns();
-    bool waits = m->generation > 0 ? m->shard.here : !m->answered;
-    return !waits || bel_clock_ns() - m->leave_ns > patience_ns;
+    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_ns();
+    bool waits = m->generation > 0 ? m->shard.here : !m->master.answered;
+    return !waits || bel_clock_ns() - m->told.leave_ns > patience_ns;
 }
 
 // Error after all calls; takes `why`, NULL if no call had a reason.
@@ -180,8 +182,8 @@ static void pause_before_call(const member *m, bel_backoff *backoff)
 bel_status *bel_member_join(member *m)
 {
     bel_backoff backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS};
-    if (m->sought_ns == 0) m->sought_ns = bel_clock_ns();
-    int64_t deadline = m->sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
+    if (m->master.sought_ns == 0) m->master.sought_ns = bel_clock_ns();
+    int64_t deadline = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
     while (!call_master(m, deadline, &why)) {
         // A master that is exiting, or has just exited, may answer a call before its host does.
@@ -198,8 +200,8 @@ bel_status *bel_member_join(member *m)
         pause_before_call(m, &backoff);
     }
     bel_status_ignore(why); // from earlier calls, before the master was ready
-    m->answered = false;
-    m->joined_ns = bel_clock_ns();
+    m->master.answered = false;
+    m->master.joined_ns = bel_clock_ns();
     (void)read_token(m);
     send_join(m);
     return NULL;
@@ -211,8 +213,8 @@ bool bel_member_join_with_new_token(member *m)
     enum { PAUSE_NS = 100000000 };
     const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
     int64_t now = bel_clock_ns();
-    if ((m->answered && !m->fetches) || now - m->joined_ns > patience_ns ||
-        now - m->token_ns < PAUSE_NS)
+    if ((m->master.answered && !m->fetches) || now - m->master.joined_ns > patience_ns ||
+        now - m->master.token_ns < PAUSE_NS)
         return false;
     if (!read_token(m)) return false;
     send_join(m);

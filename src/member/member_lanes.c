@@ -11,16 +11,17 @@
 static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
                                     bel_lane **out_lane)
 {
-    if (s->open_generation == 0 || hello->generation != s->open_generation) return NULL;
+    if (s->search.generation == 0 || hello->generation != s->search.generation) return NULL;
     if (hello->kind == BEL_HELLO_MASTER) {
-        if (hello->index == s->reading) *out_lane = s->master_lane;
+        if (hello->index == s->search.reading) *out_lane = s->lanes.master;
     } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
                hello->index < s->assignment->worker_count) {
-        bool current = hello->incarnation == s->incarnations[hello->index];
-        if (current && !s->replacing[hello->index]) *out_lane = s->worker_lanes[hello->index];
+        bool current = hello->incarnation == s->search.incarnations[hello->index];
+        if (current && !s->search.replacing[hello->index])
+            *out_lane = s->lanes.workers[hello->index];
     } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
                hello->index < s->layout->shard_count) {
-        *out_lane = s->shard_lanes[hello->index];
+        *out_lane = s->lanes.shards[hello->index];
     } else {
         return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has no lane for such a peer", s->index);
     }
@@ -37,9 +38,9 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool sh
         return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has another kind of lane for this peer",
                        s->index);
     }
-    pthread_mutex_lock(&s->mutex);
+    pthread_mutex_lock(&s->search.mutex);
     bel_status *status = find_lane_locked(s, hello, out_lane);
-    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_unlock(&s->search.mutex);
     return status;
 }
 
@@ -79,16 +80,16 @@ bel_lane *bel_member_make_worker_lane(member *m, int worker)
         const bel_shm_lane_config config = {
             .capacity = capacity,
             .bell = s->bell,
-            .region = m->parameters,
+            .region = m->shm.parameters,
             .peer_bytes = replicas * bel_space_bytes(s->layout) +
                           bel_row_buffer_bytes(s->layout, s->assignment, worker)};
-        return bel_shm_lane_create(m->hub, &config);
+        return bel_shm_lane_create(m->shm.hub, &config);
     }
-    s->worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
+    s->lanes.worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = s->bell,
                                          .place = bel_shard_place,
-                                         .place_context = &s->worker_peers[worker]};
+                                         .place_context = &s->lanes.worker_peers[worker]};
     return bel_grpc_lane_create(m->endpoint, &config);
 }
 
@@ -100,16 +101,16 @@ static void make_shard_lanes(member *m, const Bel__Setup *setup)
                                    .bell = s->bell,
                                    .place = bel_shard_place};
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
-        s->shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
-        config.place_context = &s->shard_peers[k];
-        s->shard_lanes[k] = bel_grpc_lane_create(m->endpoint, &config);
+        s->lanes.shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
+        config.place_context = &s->lanes.shard_peers[k];
+        s->lanes.shards[k] = bel_grpc_lane_create(m->endpoint, &config);
     }
     if (s->index == 0) return;
     const bel_lane_hello hello = {
         .kind = BEL_HELLO_SHARD, .index = s->index, .generation = m->generation};
-    s->shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
-    config.place_context = &s->shard_peers[0];
-    s->shard_lanes[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
+    s->lanes.shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
+    config.place_context = &s->lanes.shard_peers[0];
+    s->lanes.shards[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
 }
 
 // Runs before the engine. Admitting gives the shard its lanes and the workers' incarnations.
@@ -119,12 +120,12 @@ void bel_member_make_lanes(member *m, const Bel__Setup *setup)
     for (int w = 0; w < s->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
         int64_t step;
-        s->incarnations[w] = setup->incarnations[w];
+        s->search.incarnations[w] = setup->incarnations[w];
         if (s->assignment->first_node[w] == s->assignment->first_node[w + 1])
             continue; // it has no replicas
         (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
-                              own ? s->own_lane : bel_member_make_worker_lane(m, w), &step);
+                              own ? s->lanes.own : bel_member_make_worker_lane(m, w), &step);
     }
-    s->own_lane = NULL;
+    s->lanes.own = NULL;
     make_shard_lanes(m, setup);
 }

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "member/member_inner.h"
 
 static const char unix_prefix[] = "unix:";
@@ -51,7 +52,7 @@ bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
     char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
     const bel_shm_hub_config config = {
         .listen_path = path, .secret = task->secret, .find = find, .context = &m->shard};
-    bel_status *status = bel_shm_hub_create(&config, &m->hub);
+    bel_status *status = bel_shm_hub_create(&config, &m->shm.hub);
     bel_free(path);
     return status;
 }
@@ -105,11 +106,12 @@ static void place_answers(member *m)
 {
     member_shard *s = &m->shard;
     if (s->layout->table_count == 0 && !s->layout->exchanges) return;
-    char *room = bel_shm_region_memory(m->parameters);
+    char *room = bel_shm_region_memory(m->shm.parameters);
     room += arrays_of(m) * bel_space_bytes(s->layout);
-    s->answer_rooms = bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->answer_rooms);
+    s->memory.answer_rooms =
+        bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->memory.answer_rooms);
     for (int w = 0; w < m->assignment->worker_count; w++) {
-        s->answer_rooms[w] = room;
+        s->memory.answer_rooms[w] = room;
         room += bel_row_buffer_answer_bytes(s->layout, m->assignment, w);
     }
 }
@@ -119,7 +121,8 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 {
     const member *m = context;
     for (size_t i = 0; i < arrays_of(m); i++)
-        bel_shm_region_touch(m->parameters, i * bel_space_bytes(m->shard.layout) + offset, bytes);
+        bel_shm_region_touch(m->shm.parameters, i * bel_space_bytes(m->shard.layout) + offset,
+                             bytes);
     return NULL;
 }
 
@@ -127,11 +130,11 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
 // space, over which it maps the shards' parts.
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
-    if (!m->shard.here || m->hub == NULL) return bel_space_create(layout, 2, out_space);
+    if (!m->shard.here || m->shm.hub == NULL) return bel_space_create(layout, 2, out_space);
     size_t bytes = bel_space_bytes(layout);
-    BEL_TRY(
-        bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m), &m->parameters));
-    char *memory = bel_shm_region_memory(m->parameters);
+    BEL_TRY(bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m),
+                                  &m->shm.parameters));
+    char *memory = bel_shm_region_memory(m->shm.parameters);
     float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
     *out_space = bel_space_over(layout, buffers);
     m->shard.layout = layout;
@@ -142,13 +145,13 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
 void bel_member_forget_answers(member *m)
 {
     member_shard *s = &m->shard;
-    if (s->answer_rooms == NULL || m->worker.here) return;
-    bel_free(s->answer_rooms);
-    bel_space_destroy(s->space);
-    bel_shm_region_destroy(m->parameters);
-    s->answer_rooms = NULL;
-    s->space = NULL;
-    m->parameters = NULL;
+    if (s->memory.answer_rooms == NULL || m->worker.here) return;
+    bel_free(s->memory.answer_rooms);
+    bel_space_destroy(s->memory.space);
+    bel_shm_region_destroy(m->shm.parameters);
+    s->memory.answer_rooms = NULL;
+    s->memory.space = NULL;
+    m->shm.parameters = NULL;
 }
 
 // With a ledger worker w's copy is array 2 + w of the region, after the two buffers. The process's
@@ -157,17 +160,18 @@ bel_status *bel_member_make_outboxes(member *m)
 {
     member_shard *s = &m->shard;
     if (!bel_member_has_ledger(m) || !s->here) return NULL;
-    s->outboxes = bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->outboxes);
+    s->memory.outboxes =
+        bel_xcalloc((size_t)m->assignment->worker_count, sizeof *s->memory.outboxes);
     for (int w = 0; w < m->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
         if (own) {
-            s->outboxes[w] = m->worker.values;
-        } else if (m->hub != NULL) {
-            char *memory = bel_shm_region_memory(m->parameters);
-            s->outboxes[w] =
+            s->memory.outboxes[w] = m->worker.values;
+        } else if (m->shm.hub != NULL) {
+            char *memory = bel_shm_region_memory(m->shm.parameters);
+            s->memory.outboxes[w] =
                 (float *)(void *)(memory + (size_t)(2 + w) * bel_space_bytes(s->layout));
         } else {
-            BEL_TRY(bel_space_array(s->layout, "parameters of a worker", &s->outboxes[w]));
+            BEL_TRY(bel_space_array(s->layout, "parameters of a worker", &s->memory.outboxes[w]));
         }
     }
     return NULL;
@@ -231,15 +235,15 @@ bel_status *bel_member_make_ranges(member *m)
     member_worker *w = &m->worker;
     const bel_layout *layout = w->trainable.layout;
     w->range_count = bel_assignment_replicas(m->assignment, m->task->index);
-    if (m->hub == NULL) {
+    if (m->shm.hub == NULL) {
         BEL_TRY(make_own_rooms(m));
         return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
     }
     size_t bytes = bel_space_bytes(layout), count = (size_t)w->range_count;
     size_t rows = bel_row_buffer_bytes(layout, m->assignment, m->task->index);
-    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes + rows, &m->gradients));
-    bel_shm_region_touch(m->gradients, 0, count * bytes);
-    char *memory = bel_shm_region_memory(m->gradients);
+    BEL_TRY(bel_shm_region_create("belfry-gradients", count * bytes + rows, &m->shm.gradients));
+    bel_shm_region_touch(m->shm.gradients, 0, count * bytes);
+    char *memory = bel_shm_region_memory(m->shm.gradients);
     w->ranges = bel_xcalloc(count, sizeof *w->ranges);
     for (size_t r = 0; r < count; r++)
         w->ranges[r] = (float *)(void *)(memory + r * bytes);
@@ -250,7 +254,7 @@ bel_status *bel_member_make_ranges(member *m)
 void bel_member_free_ranges(member *m)
 {
     member_worker *w = &m->worker;
-    if (m->gradients != NULL) {
+    if (m->shm.gradients != NULL) {
         bel_free(w->ranges);
     } else if (w->ranges != NULL) {
         int index = m->task->index;
@@ -260,8 +264,8 @@ void bel_member_free_ranges(member *m)
                           bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, index));
         bel_space_free_arrays(w->trainable.layout, w->ranges, w->range_count);
     }
-    bel_shm_region_destroy(m->gradients);
-    m->gradients = NULL;
+    bel_shm_region_destroy(m->shm.gradients);
+    m->shm.gradients = NULL;
     w->ranges = NULL;
     w->row_buffer = w->answer_room = NULL;
 }
@@ -270,12 +274,12 @@ void bel_member_free_memory(member *m)
 {
     const member_worker *w = &m->worker;
     const member_shard *s = &m->shard;
-    for (int i = 0; s->outboxes != NULL && i < m->assignment->worker_count; i++) {
+    for (int i = 0; s->memory.outboxes != NULL && i < m->assignment->worker_count; i++) {
         bool own = w->here && i == m->task->index;
-        if (m->hub == NULL && !own) bel_space_free_array(s->layout, s->outboxes[i]);
+        if (m->shm.hub == NULL && !own) bel_space_free_array(s->layout, s->memory.outboxes[i]);
     }
-    bel_free(s->outboxes);
-    bel_free(s->answer_rooms);
+    bel_free(s->memory.outboxes);
+    bel_free(s->memory.answer_rooms);
     bel_member_free_ranges(m);
-    bel_shm_region_destroy(m->parameters);
+    bel_shm_region_destroy(m->shm.parameters);
 }

@@ -6,13 +6,14 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/linux_process.h"
+#include "base/str.h"
 #include "member/member_inner.h"
 #include "ps/server/numbers.h"
 #include "worker/numbers.h"
 
 void bel_member_send(member *m, const ProtobufCMessage *kind)
 {
-    bel_mailbox_send(m->mailbox, m->generation, kind);
+    bel_mailbox_send(m->master.mailbox, m->generation, kind);
 }
 
 // Shard 0 adds three numbers for each worker: the counts of its reports.
@@ -51,12 +52,12 @@ void bel_member_send_status(member *m, bool at_once)
 {
     enum { SECOND_NS = 1000000000 };
     int64_t now = bel_clock_ns();
-    if (!at_once && now - m->status_ns < SECOND_NS) return;
-    m->status_ns = now;
+    if (!at_once && now - m->told.status_ns < SECOND_NS) return;
+    m->told.status_ns = now;
     bel_str words = {0};
     int64_t step = 0;
     if (m->task->role == BEL_ROLE_EVALUATOR) {
-        step = m->evaluated_step;
+        step = m->evaluator.step;
         bel_str_puts(&words, "follows the checkpoints");
     }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/linux_sched.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
@@ -26,12 +27,12 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bel_
     member *m = context;
     bel_fault_point("shard_decides");
     uint32_t decision = bel_control_decide(m->shard.control, version, stats, left);
-    if (stats != NULL && atomic_exchange(&m->shard.resuming, false)) {
+    if (stats != NULL && atomic_exchange(&m->shard.engine.resuming, false)) {
         bel_log_write(BEL_LOG_DEBUG, "published version %lld, the first after a start or a loss",
                       (long long)version);
     }
     if ((decision & BEL_DECIDE_STOP) != 0) {
-        atomic_store(&m->shard.progress_due, true);
+        atomic_store(&m->shard.reports.progress_due, true);
         bel_doorbell_ring(m->bell);
     }
     return decision;
@@ -49,7 +50,7 @@ static void snapshot_ready(void *context, int shard, int64_t version)
     member *m = context;
     bel_fault_point("shard_snapshot");
     if (m->shard.control != NULL) bel_control_snapshot_ready(m->shard.control, shard, version);
-    atomic_store(&m->shard.snapshot_ready, version);
+    atomic_store(&m->shard.reports.snapshot_ready, version);
     bel_doorbell_ring(m->bell);
 }
 
@@ -64,8 +65,8 @@ static void *engine_main(void *argument)
                                      .snapshot_ready = snapshot_ready};
     bel_linux_give_way();
     bel_shard_start(m->shard.shard, &events);
-    while (!atomic_load(&m->shard.stop)) {
-        if (bel_shard_work_together(m->shard.shard, m->shard.team)) continue;
+    while (!atomic_load(&m->shard.engine.stop)) {
+        if (bel_shard_work_together(m->shard.shard, m->shard.engine.team)) continue;
         (void)bel_doorbell_wait(m->shard.bell, bel_clock_ns() + NAP_NS);
     }
     return NULL;
@@ -74,22 +75,22 @@ static void *engine_main(void *argument)
 // --- The start -----------------------------------------------------------------------------------
 
 // More threads than chunks would have no work.
-static bel_status *make_team(member_shard *s)
+static bel_status *make_team(const bel_layout *layout, int shard, bel_team **out_team)
 {
     int chunks = 0, cores = bel_available_cores();
-    for (int c = 0; c < s->layout->chunk_count; c++)
-        chunks += s->layout->chunks[c].shard == s->index;
+    for (int c = 0; c < layout->chunk_count; c++)
+        chunks += layout->chunks[c].shard == shard;
     int size = chunks < cores ? chunks : cores;
-    return bel_team_create(size > 0 ? size : 1, &s->team);
+    return bel_team_create(size > 0 ? size : 1, out_team);
 }
 
 // Once in the life of a process.
 static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
 {
-    BEL_TRY(make_team(s));
-    BEL_TRY(bel_space_array(s->layout, "snapshot", &s->snapshot));
+    BEL_TRY(make_team(s->layout, s->index, &s->engine.team));
+    BEL_TRY(bel_space_array(s->layout, "snapshot", &s->memory.snapshot));
     if (optimizer->moving_average_decay <= 0) return NULL;
-    return bel_space_array(s->layout, "snapshot of averages", &s->snapshot_averages);
+    return bel_space_array(s->layout, "snapshot of averages", &s->memory.averages);
 }
 
 // For this assignment.
@@ -97,25 +98,25 @@ static bel_status *make_shard(member *m)
 {
     member_shard *s = &m->shard;
     size_t workers = (size_t)s->assignment->worker_count, shards = (size_t)s->layout->shard_count;
-    s->worker_peers = bel_xcalloc(workers, sizeof *s->worker_peers);
-    s->shard_peers = bel_xcalloc(shards, sizeof *s->shard_peers);
-    s->worker_lanes = bel_xcalloc(workers, sizeof(bel_lane *));
-    s->shard_lanes = bel_xcalloc(shards, sizeof(bel_lane *));
-    s->incarnations = bel_xcalloc(workers, sizeof *s->incarnations);
-    s->replacing = bel_xcalloc(workers, sizeof *s->replacing);
-    if (s->team == NULL) BEL_TRY(make_buffers(s, &m->optimizers->main));
+    s->lanes.worker_peers = bel_xcalloc(workers, sizeof *s->lanes.worker_peers);
+    s->lanes.shard_peers = bel_xcalloc(shards, sizeof *s->lanes.shard_peers);
+    s->lanes.workers = bel_xcalloc(workers, sizeof(bel_lane *));
+    s->lanes.shards = bel_xcalloc(shards, sizeof(bel_lane *));
+    s->search.incarnations = bel_xcalloc(workers, sizeof *s->search.incarnations);
+    s->search.replacing = bel_xcalloc(workers, sizeof *s->search.replacing);
+    if (s->engine.team == NULL) BEL_TRY(make_buffers(s, &m->optimizers->main));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
-                                     .space = s->space,
-                                     .snapshot = s->snapshot,
-                                     .snapshot_averages = s->snapshot_averages,
+                                     .space = s->memory.space,
+                                     .snapshot = s->memory.snapshot,
+                                     .snapshot_averages = s->memory.averages,
                                      .settings = m->settings,
-                                     .worker_lanes = s->worker_lanes,
-                                     .shard_lanes = s->shard_lanes,
-                                     .outboxes = s->outboxes,
+                                     .worker_lanes = s->lanes.workers,
+                                     .shard_lanes = s->lanes.shards,
+                                     .outboxes = s->memory.outboxes,
                                      .table_memory = m->estimator->config.table_memory,
-                                     .answer_rooms = s->answer_rooms};
+                                     .answer_rooms = s->memory.answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->assignment->worker_count; w++) {
         bool own = m->worker.here && w == m->task->index;
@@ -156,7 +157,7 @@ static bel_control *make_control(member *m, const Bel__Schedule *schedule)
     return bel_control_create(&config);
 }
 
-// Lanes can be found only after all their data is ready: open_generation is set last, before the
+// Lanes can be found only after all their data is ready: search.generation is set last, before the
 // engine starts.
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
@@ -165,18 +166,18 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     bel_shard_restart(s->shard, m->generation);
     BEL_TRY_CTX(load_checkpoint(m, setup), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
-    bel_member_shard_forget_made(s);
+    bel_member_shard_forget_made(&s->made);
     if (s->index == 0) s->control = make_control(m, setup->schedule);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
-    atomic_store(&s->snapshot_ready, -1);
-    atomic_store(&s->resuming, true);
-    bel_member_shard_forget_told(s);
-    pthread_mutex_lock(&s->mutex);
-    s->open_generation = m->generation;
-    pthread_mutex_unlock(&s->mutex);
-    atomic_store(&s->stop, false);
-    BEL_TRY(bel_thread_start(&s->engine, engine_main, m));
-    s->has_engine = true;
+    atomic_store(&s->reports.snapshot_ready, -1);
+    atomic_store(&s->engine.resuming, true);
+    bel_member_shard_forget_told(&s->reports);
+    pthread_mutex_lock(&s->search.mutex);
+    s->search.generation = m->generation;
+    pthread_mutex_unlock(&s->search.mutex);
+    atomic_store(&s->engine.stop, false);
+    BEL_TRY(bel_thread_start(&s->engine.thread, engine_main, m));
+    s->engine.runs = true;
     return NULL;
 }
 
@@ -225,7 +226,7 @@ static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
     int64_t step = finish->step;
     if (finish->whole) {
         BEL_TRY(bel_shard_snapshot_whole(s->shard, &step));
-        atomic_store(&s->progress_due, true);
+        atomic_store(&s->reports.progress_due, true);
         bel_member_shard_progress(m);
     } else {
         BEL_TRY(bel_shard_snapshot_now(s->shard));
@@ -256,22 +257,22 @@ static void take_release(member *m, const Bel__Release *release)
 static void send_values(member *m, const Bel__Values *values)
 {
     member_shard *s = &m->shard;
-    if (s->reading == values->lane) return;
-    pthread_mutex_lock(&s->mutex);
-    bel_lane *before = s->master_lane;
-    s->master_lane = NULL;
-    pthread_mutex_unlock(&s->mutex);
+    if (s->search.reading == values->lane) return;
+    pthread_mutex_lock(&s->search.mutex);
+    bel_lane *before = s->lanes.master;
+    s->lanes.master = NULL;
+    pthread_mutex_unlock(&s->search.mutex);
     bel_endpoint_settle(m->endpoint);
     bel_lane_close(before);
     const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
                                          .place = bel_member_refuse_frame};
     bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
-    pthread_mutex_lock(&s->mutex);
-    s->master_lane = lane;
-    s->reading = values->lane;
-    pthread_mutex_unlock(&s->mutex);
-    s->sending = values->step;
-    s->sent = 0;
+    pthread_mutex_lock(&s->search.mutex);
+    s->lanes.master = lane;
+    s->search.reading = values->lane;
+    pthread_mutex_unlock(&s->search.mutex);
+    s->sending.step = values->step;
+    s->sending.sent = 0;
     bel_member_shard_go_on_sending(m);
 }
 
@@ -280,19 +281,19 @@ static void send_values(member *m, const Bel__Values *values)
 static int64_t replace_worker(member *m, int worker, uint32_t incarnation)
 {
     member_shard *s = &m->shard;
-    pthread_mutex_lock(&s->mutex);
-    s->replacing[worker] = true;
-    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&s->search.mutex);
+    s->search.replacing[worker] = true;
+    pthread_mutex_unlock(&s->search.mutex);
     bel_endpoint_settle(m->endpoint);
     int64_t step;
-    atomic_store(&s->resuming, true);
+    atomic_store(&s->engine.resuming, true);
     bel_lane *before = bel_shard_admit(s->shard, worker, incarnation,
                                        bel_member_make_worker_lane(m, worker), &step);
     bel_lane_close(before);
-    pthread_mutex_lock(&s->mutex);
-    s->incarnations[worker] = incarnation;
-    s->replacing[worker] = false;
-    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&s->search.mutex);
+    s->search.incarnations[worker] = incarnation;
+    s->search.replacing[worker] = false;
+    pthread_mutex_unlock(&s->search.mutex);
     bel_doorbell_ring(s->bell); // reports have waited meanwhile
     return step;
 }
@@ -311,7 +312,7 @@ static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
     bel__admitted__init(&admitted);
     admitted.worker = worker;
     admitted.incarnation = admit->incarnation;
-    if (s->incarnations[worker] == admit->incarnation) {
+    if (s->search.incarnations[worker] == admit->incarnation) {
         bel_str words = {0};
         admitted.step = bel_shard_doing(s->shard, &words);
         bel_str_deinit(&words);
@@ -370,9 +371,10 @@ bel_status *bel_member_shard_message(member *m, const Bel__Message *message)
 static bel_status *check_lanes(const member_shard *s)
 {
     for (int w = 0; w < s->assignment->worker_count; w++)
-        BEL_TRY_CTX(bel_lane_fault(s->worker_lanes[w]), "shard %d, lane of worker %d", s->index, w);
+        BEL_TRY_CTX(bel_lane_fault(s->lanes.workers[w]), "shard %d, lane of worker %d", s->index,
+                    w);
     for (int k = 0; k < s->layout->shard_count; k++)
-        BEL_TRY_CTX(bel_lane_fault(s->shard_lanes[k]), "shard %d, lane of shard %d", s->index, k);
+        BEL_TRY_CTX(bel_lane_fault(s->lanes.shards[k]), "shard %d, lane of shard %d", s->index, k);
     return NULL;
 }
 
@@ -390,40 +392,40 @@ void bel_member_shard_stop(member *m)
 {
     member_shard *s = &m->shard;
     if (!s->here || s->shard == NULL) return;
-    pthread_mutex_lock(&s->mutex);
-    s->open_generation = 0;
-    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&s->search.mutex);
+    s->search.generation = 0;
+    pthread_mutex_unlock(&s->search.mutex);
     bel_endpoint_settle(m->endpoint);
-    atomic_store(&s->stop, true);
+    atomic_store(&s->engine.stop, true);
     bel_doorbell_ring(s->bell);
-    if (s->has_engine) pthread_join(s->engine, NULL);
-    s->has_engine = false;
-    bel_lane_close_all(s->worker_lanes, s->assignment->worker_count);
-    bel_lane_close_all(s->shard_lanes, s->layout->shard_count);
-    bel_lane_close(s->master_lane);
-    bel_lane_close(s->own_lane);
+    if (s->engine.runs) pthread_join(s->engine.thread, NULL);
+    s->engine.runs = false;
+    bel_lane_close_all(s->lanes.workers, s->assignment->worker_count);
+    bel_lane_close_all(s->lanes.shards, s->layout->shard_count);
+    bel_lane_close(s->lanes.master);
+    bel_lane_close(s->lanes.own);
     bel_control_destroy(s->control);
-    s->master_lane = s->own_lane = NULL;
+    s->lanes.master = s->lanes.own = NULL;
     s->control = NULL;
-    s->reading = 0;
-    s->sending = -1;
+    s->search.reading = 0;
+    s->sending.step = -1;
 }
 
 void bel_member_shard_forget_assignment(member *m)
 {
     member_shard *s = &m->shard;
     bel_shard_destroy(s->shard);
-    bel_free(s->worker_lanes);
-    bel_free(s->shard_lanes);
-    bel_free(s->worker_peers);
-    bel_free(s->shard_peers);
-    bel_free(s->incarnations);
-    bel_free(s->replacing);
+    bel_free(s->lanes.workers);
+    bel_free(s->lanes.shards);
+    bel_free(s->lanes.worker_peers);
+    bel_free(s->lanes.shard_peers);
+    bel_free(s->search.incarnations);
+    bel_free(s->search.replacing);
     s->shard = NULL;
-    s->worker_lanes = s->shard_lanes = NULL;
-    s->worker_peers = s->shard_peers = NULL;
-    s->incarnations = NULL;
-    s->replacing = NULL;
+    s->lanes.workers = s->lanes.shards = NULL;
+    s->lanes.worker_peers = s->lanes.shard_peers = NULL;
+    s->search.incarnations = NULL;
+    s->search.replacing = NULL;
 }
 
 void bel_member_shard_free(member *m)
@@ -431,12 +433,12 @@ void bel_member_shard_free(member *m)
     member_shard *s = &m->shard;
     if (!s->here) return;
     bel_member_shard_forget_assignment(m);
-    bel_team_destroy(s->team);
+    bel_team_destroy(s->engine.team);
     bel_doorbell_destroy(s->bell);
-    if (s->snapshot != NULL) bel_space_free_array(s->layout, s->snapshot);
-    if (s->snapshot_averages != NULL) bel_space_free_array(s->layout, s->snapshot_averages);
-    if (s->space != m->worker.space) bel_space_destroy(s->space);
-    bel_member_shard_forget_made(s);
-    pthread_mutex_destroy(&s->made_mutex);
-    pthread_mutex_destroy(&s->mutex);
+    if (s->memory.snapshot != NULL) bel_space_free_array(s->layout, s->memory.snapshot);
+    if (s->memory.averages != NULL) bel_space_free_array(s->layout, s->memory.averages);
+    if (s->memory.space != m->worker.space) bel_space_destroy(s->memory.space);
+    bel_member_shard_forget_made(&s->made);
+    pthread_mutex_destroy(&s->made.mutex);
+    pthread_mutex_destroy(&s->search.mutex);
 }

@@ -14,45 +14,43 @@ void bel_member_shard_step_made(void *context, const bel_control_made *made)
 {
     enum { TELL_EVERY = 16 };
     member *m = context;
-    member_shard *s = &m->shard;
+    member_shard_made *newest = &m->shard.made;
     size_t bytes = (size_t)bel_stats_size(m->settings.stats) * sizeof(double);
     if (made->wanted) {
-        pthread_mutex_lock(&s->made_mutex);
-        if (s->made == NULL) s->made = bel_xmalloc(bytes);
-        memcpy(s->made, made->stats, bytes);
-        s->made_version = made->version;
-        s->made_told = false;
-        pthread_mutex_unlock(&s->made_mutex);
+        pthread_mutex_lock(&newest->mutex);
+        if (newest->stats == NULL) newest->stats = bel_xmalloc(bytes);
+        memcpy(newest->stats, made->stats, bytes);
+        newest->version = made->version;
+        newest->told = false;
+        pthread_mutex_unlock(&newest->mutex);
     }
     if (!made->wanted && made->version % TELL_EVERY != 0) return;
-    atomic_store(&s->progress_due, true);
+    atomic_store(&m->shard.reports.progress_due, true);
     bel_doorbell_ring(m->bell);
 }
 
 // Copies it for a message, if the master has not received it; free the copy with bel_free.
-static double *take_made(member *m, Bel__Made *out_made)
+static double *take_made(member_shard_made *made, size_t count, Bel__Made *out_made)
 {
-    member_shard *s = &m->shard;
-    size_t count = (size_t)bel_stats_size(m->settings.stats);
     bel__made__init(out_made);
-    pthread_mutex_lock(&s->made_mutex);
-    if (s->made != NULL && !s->made_told) {
+    pthread_mutex_lock(&made->mutex);
+    if (made->stats != NULL && !made->told) {
         out_made->stats = bel_xmalloc(count * sizeof(double));
-        memcpy(out_made->stats, s->made, count * sizeof(double));
+        memcpy(out_made->stats, made->stats, count * sizeof(double));
         out_made->n_stats = count;
-        out_made->version = s->made_version;
-        s->made_told = true;
+        out_made->version = made->version;
+        made->told = true;
     }
-    pthread_mutex_unlock(&s->made_mutex);
+    pthread_mutex_unlock(&made->mutex);
     return out_made->stats;
 }
 
-void bel_member_shard_forget_made(member_shard *s)
+void bel_member_shard_forget_made(member_shard_made *made)
 {
-    pthread_mutex_lock(&s->made_mutex);
-    bel_free(s->made);
-    s->made = NULL;
-    pthread_mutex_unlock(&s->made_mutex);
+    pthread_mutex_lock(&made->mutex);
+    bel_free(made->stats);
+    made->stats = NULL;
+    pthread_mutex_unlock(&made->mutex);
 }
 
 // Sends messages that end with the point of a snapshot, or when they are full; the last one may
@@ -61,6 +59,7 @@ void bel_member_shard_forget_made(member_shard *s)
 static void send_progress(member *m, const bel_control_state *state)
 {
     enum { MOST = BEL_PROGRESS_POINTS };
+    size_t stats_size = (size_t)bel_stats_size(m->settings.stats);
     bel_control_point points[MOST];
     Bel__Point list[MOST], *pointers[MOST];
     int count;
@@ -94,7 +93,8 @@ static void send_progress(member *m, const bel_control_state *state)
         progress.n_lateness = BEL_STALENESS_BINS;
         progress.dropped = staleness.dropped;
         Bel__Made made;
-        double *stats = more ? NULL : take_made(m, &made); // after all points up to its step
+        // after all points up to its step
+        double *stats = more ? NULL : take_made(&m->shard.made, stats_size, &made);
         if (stats != NULL) progress.made = &made;
         bel_member_send(m, &progress.base);
         bel_free(stats);
@@ -102,10 +102,10 @@ static void send_progress(member *m, const bel_control_state *state)
 }
 
 // The master has received nothing: for a new generation, or as a new master.
-void bel_member_shard_forget_told(member_shard *s)
+void bel_member_shard_forget_told(member_shard_reports *reports)
 {
-    s->snapshot_told = s->progress_told = -1;
-    s->progress_ns = 0;
+    reports->snapshot_told = reports->progress_told = -1;
+    reports->progress_ns = 0;
 }
 
 // Sends the rest of the values that the master requested, as far as its lane has room.
@@ -113,11 +113,11 @@ void bel_member_shard_go_on_sending(member *m)
 {
     member_shard *s = &m->shard;
     bool whole;
-    if (s->sending < 0) return;
-    bel_status *status =
-        bel_shard_send_snapshot(s->shard, s->master_lane, s->sending, &s->sent, &whole);
+    if (s->sending.step < 0) return;
+    bel_status *status = bel_shard_send_snapshot(s->shard, s->lanes.master, s->sending.step,
+                                                 &s->sending.sent, &whole);
     if (status == NULL && !whole) return;
-    s->sending = -1;
+    s->sending.step = -1;
     if (status == NULL) return;
     // The master is gone, and its mailbox will report that; or it will ask on another lane.
     bel_log_write(BEL_LOG_DEBUG, "values of a snapshot: %s", bel_status_message(status));
@@ -129,12 +129,12 @@ void bel_member_shard_go_on_sending(member *m)
 static void tell_progress(member *m, const bel_control_state *state, bool due)
 {
     enum { EVERY_NS = 100000000 };
-    member_shard *s = &m->shard;
+    member_shard_reports *reports = &m->shard.reports;
     int64_t now = bel_clock_ns();
-    bool told = state->step == s->progress_told || now - s->progress_ns < EVERY_NS;
+    bool told = state->step == reports->progress_told || now - reports->progress_ns < EVERY_NS;
     if (told && !due) return;
-    s->progress_ns = now;
-    s->progress_told = state->step;
+    reports->progress_ns = now;
+    reports->progress_told = state->step;
     send_progress(m, state);
 }
 
@@ -143,10 +143,10 @@ static void tell_progress(member *m, const bel_control_state *state, bool due)
 static bool tell_snapshot(member *m, const bel_control_state *state)
 {
     member_shard *s = &m->shard;
-    int64_t version = atomic_load(&s->snapshot_ready);
+    int64_t version = atomic_load(&s->reports.snapshot_ready);
     if (s->control != NULL) version = state->has_snapshot ? state->snapshot : -1;
-    if (version < 0 || version == s->snapshot_told) return false;
-    s->snapshot_told = version;
+    if (version < 0 || version == s->reports.snapshot_told) return false;
+    s->reports.snapshot_told = version;
     Bel__Snapshot snapshot;
     bel__snapshot__init(&snapshot);
     snapshot.step = version;
@@ -162,8 +162,8 @@ static bool tell_snapshot(member *m, const bel_control_state *state)
 void bel_member_shard_progress(member *m)
 {
     member_shard *s = &m->shard;
-    if (!s->has_engine) return;
-    bool due = atomic_exchange(&s->progress_due, false);
+    if (!s->engine.runs) return;
+    bool due = atomic_exchange(&s->reports.progress_due, false);
     bel_control_state state = {0};
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
     // In this order: the master receives each snapshot before a later step. It uses the snapshot
@@ -177,9 +177,9 @@ void bel_member_shard_tell_again(member *m)
 {
     if (m->shard.shard != NULL)
         bel_shard_go_on(m->shard.shard); // another master, or a repeated request
-    bel_member_shard_forget_told(&m->shard);
-    pthread_mutex_lock(&m->shard.made_mutex);
-    m->shard.made_told = false;
-    pthread_mutex_unlock(&m->shard.made_mutex);
+    bel_member_shard_forget_told(&m->shard.reports);
+    pthread_mutex_lock(&m->shard.made.mutex);
+    m->shard.made.told = false;
+    pthread_mutex_unlock(&m->shard.made.mutex);
     if (m->shard.control != NULL) bel_control_give_points_again(m->shard.control);
 }

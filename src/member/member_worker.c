@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
@@ -32,10 +33,10 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
         .capacity = capacity,
         .bell = w->bell,
         .quiet = 1u << BEL_FRAME_REPORT | 1u << BEL_FRAME_ROW_REPORT, // step statistics follow
-        .region = m->gradients,
+        .region = m->shm.gradients,
         .peer_bytes = bel_member_parameter_bytes(m)};
     char *path = bel_member_shm_path(address);
-    w->lanes[shard] = bel_shm_lane_connect(m->hub, path, hello, &config);
+    w->lanes[shard] = bel_shm_lane_connect(m->shm.hub, path, hello, &config);
     bel_free(path);
 }
 
@@ -45,7 +46,7 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
     member_worker *w = &m->worker;
     if (m->shard.here && m->shard.index == shard) {
         bel_inproc_lane_create(capacity, w->bell, m->shard.bell, &w->lanes[shard],
-                               &m->shard.own_lane);
+                               &m->shard.lanes.own);
         return;
     }
     w->peers[shard] = (bel_client_peer){w->client, shard};
@@ -53,7 +54,7 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
                                   .index = m->task->index,
                                   .generation = m->generation,
                                   .incarnation = m->task->incarnation};
-    if (m->hub != NULL) {
+    if (m->shm.hub != NULL) {
         connect_shm_lane(m, setup->shards[shard], shard, &hello, capacity);
         return;
     }
@@ -138,7 +139,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .assignment = m->assignment,
                                 .lanes = w->lanes,
                                 .space = w->space,
-                                .attach = m->hub != NULL ? bel_member_attach : NULL,
+                                .attach = m->shm.hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
                                 .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,

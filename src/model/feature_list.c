@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/str.h"
 
 // --- Writing -------------------------------------------------------------------------------------
 

@@ -4,10 +4,11 @@
 #define BELFRY_ESTIMATOR_FEATURE_LIST_H
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "belfry/estimator.h"
 #include "input/batch/input.h"
 #include "ops/op.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Features, and all fields including labels, each in the input's order.
 typedef struct bel_feature_list {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/dataset.h"
 
 static const char decay_steps[] = "param.decay_steps";

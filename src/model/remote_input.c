@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "model/feature_list.h"
 
 struct bel_remote_input {

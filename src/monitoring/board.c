@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/str.h"
 
 const bel_number_info bel_number_table[BEL_NUMBER_COUNT] = {
 #define X(id, name, owner, counts, help) {name, BEL_OF_##owner, counts, help},

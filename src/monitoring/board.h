@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "belfry/status.h"
 #include "monitoring/numbers.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef enum bel_board_role {
     BEL_BOARD_MASTER,

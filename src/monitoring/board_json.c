@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "monitoring/board.h"
 
 #define RATE "_per_second"

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "monitoring/board.h"
 
 // --- Prometheus ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/budget.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/decode.h"
 #include "onnx/emit.h"

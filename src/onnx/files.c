@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/mapping.h"
+#include "base/str.h"
 
 enum { LONGEST_LOCATION = 1024, MOST_FILES = 1 << 12 };
 

@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "belfry/status.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Bytes within a mapped file; data NULL: absent.
 typedef struct bel_onnx_bytes {

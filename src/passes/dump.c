@@ -3,6 +3,7 @@
 // which the fold pass makes for a node that reads only a shape, is shown as "a shape". Fused shows
 // its steps in order.
 #include "base/alloc.h"
+#include "base/str.h"
 #include "ops/fused.h"
 #include "passes/passes.h"
 

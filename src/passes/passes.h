@@ -17,8 +17,9 @@
 #ifndef BELFRY_PASSES_PASSES_H
 #define BELFRY_PASSES_PASSES_H
 
-#include "base/str.h"
 #include "graph/graph.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 #define BEL_PASSES(X)                                                                              \
     X(SIMPLIFY, simplify)                                                                          \

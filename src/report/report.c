@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "report/report_chart.h"
 #include "report/report_style.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 
 enum {
     WIDTH = 560,

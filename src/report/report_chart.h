@@ -2,8 +2,9 @@
 #ifndef BELFRY_ESTIMATOR_REPORT_CHART_H
 #define BELFRY_ESTIMATOR_REPORT_CHART_H
 
-#include "base/str.h"
 #include "report/report.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Colors are CSS classes c0 … c7 of the page; further series start again at c0.
 enum { BEL_REPORT_COLORS = 8 };

@@ -2,6 +2,7 @@
 // operating characteristics and precision over recall as curves in a square. Both are from the
 // newest evaluation in the event files of its folder, whichever process wrote it. Shades use
 // opacity, so that they work in light and dark mode.
+#include "base/str.h"
 #include "report/report_chart.h"
 
 static void put_cell(bel_str *out, double count, double all, bool right)

@@ -6,6 +6,7 @@
 #include "trainable/graph_dump.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "passes/passes.h"
 #include "ps/layout/space.h"
 #include "runtime/device.h"

@@ -2,8 +2,9 @@
 #ifndef BELFRY_ESTIMATOR_GRAPH_DUMP_H
 #define BELFRY_ESTIMATOR_GRAPH_DUMP_H
 
-#include "base/str.h"
 #include "belfry/estimator.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef struct bel_graph_dump_options {
     bool measure;

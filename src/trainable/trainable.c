@@ -9,6 +9,7 @@
 
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
+#include "base/str.h"
 #include "model/input_fn.h"
 #include "model/remote_input.h"
 #include "ps/layout/row_buffer.h"

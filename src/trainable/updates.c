@@ -3,6 +3,7 @@
 // everything is allocated.
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "cuda/updater.h"
 #include "runtime/device.h"
 #include "trainable/trainable_inner.h"

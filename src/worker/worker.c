@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/step_stats.h"

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 #include "input/table/column_names.h"
 

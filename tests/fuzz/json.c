@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 
 static bel_status *visit(void *context, const char *name, const bel_json_value *value)

@@ -4,6 +4,7 @@
 #include "checkpoint/manifest.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

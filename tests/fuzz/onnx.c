@@ -2,6 +2,7 @@
 // bytes are also read as a single tensor, and decoded like those of a file.
 #include "onnx/onnx.h"
 #include "base/alloc.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 #include "graph/graph.h"
 #include "onnx/files.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 #include "launch/task/role_line.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "base/str.h"
 #include "command/flags.h"
 #include "fuzz/fuzz.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "fuzz/job.h"
 #include "ps/server/shard.h"
 #include "transport/inproc/inproc.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "fuzz/fuzz.h"
 #include "launch/task/task.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/str.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"
 #include "ops/kernels/elements.h"

@@ -1,6 +1,7 @@
 // Tests of networks on a GPU: layers and their gradients in one program, at sizes that cross the
 // tiles of its kernels, with channels-last values between layers. The bits must be the CPU's.
 // test_cuda.c tests each operation separately. label: native
+#include "base/str.h"
 #include "cuda/cuda.h"
 #include "op/op_case.h"
 #include "runtime/device.h"

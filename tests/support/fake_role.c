@@ -38,6 +38,7 @@
 #include "base/json.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "launch/folder/scale.h"
 #include "launch/supervise/carry.h"
 #include "launch/task/task.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "support/onnx_models.h"
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/tensor.h"
 #include "unit/onnx/onnx_bytes.h"
 

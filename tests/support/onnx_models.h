@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/str.h"
+typedef struct bel_str bel_str; // base/str.h
 
 // Returns the bytes of a model by its name. NULL text: there is no such model. Free with
 // bel_str_deinit.

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "belfry/package.h"
 #include "command/flags.h"
 #include "command/results.h"

@@ -23,6 +23,7 @@
 #include "base/number.h"
 #include "base/program.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "belfry/estimator.h"
 #include "doctor/certificate.h"

@@ -21,6 +21,7 @@
 #include "base/linux_process.h"
 #include "base/number.h"
 #include "base/program.h"
+#include "base/str.h"
 
 bel_status *bel_peers_program(char **out_path)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
 #include "setup/tables.h"

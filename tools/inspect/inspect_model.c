@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "command/results.h"
 #include "graph/graph.h"
 #include "onnx/graph_file.h"

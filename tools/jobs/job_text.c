@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "launch/engine/engine.h"
 #include "launch/task/role_line.h"
 

@@ -3,8 +3,9 @@
 #define BELFRY_TOOLS_JOBS_JOB_TEXT_H
 
 #include "base/options.h"
-#include "base/str.h"
 #include "launch/engine/registry.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Writes a table: NAME STATE STEP AGE ENGINE, one job a line.
 void bel_jobs_write_list(bel_job_record *const *records, size_t count, bel_str *out);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/program.h"
+#include "base/str.h"
 #include "base/yaml.h"
 #include "command/results.h"
 #include "command/verbs.h"

@@ -6,6 +6,7 @@
 // request.
 #include "base/alloc.h"
 #include "base/linux_host.h"
+#include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
 #include "cuda/choose.h"

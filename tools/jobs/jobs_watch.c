@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
 #include "jobs/job_text.h"

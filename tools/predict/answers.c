@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "input/table/column_names.h"
 #include "tensor/half.h"
 

@@ -2,9 +2,10 @@
 #ifndef BELFRY_TOOLS_PREDICT_ANSWERS_H
 #define BELFRY_TOOLS_PREDICT_ANSWERS_H
 
-#include "base/str.h"
 #include "belfry/columns.h"
 #include "belfry/estimator.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef struct bel_answers {
     const bel_columns *columns;

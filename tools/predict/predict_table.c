@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "columns/description.h"
 #include "command/results.h"
 #include "input/table/table_rows.h"

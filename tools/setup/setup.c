@@ -17,6 +17,7 @@
 #include "base/launcher.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "checkpoint/best.h"
 #include "columns/description.h"
 #include "command/flags.h"

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "columns/description.h"
 #include "columns/guess.h"

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/program.h"
+#include "base/str.h"
 #include "command/flags.h"
 #include "command/verbs.h"
 #include "launch/task/task.h"

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
 #include "launch/engine/engine.h"

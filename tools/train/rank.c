@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/launcher.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "command/verbs.h"
 #include "launch/task/task_launcher.h"
 #include "train/distribute.h"

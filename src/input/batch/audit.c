@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/batch/audit_format.h"
 
 struct bel_audit {

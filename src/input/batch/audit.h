@@ -10,7 +10,6 @@
 #define BELFRY_INPUT_BATCH_AUDIT_H
 
 #include "base/input_segment.h"
-#include "base/str.h"
 #include "input/batch/input.h"
 
 #define BEL_AUDIT_FOLDER "audit" // below model_dir

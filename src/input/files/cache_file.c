@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "base/str.h"
 
 static const char magic[8] = {'B', 'E', 'L', 'C', 'A', 'C', 'H', '1'};
 enum { NUMBER = 8, TRAILER = 3 * NUMBER + (int)sizeof magic };

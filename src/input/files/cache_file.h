@@ -2,9 +2,10 @@
 #ifndef BELFRY_INPUT_FILES_CACHE_FILE_H
 #define BELFRY_INPUT_FILES_CACHE_FILE_H
 
-#include "base/str.h"
 #include "input/files/file_view.h"
 #include "input/files/number_list.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Patience of a process that waits for another one to make the cache: it waits while records are
 // added.

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 static const uint64_t LEFT_OUT = UINT64_MAX, FAILED = UINT64_MAX - 1;
 
 static void packed_record_put(bel_str *out, uint64_t number)

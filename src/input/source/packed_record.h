@@ -2,8 +2,9 @@
 #ifndef BELFRY_INPUT_SOURCE_PACKED_RECORD_H
 #define BELFRY_INPUT_SOURCE_PACKED_RECORD_H
 
-#include "base/str.h"
 #include "input/source/record.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // Appends the record to `out`; NULL: a map left it out.
 void bel_packed_record_write(const bel_record *record, bel_str *out);

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/order/buckets.h"
 #include "input/order/slide.h"
 #include "input/source/named_files.h"

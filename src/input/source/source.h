@@ -2,13 +2,13 @@
 #ifndef BELFRY_INPUT_SOURCE_SOURCE_H
 #define BELFRY_INPUT_SOURCE_SOURCE_H
 
-#include "base/str.h"
 #include "input/dataset/description.h"
 #include "input/order/positions.h"
 #include "input/source/bad_records.h"
 #include "input/source/record.h"
 #include "input/table/column_names.h"
 
+typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_source bel_source;
 struct bel_cursor;
 struct bel_record_stream;

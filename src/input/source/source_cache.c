@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "input/files/cache_file.h"
 #include "input/source/packed_record.h"
 #include "input/source/record_stream.h"

@@ -9,6 +9,7 @@
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/graph.h"
 #include "input/source/csv_columns.h"
 #include "input/table/holdout.h"

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/source/record_stream.h"
 
 typedef struct flat_source {

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "input/source/packed_record.h"
 #include "input/source/record_stream.h"
 

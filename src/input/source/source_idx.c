@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/files/fetch_ahead.h"
 #include "input/files/file_view.h"
 #include "input/files/paths.h"

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "input/order/epoch_orders.h"
 #include "input/order/interleave.h"
 #include "input/order/sampling.h"

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/files/fetch_ahead.h"
 #include "input/source/source.h"
 

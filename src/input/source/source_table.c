@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "belfry/graph.h"
 #include "input/source/table_source.h"
 #include "input/table/holdout.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "input/source/record_files.h"
 
 typedef struct text_source {

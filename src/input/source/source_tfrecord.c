@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "base/unpack.h"
 #include "input/source/example.h"
 #include "input/source/record_files.h"

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/str.h"
 #include "input/source/record_stream.h"
 
 typedef struct zip_source {

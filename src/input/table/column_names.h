@@ -5,8 +5,9 @@
 #define BELFRY_INPUT_TABLE_COLUMN_NAMES_H
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "belfry/status.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef struct bel_column_names {
     const char *label;          // NULL: no label

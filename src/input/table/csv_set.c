@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/files/fetch_ahead.h"
 #include "input/files/paths.h"
 

@@ -3,8 +3,9 @@
 #define BELFRY_INPUT_TABLE_CSV_SET_H
 
 #include "base/arena.h"
-#include "base/str.h"
 #include "input/table/csv_file.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef struct bel_csv_set {
     bel_csv_file *files;

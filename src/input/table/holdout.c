@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/decimal.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/table/csv_table.h"
 
 typedef struct key {

@@ -3,9 +3,10 @@
 #ifndef BELFRY_INPUT_TABLE_HOLDOUT_H
 #define BELFRY_INPUT_TABLE_HOLDOUT_H
 
-#include "base/str.h"
 #include "belfry/dataset.h"
 #include "input/table/csv_set.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // INVALID_ARGUMENT: an invalid share, fold or count.
 bel_status *bel_holdout_check(const bel_holdout *holdout) BEL_MUST_USE;

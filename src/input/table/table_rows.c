@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "input/table/csv_table.h"
 
 static int table_rows_find(const char *const *names, int count, const char *name)

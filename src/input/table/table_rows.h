@@ -3,8 +3,9 @@
 #ifndef BELFRY_INPUT_TABLE_TABLE_ROWS_H
 #define BELFRY_INPUT_TABLE_TABLE_ROWS_H
 
-#include "base/str.h"
 #include "columns/transform.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 // --- Cells of files ------------------------------------------------------------------------------
 

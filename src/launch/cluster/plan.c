@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/linux_host.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "base/thread.h"
 
 // --- Making --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/linux_host.h"
+#include "base/str.h"
 
 void bel_reach_words_free(char **words)
 {

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/str.h"
 #include "launch/cluster/plan.h"
 
+typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_reach bel_reach;
 struct bel_reach {
     // Returns the command for a process, with its name first and NULL at the end. NULL: the process

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_process.h"
+#include "base/str.h"
 
 // --- Submitting ---------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@
 #include "base/linux_lock.h"
 #include "base/program.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "launch/engine/detached.h"
 #include "launch/engine/engines.h"
 #include "launch/engine/kubernetes_manifest.h"

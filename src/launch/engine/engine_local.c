@@ -2,6 +2,7 @@
 // file that names another host is refused, rather than run here, because a job for many machines
 // would not fit on one.
 #include "base/linux_host.h"
+#include "base/str.h"
 #include "launch/engine/detached.h"
 #include "launch/engine/engines.h"
 

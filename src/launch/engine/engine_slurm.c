@@ -18,6 +18,7 @@
 #include "base/linux_process.h"
 #include "base/number.h"
 #include "base/program.h"
+#include "base/str.h"
 #include "launch/engine/detached.h"
 #include "launch/engine/engines.h"
 

@@ -17,6 +17,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/program.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "launch/engine/detached.h"
 #include "launch/engine/engines.h"

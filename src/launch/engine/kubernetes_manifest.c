@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/str.h"
 
 enum {
     PORT = 7077,            // for every listener; each pod has a separate address

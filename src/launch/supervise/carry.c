@@ -21,6 +21,7 @@
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "launch/cluster/reach.h"
 #include "launch/supervise/stop_signals.h"
 

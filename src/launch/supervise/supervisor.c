@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "launch/folder/folder_lock.h"
 #include "launch/supervise/stop_signals.h"
 #include "launch/supervise/supervisor_inner.h"
@@ -37,8 +38,8 @@ static void signal_all(bel_supervisor *s, int number)
 
 static void kill_all(bel_supervisor *s)
 {
-    s->killing = true;
-    s->deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
+    s->ending.killing = true;
+    s->ending.deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
     signal_all(s, SIGKILL);
 }
 
@@ -51,18 +52,18 @@ static void take_signals(bel_supervisor *s)
     while ((number = bel_stop_signals_read(s->signal_fd)) != 0) {
         bool warns = number == SIGUSR1; // another signal will stop the job
         const char *name = warns ? "SIGUSR1" : number == SIGINT ? "SIGINT" : "SIGTERM";
-        if (warns && s->stop_signal != 0) continue;
-        if (s->stop_signal == 0) {
-            s->warned = warns;
-            s->stop_signal = warns ? SIGTERM : number;
+        if (warns && s->ending.signal != 0) continue;
+        if (s->ending.signal == 0) {
+            s->ending.warned = warns;
+            s->ending.signal = warns ? SIGTERM : number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
             signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
-            s->answer_ns = bel_clock_ns() + s->grace_ns;
-        } else if (s->warned) {
-            s->warned = false; // this is the announced signal
-        } else if (!s->killing) {
+            s->ending.answer_ns = bel_clock_ns() + s->grace_ns;
+        } else if (s->ending.warned) {
+            s->ending.warned = false; // this is the announced signal
+        } else if (!s->ending.killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
-            s->stop_signal = number;
+            s->ending.signal = number;
             kill_all(s);
         }
     }
@@ -84,7 +85,7 @@ static bool has_stopped(const bel_supervisor *s, const bel_child *child)
     int code = child->end.code;
     bool asked = code == 128 + SIGINT || code == 128 + SIGTERM;
     if (child->leaves && child->end.signal == 0) return false;
-    if (s->stop_signal != 0 && asked) return true;
+    if (s->ending.signal != 0 && asked) return true;
     return child->task->role == BEL_ROLE_MASTER && child->end.signal == 0 && asked;
 }
 
@@ -107,22 +108,22 @@ static bool is_late(const bel_supervisor *s, const bel_child *child)
 {
     const bel_cluster *cluster = s->config->plan->cluster;
     bool may_die = cluster->restarts > 0 || cluster->min_workers > 0;
-    return s->done && (s->ask_ns == INT64_MAX || child->task->added ||
-                       child->task->incarnation > 0 || (was_killed(child) && may_die));
+    return s->ending.done && (s->ending.ask_ns == INT64_MAX || child->task->added ||
+                              child->task->incarnation > 0 || (was_killed(child) && may_die));
 }
 
 // A member that exits silently with an error was told that the job is over; while the job stops,
 // the master reports the outcome.
 static bool was_told(const bel_supervisor *s, const bel_child *child)
 {
-    return s->stop_signal != 0 && child->task->role != BEL_ROLE_MASTER && child->end.signal == 0 &&
-           child->last_error.length == 0;
+    return s->ending.signal != 0 && child->task->role != BEL_ROLE_MASTER &&
+           child->end.signal == 0 && child->last_error.length == 0;
 }
 
 // True for an end that is the job's failure.
 static bool has_failed(const bel_supervisor *s, const bel_child *child)
 {
-    if (child->end.code == 0 || s->killing || child->let_go || child->given_up) return false;
+    if (child->end.code == 0 || s->ending.killing || child->let_go || child->given_up) return false;
     return !has_stopped(s, child) && !is_late(s, child) && !was_told(s, child);
 }
 
@@ -130,8 +131,8 @@ static bool has_failed(const bel_supervisor *s, const bel_child *child)
 // without a master they exit themselves.
 static bool goes_on(const bel_supervisor *s)
 {
-    bool stops = s->stop_signal != 0 && !bel_child_is_running(&s->children[0]);
-    return !stops && !s->killing && s->deadline_ns == 0;
+    bool stops = s->ending.signal != 0 && !bel_child_is_running(&s->children[0]);
+    return !stops && !s->ending.killing && s->ending.deadline_ns == 0;
 }
 
 // Killed, not asked to exit, and still needed.
@@ -167,8 +168,8 @@ static bool may_restart(const bel_supervisor *s, const bel_child *child)
 // The exception is a job that is ending.
 static bool is_wanted_again(const bel_supervisor *s, const bel_child *child)
 {
-    bool scaled = s->wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
-    return scaled && child->end.code == 0 && !child->let_go && s->stop_signal == 0 && goes_on(s);
+    bool scaled = s->scale.wish.file != 0 && child->task->role == BEL_ROLE_WORKER;
+    return scaled && child->end.code == 0 && !child->let_go && s->ending.signal == 0 && goes_on(s);
 }
 
 // Among processes found exited at the same time, rates how likely each caused the others to fail: a
@@ -245,19 +246,19 @@ static bool give_up(bel_supervisor *s, bel_child *child)
 }
 
 // Members have two seconds to exit before they are asked to.
-static void ask_soon(bel_supervisor *s)
+static void ask_soon(bel_supervisor_ending *ending)
 {
     enum { NOTICE_SECS = 2 };
-    if (s->ask_ns == 0) s->ask_ns = bel_clock_ns() + NOTICE_SECS * (int64_t)1000000000;
+    if (ending->ask_ns == 0) ending->ask_ns = bel_clock_ns() + NOTICE_SECS * (int64_t)1000000000;
 }
 
 // The master notices the failure and ends, unless the member had not joined: then the master is
 // asked to.
 static void take_failure(bel_supervisor *s, const bel_child *child)
 {
-    s->first_failed = child;
-    if (s->deadline_ns == 0) s->deadline_ns = bel_clock_ns() + s->grace_ns;
-    ask_soon(s);
+    s->ending.first_failed = child;
+    if (s->ending.deadline_ns == 0) s->ending.deadline_ns = bel_clock_ns() + s->grace_ns;
+    ask_soon(&s->ending);
 }
 
 // Restarts the children whose time has come. A failed restart counts as the death before it.
@@ -274,7 +275,7 @@ static void restart_due(bel_supervisor *s)
         child->end = end;
         if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
         bel_status_ignore(status); // logged
-        if (s->first_failed == NULL && has_failed(s, child)) take_failure(s, child);
+        if (s->ending.first_failed == NULL && has_failed(s, child)) take_failure(s, child);
     }
 }
 
@@ -283,9 +284,9 @@ static void restart_due(bel_supervisor *s)
 // the master's error. NULL: no failure.
 static const bel_child *find_cause(const bel_supervisor *s)
 {
-    const bel_child *first = s->first_failed, *master = &s->children[0];
+    const bel_child *first = s->ending.first_failed, *master = &s->children[0];
     if (first == NULL || first->end.signal != 0 || first->last_error.length > 0) return first;
-    if (s->done && master->end.code != 0) return NULL;
+    if (s->ending.done && master->end.code != 0) return NULL;
     return master->last_error.length > 0 && master->end.code != 0 ? master : first;
 }
 
@@ -293,17 +294,17 @@ static const bel_child *find_cause(const bel_supervisor *s)
 static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
-    if (s->killing) return;
-    s->deadline_ns = bel_clock_ns() + s->grace_ns;
+    if (s->ending.killing) return;
+    s->ending.deadline_ns = bel_clock_ns() + s->grace_ns;
     if (has_failed(s, master)) signal_all(s, SIGINT);
-    ask_soon(s); // for one that was just restarted
+    ask_soon(&s->ending); // for one that was just restarted
 }
 
 // The sockets of a killed process close before its end is visible, so a peer that notices may be
 // found exited first. Therefore a process that was killed from outside comes before the peer.
 static bool is_first(const bel_supervisor *s, const bel_child *child)
 {
-    const bel_child *first = s->first_failed;
+    const bel_child *first = s->ending.first_failed;
     int signal = child->end.signal;
     return first == NULL || (first->end.signal == 0 && signal != 0 && signal != child->sent);
 }
@@ -336,9 +337,10 @@ static void take_ends(bel_supervisor *s)
         if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns() + WAIT_NS;
         if (child->restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
-            master = child;                      // the first of all
-            bool asked = s->ask_ns == INT64_MAX; // by this process, after another one's failure
-            s->done = child->end.code == 0 || (has_stopped(s, child) && !asked);
+            master = child; // the first of all
+            bool asked =
+                s->ending.ask_ns == INT64_MAX; // by this process, after another one's failure
+            s->ending.done = child->end.code == 0 || (has_stopped(s, child) && !asked);
         }
         bool worse = culprit == NULL || suspicion(child) > suspicion(culprit);
         if (has_failed(s, child) && worse) culprit = child;
@@ -378,7 +380,7 @@ static void end_still(bel_supervisor *s)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         double patience = 2 * child->task->silence_timeout_secs;
-        if (!bel_child_is_running(child) || child->away || s->killing) continue;
+        if (!bel_child_is_running(child) || child->away || s->ending.killing) continue;
         if (!bel_linux_process_stands_still(&child->process, patience, &child->still_ns)) continue;
         bel_log_write(BEL_LOG_WARN, "%s (pid %lld) stands still since %g s: it is killed",
                       child->name, (long long)child->process.pid, patience);
@@ -391,8 +393,9 @@ static void end_still(bel_supervisor *s)
 static void end_stuck(bel_supervisor *s)
 {
     double limit = 1.5 * s->children[0].task->join_timeout_secs;
-    if (s->begun || s->deadline_ns != 0 || bel_supervisor_idle_secs(s) <= limit) return;
-    s->stuck_secs = limit;
+    if (s->master.begun || s->ending.deadline_ns != 0 || bel_supervisor_idle_secs(s) <= limit)
+        return;
+    s->ending.stuck_secs = limit;
     bel_log_write(BEL_LOG_WARN,
                   "no process of the job has computed or read for %g s, and training has not "
                   "begun: all are killed",
@@ -404,8 +407,11 @@ static void end_stuck(bel_supervisor *s)
 static bool is_saving(bel_supervisor *s)
 {
     enum { IDLE_SECS = 3, MOST_SECS = 600 };
-    if (bel_clock_ns() > s->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
-    if (!s->begun || s->deadline_ns == 0 || s->killing || s->first_failed == NULL) return false;
+    const bel_supervisor_ending *ending = &s->ending;
+    if (bel_clock_ns() > ending->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
+    if (!s->master.begun || ending->deadline_ns == 0 || ending->killing ||
+        ending->first_failed == NULL)
+        return false;
     double idle = bel_supervisor_idle_secs(s);
     return idle >= 0 && idle < IDLE_SECS && bel_child_is_running(&s->children[0]);
 }
@@ -413,26 +419,28 @@ static bool is_saving(bel_supervisor *s)
 // Kills children that missed the deadline. False: even that failed.
 static bool check_deadline(bel_supervisor *s)
 {
+    bel_supervisor_ending *ending = &s->ending;
     give_up_ways(s);
     end_still(s);
     end_stuck(s);
     bool saves = is_saving(s);
-    if (s->ask_ns != 0 && bel_clock_ns() >= s->ask_ns && !s->killing) {
-        s->ask_ns = INT64_MAX; // only once
+    if (ending->ask_ns != 0 && bel_clock_ns() >= ending->ask_ns && !ending->killing) {
+        ending->ask_ns = INT64_MAX; // only once
         signal_all(s, SIGINT);
     }
     // The master's clocks bound a job that has begun, also during a long save.
-    bool answers = s->begun || s->answer_ns == 0 || bel_clock_ns() < s->answer_ns || s->killing;
-    bool in_time = s->deadline_ns == 0 || bel_clock_ns() < s->deadline_ns || saves;
+    bool answers = s->master.begun || ending->answer_ns == 0 ||
+                   bel_clock_ns() < ending->answer_ns || ending->killing;
+    bool in_time = ending->deadline_ns == 0 || bel_clock_ns() < ending->deadline_ns || saves;
     if (answers && in_time) return true;
     for (int i = 0; i < s->child_count; i++) {
         const bel_child *child = &s->children[i];
         if (!bel_child_is_running(child)) continue;
         bel_log_write(BEL_LOG_WARN, "%s (pid %lld) %s", child->name, (long long)child->process.pid,
-                      s->killing ? "does not exit although it was killed; it is abandoned"
-                                 : "did not end in time; it is killed");
+                      ending->killing ? "does not exit although it was killed; it is abandoned"
+                                      : "did not end in time; it is killed");
     }
-    if (s->killing) return false;
+    if (ending->killing) return false;
     kill_all(s);
     return true;
 }
@@ -446,7 +454,7 @@ static int time_left_ms(const bel_supervisor *s)
         if (restart != 0 && restart < due) due = restart;
         if (kill != 0 && kill < due) due = kill;
     }
-    if (s->deadline_ns != 0 && s->deadline_ns < due) due = s->deadline_ns;
+    if (s->ending.deadline_ns != 0 && s->ending.deadline_ns < due) due = s->ending.deadline_ns;
     return due > now ? (int)((due - now) / 1000000) + 1 : 0;
 }
 
@@ -456,7 +464,7 @@ static void supervisor_tell(bel_supervisor *s, int64_t *told_ns)
     int64_t now = bel_clock_ns();
     bool due = s->changed || now - *told_ns >= (int64_t)tick_ms * 1000000;
     if (!due || s->config->changed == NULL) return;
-    s->config->changed(s->config->context, s->progress);
+    s->config->changed(s->config->context, s->master.progress);
     s->changed = false;
     *told_ns = now;
 }
@@ -479,7 +487,7 @@ static void supervisor_watch(bel_supervisor *s)
         size_t count = 2 + 2 * (size_t)s->child_count;
         waiting = bel_xgrow(waiting, &capacity, count, sizeof *waiting);
         waiting[0].fd = s->signal_fd;
-        waiting[1].fd = s->output_fd;
+        waiting[1].fd = s->master.output_fd;
         for (int i = 0; i < s->child_count; i++) {
             waiting[2 + 2 * i].fd = s->children[i].error_fd;
             waiting[3 + 2 * i].fd = s->children[i].process.descriptor;
@@ -535,23 +543,23 @@ static void supervisor_conclude(bel_supervisor *s, bel_supervisor_result *out_re
     const bel_child *cause = find_cause(s), *master = &s->children[0];
     int code = master->end.code;
     if (cause != NULL && (code == 0 || has_stopped(s, master))) code = cause->end.code;
-    bool stopped = cause == NULL && code != 0 && (s->stop_signal != 0 || has_stopped(s, master));
-    if (stopped && s->stop_signal != 0) code = 128 + s->stop_signal;
-    if (s->killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
-    bel_str_puts(&s->output, ""); // a text, even without output
+    bool stopped = cause == NULL && code != 0 && (s->ending.signal != 0 || has_stopped(s, master));
+    if (stopped && s->ending.signal != 0) code = 128 + s->ending.signal;
+    if (s->ending.killing && code == 128 + SIGKILL && cause != NULL) code = cause->end.code;
+    bel_str_puts(&s->master.output, ""); // a text, even without output
     char *message = cause != NULL ? bel_child_describe_cause(s, cause) : NULL;
-    if (s->stuck_secs > 0) {
+    if (s->ending.stuck_secs > 0) {
         code = 1;
         stopped = false;
         bel_free(message);
         message = bel_strf("training has not begun, and no process has computed or read for %g s; "
                            "hint: does a file of the data, or its file system, not answer? Are "
                            "there limits of processes and threads (belfry doctor)?",
-                           s->stuck_secs);
+                           s->ending.stuck_secs);
     }
     *out_result = (bel_supervisor_result){
-        .exit_code = code, .stopped = stopped, .message = message, .output = s->output.text};
-    s->output = (bel_str){0};
+        .exit_code = code, .stopped = stopped, .message = message, .output = s->master.output.text};
+    s->master.output = (bel_str){0};
 }
 
 // In any case undoes the start and restores the signal handlers.
@@ -561,11 +569,9 @@ static bel_status *supervise_locked(const bel_supervisor_config *config, int loc
     double grace = config->grace_secs > 0 ? config->grace_secs : usual_grace_secs;
     bel_supervisor s = {.config = config,
                         .lock = lock,
-                        .output_fd = -1,
-                        .folder_lock = -1,
-                        .port_fd = -1,
-                        .step = -1,
-                        .grace_ns = (int64_t)(grace * 1e9)};
+                        .grace_ns = (int64_t)(grace * 1e9),
+                        .sockets = {.lock = -1, .port_fd = -1},
+                        .master = {.output_fd = -1, .step = -1}};
     BEL_TRY(bel_stop_signals_open(&s.signal_fd));
     bel_status *status = bel_supervisor_start(&s);
     if (status == NULL) {
@@ -577,8 +583,8 @@ static bel_status *supervise_locked(const bel_supervisor_config *config, int loc
     }
     bel_supervisor_clean_up(&s);
     bel_stop_signals_close(s.signal_fd);
-    bel_free(s.progress);
-    bel_str_deinit(&s.output);
+    bel_free(s.master.progress);
+    bel_str_deinit(&s.master.output);
     return status;
 }
 

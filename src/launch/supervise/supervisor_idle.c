@@ -27,22 +27,23 @@ static bool find_activity(const bel_supervisor *s, bel_linux_activity *out_sum)
 double bel_supervisor_idle_secs(bel_supervisor *s)
 {
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
-    int64_t now = bel_clock_ns(), since_look = now - s->idle_looked_ns;
-    if (since_look < LOOK_NS) return s->idle_secs;
+    bel_supervisor_idle *idle = &s->idle;
+    int64_t now = bel_clock_ns(), since_look = now - idle->looked_ns;
+    if (since_look < LOOK_NS) return idle->secs;
     // A machine or job that was stopped as a whole could not measure meanwhile.
     bool stood_still = since_look > 10 * (int64_t)LOOK_NS;
-    s->idle_looked_ns = now;
+    idle->looked_ns = now;
     bel_linux_activity sum;
-    s->idle_secs = -1;
+    idle->secs = -1;
     if (!find_activity(s, &sum)) return -1;
-    bool busy = s->idle_since_ns == 0 || stood_still || sum.has_children ||
-                sum.bytes - s->idle.bytes >= BUSY_BYTES ||
-                sum.processor_ns - s->idle.processor_ns >= BUSY_NS ||
-                sum.processor_ns < s->idle.processor_ns; // another process has replaced one
+    bool busy = idle->since_ns == 0 || stood_still || sum.has_children ||
+                sum.bytes - idle->busy.bytes >= BUSY_BYTES ||
+                sum.processor_ns - idle->busy.processor_ns >= BUSY_NS ||
+                sum.processor_ns < idle->busy.processor_ns; // another process has replaced one
     if (busy) {
-        s->idle = sum;
-        s->idle_since_ns = now;
+        idle->busy = sum;
+        idle->since_ns = now;
     }
-    s->idle_secs = (double)(now - s->idle_since_ns) * 1e-9;
-    return s->idle_secs;
+    idle->secs = (double)(now - idle->since_ns) * 1e-9;
+    return idle->secs;
 }

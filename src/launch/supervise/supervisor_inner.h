@@ -53,45 +53,67 @@ typedef struct bel_child {
     int same_crashes;            // number of identical crashes in a row
 } bel_child;
 
+// Addresses at which members meet, and their secret.
+typedef struct bel_supervisor_sockets {
+    char *folder; // for sockets; NULL with TCP
+    int lock;     // its lock (sockets.h); -1: none
+    int port_fd;  // reserves the master's port; -1 without TCP
+    char *secret;
+} bel_supervisor_sockets;
+
+// The master's stdout, and its newest progress.
+typedef struct bel_supervisor_master {
+    int output_fd;  // read end of its stdout
+    bel_str output; // read from it
+    char *progress; // its newest progress object; NULL before the first
+    int64_t step;   // step in it; -1 before the first
+    bool begun;     // it has met its members: its clocks bound every later wait
+    bool shown;     // the last step's line is on the terminal and stays
+} bel_supervisor_master;
+
+// The wanted number of workers (supervisor_scale.c).
+typedef struct bel_supervisor_scale {
+    int workers;       // the master included when it trains
+    int64_t looked_ns; // when the requested number was last read
+    bel_scale_mark wish;
+} bel_supervisor_scale;
+
+// The end of the job: requests, failures and deadlines.
+typedef struct bel_supervisor_ending {
+    int signal;          // the first one received; 0: none
+    bool warned;         // only a scheduler's warning was received so far
+    bool killing;        // SIGKILL was sent to all
+    bool done;           // the master has exited with success, or because it was asked to
+    int64_t deadline_ns; // when all are killed; 0: no reason so far
+    int64_t answer_ns;   // deadline for a job that has not begun to stop; 0: no deadline
+    int64_t ask_ns;      // when those still running are asked to exit; 0: no reason so far,
+                         // INT64_MAX: already asked
+    double stuck_secs;   // after this idle time the job was killed; 0: it was not
+    const bel_child *first_failed; // while set no child is added: that may move the array
+} bel_supervisor_ending;
+
+// Idle time of all processes (supervisor_idle.c).
+typedef struct bel_supervisor_idle {
+    bel_linux_activity busy; // their counters when they were last busy
+    int64_t since_ns;        // time of that; 0: not measured yet
+    int64_t looked_ns;       // the last measurement …
+    double secs;             // … and its result
+} bel_supervisor_idle;
+
 typedef struct bel_supervisor {
     const bel_supervisor_config *config;
     bel_child *children;
     int child_count;
     size_t child_capacity;
-    char *folder;    // for sockets; NULL with TCP
-    int folder_lock; // its lock (sockets.h); -1: none
-    int port_fd;     // reserves the master's port; -1 without TCP
-    int lock;        // the model folder's, passed to masters; -1: none
-    char *secret;
-    int output_fd;  // read end of the master's stdout
-    bel_str output; // read from it
+    int lock; // the model folder's, passed to masters; -1: none
     int signal_fd;
     int64_t grace_ns;
-
-    char *progress; // the master's newest progress object; NULL before the first
-    int64_t step;   // step in it; -1 before the first
-    bool begun;     // the master has met its members: its clocks bound every later wait
-    bool shown;     // the last step's line is on the terminal and stays
-    bool changed;
-
-    int workers;       // wanted number, the master included when it trains
-    int64_t looked_ns; // when the requested number was last read
-    bel_scale_mark wish;
-
-    int stop_signal;         // the first one received; 0: none
-    bool warned;             // only a scheduler's warning was received so far
-    bool killing;            // SIGKILL was sent to all
-    bool done;               // the master has exited with success, or because it was asked to
-    int64_t deadline_ns;     // when all are killed; 0: no reason so far
-    int64_t ask_ns;          // when those still running are asked to exit; 0: no reason so far,
-                             // INT64_MAX: already asked
-    bel_linux_activity idle; // all processes' counters when they were last busy
-    int64_t idle_since_ns;   // time of that; 0: not measured yet
-    int64_t idle_looked_ns;  // the last measurement …
-    double idle_secs;        // … and its result
-    double stuck_secs;       // after this idle time the job was killed; 0: it was not
-    int64_t answer_ns;       // deadline for a job that has not begun to stop; 0: no deadline
-    const bel_child *first_failed; // while set no child is added: that may move the array
+    bool changed; // since the last call of config->changed
+    bel_supervisor_sockets sockets;
+    bel_supervisor_master master;
+    bel_supervisor_scale scale;
+    bel_supervisor_ending ending;
+    bel_supervisor_idle idle;
 } bel_supervisor;
 
 enum { BEL_MOST_SAME_CRASHES = 3 }; // in a row; then the data or the code is at fault

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "launch/supervise/supervisor_inner.h"
 
 enum {
@@ -45,16 +46,17 @@ static void write_log(bel_child *child, const char *bytes, size_t size)
 static void take_progress(bel_supervisor *s, const bel_role_line *line, const char *bytes,
                           size_t length)
 {
-    bool again = line->progress.step == s->step;
+    bool again = line->progress.step == s->master.step;
     int64_t last = line->progress.last_step;
     bool at_end = last >= 0 && line->progress.step >= last;
-    bel_free(s->progress);
-    s->progress = bel_xstrndup(bytes, length);
-    s->step = line->progress.step;
+    bel_free(s->master.progress);
+    s->master.progress = bel_xstrndup(bytes, length);
+    s->master.step = line->progress.step;
     s->changed = true;
-    if (s->shown && again) return; // the last step is reported twice: when due, and at the end
-    bel_log_progress(line->text.text, s->progress, at_end);
-    s->shown = at_end;
+    if (s->master.shown && again)
+        return; // the last step is reported twice: when due, and at the end
+    bel_log_progress(line->text.text, s->master.progress, at_end);
+    s->master.shown = at_end;
 }
 
 // True for "lost NAME on …": hosts may have processes with the same pid.
@@ -125,7 +127,7 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
     if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line))
         take_words(child, &line);
-    if (line.begins && is_master) s->begun = true;
+    if (line.begins && is_master) s->master.begun = true;
     if (line.leaves) child->leaves = true;
     if (line.crash_signal > 0)
         child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
@@ -209,16 +211,16 @@ static void keep_output(bel_str *output, const char *bytes, size_t size)
 
 void bel_supervisor_read_output(bel_supervisor *supervisor, bool last)
 {
-    if (supervisor->output_fd < 0) return;
+    if (supervisor->master.output_fd < 0) return;
     char *chunk = bel_xmalloc(CHUNK);
     ssize_t got = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        got = read_some(supervisor->output_fd, chunk);
+        got = read_some(supervisor->master.output_fd, chunk);
         if (got <= 0) break;
-        keep_output(&supervisor->output, chunk, (size_t)got);
+        keep_output(&supervisor->master.output, chunk, (size_t)got);
     }
     bel_free(chunk);
     if (got >= 0 && !last) return;
-    close(supervisor->output_fd);
-    supervisor->output_fd = -1;
+    close(supervisor->master.output_fd);
+    supervisor->master.output_fd = -1;
 }

@@ -36,8 +36,8 @@ static void let_go(bel_child *child)
 static void scale_to(bel_supervisor *s, int workers)
 {
     bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, instead of %d", workers,
-                  workers == 1 ? " is" : "s are", s->workers);
-    s->workers = workers;
+                  workers == 1 ? " is" : "s are", s->scale.workers);
+    s->scale.workers = workers;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         if (child->task->role != BEL_ROLE_WORKER) continue;
@@ -53,11 +53,11 @@ void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
     enum { LOOK_NS = 1000000000 };
     bel_supervisor *s = supervisor;
     int64_t now = bel_clock_ns();
-    bool ending =
-        s->stop_signal != 0 || s->killing || s->deadline_ns != 0 || s->first_failed != NULL;
-    if (s->config->model_dir == NULL || ending || now - s->looked_ns < LOOK_NS) return;
-    s->looked_ns = now;
-    int workers = bel_scale_read_new(s->config->model_dir, &s->wish);
+    bool ending = s->ending.signal != 0 || s->ending.killing || s->ending.deadline_ns != 0 ||
+                  s->ending.first_failed != NULL;
+    if (s->config->model_dir == NULL || ending || now - s->scale.looked_ns < LOOK_NS) return;
+    s->scale.looked_ns = now;
+    int workers = bel_scale_read_new(s->config->model_dir, &s->scale.wish);
     if (workers > BEL_CLUSTER_MOST) workers = BEL_CLUSTER_MOST;
     if (workers > 0) scale_to(s, workers);
 }

@@ -23,6 +23,7 @@
 #include "base/number.h"
 #include "base/program.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "launch/folder/scale.h"
 #include "launch/folder/sockets.h"
 #include "launch/supervise/carry.h"
@@ -44,7 +45,7 @@ static void set_address(const bel_supervisor *s, bel_task *task, const char *mas
         task->listen_address = bel_xstrdup("127.0.0.1:0");
     } else {
         task->listen_address =
-            bel_strf("unix:%s/%s-%d", s->folder, bel_role_name(task->role), task->index);
+            bel_strf("unix:%s/%s-%d", s->sockets.folder, bel_role_name(task->role), task->index);
     }
 }
 
@@ -69,7 +70,8 @@ static bel_status *set_addresses(bel_supervisor *s)
         int port;
         char *host;
         BEL_TRY(find_own_host(s, &host));
-        bel_status *status = bel_linux_keep_port(s->config->reach == NULL, &port, &s->port_fd);
+        bel_status *status =
+            bel_linux_keep_port(s->config->reach == NULL, &port, &s->sockets.port_fd);
         master = bel_strf("%s:%d", host, port);
         bel_free(host);
         if (status != NULL) {
@@ -77,8 +79,8 @@ static bel_status *set_addresses(bel_supervisor *s)
             return status;
         }
     } else {
-        BEL_TRY(bel_sockets_create(&s->folder, &s->folder_lock));
-        master = bel_strf("unix:%s/master", s->folder);
+        BEL_TRY(bel_sockets_create(&s->sockets.folder, &s->sockets.lock));
+        master = bel_strf("unix:%s/master", s->sockets.folder);
     }
     for (int i = 0; i < s->child_count; i++)
         set_address(s, s->children[i].task, master);
@@ -124,7 +126,7 @@ static environment make_environment(const bel_supervisor *s, const bel_task *tas
     bel_task_write(task, &text);
     set_item(&e, text.text);
     text.length = 0;
-    bel_str_printf(&text, "BELFRY_SECRET=%s", s->secret);
+    bel_str_printf(&text, "BELFRY_SECRET=%s", s->sockets.secret);
     set_item(&e, text.text);
     set_item(&e, "BELFRY_SECRET_FILE="); // unset this process's
     if (s->config->model_dir != NULL) {
@@ -262,7 +264,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     child->error_fd = error_ends[0];
     bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;
     if (status == NULL) {
-        if (is_master) s->output_fd = output_ends[0];
+        if (is_master) s->master.output_fd = output_ends[0];
         status = spawn_child(s, child, is_master ? output_ends[1] : error_ends[1], error_ends[1]);
     }
     close(error_ends[1]);
@@ -308,7 +310,8 @@ bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
     bel_free(child->host);
     child->host = NULL;
     child->crash = (bel_crash){0};
-    if (child->task->role == BEL_ROLE_MASTER) supervisor->output.length = 0; // it starts over
+    if (child->task->role == BEL_ROLE_MASTER)
+        supervisor->master.output.length = 0; // it starts over
     return start_child(supervisor, child);
 }
 
@@ -330,7 +333,7 @@ static void make_children(bel_supervisor *s)
     const bel_plan *plan = s->config->plan;
     for (int i = 0; i < plan->process_count; i++)
         add_child(s, bel_plan_task(plan, s->config->job, i));
-    s->workers = plan->worker_count;
+    s->scale.workers = plan->worker_count;
 }
 
 // May move the children, which invalidates pointers to them.
@@ -351,8 +354,8 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
     const char *file = s->config->plan->cluster->secret_file;
-    BEL_TRY(file != NULL ? bel_secret_read(file, "secret_file", &s->secret)
-                         : bel_secret_create(&s->secret));
+    BEL_TRY(file != NULL ? bel_secret_read(file, "secret_file", &s->sockets.secret)
+                         : bel_secret_create(&s->sockets.secret));
     BEL_TRY(set_addresses(s));
     BEL_TRY(bel_dir_create(s->config->log_dir));
     for (int i = 0; i < s->child_count; i++)
@@ -388,10 +391,11 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
         bel_free(child->host);
     }
     bel_free(s->children);
-    if (s->output_fd >= 0) close(s->output_fd);
-    if (s->port_fd >= 0) close(s->port_fd);
-    if (s->folder != NULL) bel_status_ignore(bel_dir_remove(s->folder)); // empty, and in /tmp
-    bel_linux_unlock(s->folder_lock);
-    bel_free(s->folder);
-    bel_free(s->secret);
+    if (s->master.output_fd >= 0) close(s->master.output_fd);
+    if (s->sockets.port_fd >= 0) close(s->sockets.port_fd);
+    if (s->sockets.folder != NULL)
+        bel_status_ignore(bel_dir_remove(s->sockets.folder)); // empty, and in /tmp
+    bel_linux_unlock(s->sockets.lock);
+    bel_free(s->sockets.folder);
+    bel_free(s->sockets.secret);
 }

@@ -41,8 +41,8 @@ char *bel_child_describe_end(const bel_supervisor *s, const bel_child *child)
     if (stuck) {
         describe_place(&child->crash, &text);
         bel_str_printf(&text, ", as %d times before", child->same_crashes - 1);
-    } else if (s->step >= 0) {
-        bel_str_printf(&text, " after step %lld", (long long)s->step);
+    } else if (s->master.step >= 0) {
+        bel_str_printf(&text, " after step %lld", (long long)s->master.step);
     }
     if (child->last_error.length > 0) {
         bel_str_printf(&text, ": %s", child->last_error.text);

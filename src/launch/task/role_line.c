@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/str.h"
 
 // --- Progress -----------------------------------------------------------------------------------
 

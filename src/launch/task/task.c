@@ -20,6 +20,7 @@
 #include "base/linux_process.h"
 #include "base/number.h"
 #include "base/secret.h"
+#include "base/str.h"
 #include "launch/task/task_launcher.h"
 #include "launch/task/task_reading.h"
 #include "launch/task/task_tf_config.h"

@@ -41,9 +41,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/str.h"
 #include "belfry/status.h"
 #include "wire/role.h"
+
+typedef struct bel_str bel_str; // base/str.h
 
 typedef struct bel_task {
     char *job; // the job's name, for messages

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/linux_host.h"
+#include "base/str.h"
 #include "launch/folder/sockets.h"
 
 enum { MOST_RANKS = 1024 }; // workers of a job, as in cluster files

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "ps/layout/lane_frames.h"
 #include "ps/server/numbers.h"

@@ -102,9 +102,9 @@ static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *read
 {
     remote *r = (remote *)backend;
     const bel_layout *layout = r->config.trainable->layout;
-    bel_free(r->checkpoint);
-    r->checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
-    r->begins_anew = backend->lost || backend->paused;
+    bel_free(r->plan.checkpoint);
+    r->plan.checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->plan.begins_anew = backend->lost || backend->paused;
     backend->lost = backend->paused = r->over = r->started = false;
     bool averaged = r->config.trainable->built->optimizers->main.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
@@ -114,10 +114,10 @@ static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *read
         const bel_layout_variable *variable = &layout->variables[v];
         BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
                          variable->elements, backend->values + variable->offset),
-                    "loading %s", r->checkpoint);
+                    "loading %s", r->plan.checkpoint);
     }
     r->state.step = bel_ckpt_reader_info(reader)->step;
-    r->values_step = r->state.step;
+    r->values.step = r->state.step;
     backend->reached = r->state.step;
     bel_members_begin_at(r->config.members, r->state.step);
     return NULL;
@@ -153,14 +153,14 @@ static void take_over(remote *r)
     const bel_member_view *first = bel_members_get(r->config.members, r->shard_members[0]);
     r->backend.generation = first->generation;
     r->state.step = first->step;
-    r->examples_before = -1;
+    r->progress.examples_before = -1;
     bel_log_write(BEL_LOG_INFO, "taking over a job that runs, at step %lld",
                   (long long)first->step);
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
         if (m->role == BEL_ROLE_EVALUATOR) bel_remote_send_setup(r, i, 0);
         if (m->role != BEL_ROLE_WORKER || m->generation == r->backend.generation) continue;
-        if (r->replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
+        if (r->assignment.replicas[m->index] > 0 && m->here) bel_remote_admit(r, m->index);
     }
 }
 
@@ -176,19 +176,19 @@ static bel_status *begin_generation(remote *r)
         if (generation > newest) newest = generation;
     }
     r->backend.generation = newest + 1;
-    r->state.step = r->schedule.first_step;
+    r->state.step = r->plan.schedule.first_step;
     const bel_journal_line line = {.event = "generation",
                                    .generation = r->backend.generation,
                                    .step = r->state.step,
-                                   .text = r->checkpoint,
-                                   .replicas = r->replicas,
+                                   .text = r->plan.checkpoint,
+                                   .replicas = r->assignment.replicas,
                                    .worker_count = bel_remote_assigned(r)};
     BEL_TRY(bel_journal_write(model_dir, &line));
     bel_fault_point("master_new_generation");
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
-        bool plays = m->role != BEL_ROLE_WORKER || r->replicas[m->index] > 0;
-        if (plays) bel_remote_send_setup(r, i, r->schedule.first_step);
+        bool plays = m->role != BEL_ROLE_WORKER || r->assignment.replicas[m->index] > 0;
+        if (plays) bel_remote_send_setup(r, i, r->plan.schedule.first_step);
     }
     return NULL;
 }
@@ -198,22 +198,22 @@ static void remote_forget(remote *r)
 {
     bel_remote_close_lanes(r);
     r->backend.leaves = false;
-    r->backend.lost = r->backend.paused = r->over = r->finishing = r->pause_sent = false;
+    r->backend.lost = r->backend.paused = r->over = r->sent.finish = r->sent.pause = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
-    r->ended_workers = 0;
-    r->heard_progress = false;
+    r->ended.count = 0;
+    r->progress.heard = false;
     for (int w = 0; w < r->seats; w++)
-        r->ended[w] = r->admissions[w].under_way = false;
+        r->ended.workers[w] = r->admissions[w].under_way = false;
     for (int k = 0; k < r->backend.shard_count; k++)
-        r->snapshots[k] = -1;
-    r->saved_snapshot = r->released = -1;
-    r->rescue = BEL_RESCUE_NONE;
-    r->backend.rescued = r->backend.spoiled = r->lacks_worker = false;
-    r->rescue_ns = 0;
+        r->snapshots.newest[k] = -1;
+    r->snapshots.announced = r->snapshots.released = -1;
+    r->rescue.stage = BEL_RESCUE_NONE;
+    r->backend.rescued = r->backend.spoiled = r->rescue.lacks_worker = false;
+    r->rescue.away_ns = 0;
     r->asked.what = BEL_ASKED_NOTHING;
-    r->point_count = 0;
-    r->points_step = -1;
-    r->examples_before = 0;
+    r->points.count = 0;
+    r->points.step = -1;
+    r->progress.examples_before = 0;
 }
 
 // Starts without knowledge. When all shards are present, it shows whether the job continues
@@ -222,14 +222,14 @@ static bel_status *remote_gather(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     remote_forget(r);
-    if (bel_leave_stood()) r->leave_ns = -1;
+    if (bel_leave_stood()) r->leaving.own_ns = -1;
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     bel_remote_let_go(r);
     BEL_TRY(gather_members(r));
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
-    r->backend.runs = !r->begins_anew && !loops && have_state(r);
+    r->backend.runs = !r->plan.begins_anew && !loops && have_state(r);
     bel_remote_assign(r, r->backend.runs);
     return NULL;
 }
@@ -241,7 +241,7 @@ static void forget_values(remote *r)
     size_t bytes = (size_t)r->config.trainable->layout->size * sizeof(float);
     bel_remote_close_lanes(r); // nothing writes to the array any more
     bel_pages_forget(r->backend.values, bytes);
-    r->values_step = -1;
+    r->values.step = -1;
 }
 
 // Starts training. A stop requested while no one could receive it is sent now.
@@ -249,22 +249,22 @@ static bel_status *remote_start(bel_backend *backend, const bel_control_config *
                                 const bel_input_segment *segment, int64_t block_end)
 {
     remote *r = (remote *)backend;
-    r->schedule = *schedule;
-    r->segment = *segment;
-    r->block_end = block_end;
+    r->plan.schedule = *schedule;
+    r->plan.segment = *segment;
+    r->plan.block_end = block_end;
     if (r->backend.runs) {
         take_over(r);
     } else {
         BEL_TRY(begin_generation(r));
     }
     r->started = true;
-    r->stop_at_sent = false; // the schedule has it
-    pthread_mutex_lock(&r->ask_mutex);
-    r->asks_sent = r->asks_end = schedule->first_step;
-    pthread_mutex_unlock(&r->ask_mutex);
+    r->sent.stop_at = false; // the schedule has it
+    pthread_mutex_lock(&r->requested.mutex);
+    r->requested.sent = r->requested.end = schedule->first_step;
+    pthread_mutex_unlock(&r->requested.mutex);
     forget_values(r);
-    r->progress_ns = bel_clock_ns();
-    if (r->stop_sent) bel_remote_send_stop(r);
+    r->progress.last_ns = bel_clock_ns();
+    if (r->sent.stop) bel_remote_send_stop(r);
     return NULL;
 }
 
@@ -273,13 +273,14 @@ static bel_status *remote_start(bel_backend *backend, const bel_control_config *
 // Whether the next step takes longer than earlier ones: a member starts, joins or compiles.
 static bool waits_for_members(const remote *r)
 {
-    bool waits = r->sets_up || r->longest_step_ns == 0;
+    bool waits = r->progress.sets_up || r->progress.longest_step_ns == 0;
     for (int w = 0; w < r->seats; w++)
         waits = waits || r->admissions[w].under_way;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
-        bool plays = m->role == BEL_ROLE_PS || (m->role == BEL_ROLE_WORKER &&
-                                                r->replicas[m->index] > 0 && !r->ended[m->index]);
+        bool plays = m->role == BEL_ROLE_PS ||
+                     (m->role == BEL_ROLE_WORKER && r->assignment.replicas[m->index] > 0 &&
+                      !r->ended.workers[m->index]);
         waits = waits || (plays && !m->here && !m->vacant);
     }
     return waits;
@@ -291,18 +292,19 @@ static double patience_secs(const remote *r)
 {
     enum { STOP_SECS = 30, STEPS = 3 };
     double most = r->config.trainable->estimator->config.stall_timeout;
-    double by_steps = STEPS * 1e-9 * (double)r->longest_step_ns;
+    double by_steps = STEPS * 1e-9 * (double)r->progress.longest_step_ns;
     double stop = by_steps > STOP_SECS ? by_steps : STOP_SECS;
-    return r->stop_sent && stop < most && !waits_for_members(r) ? stop : most;
+    return r->sent.stop && stop < most && !waits_for_members(r) ? stop : most;
 }
 
 // Checks the stall clock, which progress, a release or a request to stop resets.
 static void check_stall(remote *r)
 {
-    if (r->stop_sent && r->stop_ns == 0) r->stop_ns = bel_clock_ns();
-    if (r->stop_ns > r->progress_ns) r->progress_ns = r->stop_ns;
-    if (bel_remote_is_idle(r)) r->progress_ns = bel_clock_ns(); // the loop has a separate clock
-    double secs = (double)(bel_clock_ns() - r->progress_ns) * 1e-9;
+    if (r->sent.stop && r->sent.stop_ns == 0) r->sent.stop_ns = bel_clock_ns();
+    if (r->sent.stop_ns > r->progress.last_ns) r->progress.last_ns = r->sent.stop_ns;
+    if (bel_remote_is_idle(r))
+        r->progress.last_ns = bel_clock_ns(); // the loop has a separate clock
+    double secs = (double)(bel_clock_ns() - r->progress.last_ns) * 1e-9;
     bool waits = !r->state.has_snapshot && !bel_remote_is_broken(r); // otherwise the master is busy
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
@@ -317,13 +319,13 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
     check_stall(r);
     bel_remote_rescue(r);
     // Shard 0 has sent why the last step is the last.
-    bool why =
-        backend->interrupted || backend->paused || r->over || state->step >= r->schedule.last_step;
-    bool ended = r->ended_workers == backend->worker_count && r->heard_progress && why &&
-                 state->step >= r->end_step && r->points_step >= state->step;
-    bool snapshot = r->saved_snapshot >= 0; // announced by shard 0: others will have it, too
+    bool why = backend->interrupted || backend->paused || r->over ||
+               state->step >= r->plan.schedule.last_step;
+    bool ended = r->ended.count == backend->worker_count && r->progress.heard && why &&
+                 state->step >= r->ended.step && r->points.step >= state->step;
+    bool snapshot = r->snapshots.announced >= 0; // announced by shard 0: others will have it, too
     state->running =
-        (!ended || snapshot) && !bel_remote_is_broken(r) && r->rescue == BEL_RESCUE_NONE;
+        (!ended || snapshot) && !bel_remote_is_broken(r) && r->rescue.stage == BEL_RESCUE_NONE;
     *out_state = *state;
 }
 
@@ -332,9 +334,9 @@ static void wait_for_news(bel_backend *backend, double secs, bel_control_state *
 static void stop_at(bel_backend *backend, int64_t step)
 {
     remote *r = (remote *)backend;
-    r->stop_at = step;
-    r->stop_at_sent = true;
-    if (step < r->schedule.last_step) r->schedule.last_step = step;
+    r->sent.stop_step = step;
+    r->sent.stop_at = true;
+    if (step < r->plan.schedule.last_step) r->plan.schedule.last_step = step;
     bel_remote_send_stop_at(r);
 }
 
@@ -342,27 +344,28 @@ static void stop_at(bel_backend *backend, int64_t step)
 static void remote_ask(bel_backend *backend, int64_t version, int function, bool wanted)
 {
     remote *r = (remote *)backend;
-    pthread_mutex_lock(&r->ask_mutex);
-    if (version == r->asks_end) {
-        r->asks[version % BEL_CONTROL_MOST_ASKED].function = function;
-        r->asks[version % BEL_CONTROL_MOST_ASKED].waits = wanted;
-        r->asks_end++;
+    remote_requested *requested = &r->requested;
+    pthread_mutex_lock(&requested->mutex);
+    if (version == requested->end) {
+        requested->steps[version % BEL_CONTROL_MOST_ASKED].function = function;
+        requested->steps[version % BEL_CONTROL_MOST_ASKED].waits = wanted;
+        requested->end++;
     }
-    pthread_mutex_unlock(&r->ask_mutex);
+    pthread_mutex_unlock(&requested->mutex);
     bel_members_wake(r->config.members);
 }
 
 static int take_points(bel_backend *backend, bel_control_point *out_points, int capacity)
 {
-    remote *r = (remote *)backend;
+    remote_points *points = &((remote *)backend)->points;
     size_t count = 0;
     bool snapshot = false; // points after the snapshot's wait
-    while (count < r->point_count && count < (size_t)capacity && !snapshot)
-        snapshot = r->points[count++].snapshot;
+    while (count < points->count && count < (size_t)capacity && !snapshot)
+        snapshot = points->items[count++].snapshot;
     if (count == 0) return 0;
-    memcpy(out_points, r->points, count * sizeof *out_points);
-    r->point_count -= count;
-    memmove(r->points, r->points + count, r->point_count * sizeof *r->points);
+    memcpy(out_points, points->items, count * sizeof *out_points);
+    points->count -= count;
+    memmove(points->items, points->items + count, points->count * sizeof *points->items);
     return (int)count;
 }
 
@@ -371,10 +374,10 @@ static void release_snapshot(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     r->state.has_snapshot = false;
-    r->released = r->state.snapshot;
-    r->saved_snapshot = -1;
+    r->snapshots.released = r->state.snapshot;
+    r->snapshots.announced = -1;
     forget_values(r);
-    r->progress_ns = bel_clock_ns(); // shards may have waited for this
+    r->progress.last_ns = bel_clock_ns(); // shards may have waited for this
     bel_remote_release(r);
 }
 
@@ -404,14 +407,14 @@ static bel_status *write_shards(bel_backend *backend, const char *folder,
 {
     remote *r = (remote *)backend;
     char *text = bel_xstrdup(folder);
-    r->saved = out_shards;
-    r->saved_shards = 0;
+    r->saving.parts = out_shards;
+    r->saving.saved = 0;
     bel_remote_ask_shards(r, BEL_ASKED_SAVE, r->state.snapshot, text);
     int64_t begun = bel_clock_ns();
-    while (r->saved_shards < backend->shard_count && !bel_remote_is_broken(r))
+    while (r->saving.saved < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
     bel_remote_end_pulls(r);
-    r->saved = NULL;
+    r->saving.parts = NULL;
     r->asked.what = BEL_ASKED_NOTHING;
     bel_free(text);
     return bel_remote_take_error(r);
@@ -445,15 +448,15 @@ static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     if (!r->started) return remote_meet(r);
-    if (r->rescue == BEL_RESCUE_DONE) { // already made
+    if (r->rescue.stage == BEL_RESCUE_DONE) { // already made
         r->state.has_snapshot = true;
         return bel_remote_take_error(r);
     }
     r->state.has_snapshot = false;
-    r->saved_snapshot = r->points_step = r->state.step;
-    r->released = -1; // training may have stopped at a version that had a snapshot
+    r->snapshots.announced = r->points.step = r->state.step;
+    r->snapshots.released = -1; // training may have stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
-        r->snapshots[k] = -1;
+        r->snapshots.newest[k] = -1;
     bel_remote_ask_shards(r, BEL_ASKED_FINISH, r->state.step, NULL);
     int64_t begun = bel_clock_ns();
     while (!r->state.has_snapshot && !bel_remote_is_broken(r))
@@ -472,7 +475,7 @@ static bel_status *wait_for_evaluator(remote *r)
     if (member < 0) return NULL;
     bool met = began(r) && bel_members_get(r->config.members, member)->here;
     if (!r->started && !met) return NULL;
-    r->finishing = true;
+    r->sent.finish = true;
     // The last checkpoint is written: no other member is needed, present or not.
     for (int i = 0; i < bel_members_count(r->config.members); i++)
         if (i != member) bel_members_set_vacant(r->config.members, i, true);
@@ -500,23 +503,23 @@ static void remote_destroy(bel_backend *backend)
     remote *r = (remote *)backend;
     bel_remote_close_lanes(r);
     bel_remote_help_destroy(r->help);
-    bel_doorbell_destroy(r->bell);
+    bel_doorbell_destroy(r->values.bell);
     bel_space_free_array(r->config.trainable->layout, backend->values);
     bel_status_ignore(r->error); // reported, or no longer relevant
     for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
-    bel_free(r->replicas);
+    bel_free(r->assignment.replicas);
     bel_free(r->admissions);
-    bel_free(r->ended);
-    bel_free(r->snapshots);
-    bel_free(r->whole);
-    bel_free(r->lanes);
-    bel_free(r->pulls);
-    bel_free(r->saves_apart);
+    bel_free(r->ended.workers);
+    bel_free(r->snapshots.newest);
+    bel_free(r->asked.whole);
+    bel_free(r->values.lanes);
+    bel_free(r->saving.pulls);
+    bel_free(r->saving.apart);
     bel_free(r->shard_members);
-    pthread_mutex_destroy(&r->ask_mutex);
-    bel_free(r->checkpoint);
-    bel_free(r->points);
+    pthread_mutex_destroy(&r->requested.mutex);
+    bel_free(r->plan.checkpoint);
+    bel_free(r->points.items);
     bel_free(r);
 }
 
@@ -549,25 +552,25 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     r->backend.ops = &remote_ops;
     r->backend.shard_count = config->trainable->layout->shard_count;
     r->config = *config;
-    r->values_step = r->backend.leased = -1;
+    r->values.step = r->backend.leased = -1;
     r->state.loss = NAN;
-    r->bell = bel_doorbell_create();
-    pthread_mutex_init(&r->ask_mutex, NULL);
+    r->values.bell = bel_doorbell_create();
+    pthread_mutex_init(&r->requested.mutex, NULL);
     r->seats = worker_seats(config->task, config->trainable->estimator);
     r->help = bel_remote_help_create(r);
     size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
-    r->wanted = config->task->worker_count;
-    r->replicas = bel_xcalloc(workers, sizeof *r->replicas);
-    r->ended = bel_xcalloc(workers, sizeof *r->ended);
+    r->assignment.wanted = config->task->worker_count;
+    r->assignment.replicas = bel_xcalloc(workers, sizeof *r->assignment.replicas);
+    r->ended.workers = bel_xcalloc(workers, sizeof *r->ended.workers);
     r->admissions = bel_xcalloc(workers, sizeof *r->admissions);
     for (size_t w = 0; w < workers; w++)
         r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
-    r->snapshots = bel_xcalloc(shards, sizeof *r->snapshots);
-    r->whole = bel_xcalloc(shards, sizeof *r->whole);
-    r->lanes = bel_xcalloc(shards, sizeof *r->lanes);
-    r->pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
-    r->saves_apart = bel_xcalloc(shards, sizeof *r->saves_apart);
-    r->notice_ns = bel_remote_notice_ns(config->task);
+    r->snapshots.newest = bel_xcalloc(shards, sizeof *r->snapshots.newest);
+    r->asked.whole = bel_xcalloc(shards, sizeof *r->asked.whole);
+    r->values.lanes = bel_xcalloc(shards, sizeof *r->values.lanes);
+    r->saving.pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
+    r->saving.apart = bel_xcalloc(shards, sizeof *r->saving.apart);
+    r->leaving.notice_ns = bel_remote_notice_ns(config->task);
     r->shard_members = bel_xcalloc(shards, sizeof *r->shard_members);
     bel_role role = config->task->ps_count > 0 ? BEL_ROLE_PS : BEL_ROLE_WORKER;
     for (int k = 0; k < r->backend.shard_count; k++)

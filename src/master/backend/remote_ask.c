@@ -17,9 +17,9 @@ static void send_asked(remote *r, int shard)
     save.step = values.step = finish.step = r->asked.step;
     char empty[] = "";
     if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, even if it gains access
-        r->saves_apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
-    save.folder = r->saves_apart[shard] ? empty : r->asked.folder;
-    values.lane = r->reading;
+        r->saving.apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
+    save.folder = r->saving.apart[shard] ? empty : r->asked.folder;
+    values.lane = r->values.reading;
     finish.whole = r->asked.what == BEL_ASKED_WHOLE;
     switch (r->asked.what) {
     case BEL_ASKED_NOTHING: break;
@@ -33,9 +33,9 @@ static void send_asked(remote *r, int shard)
 // Repeats steps; shard 0 skips those that it has.
 static void ask_all_again(remote *r)
 {
-    pthread_mutex_lock(&r->ask_mutex);
-    if (r->state.step < r->asks_sent) r->asks_sent = r->state.step;
-    pthread_mutex_unlock(&r->ask_mutex);
+    pthread_mutex_lock(&r->requested.mutex);
+    if (r->state.step < r->requested.sent) r->requested.sent = r->state.step;
+    pthread_mutex_unlock(&r->requested.mutex);
     bel_remote_send_asks(r);
 }
 
@@ -43,43 +43,51 @@ static void ask_all_again(remote *r)
 // saved its part must not write it again while the checkpoint becomes visible.
 void bel_remote_ask_again(remote *r, int shard)
 {
-    bool has_saved = r->saved != NULL && r->saved[shard] != NULL;
+    bool has_saved = r->saving.parts != NULL && r->saving.parts[shard] != NULL;
     if (has_saved) bel_remote_pull_again(r, shard);
     if (!has_saved) send_asked(r, shard);
-    if (shard == 0 && r->stop_sent) bel_remote_send_stop(r);
-    if (shard == 0 && r->pause_sent) bel_remote_send_pause(r);
-    if (shard == 0 && r->stop_at_sent) bel_remote_send_stop_at(r);
-    if (shard == 0 && r->schedule.asks) ask_all_again(r);
+    if (shard == 0 && r->sent.stop) bel_remote_send_stop(r);
+    if (shard == 0 && r->sent.pause) bel_remote_send_pause(r);
+    if (shard == 0 && r->sent.stop_at) bel_remote_send_stop_at(r);
+    if (shard == 0 && r->plan.schedule.asks) ask_all_again(r);
+}
+
+// Whether a shard has answered the current request for its version.
+static bool has_answered(const remote_asked *asked, int shard)
+{
+    return asked->what == BEL_ASKED_WHOLE && asked->whole[shard] != UNANSWERED;
 }
 
 void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m)
 {
-    if (r->asked.what != BEL_ASKED_WHOLE || r->whole[shard] != UNANSWERED) return;
-    r->whole[shard] = m->step;
-    r->whole_count++;
+    if (r->asked.what != BEL_ASKED_WHOLE || has_answered(&r->asked, shard)) return;
+    r->asked.whole[shard] = m->step;
+    r->asked.answers++;
     if (shard == 0) r->backend.leased = m->next_block;
 }
 
 bool bel_remote_joins_whole(remote *r, int member)
 {
     int shard = bel_remote_shard_of(r, member);
-    bool done = r->rescue == BEL_RESCUE_DONE;
+    bool done = r->rescue.stage == BEL_RESCUE_DONE;
     if (shard >= 0 && done) { // it has continued
         bel_remote_fail(r, BEL_ERR(BEL_UNAVAILABLE,
                                    "the connection of shard %d broke before it was saved", shard));
-    } else if (shard >= 0 && r->asked.what == BEL_ASKED_WHOLE && r->whole[shard] != UNANSWERED) {
-        r->whole[shard] = UNANSWERED; // it is asked again
-        r->whole_count--;
+    } else if (shard >= 0 && has_answered(&r->asked, shard)) {
+        r->asked.whole[shard] = UNANSWERED; // it is asked again
+        r->asked.answers--;
     }
     return done;
 }
 
 void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder)
 {
-    r->asked = (asked){.what = what, .step = step, .folder = folder};
+    r->asked.what = what;
+    r->asked.step = step;
+    r->asked.folder = folder;
     for (int k = 0; k < r->backend.shard_count; k++)
-        r->whole[k] = UNANSWERED;
-    r->whole_count = 0;
+        r->asked.whole[k] = UNANSWERED;
+    r->asked.answers = 0;
     for (int k = 0; k < r->backend.shard_count; k++)
         send_asked(r, k);
 }

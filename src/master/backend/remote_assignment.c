@@ -25,8 +25,8 @@ static const bel_member_view *worker_at(const remote *r, int worker)
 static void refuse_wish(remote *r, int wish, int instead)
 {
     const char *why = bel_remote_why_fixed(r);
-    if (wish == r->refused) return; // and could not be replaced
-    r->refused = wish;
+    if (wish == r->assignment.refused) return; // and could not be replaced
+    r->assignment.refused = wish;
     char *most = bel_strf("each plays at least one replica, and there are at most %d", r->seats);
     bel_log_write(BEL_LOG_WARN,
                   "%d worker%s wanted (" BEL_SCALE_FILE "), but %s: the job continues with %d",
@@ -42,17 +42,17 @@ static void refuse_wish(remote *r, int wish, int instead)
 // Reads how many workers are wanted (job.scale); without a request the number stays.
 static void look_for_wish(remote *r)
 {
-    r->scale_ns = bel_clock_ns();
+    r->assignment.looked_ns = bel_clock_ns();
     int wish = bel_scale_read(r->config.trainable->estimator->config.model_dir), most = r->seats;
     if (wish == 0) return;
-    int workers = !bel_remote_is_elastic(r) ? r->wanted : wish < most ? wish : most;
+    int workers = !bel_remote_is_elastic(r) ? r->assignment.wanted : wish < most ? wish : most;
     if (workers != wish) {
         refuse_wish(r, wish, workers);
     } else {
-        r->refused = 0;
+        r->assignment.refused = 0;
     }
-    if (workers == r->wanted) return;
-    r->wanted = workers;
+    if (workers == r->assignment.wanted) return;
+    r->assignment.wanted = workers;
     bel_members_want(r->config.members, workers);
 }
 
@@ -60,8 +60,8 @@ static void look_for_wish(remote *r)
 void bel_remote_expect(remote *r)
 {
     look_for_wish(r);
-    bool replaces = r->config.replaces && !r->gathered && bel_remote_is_elastic(r);
-    r->gathered = true;
+    bool replaces = r->config.replaces && !r->assignment.gathered && bel_remote_is_elastic(r);
+    r->assignment.gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
     bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played);
@@ -81,7 +81,8 @@ static bool *find_present(const remote *r)
 {
     bool *present = bel_xcalloc((size_t)r->seats, sizeof *present), any = false;
     for (int w = 0; w < r->seats; w++) {
-        present[w] = w < r->wanted && !worker_at(r, w)->vacant && !bel_remote_is_spared(r, w);
+        present[w] =
+            w < r->assignment.wanted && !worker_at(r, w)->vacant && !bel_remote_is_spared(r, w);
         any = any || present[w];
     }
     for (int w = 0; w < r->seats && !any; w++)
@@ -114,8 +115,8 @@ static void count_assignment(remote *r)
 {
     r->backend.worker_count = r->backend.replica_count = 0;
     for (int w = 0; w < r->seats; w++) {
-        r->backend.worker_count += r->replicas[w] > 0;
-        r->backend.replica_count += r->replicas[w];
+        r->backend.worker_count += r->assignment.replicas[w] > 0;
+        r->backend.replica_count += r->assignment.replicas[w];
     }
 }
 
@@ -123,8 +124,9 @@ static void say_assignment(const remote *r)
 {
     bel_str text = {0};
     for (int w = 0; w < r->seats; w++) {
-        if (r->replicas[w] == 0) continue;
-        bel_str_printf(&text, "%s%d of worker %d", text.length > 0 ? ", " : "", r->replicas[w], w);
+        if (r->assignment.replicas[w] == 0) continue;
+        bel_str_printf(&text, "%s%d of worker %d", text.length > 0 ? ", " : "",
+                       r->assignment.replicas[w], w);
     }
     bel_log_write(BEL_LOG_INFO, "%d worker%s from step %lld on; replicas: %s",
                   r->backend.worker_count, r->backend.worker_count == 1 ? "" : "s",
@@ -138,15 +140,16 @@ void bel_remote_assign(remote *r, bool runs)
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
     int *before = bel_xcalloc((size_t)r->seats, sizeof *before);
-    memcpy(before, r->replicas, (size_t)r->seats * sizeof *before);
+    memcpy(before, r->assignment.replicas, (size_t)r->seats * sizeof *before);
     bool first = r->backend.worker_count == 0;
-    bool known = runs && bel_journal_assignment(model_dir, generation, r->seats, r->replicas);
-    if (!known) find_assignment(r, r->replicas);
+    bool known =
+        runs && bel_journal_assignment(model_dir, generation, r->seats, r->assignment.replicas);
+    if (!known) find_assignment(r, r->assignment.replicas);
     count_assignment(r);
-    bool other = memcmp(before, r->replicas, (size_t)r->seats * sizeof *before) != 0;
+    bool other = memcmp(before, r->assignment.replicas, (size_t)r->seats * sizeof *before) != 0;
     if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)
-        if (r->replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_idle(r, w);
+        if (r->assignment.replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_idle(r, w);
     bel_free(before);
 }
 
@@ -161,7 +164,7 @@ void bel_remote_take_idle(remote *r, int worker)
         return;
     }
     look_for_wish(r); // a request that this master did not see may have started it
-    if (worker >= r->wanted) {
+    if (worker >= r->assignment.wanted) {
         bel_log_write(BEL_LOG_INFO, "worker %d is not needed any more", worker);
         bel_members_retire(r->config.members, member);
     }
@@ -173,7 +176,8 @@ void bel_remote_take_idle(remote *r, int worker)
 static int find_lost(const remote *r)
 {
     for (int w = 0; w < r->seats; w++)
-        if (r->replicas[w] > 0 && !r->ended[w] && worker_at(r, w)->vacant) return w;
+        if (r->assignment.replicas[w] > 0 && !r->ended.workers[w] && worker_at(r, w)->vacant)
+            return w;
     return -1;
 }
 
@@ -184,18 +188,18 @@ void bel_remote_check_assignment(remote *r)
     bool elastic = bel_remote_is_elastic(r);
     if (!r->started || bel_remote_is_broken(r)) return;
     if (elastic && find_lost(r) >= 0) {
-        r->backend.lost = r->lacks_worker = true;
+        r->backend.lost = r->rescue.lacks_worker = true;
         return;
     }
-    if (r->pause_sent || r->stop_sent || r->ended_workers > 0) return;
-    if (bel_clock_ns() - r->scale_ns >= LOOK_NS) look_for_wish(r);
+    if (r->sent.pause || r->sent.stop || r->ended.count > 0) return;
+    if (bel_clock_ns() - r->assignment.looked_ns >= LOOK_NS) look_for_wish(r);
     if (!elastic) return;
     int *wanted = bel_xcalloc((size_t)r->seats, sizeof *wanted);
     find_assignment(r, wanted);
-    bool other = memcmp(wanted, r->replicas, (size_t)r->seats * sizeof *wanted) != 0;
+    bool other = memcmp(wanted, r->assignment.replicas, (size_t)r->seats * sizeof *wanted) != 0;
     bel_free(wanted);
     if (!other) return;
-    r->pause_sent = true;
+    r->sent.pause = true;
     bel_log_write(BEL_LOG_DEBUG, "asking for a pause: replicas are to be assigned anew");
     bel_remote_send_pause(r);
 }

@@ -12,7 +12,7 @@
 static void send_requests(remote *r, int shard)
 {
     Bel__Fetch request;
-    while (bel_fetch_next(r->pulls[shard], &request))
+    while (bel_fetch_next(r->saving.pulls[shard], &request))
         bel_remote_send_to_shard(r, shard, &request.base);
 }
 
@@ -20,7 +20,8 @@ static void send_requests(remote *r, int shard)
 static bel_status *remote_begin(remote *r, int shard)
 {
     char *name = bel_ckpt_shard_file_name(shard, r->backend.shard_count);
-    bel_status *status = bel_fetch_begin(r->asked.folder, r->asked.step, name, &r->pulls[shard]);
+    bel_status *status =
+        bel_fetch_begin(r->asked.folder, r->asked.step, name, &r->saving.pulls[shard]);
     bel_free(name);
     return status;
 }
@@ -37,16 +38,16 @@ void bel_remote_pull(remote *r, int shard)
 
 void bel_remote_pull_again(remote *r, int shard)
 {
-    if (r->pulls[shard] == NULL) return; // it has arrived
-    bel_fetch_again(r->pulls[shard]);
+    if (r->saving.pulls[shard] == NULL) return; // it has arrived
+    bel_fetch_again(r->saving.pulls[shard]);
     send_requests(r, shard);
 }
 
 void bel_remote_end_pulls(remote *r)
 {
     for (int k = 0; k < r->backend.shard_count; k++) {
-        bel_fetch_destroy(r->pulls[k]);
-        r->pulls[k] = NULL;
+        bel_fetch_destroy(r->saving.pulls[k]);
+        r->saving.pulls[k] = NULL;
     }
 }
 
@@ -55,19 +56,19 @@ static bel_status *remote_end(remote *r, int shard)
 {
     int64_t size;
     uint32_t crc32c;
-    bel_ckpt_shard_file(r->saved[shard], &size, &crc32c);
-    BEL_TRY(bel_fetch_end(r->pulls[shard], size, crc32c));
-    bel_fetch_destroy(r->pulls[shard]);
-    r->pulls[shard] = NULL;
-    r->saved_shards++;
+    bel_ckpt_shard_file(r->saving.parts[shard], &size, &crc32c);
+    BEL_TRY(bel_fetch_end(r->saving.pulls[shard], size, crc32c));
+    bel_fetch_destroy(r->saving.pulls[shard]);
+    r->saving.pulls[shard] = NULL;
+    r->saving.saved++;
     return NULL;
 }
 
 static bel_status *remote_take(remote *r, int shard, const Bel__Piece *piece)
 {
-    BEL_TRY(bel_fetch_take(r->pulls[shard], piece));
-    r->news_ns = bel_clock_ns();
-    if (bel_fetch_is_whole(r->pulls[shard])) return remote_end(r, shard);
+    BEL_TRY(bel_fetch_take(r->saving.pulls[shard], piece));
+    r->saving.piece_ns = bel_clock_ns();
+    if (bel_fetch_is_whole(r->saving.pulls[shard])) return remote_end(r, shard);
     send_requests(r, shard);
     return NULL;
 }
@@ -75,7 +76,7 @@ static bel_status *remote_take(remote *r, int shard, const Bel__Piece *piece)
 void bel_remote_take_piece(remote *r, int member, const Bel__Piece *piece)
 {
     int shard = bel_remote_shard_of(r, member);
-    if (!bel_fetch_is_of(r->pulls[shard], piece->step, piece->file)) return;
+    if (!bel_fetch_is_of(r->saving.pulls[shard], piece->step, piece->file)) return;
     bel_status *status = remote_take(r, shard, piece);
     if (status != NULL) {
         bel_remote_fail(r, bel_status_wrap(status, __FILE__, __LINE__, "shard %d", shard));
@@ -87,7 +88,7 @@ void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request)
     const bel_member_view *m = bel_members_get(r->config.members, member);
     Bel__Piece piece;
     if (!m->blind) return; // it reads them itself
-    r->progress_ns = bel_clock_ns();
+    r->progress.last_ns = bel_clock_ns();
     bel_fetch_answer(r->config.trainable->estimator->config.model_dir, request, &piece);
     bel_members_send(r->config.members, member, r->backend.generation, &piece.base);
     bel_fetch_free_answer(&piece);

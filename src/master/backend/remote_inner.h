@@ -1,6 +1,7 @@
 // Private layout of the master's side of a cluster. The files of the backend are:
 //
 //   remote.c             the backend's functions
+//   remote_parts.h       parts of the state
 //   remote_members.c     messages, and members that come back
 //   remote_ask.c         requests to all shards
 //   remote_assignment.c  assignment of replicas to workers
@@ -14,41 +15,7 @@
 #ifndef BELFRY_MASTER_BACKEND_REMOTE_INNER_H
 #define BELFRY_MASTER_BACKEND_REMOTE_INNER_H
 
-#include <pthread.h>
-
-#include "fetch/fetch.h"
-#include "master/backend/remote.h"
-
-// Admission of a worker that joins while the job runs: the shards are asked for their positions.
-typedef struct admission {
-    bool under_way;
-    int answers;
-    bool *answered;  // by shard
-    int64_t step;    // their lowest step
-    int64_t counted; // last step in which the predecessor counted, -1: none
-} admission;
-
-// Request to all shards that some have not answered yet. Fields that a kind does not name are
-// unused.
-typedef enum bel_asked {
-    BEL_ASKED_NOTHING,
-    BEL_ASKED_SAVE,   // write the snapshot of `step` into `folder`
-    BEL_ASKED_VALUES, // send the snapshot of `step` on the current lane
-    BEL_ASKED_FINISH, // make a snapshot of the end, which is `step`
-    BEL_ASKED_WHOLE,  // make a current one, if no part of the next version is made
-} bel_asked;
-
-typedef enum bel_rescue {
-    BEL_RESCUE_NONE,
-    BEL_RESCUE_ASKS, // asks the shards whether their versions are complete
-    BEL_RESCUE_DONE, // they are, and shards are paused; the snapshot is current
-} bel_rescue;
-
-typedef struct asked {
-    bel_asked what;
-    int64_t step;
-    char *folder; // borrowed
-} asked;
+#include "master/backend/remote_parts.h"
 
 typedef struct bel_remote_help bel_remote_help;
 
@@ -56,76 +23,26 @@ typedef struct remote {
     bel_backend backend; // first: a bel_backend * is a remote *
     bel_remote_config config;
     bel_control_state state;
-    bel_status *error;
+    bel_status *error;  // the first one
     int *shard_members; // by shard: its index in the members
-    char *checkpoint;   // folder that shards load
-    bel_control_config schedule;
-    bel_input_segment segment;
-    bool started, stop_sent;
-    bool begins_anew;  // the shards' state is void, though they hold it
-    int64_t block_end; // with a ledger: one past the last block of the input to read
-    bool over;         // training ended as the input is exhausted
-    int64_t progress_ns;
-    int64_t longest_step_ns; // between two progress messages; 0: no step was seen yet
-    bool sets_up;            // a worker was told to begin, and no step was made since
-    int64_t stop_ns;         // time of the stop request, 0: none
-    bool heard_progress;     // in this generation, or since this master took it over
-    int64_t examples_before; // made before this master took over; -1: not yet known
-
-    int seats;     // seats of workers; arrays by worker are by seat
-    int *replicas; // by worker: its number of replicas in this generation
-    int wanted;    // workers below this index shall play
-    int refused;   // last refused scale request that was logged; else 0
-    bool gathered; // members were waited for once
-    bool pause_sent, stop_at_sent;
-    int64_t leave_ns;  // when this process was told to leave; 0: unset, -1: before it began
-    int64_t all_ns;    // since when all processes are told to leave; 0: not all
-    int64_t notice_ns; // no process leaves before this has passed
-    int64_t stop_at;   // the sent value
-    int64_t scale_ns;  // when job.scale was last read for the wanted number of workers
-
-    bool *ended; // by worker
-    int ended_workers;
-    int64_t end_step;      // version at which they finished
+    int seats;          // seats of workers; arrays by worker are by seat
+    bool started;       // members were told to begin, or were taken over
+    bool over;          // training ended as the input is exhausted
+    remote_plan plan;
+    remote_progress progress;
+    remote_points points;
+    remote_assignment assignment;
     admission *admissions; // by worker
-
-    int64_t *snapshots;     // by shard: version of its newest snapshot, -1: none
-    int64_t saved_snapshot; // version that shard 0 has announced last, -1: none
-    int64_t released;       // version that was released last
-    int64_t values_step;    // step of backend.values; -1: none
-    asked asked;            // request to the shards, until they have answered
-    uint32_t reading_count;
-    int32_t reading;  // number of the lanes for values
-    bel_lane **lanes; // by shard, for values
-    bel_doorbell *bell;
-    int saved_shards;
-    bel_ckpt_shard **saved; // by shard, while a checkpoint is written
-    bool *saves_apart;      // by shard: it was asked to save in a separate folder
-    bel_fetch **pulls;      // by shard: its file, which comes from a separate folder; NULL: none
-    int64_t news_ns;        // when a piece of one came last
-    bool finishing;         // the evaluator was sent the end of training
-
-    // Steps that the program's loop has requested, by version modulo the size. The loop's thread
-    // adds them, and the master's sends them.
-    pthread_mutex_t ask_mutex;
-    struct {
-        int function;
-        bool waits;
-    } asks[BEL_CONTROL_MOST_ASKED];
-    int64_t asks_end;  // one past the last version
-    int64_t asks_sent; // all before this version were sent
-
-    bel_rescue rescue;
-    bool lacks_worker; // the job ends, or goes back, as a worker failed or is lost for good
-    int64_t rescue_ns; // since when a worker is absent while the job is to stop; 0: none
-    int64_t *whole;    // by shard: its answer
-    int whole_count;   // number of shards that have answered
-
+    remote_ended ended;
+    remote_sent sent;
+    remote_leaving leaving;
+    remote_snapshots snapshots;
+    remote_values values;
+    remote_asked asked;
+    remote_saving saving;
+    remote_requested requested;
+    remote_rescue rescue;
     bel_remote_help *help; // help with evaluations
-
-    bel_control_point *points; // not yet taken
-    size_t point_count, point_capacity;
-    int64_t points_step; // all points up to this step have come
 } remote;
 
 // --- remote_members.c ----------------------------------------------------------------------------
@@ -147,7 +64,7 @@ void bel_remote_stalled(remote *r, double secs, const char *what);
 // waits for the answer with bel_remote_await_answer; BEL_ASKED_NOTHING ends it.
 void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder);
 void bel_remote_ask_again(remote *r, int shard);
-// Takes an answer to BEL_ASKED_WHOLE, for `whole`.
+// Takes an answer to BEL_ASKED_WHOLE.
 void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m);
 // Handles a member that comes back while shards are asked whether their version is complete, or are
 // paused. True: the caller has nothing to do for it.

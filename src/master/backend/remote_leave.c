@@ -30,44 +30,44 @@ int64_t bel_remote_notice_ns(const bel_task *task)
     return looks > notice ? looks : notice;
 }
 
-static bool is_due(const remote *r, int64_t leave_ns)
+static bool is_due(const remote_leaving *leaving, int64_t leave_ns)
 {
-    return leave_ns > 0 && bel_clock_ns() - leave_ns >= r->notice_ns;
+    return leave_ns > 0 && bel_clock_ns() - leave_ns >= leaving->notice_ns;
 }
 
 static bool leaves(const remote *r, int member)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
-    return m->here && !m->vacant && is_due(r, m->leave_ns);
+    return m->here && !m->vacant && is_due(&r->leaving, m->leave_ns);
 }
 
 // The worker of a master that trains leaves with it.
 static bool is_told(const remote *r, const bel_member_view *m)
 {
     bool trainer = m->role == BEL_ROLE_WORKER && m->index == 0 && r->config.task->master_trains;
-    return trainer ? r->leave_ns != 0 : m->leave_ns != 0;
+    return trainer ? r->leaving.own_ns != 0 : m->leave_ns != 0;
 }
 
-static void note_own(remote *r)
+static void note_own(remote_leaving *leaving)
 {
-    if (bel_leave_requested() && r->leave_ns == 0) r->leave_ns = bel_clock_ns();
+    if (bel_leave_requested() && leaving->own_ns == 0) leaving->own_ns = bel_clock_ns();
 }
 
 // Whether all members are present and told to leave, and this process is: then no process leaves
 // separately. *out_due: this has held for the length of a notice.
 static bool all_are_told(remote *r, bool *out_due)
 {
-    bool all = r->leave_ns != 0;
+    bool all = r->leaving.own_ns != 0;
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
         const bel_member_view *m = bel_members_get(r->config.members, i);
         all = all && (m->vacant || (m->here && is_told(r, m)));
     }
     if (!all) {
-        r->all_ns = 0;
-    } else if (r->all_ns == 0) {
-        r->all_ns = bel_clock_ns();
+        r->leaving.all_ns = 0;
+    } else if (r->leaving.all_ns == 0) {
+        r->leaving.all_ns = bel_clock_ns();
     }
-    *out_due = is_due(r, r->all_ns);
+    *out_due = is_due(&r->leaving, r->leaving.all_ns);
     return all;
 }
 
@@ -77,9 +77,10 @@ bool bel_remote_is_spared(const remote *r, int worker)
 {
     const bel_member_view *own = bel_members_get(r->config.members, bel_remote_worker(r, worker));
     int least = r->config.task->min_workers, others = 0;
-    bool goes = own->here && !own->vacant && (own->leave_ns < 0 || is_due(r, own->leave_ns));
+    bool goes =
+        own->here && !own->vacant && (own->leave_ns < 0 || is_due(&r->leaving, own->leave_ns));
     if (least == 0 || !goes || !bel_remote_is_elastic(r)) return false;
-    for (int w = 0; w < r->wanted; w++) {
+    for (int w = 0; w < r->assignment.wanted; w++) {
         const bel_member_view *m = bel_members_get(r->config.members, bel_remote_worker(r, w));
         others += m->here && !m->vacant && m->leave_ns == 0;
     }
@@ -110,9 +111,9 @@ void bel_remote_let_go(remote *r)
 
 bool bel_remote_ends_early(void *remote_)
 {
-    remote *r = remote_;
-    note_own(r);
-    return bel_stop_requested() || is_due(r, r->leave_ns);
+    remote_leaving *leaving = &((remote *)remote_)->leaving;
+    note_own(leaving);
+    return bel_stop_requested() || is_due(leaving, leaving->own_ns);
 }
 
 // Lets members leave that can at once; true if others hold state.
@@ -142,14 +143,14 @@ static bool goes_at_once(const remote *r)
 // Does nothing while training ends, or pauses: the necessary steps are under way.
 void bel_remote_check_leaving(remote *r)
 {
-    bool ends = r->stop_sent || r->pause_sent || r->finishing || r->ended_workers > 0, due;
-    note_own(r);
+    bool ends = r->sent.stop || r->sent.pause || r->sent.finish || r->ended.count > 0, due;
+    note_own(&r->leaving);
     if (!r->started || bel_remote_is_broken(r) || ends) return;
     if (all_are_told(r, &due)) {
         if (due) bel_remote_ask_to_stop(r, "all processes were told to go");
         return;
     }
-    bool goes = is_due(r, r->leave_ns), pauses = let_some_go(r);
+    bool goes = is_due(&r->leaving, r->leaving.own_ns), pauses = let_some_go(r);
     if (goes && goes_at_once(r)) {
         if (!r->state.has_snapshot) // the snapshot is used first
             bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master has left the job, as it was "
@@ -157,7 +158,7 @@ void bel_remote_check_leaving(remote *r)
         return;
     }
     if (!pauses && !goes) return;
-    r->pause_sent = true;
+    r->sent.pause = true;
     r->backend.leaves = goes;
     bel_log_write(BEL_LOG_DEBUG, "asking for a pause: state is saved for those that go");
     bel_remote_send_pause(r);

@@ -118,9 +118,9 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
 }
 
 // Describes when shard 0 saves and stops, and the blocks of the input that the generation reads.
-static void describe_schedule(const remote *r, setup *s)
+static void describe_schedule(const remote_plan *plan, setup *s)
 {
-    const bel_control_config *from = &r->schedule;
+    const bel_control_config *from = &plan->schedule;
     bel__schedule__init(&s->schedule);
     s->schedule.first_step = from->first_step;
     s->schedule.last_step = from->last_step;
@@ -132,10 +132,10 @@ static void describe_schedule(const remote *r, setup *s)
     s->schedule.asks = from->asks;
     s->message.schedule = &s->schedule;
     bel__segment__init(&s->segment);
-    s->segment.first_step = r->segment.first_step;
-    s->segment.first_block = r->segment.first_block;
-    s->segment.replica_count = r->segment.replica_count;
-    s->segment.origin = r->segment.origin;
+    s->segment.first_step = plan->segment.first_step;
+    s->segment.first_block = plan->segment.first_block;
+    s->segment.replica_count = plan->segment.replica_count;
+    s->segment.origin = plan->segment.origin;
     s->message.segment = &s->segment;
 }
 
@@ -147,7 +147,7 @@ static void describe_members(const remote *r, Bel__Setup *message)
     message->replicas = bel_xcalloc(workers + 1, sizeof *message->replicas);
     message->incarnations = bel_xcalloc(workers + 1, sizeof *message->incarnations);
     for (size_t w = 0; w < workers; w++) {
-        message->replicas[w] = r->replicas[w];
+        message->replicas[w] = r->assignment.replicas[w];
         int member = bel_remote_worker(r, (int)w);
         message->incarnations[w] = bel_members_get(members, member)->incarnation;
     }
@@ -182,17 +182,17 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     const bel_layout *layout = r->config.trainable->layout;
     bel_shard_settings settings = bel_trainable_shard_settings(r->config.trainable);
     const bel_member_view *view = bel_members_get(r->config.members, member);
-    if (view->role == BEL_ROLE_WORKER) r->sets_up = true;
+    if (view->role == BEL_ROLE_WORKER) r->progress.sets_up = true;
     setup s = {0};
     bel__setup__init(&s.message);
-    s.message.checkpoint = r->checkpoint;
+    s.message.checkpoint = r->plan.checkpoint;
     s.message.step = step;
     s.message.clock_lead = view->clock_lead_ns;
     bool has_shard = bel_remote_shard_of(r, member) >= 0;
     s.message.fetches = view->blind && has_shard;
-    describe_schedule(r, &s);
+    describe_schedule(&r->plan, &s);
     describe_members(r, &s.message);
-    describe_settings(&settings, r->block_end, &s);
+    describe_settings(&settings, r->plan.block_end, &s);
     s.message.exchanges = layout->exchanges;
     if (has_shard) {
         describe_variables(layout, &s);
@@ -219,19 +219,18 @@ static void take_staleness(remote *r, const Bel__Progress *m)
 // are saved with it.
 static void see_snapshot(remote *r)
 {
-    int64_t step = r->saved_snapshot;
-    if (step < 0 || r->state.has_snapshot || r->points_step < step) return;
+    int64_t step = r->snapshots.announced;
+    if (step < 0 || r->state.has_snapshot || r->points.step < step) return;
     for (int k = 0; k < r->backend.shard_count; k++)
-        if (r->snapshots[k] != step) return;
+        if (r->snapshots.newest[k] != step) return;
     r->state.has_snapshot = true;
     r->state.snapshot = step;
-    if (r->values_step != step) r->values_step = -1;
+    if (r->values.step != step) r->values.step = -1;
 }
 
 // Notifies the program's loop of its steps: snapshots before later versions.
-static void tell_loop(remote *r, const Bel__Progress *m)
+static void tell_loop(const bel_control_config *to, const Bel__Progress *m)
 {
-    const bel_control_config *to = &r->schedule;
     size_t stats = (size_t)bel_stats_size(to->stats);
     for (size_t i = 0; i < m->n_points; i++) {
         const Bel__Point *p = m->points[i];
@@ -246,31 +245,14 @@ static void tell_loop(remote *r, const Bel__Progress *m)
     to->made(to->made_context, &(bel_control_made){.version = m->step});
 }
 
-// Takes shard 0's progress. The longest step is measured between two of these messages.
-static void take_progress(remote *r, const Bel__Progress *m)
+// Adds the points of a progress message. A full message is followed by another one.
+static void add_points(remote_points *points, const Bel__Progress *m)
 {
-    if (m->step != r->state.step) {
-        int64_t now = bel_clock_ns(), took = now - r->progress_ns;
-        if (took > r->longest_step_ns) r->longest_step_ns = took;
-        r->progress_ns = now;
-        r->sets_up = false;
-    }
-    r->state.step = m->step;
-    r->heard_progress = true;
-    bel_members_note_step(r->config.members, m->step);
-    r->state.loss = m->loss;
-    if (r->examples_before < 0) r->examples_before = m->examples;
-    r->state.examples = m->examples - r->examples_before;
-    if (r->rescue == BEL_RESCUE_DONE) return; // the reason of its end is known
-    r->backend.interrupted = m->interrupted;
-    r->backend.paused = m->paused;
-    r->over = m->over;
-    take_staleness(r, m);
-    size_t count = r->point_count + m->n_points;
-    r->points = bel_xgrow(r->points, &r->point_capacity, count, sizeof *r->points);
+    size_t count = points->count + m->n_points;
+    points->items = bel_xgrow(points->items, &points->capacity, count, sizeof *points->items);
     for (size_t i = 0; i < m->n_points; i++) {
         const Bel__Point *p = m->points[i];
-        bel_control_point *point = &r->points[r->point_count++];
+        bel_control_point *point = &points->items[points->count++];
         *point = (bel_control_point){.step = p->step,
                                      .loss = p->loss,
                                      .examples_per_second = p->examples_per_second,
@@ -280,8 +262,35 @@ static void take_progress(remote *r, const Bel__Progress *m)
         for (size_t k = 0; k < p->n_series && k < 2 * BEL_MAX_SERIES; k++)
             point->series[k] = p->series[k];
     }
-    if (m->n_points < BEL_PROGRESS_POINTS) r->points_step = m->step;
-    if (r->schedule.asks) tell_loop(r, m);
+    if (m->n_points < BEL_PROGRESS_POINTS) points->step = m->step;
+}
+
+// Notes when steps are made, for the stall clock and its patience.
+static void note_step(remote_progress *progress)
+{
+    int64_t now = bel_clock_ns(), took = now - progress->last_ns;
+    if (took > progress->longest_step_ns) progress->longest_step_ns = took;
+    progress->last_ns = now;
+    progress->sets_up = false;
+}
+
+// Takes shard 0's progress. The longest step is measured between two of these messages.
+static void take_progress(remote *r, const Bel__Progress *m)
+{
+    if (m->step != r->state.step) note_step(&r->progress);
+    r->state.step = m->step;
+    r->progress.heard = true;
+    bel_members_note_step(r->config.members, m->step);
+    r->state.loss = m->loss;
+    if (r->progress.examples_before < 0) r->progress.examples_before = m->examples;
+    r->state.examples = m->examples - r->progress.examples_before;
+    if (r->rescue.stage == BEL_RESCUE_DONE) return; // the reason of its end is known
+    r->backend.interrupted = m->interrupted;
+    r->backend.paused = m->paused;
+    r->over = m->over;
+    take_staleness(r, m);
+    add_points(&r->points, m);
+    if (r->plan.schedule.asks) tell_loop(&r->plan.schedule, m);
     see_snapshot(r);
 }
 
@@ -293,9 +302,9 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
         bel_remote_take_whole(r, shard, m);
         return;
     }
-    if (m->step < r->snapshots[shard]) return; // a repeated old one
-    r->snapshots[shard] = m->step;
-    if (shard == 0 && m->step == r->released) { // the release was lost
+    if (m->step < r->snapshots.newest[shard]) return; // a repeated old one
+    r->snapshots.newest[shard] = m->step;
+    if (shard == 0 && m->step == r->snapshots.released) { // the release was lost
         bel_remote_release(r);
         return;
     }
@@ -303,7 +312,7 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
         r->backend.leased = m->next_block;
         r->state.save = m->save;
         r->state.eval = m->eval;
-        r->saved_snapshot = m->step;
+        r->snapshots.announced = m->step;
     }
     see_snapshot(r);
 }
@@ -313,18 +322,18 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
 {
     int shard = bel_remote_shard_of(r, member);
     bool awaited = r->asked.what == BEL_ASKED_SAVE && m->step == r->asked.step;
-    if (!awaited || r->saved == NULL || r->saved[shard] != NULL) return;
+    if (!awaited || r->saving.parts == NULL || r->saving.parts[shard] != NULL) return;
     if (m->code != BEL_OK) {
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "shard %d: %s", shard, m->why));
         return;
     }
-    bel_status *status = bel_ckpt_shard_unpack(m->part.data, m->part.len, &r->saved[shard]);
+    bel_status *status = bel_ckpt_shard_unpack(m->part.data, m->part.len, &r->saving.parts[shard]);
     if (status != NULL) {
         bel_remote_fail(r, status);
-    } else if (r->saves_apart[shard]) {
+    } else if (r->saving.apart[shard]) {
         bel_remote_pull(r, shard);
     } else {
-        r->saved_shards++;
+        r->saving.saved++;
     }
 }
 
@@ -357,7 +366,7 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
         bel_members_note_failure(r->config.members, member);
-        r->lacks_worker = r->lacks_worker || sender->role == BEL_ROLE_WORKER;
+        r->rescue.lacks_worker = r->rescue.lacks_worker || sender->role == BEL_ROLE_WORKER;
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
         return;
     }
@@ -365,10 +374,10 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
         if (m->text[0] != '\0') bel_log_write(BEL_LOG_INFO, "%s", m->text);
         return;
     }
-    if (sender->role != BEL_ROLE_WORKER || r->ended[sender->index]) return;
-    r->ended[sender->index] = true;
-    r->ended_workers++;
-    r->end_step = m->step;
+    if (sender->role != BEL_ROLE_WORKER || r->ended.workers[sender->index]) return;
+    r->ended.workers[sender->index] = true;
+    r->ended.count++;
+    r->ended.step = m->step;
 }
 
 // --- Members that come back ----------------------------------------------------------------------
@@ -426,8 +435,8 @@ static void take_join(remote *r, int member)
     if (!r->started) return; // the next start checks all members
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
-        if (r->finishing) bel_remote_send_finish(r, member);
-    } else if (r->finishing) {
+        if (r->sent.finish) bel_remote_send_finish(r, member);
+    } else if (r->sent.finish) {
         bel_members_set_vacant(r->config.members, member, true); // only the evaluator is awaited
     } else if (bel_remote_joins_whole(r, member)) {
         return;
@@ -437,7 +446,7 @@ static void take_join(remote *r, int member)
         bel_remote_ask_again(r, shard);
         for (int w = 0; w < r->seats; w++)
             if (r->admissions[w].under_way) bel_remote_admit(r, w);
-    } else if (r->replicas[m->index] == 0) {
+    } else if (r->assignment.replicas[m->index] == 0) {
         bel_remote_take_idle(r, m->index);
     } else if (!holds) {
         bel_remote_admit(r, m->index);
@@ -529,11 +538,11 @@ void bel_remote_pump(remote *r, double secs)
     if (!bel_task_recovers(r->config.task)) bel_members_give_up_recovery(r->config.members);
     bel_status *lost = bel_members_check(r->config.members);
     if (lost != NULL) {
-        r->lacks_worker = r->lacks_worker || bel_remote_is_away(r);
+        r->rescue.lacks_worker = r->rescue.lacks_worker || bel_remote_is_away(r);
         bel_remote_fail(r, lost);
     }
     r->backend.reached = bel_members_reached(r->config.members);
-    if (r->rescue != BEL_RESCUE_NONE) return;
+    if (r->rescue.stage != BEL_RESCUE_NONE) return;
     bel_remote_check_leaving(r);
     bel_remote_check_assignment(r);
 }
@@ -551,7 +560,7 @@ void bel_remote_stalled(remote *r, double secs, const char *what)
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what)
 {
     bel_remote_pump(r, secs);
-    int64_t since_ns = r->news_ns > begun_ns ? r->news_ns : begun_ns;
+    int64_t since_ns = r->saving.piece_ns > begun_ns ? r->saving.piece_ns : begun_ns;
     double waited = (double)(bel_clock_ns() - since_ns) * 1e-9;
     if (waited >= r->config.trainable->estimator->config.stall_timeout)
         bel_remote_stalled(r, waited, what);

@@ -19,17 +19,17 @@
 static bool stops_without(remote *r)
 {
     enum { LOOK_NS = 1000000000 };
-    bool waits = r->stop_sent && !r->pause_sent && !r->state.has_snapshot &&
-                 r->saved_snapshot < 0 && bel_remote_is_away(r);
+    bool waits = r->sent.stop && !r->sent.pause && !r->state.has_snapshot &&
+                 r->snapshots.announced < 0 && bel_remote_is_away(r);
     for (int w = 0; w < r->seats; w++)
         waits = waits && !r->admissions[w].under_way;
     int64_t now = bel_clock_ns();
-    if (!waits || r->rescue_ns == 0) {
-        r->rescue_ns = waits ? now : 0;
+    if (!waits || r->rescue.away_ns == 0) {
+        r->rescue.away_ns = waits ? now : 0;
         return false;
     }
-    if (now - r->rescue_ns < LOOK_NS) return false;
-    r->rescue_ns = now;
+    if (now - r->rescue.away_ns < LOOK_NS) return false;
+    r->rescue.away_ns = now;
     return true;
 }
 
@@ -50,14 +50,14 @@ static bool ask_shards(remote *r)
 {
     bel_remote_ask_shards(r, BEL_ASKED_WHOLE, -1, NULL);
     int64_t begun = bel_clock_ns();
-    while (r->whole_count < r->backend.shard_count && !bel_remote_is_broken(r))
+    while (r->asked.answers < r->backend.shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "answer of a shard whether it is whole");
     r->asked.what = BEL_ASKED_NOTHING;
-    int64_t step = r->whole[0];
+    int64_t step = r->asked.whole[0];
     bool whole = step >= 0 && !bel_remote_is_broken(r);
     for (int k = 0; k < r->backend.shard_count; k++)
-        whole = whole && r->whole[k] == step;
-    return whole && r->state.step == step && r->points_step >= step;
+        whole = whole && r->asked.whole[k] == step;
+    return whole && r->state.step == step && r->points.step >= step;
 }
 
 // Makes workers irrelevant, except those that hold a shard.
@@ -99,7 +99,7 @@ static void remote_say(const remote *r, bool whole, bool stops)
 // Records the end of training; shards are paused.
 static void remote_conclude(remote *r, bool goes_on, bool stops)
 {
-    r->rescue = BEL_RESCUE_DONE;
+    r->rescue.stage = BEL_RESCUE_DONE;
     r->state.snapshot = r->state.step;
     r->backend.rescued = true;
     r->backend.paused = goes_on;
@@ -110,16 +110,16 @@ static void remote_conclude(remote *r, bool goes_on, bool stops)
 void bel_remote_rescue(remote *r)
 {
     bool ends = r->error != NULL, goes_on = !ends && r->backend.lost, stops = !ends && !goes_on;
-    bool due = stops ? stops_without(r) : r->lacks_worker;
-    bool in_use = r->backend.spoiled || r->state.has_snapshot || r->saved_snapshot >= 0;
-    if (!due || in_use || r->rescue != BEL_RESCUE_NONE || !have_all_shards(r)) return;
+    bool due = stops ? stops_without(r) : r->rescue.lacks_worker;
+    bool in_use = r->backend.spoiled || r->state.has_snapshot || r->snapshots.announced >= 0;
+    if (!due || in_use || r->rescue.stage != BEL_RESCUE_NONE || !have_all_shards(r)) return;
     bel_status *error = r->error;
     r->error = NULL;
     r->backend.lost = false;
-    r->rescue = BEL_RESCUE_ASKS;
+    r->rescue.stage = BEL_RESCUE_ASKS;
     if (ends) forget_workers(r); // their loss would be another error
     bool whole = ask_shards(r);
-    int64_t announced = r->saved_snapshot; // meanwhile, or -1
+    int64_t announced = r->snapshots.announced; // meanwhile, or -1
     if (announced >= 0 && (!whole || announced != r->state.step)) {
         whole = false;
         bel_remote_fail(r, BEL_ERR(BEL_UNAVAILABLE,
@@ -127,7 +127,7 @@ void bel_remote_rescue(remote *r)
                                    (long long)announced));
     }
     remote_say(r, whole, stops);
-    r->rescue = BEL_RESCUE_NONE;
+    r->rescue.stage = BEL_RESCUE_NONE;
     if (whole) remote_conclude(r, goes_on, stops);
     if (!whole && stops) let_shards_go_on(r);
     if (!whole && goes_on) r->backend.lost = true;

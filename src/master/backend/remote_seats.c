@@ -36,7 +36,7 @@ void bel_remote_send_stop_at(remote *r)
 {
     Bel__StopAt stop;
     bel__stop_at__init(&stop);
-    stop.step = r->stop_at;
+    stop.step = r->sent.stop_step;
     bel_remote_send_to_shard(r, 0, &stop.base);
 }
 
@@ -48,21 +48,23 @@ void bel_remote_send_asks(remote *r)
     bel__ask__init(&ask);
     ask.functions = functions;
     ask.waits = waits;
-    pthread_mutex_lock(&r->ask_mutex);
-    ask.version = r->asks_sent;
-    for (; r->asks_sent < r->asks_end; r->asks_sent++) {
-        functions[ask.n_functions++] = r->asks[r->asks_sent % BEL_CONTROL_MOST_ASKED].function;
-        waits[ask.n_waits++] = r->asks[r->asks_sent % BEL_CONTROL_MOST_ASKED].waits;
+    remote_requested *requested = &r->requested;
+    pthread_mutex_lock(&requested->mutex);
+    ask.version = requested->sent;
+    for (; requested->sent < requested->end; requested->sent++) {
+        int64_t at = requested->sent % BEL_CONTROL_MOST_ASKED;
+        functions[ask.n_functions++] = requested->steps[at].function;
+        waits[ask.n_waits++] = requested->steps[at].waits;
     }
-    pthread_mutex_unlock(&r->ask_mutex);
+    pthread_mutex_unlock(&requested->mutex);
     if (ask.n_functions > 0) bel_remote_send_to_shard(r, 0, &ask.base);
 }
 
 bool bel_remote_is_idle(remote *r)
 {
-    pthread_mutex_lock(&r->ask_mutex);
-    bool idle = r->schedule.asks && r->state.step >= r->asks_end;
-    pthread_mutex_unlock(&r->ask_mutex);
+    pthread_mutex_lock(&r->requested.mutex);
+    bool idle = r->plan.schedule.asks && r->state.step >= r->requested.end;
+    pthread_mutex_unlock(&r->requested.mutex);
     return idle;
 }
 
@@ -96,7 +98,7 @@ bool bel_remote_is_away(const remote *r)
 {
     bool away = false;
     for (int w = 0; w < r->seats; w++) {
-        bool plays = r->replicas[w] > 0 && !r->ended[w];
+        bool plays = r->assignment.replicas[w] > 0 && !r->ended.workers[w];
         away =
             away || (plays && !bel_members_get(r->config.members, bel_remote_worker(r, w))->here);
     }
@@ -106,7 +108,7 @@ bool bel_remote_is_away(const remote *r)
 int bel_remote_assigned(const remote *r)
 {
     int count = r->seats;
-    while (count > 0 && r->replicas[count - 1] == 0)
+    while (count > 0 && r->assignment.replicas[count - 1] == 0)
         count--;
     return count;
 }
@@ -145,8 +147,8 @@ bel_status *bel_remote_take_error(remote *r)
 
 void bel_remote_ask_to_stop(remote *r, const char *why)
 {
-    if (r->stop_sent) return;
-    r->stop_sent = true;
+    if (r->sent.stop) return;
+    r->sent.stop = true;
     bel_log_write(BEL_LOG_DEBUG, "asking for the end of training: %s", why);
     bel_remote_send_stop(r);
 }

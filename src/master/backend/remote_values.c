@@ -3,7 +3,7 @@
 // has new lanes. Their number, which includes the master's incarnation, keeps a shard from
 // confusing them with an earlier reading's, or another master's. Shards are asked before their
 // lanes are connected, since that makes the shards create their ends; a hello that comes too early
-// is tried again. `values_step` is the step in the array, so that several evaluations of a snapshot
+// is tried again. `values.step` is the step in the array, so that several evaluations of a snapshot
 // read it once.
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -27,16 +27,16 @@ static void *place_values(void *context, const bel_frame *frame)
 
 void bel_remote_close_lanes(remote *r)
 {
-    bel_lane_close_all(r->lanes, r->backend.shard_count);
+    bel_lane_close_all(r->values.lanes, r->backend.shard_count);
 }
 
 // Finds a number that no other lanes to these shards had, of this master or a predecessor.
-static void number_lanes(remote *r)
+static void number_lanes(remote_values *values, uint32_t incarnation)
 {
     enum { LANES_OF_ONE = 4096 };
-    r->reading_count++;
-    uint32_t number = r->config.task->incarnation * LANES_OF_ONE + r->reading_count;
-    r->reading = (int32_t)(number & INT32_MAX);
+    values->readings++;
+    uint32_t number = incarnation * LANES_OF_ONE + values->readings;
+    values->reading = (int32_t)(number & INT32_MAX);
 }
 
 // Connects a lane to each shard; only the version after the values rings.
@@ -44,18 +44,18 @@ static void connect_lanes(remote *r)
 {
     const bel_grpc_lane_config config = {
         .capacity = bel_layout_snapshot_frames(r->config.trainable->layout),
-        .bell = r->bell,
+        .bell = r->values.bell,
         .quiet = 1u << BEL_FRAME_PARAMS,
         .place = place_values,
         .place_context = r};
     const bel_lane_hello hello = {.kind = BEL_HELLO_MASTER,
-                                  .index = r->reading,
+                                  .index = r->values.reading,
                                   .generation = r->backend.generation,
                                   .incarnation = r->config.task->incarnation};
     for (int k = 0; k < r->backend.shard_count; k++) {
         const char *address = bel_members_get(r->config.members, r->shard_members[k])->address;
-        r->lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
-                                            &hello, &config);
+        r->values.lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
+                                                   &hello, &config);
     }
 }
 
@@ -65,7 +65,7 @@ static bool drain_values(remote *r, int *arrived, int *expected)
     int complete = 0;
     for (int k = 0; k < r->backend.shard_count; k++) {
         bel_frame frame;
-        while (bel_lane_receive(r->lanes[k], &frame)) {
+        while (bel_lane_receive(r->values.lanes[k], &frame)) {
             if (frame.kind == BEL_FRAME_VERSION) {
                 bel_version_frame version = bel_version_frame_read(&frame);
                 if (version.version == r->state.snapshot) expected[k] = version.chunks;
@@ -83,7 +83,7 @@ static bool drain_values(remote *r, int *arrived, int *expected)
 static void check_lanes(remote *r)
 {
     for (int k = 0; k < r->backend.shard_count; k++) {
-        bel_status *fault = bel_lane_fault(r->lanes[k]);
+        bel_status *fault = bel_lane_fault(r->values.lanes[k]);
         if (fault != NULL)
             bel_remote_fail(
                 r, bel_status_wrap(fault, __FILE__, __LINE__, "master, lane of shard %d", k));
@@ -96,9 +96,9 @@ bel_status *bel_remote_read_values(bel_backend *backend)
 {
     enum { NAP_NS = 50000000 };
     remote *r = (remote *)backend;
-    if (!r->started || r->values_step == r->state.snapshot) return NULL;
+    if (!r->started || r->values.step == r->state.snapshot) return NULL;
     bel_remote_close_lanes(r); // an interrupted reading's
-    number_lanes(r);
+    number_lanes(&r->values, r->config.task->incarnation);
     bel_remote_ask_shards(r, BEL_ASKED_VALUES, r->state.snapshot, NULL); // this makes their ends
     connect_lanes(r);
     size_t shards = (size_t)backend->shard_count;
@@ -108,7 +108,7 @@ bel_status *bel_remote_read_values(bel_backend *backend)
         expected[k] = -1;
     int64_t begun = bel_clock_ns();
     while (!bel_remote_is_broken(r) && !drain_values(r, arrived, expected)) {
-        (void)bel_doorbell_wait(r->bell, bel_clock_ns() + NAP_NS);
+        (void)bel_doorbell_wait(r->values.bell, bel_clock_ns() + NAP_NS);
         check_lanes(r);
         bel_remote_await_answer(r, 0, begun, "values of a snapshot");
     }
@@ -116,6 +116,6 @@ bel_status *bel_remote_read_values(bel_backend *backend)
     bel_free(expected);
     r->asked.what = BEL_ASKED_NOTHING;
     if (bel_remote_is_broken(r)) return bel_remote_take_error(r);
-    r->values_step = r->state.snapshot;
+    r->values.step = r->state.snapshot;
     return NULL;
 }

@@ -21,7 +21,7 @@
 // all replicas, or with a ledger of one worker.
 int64_t bel_job_block_end(const bel_job *job)
 {
-    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
+    const bel_input_segment *segment = bel_job_newest_segment(&job->segments);
     bool whole = job->estimator->config.drop_remainder;
     int64_t blocks = bel_input_block_count(job->trainable.input, !whole);
     int64_t together = bel_counting_has_ledger(&job->trainable.counting)
@@ -37,26 +37,26 @@ int64_t bel_job_block_end(const bel_job *job)
 // expected version: dropped reports, and blocks left out by going back, make it earlier.
 bel_status *bel_job_find_last_step(bel_job *job)
 {
-    const bel_input_segment *segment = &job->segments[job->segment_count - 1];
-    int64_t end = bel_job_block_end(job), max_steps = job->max_steps;
+    const bel_input_segment *segment = bel_job_newest_segment(&job->segments);
+    int64_t end = bel_job_block_end(job), max_steps = job->steps.max;
     int64_t by_input = INT64_MAX;
     if (end != INT64_MAX) {
         int64_t left = end - segment->first_block, together = segment->replica_count;
         by_input = segment->first_step + (left > 0 ? (left - 1) / together + 1 : 0);
     }
-    if (max_steps <= 0 && by_input == INT64_MAX && job->replicator == NULL) {
+    if (max_steps <= 0 && by_input == INT64_MAX && job->loop.replicator == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "training would never end: the input repeats forever and max_steps is not "
                        "set; hint: --train_steps or --num_epochs");
     }
-    job->last_step = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
-    if (job->loop_end >= 0 && job->loop_end < job->last_step) job->last_step = job->loop_end;
+    job->steps.last = max_steps > 0 && max_steps < by_input ? max_steps : by_input;
+    if (job->loop.end >= 0 && job->loop.end < job->steps.last) job->steps.last = job->loop.end;
     int64_t stop = job->stopping.stop_at;
-    if (stop >= 0 && stop < job->last_step) { // an earlier end was requested
-        job->last_step = stop > job->first_step ? stop : job->first_step;
+    if (stop >= 0 && stop < job->steps.last) { // an earlier end was requested
+        job->steps.last = stop > job->steps.first ? stop : job->steps.first;
         return NULL;
     }
-    if (job->last_step > 0) return NULL;
+    if (job->steps.last > 0) return NULL;
     int64_t batch = bel_input_batch_size(job->trainable.input),
             records = bel_input_records(job->trainable.input);
     if (records == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "the training input has no example");
@@ -83,7 +83,7 @@ static void say_single_step(const bel_job *job)
 {
     int64_t batch = bel_input_batch_size(job->trainable.input) * job->backend->replica_count,
             records = bel_input_records(job->trainable.input);
-    if (records > batch || job->last_step - job->first_step != 1) return;
+    if (records > batch || job->steps.last - job->steps.first != 1) return;
     bel_log_write(BEL_LOG_WARN,
                   "a single step takes all %lld examples: it has room for %lld; hint: a smaller "
                   "batch size, or more passes over the data (--num_epochs)",
@@ -96,7 +96,7 @@ static void say_unread(const bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     const bel_task *task = job->task;
-    bool evaluates = task != NULL && job->eval_count > 0;
+    bool evaluates = task != NULL && job->evals.count > 0;
     bool single = job->backend->worker_count == 1 &&
                   (config->num_gpus <= 1 || !bel_estimator_wants_cards(config));
     const struct {
@@ -160,9 +160,9 @@ void bel_job_describe(const bel_job *job)
         estimator->thread_count == 1 ? "" : "s", config->model_dir);
     bel_estimator_say_cards(job->estimator);
     bel_str plan = {0};
-    bel_str_printf(&plan, "steps %lld to ", (long long)job->first_step);
-    if (job->last_step < INT64_MAX) {
-        bel_str_printf(&plan, "%lld; checkpoints ", (long long)job->last_step);
+    bel_str_printf(&plan, "steps %lld to ", (long long)job->steps.first);
+    if (job->steps.last < INT64_MAX) {
+        bel_str_printf(&plan, "%lld; checkpoints ", (long long)job->steps.last);
     } else {
         bel_str_puts(&plan, "where the loop ends; checkpoints ");
     }
@@ -174,9 +174,9 @@ void bel_job_describe(const bel_job *job)
         bel_str_puts(&plan, "only");
     }
     bel_str_puts(&plan, " and at the end");
-    for (int i = 0; i < job->eval_count; i++) {
-        const bel_eval_spec *spec = job->evals[i].spec;
-        bel_str_printf(&plan, "; %s ", job->evals[i].folder);
+    for (int i = 0; i < job->evals.count; i++) {
+        const bel_eval_spec *spec = job->evals.items[i].spec;
+        bel_str_printf(&plan, "; %s ", job->evals.items[i].folder);
         if (spec->every_steps > 0) {
             bel_str_printf(&plan, "every %lld steps and at the end", (long long)spec->every_steps);
         } else {
@@ -195,14 +195,14 @@ void bel_job_describe(const bel_job *job)
 static bel_status *make_backend(bel_job *job)
 {
     if (job->task == NULL) return bel_embedded_create(&job->trainable, &job->backend);
-    const bel_remote_config config = {.members = job->members,
-                                      .replaces = job->replaces,
+    const bel_remote_config config = {.members = job->cluster.members,
+                                      .replaces = job->cluster.replaces,
                                       .task = job->task,
                                       .trainable = &job->trainable,
                                       .max_steps = job->spec->max_steps,
-                                      .watchdog = job->watchdog,
-                                      .evals = job->evaluator_specs,
-                                      .eval_count = job->evaluator_count};
+                                      .watchdog = job->cluster.watchdog,
+                                      .evals = job->evaluator.specs,
+                                      .eval_count = job->evaluator.count};
     return bel_remote_create(&config, &job->backend);
 }
 
@@ -233,7 +233,7 @@ static bel_status *check_elastic(const bel_job *job)
 // Refuses parts of a program that need evaluations by the master.
 static bel_status *check_evaluator(const bel_job *job)
 {
-    if (job->evaluator_count == 0) return NULL;
+    if (job->evaluator.count == 0) return NULL;
     if (job->estimator->config.evaluate_on_workers) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "evaluate_on_workers: the job has an evaluator, and only it evaluates");
@@ -255,10 +255,10 @@ static bel_status *lock_folder(bel_job *job)
 {
     const bel_task *task = job->task;
     const char *model_dir = job->estimator->config.model_dir;
-    if (task == NULL) return bel_folder_lock(model_dir, &job->lock);
+    if (task == NULL) return bel_folder_lock(model_dir, &job->folder.lock);
     return bel_folder_lock_of_master(model_dir, task->lock,
                                      task->recovers ? task->join_timeout_secs : 0,
-                                     bel_end_requested, &job->lock);
+                                     bel_end_requested, &job->folder.lock);
 }
 
 // Ends the process: the master's thread hangs, perhaps in a write to a network disk, and nothing
@@ -281,7 +281,7 @@ static bel_status *start_watchdog(bel_job *job)
     enum { SPARE_SECS = 5 }; // stalled members are detected and named earlier
     if (job->task == NULL) return NULL;
     double limit = 1.5 * job->estimator->config.stall_timeout + SPARE_SECS;
-    return bel_watchdog_start(limit, end_standstill, NULL, &job->watchdog);
+    return bel_watchdog_start(limit, end_standstill, NULL, &job->cluster.watchdog);
 }
 
 // Warns of unread parameters: a misspelt one would silently have no effect.
@@ -352,7 +352,7 @@ static void log_settings(const bel_job *job)
         }
         bel_str_puts(&table, " |\n");
     }
-    bel_run_log_text(job->log, job->first_step + 1, "settings", table.text);
+    bel_run_log_text(job->log, job->steps.first + 1, "settings", table.text);
     bel_str_deinit(&table);
 }
 
@@ -364,14 +364,15 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(lock_folder(job));
     BEL_TRY(check_elastic(job));
     if (job->task != NULL) {
-        BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->members, &job->replaces));
+        BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->cluster.members,
+                                  &job->cluster.replaces));
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
     if (job->spec->loop != NULL) {
         bel_hooks *hooks = &job->trainable.hooks;
-        job->replicator = bel_replicator_create(&job->trainable, job->spec);
-        hooks->items[hooks->count] = bel_replicator_hook(job->replicator);
+        job->loop.replicator = bel_replicator_create(&job->trainable, job->spec);
+        hooks->items[hooks->count] = bel_replicator_hook(job->loop.replicator);
         hooks->count += hooks->items[hooks->count].state_bytes > 0;
     }
     const bel_built *built = job->trainable.built;
@@ -387,10 +388,10 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(check_evaluator(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));
-    job->max_steps =
-        job->spec->steps > 0 ? job->first_step + job->spec->steps : job->spec->max_steps;
+    job->steps.max =
+        job->spec->steps > 0 ? job->steps.first + job->spec->steps : job->spec->max_steps;
     BEL_TRY(bel_job_find_last_step(job));
-    BEL_TRY(bel_run_log_open(config->model_dir, job->first_step, &job->log));
+    BEL_TRY(bel_run_log_open(config->model_dir, job->steps.first, &job->log));
     log_settings(job);
     BEL_TRY(keep_model_file(job->estimator));
     return write_job_file(config);

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
 #include "evaluate/goal.h"
@@ -41,11 +42,11 @@ static char *watched(const bel_keep_best *rule)
 static bel_status *check_evaluation(const bel_job *job)
 {
     const bel_keep_best *rule = &job->spec->keep_best;
-    if (job->evaluator_count == 0) {
+    if (job->evaluator.count == 0) {
         return bel_job_check_metric(job, user, rule->eval, rule->metric);
     }
-    for (int i = 0; i < job->evaluator_count; i++) {
-        const char *name = job->evaluator_specs[i].name;
+    for (int i = 0; i < job->evaluator.count; i++) {
+        const char *name = job->evaluator.specs[i].name;
         bool both = name != NULL && rule->eval != NULL;
         if (both ? strcmp(name, rule->eval) == 0 : name == rule->eval) return NULL;
     }
@@ -106,7 +107,7 @@ static void look_through(bel_job *job, const bel_report_series *series)
     bel_best found = {.goal = job->best.goal, .step = -1, .value = NAN};
     for (size_t p = 0; series != NULL && p < series->point_count; p++) {
         float value = (float)series->values[p];
-        if (series->steps[p] > job->saved_step) break;
+        if (series->steps[p] > job->steps.saved) break;
         bool better = bel_goal_is_better(found.goal, (double)value, (double)found.value);
         if (better && is_there(job, series->steps[p])) best_take(&found, series->steps[p], value);
     }
@@ -163,8 +164,8 @@ void bel_job_retain(bel_job *job)
     const bel_run_config *config = &job->estimator->config;
     int64_t held = -1;
     bel_status *status = NULL;
-    if (job->evaluator_count > 0) status = bel_ckpt_held(config->model_dir, &held);
-    if (job->evaluator_count > 0 && is_on(job) && status == NULL) status = bel_job_recall_best(job);
+    if (job->evaluator.count > 0) status = bel_ckpt_held(config->model_dir, &held);
+    if (job->evaluator.count > 0 && is_on(job) && status == NULL) status = bel_job_recall_best(job);
     if (status == NULL) {
         bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
                         config->keep_checkpoint_every_n_hours, held);

@@ -42,22 +42,21 @@ bel_status *bel_job_check_stopping(bel_job *job)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "early stopping: patience and min_delta must be at least 0");
     }
-    if (job->evaluator_count > 0) {
+    if (job->evaluator.count > 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "early_stopping needs evaluations by the master, and this job has an "
                        "evaluator");
     }
     BEL_TRY(bel_job_check_metric(job, "early stopping", rule->eval, metric_of(rule)));
-    return bel_goal_resolve(rule->goal, metric_of(rule), "early stopping", &job->stopping_goal);
+    return bel_goal_resolve(rule->goal, metric_of(rule), "early stopping", &job->stopping.goal);
 }
 
 // Adds one evaluation. NaN is never better.
-static void early_stopping_count(bel_job *job, int64_t step, float value)
+static void early_stopping_count(bel_stopping *s, const bel_early_stopping *rule, int64_t step,
+                                 float value)
 {
-    const bel_early_stopping *rule = &job->spec->early_stopping;
-    bel_stopping *s = &job->stopping;
     double gain = (double)value - (double)s->best;
-    if (job->stopping_goal == BEL_GOAL_MIN) gain = -gain;
+    if (s->goal == BEL_GOAL_MIN) gain = -gain;
     bool better = isnan(s->best) ? !isnan(value) : gain > rule->min_delta;
     s->worse = better ? 0 : s->worse + 1;
     if (!better) return;
@@ -70,9 +69,9 @@ static int64_t next_snapshot(const bel_job *job, int64_t step)
 {
     int64_t next = 0, periods[1 + BEL_MAX_EVALS];
     periods[0] = job->estimator->config.save_checkpoints_steps;
-    for (int i = 0; i < job->eval_count; i++)
-        periods[1 + i] = job->evals[i].spec->every_steps;
-    for (int i = 0; i <= job->eval_count; i++) {
+    for (int i = 0; i < job->evals.count; i++)
+        periods[1 + i] = job->evals.items[i].spec->every_steps;
+    for (int i = 0; i <= job->evals.count; i++) {
         if (periods[i] <= 0) continue;
         int64_t at = (step / periods[i] + 1) * periods[i];
         if (next == 0 || at < next) next = at;
@@ -81,9 +80,9 @@ static int64_t next_snapshot(const bel_job *job, int64_t step)
 }
 
 // Whether the evaluations end training. No later one counts: that of the end is an additional one.
-static bool early_stopping_ends(const bel_job *job)
+static bool early_stopping_ends(const bel_stopping *s, const bel_early_stopping *rule)
 {
-    return job->stopping.worse >= job->spec->early_stopping.patience;
+    return s->worse >= rule->patience;
 }
 
 // Restores the evaluations up to the step from which training continues.
@@ -91,21 +90,26 @@ bel_status *bel_job_recall_stopping(bel_job *job)
 {
     const bel_early_stopping *rule = &job->spec->early_stopping;
     bel_stopping *s = &job->stopping;
-    *s = (bel_stopping){.best = NAN, .rule_at = -1, .hook_at = s->hook_at, .stop_at = -1};
+    *s = (bel_stopping){.goal = s->goal,
+                        .best = NAN,
+                        .rule_at = -1,
+                        .hook_at = s->hook_at,
+                        .stop_at = -1,
+                        .soon = s->soon};
     if (rule->patience == 0) {
         bel_job_settle_stop(job);
         return NULL;
     }
     bel_history *history;
     BEL_TRY(bel_history_read(job->estimator->config.model_dir, &history));
-    for (int i = 0; i < job->eval_count; i++) {
-        if (!is_watched(rule, job->evals[i].folder)) continue;
+    for (int i = 0; i < job->evals.count; i++) {
+        if (!is_watched(rule, job->evals.items[i].folder)) continue;
         const bel_report_series *series =
-            bel_history_find(history, job->evals[i].folder, metric_of(rule));
+            bel_history_find(history, job->evals.items[i].folder, metric_of(rule));
         for (size_t p = 0; series != NULL && p < series->point_count && s->rule_at < 0; p++) {
-            if (series->steps[p] > job->first_step) continue;
-            early_stopping_count(job, series->steps[p], (float)series->values[p]);
-            if (early_stopping_ends(job)) s->rule_at = next_snapshot(job, series->steps[p]);
+            if (series->steps[p] > job->steps.first) continue;
+            early_stopping_count(s, rule, series->steps[p], (float)series->values[p]);
+            if (early_stopping_ends(s, rule)) s->rule_at = next_snapshot(job, series->steps[p]);
         }
     }
     bel_history_destroy(history);
@@ -118,8 +122,9 @@ void bel_job_count_evaluation(bel_job *job, const char *folder, const bel_result
     const bel_early_stopping *rule = &job->spec->early_stopping;
     bel_stopping *s = &job->stopping;
     if (rule->patience == 0 || !is_watched(rule, folder) || s->rule_at >= 0) return;
-    early_stopping_count(job, result->global_step, (float)bel_goal_value(result, metric_of(rule)));
-    if (!early_stopping_ends(job)) return;
+    early_stopping_count(s, rule, result->global_step,
+                         (float)bel_goal_value(result, metric_of(rule)));
+    if (!early_stopping_ends(s, rule)) return;
     bel_log_write(BEL_LOG_INFO,
                   "early stopping: %s of %s has not been better than %.5g of step %lld for %d "
                   "evaluations",
@@ -134,35 +139,34 @@ void bel_job_stop_behind_evaluation(bel_job *job, int64_t step)
 }
 
 // The earliest requested end; 0: soon, -1: none.
-static int64_t wanted(const bel_job *job)
+static int64_t wanted(const bel_stopping *s)
 {
-    const bel_stopping *s = &job->stopping;
-    if (job->hook_stop) return 0;
+    if (s->soon) return 0;
     if (s->rule_at < 0 || s->hook_at < 0) return s->rule_at < 0 ? s->hook_at : s->rule_at;
     return s->rule_at < s->hook_at ? s->rule_at : s->hook_at;
 }
 
 void bel_job_settle_stop(bel_job *job)
 {
-    int64_t at = wanted(job);
-    if (at >= 0) job->stopping.stop_at = at > job->first_step ? at : job->first_step;
+    int64_t at = wanted(&job->stopping);
+    if (at >= 0) job->stopping.stop_at = at > job->steps.first ? at : job->steps.first;
 }
 
 // Called before the release of the current snapshot, if any.
 void bel_job_stop_if_wanted(bel_job *job)
 {
-    int64_t at = wanted(job), before = job->stopping.stop_at;
+    int64_t at = wanted(&job->stopping), before = job->stopping.stop_at;
     if (at < 0 || (before >= 0 && before <= at)) return;
     job->stopping.stop_at = at;
     job->backend->ops->stop_at(job->backend, at);
-    if (at > 0 && at < job->last_step) job->last_step = at;
+    if (at > 0 && at < job->steps.last) job->steps.last = at;
 }
 
 // Checks the time limit of a training, which began with this call.
 void bel_job_look_at_clock(bel_job *job, double seconds)
 {
     double most = job->spec->max_seconds;
-    if (most == 0 || seconds < most || job->hook_stop) return;
+    if (most == 0 || seconds < most || job->stopping.soon) return;
     bel_log_write(BEL_LOG_INFO, "training has taken %.0f s (max_seconds): it ends", seconds);
-    job->hook_stop = true;
+    job->stopping.soon = true;
 }

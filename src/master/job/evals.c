@@ -31,7 +31,7 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
 // Only the checkpoint of that step will do: rows of an older one do not match the values.
 static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
-    if (job->saved_step != step) BEL_TRY(bel_job_save(job, step));
+    if (job->steps.saved != step) BEL_TRY(bel_job_save(job, step));
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     bel_ckpt_reader *reader = NULL;
     bel_status *status = bel_ckpt_open(folder, &reader);
@@ -108,15 +108,15 @@ static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
 
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count)
 {
-    job->evals = bel_xcalloc((size_t)count, sizeof *job->evals);
+    job->evals.items = bel_xcalloc((size_t)count, sizeof *job->evals.items);
     for (int i = 0; i < count; i++) {
-        job->evals[i].spec = &specs[i];
-        job->eval_count++;
-        BEL_TRY(build_eval(job, &job->evals[i]));
+        job->evals.items[i].spec = &specs[i];
+        job->evals.count++;
+        BEL_TRY(build_eval(job, &job->evals.items[i]));
         for (int k = 0; k < i; k++) {
-            if (strcmp(job->evals[k].folder, job->evals[i].folder) != 0) continue;
+            if (strcmp(job->evals.items[k].folder, job->evals.items[i].folder) != 0) continue;
             return BEL_ERR(BEL_INVALID_ARGUMENT, "two evaluations are named \"%s\"",
-                           job->evals[i].folder);
+                           job->evals.items[i].folder);
         }
     }
     return NULL;
@@ -124,15 +124,15 @@ bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int co
 
 void bel_job_free_evals(bel_job *job)
 {
-    for (int i = 0; i < job->eval_count; i++) {
-        bel_job_eval *eval = &job->evals[i];
+    for (int i = 0; i < job->evals.count; i++) {
+        bel_job_eval *eval = &job->evals.items[i];
         bel_built_destroy(eval->built);
         if (eval->input != NULL) bel_input_destroy(eval->input);
         bel_rows_deinit(&eval->rows);
         bel_free(eval->values);
         bel_free(eval->folder);
     }
-    bel_free(job->evals);
+    bel_free(job->evals.items);
 }
 
 static void log_result(const char *folder, const bel_result *result)
@@ -150,7 +150,7 @@ static void log_result(const char *folder, const bel_result *result)
 static bel_status *evals_attend(void *context)
 {
     bel_job *job = context;
-    bel_reporter_update(job->reporter, job->backend, job->last_step, false);
+    bel_reporter_update(job->reporter, job->backend, job->steps.last, false);
     return job->backend->ops->attend(job->backend);
 }
 
@@ -161,11 +161,12 @@ static const bel_evaluation_helpers *begin_help(const bel_job *job, const bel_jo
 {
     const bel_backend_ops *ops = job->backend->ops;
     if (!job->estimator->config.evaluate_on_workers || ops->begin_help == NULL ||
-        job->saved_step != step || !bel_estimator_shares_evaluations(job->estimator))
+        job->steps.saved != step || !bel_estimator_shares_evaluations(job->estimator))
         return NULL;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
-    const bel_evaluation_helpers *helpers = ops->begin_help(
-        job->backend, (int)(eval - job->evals), folder, step, bel_input_fingerprint(eval->input));
+    const bel_evaluation_helpers *helpers =
+        ops->begin_help(job->backend, (int)(eval - job->evals.items), folder, step,
+                        bel_input_fingerprint(eval->input));
     bel_free(folder);
     return helpers;
 }
@@ -215,7 +216,7 @@ static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_resu
     bool best;
     BEL_TRY(bel_job_is_best(job, folder, result, &best));
     if (!best) return NULL;
-    if (job->saved_step != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
+    if (job->steps.saved != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
     return bel_job_take_best(job, result);
 }
 
@@ -228,7 +229,7 @@ static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step
     eval->last_step = step;
     log_result(eval->folder, &result);
     bel_sized_give(eval->spec->out_result, &result, sizeof result);
-    if (eval == &job->evals[0]) {
+    if (eval == &job->evals.items[0]) {
         memcpy(result.digest, job->result.digest, sizeof result.digest);
         job->result = result;
     }
@@ -329,8 +330,8 @@ static void take_evaluation(const bel_history *history, const char *folder, int6
 
 void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result)
 {
-    bool own = job->eval_count > 0;
-    const char *name = own ? job->evals[0].spec->name : job->evaluator_specs[0].name;
+    bool own = job->evals.count > 0;
+    const char *name = own ? job->evals.items[0].spec->name : job->evaluator.specs[0].name;
     char *folder = name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", name);
     bel_history *history = NULL;
     *out_result = (bel_result){
@@ -347,12 +348,12 @@ void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out
 // loaded values are used.
 bel_status *bel_job_make_up_evals(bel_job *job)
 {
-    int64_t step = job->first_step;
+    int64_t step = job->steps.first;
     bool in_hand = job->task != NULL, looked = false;
     bel_history *history = NULL;
     bel_status *status = NULL;
-    for (int i = 0; i < job->eval_count && status == NULL; i++) {
-        bel_job_eval *eval = &job->evals[i];
+    for (int i = 0; i < job->evals.count && status == NULL; i++) {
+        bel_job_eval *eval = &job->evals.items[i];
         if (eval->last_step == step || !belongs_to_series(job, eval, step)) continue;
         if (!looked) history = read_history(job);
         looked = true;

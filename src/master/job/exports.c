@@ -7,13 +7,13 @@
 
 bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own)
 {
-    for (int i = 0; i < job->eval_count; i++) {
-        bel_job_eval *eval = &job->evals[i];
+    for (int i = 0; i < job->evals.count; i++) {
+        bel_job_eval *eval = &job->evals.items[i];
         BEL_TRY(bel_exporters_init(&eval->exporters, job->estimator, eval->spec, eval->folder,
                                    &eval->built->spec));
     }
-    BEL_TRY(bel_exporters_check_names(own, job->eval_count));
-    return bel_exporters_check_names(job->evaluator_specs, job->evaluator_count);
+    BEL_TRY(bel_exporters_check_names(own, job->evals.count));
+    return bel_exporters_check_names(job->evaluator.specs, job->evaluator.count);
 }
 
 // Rests the watchdog: a large model on a slow disk takes long, and is no hang.
@@ -21,9 +21,9 @@ bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *r
 {
     unsigned chosen = bel_exporters_choose(&eval->exporters, result, over);
     if (chosen == 0) return NULL;
-    if (job->saved_step != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
-    bel_watchdog_feed(job->watchdog, true);
+    if (job->steps.saved != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
+    bel_watchdog_feed(job->cluster.watchdog, true);
     bel_exporters_keep(&eval->exporters, chosen, result);
-    bel_watchdog_feed(job->watchdog, false);
+    bel_watchdog_feed(job->cluster.watchdog, false);
     return NULL;
 }

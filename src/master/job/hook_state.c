@@ -22,23 +22,22 @@ static size_t bytes_of_all(const bel_hooks *hooks)
     return bytes;
 }
 
-static void note_beginning(bel_job *job)
+static void note_beginning(bel_job_hooks *own, const bel_hooks *hooks)
 {
-    const bel_hooks *hooks = &job->trainable.hooks;
     size_t bytes = bytes_of_all(hooks), at = 0;
     if (bytes == 0) return;
-    job->hook_beginning = bel_xmalloc(bytes);
+    own->beginning = bel_xmalloc(bytes);
     for (int i = 0; i < hooks->count; i++) {
         const bel_hook *hook = &hooks->items[i];
-        if (hook->state_bytes > 0) memcpy(job->hook_beginning + at, hook->state, hook->state_bytes);
+        if (hook->state_bytes > 0) memcpy(own->beginning + at, hook->state, hook->state_bytes);
         at += hook->state_bytes;
     }
 }
 
-void bel_job_forget_hooks(bel_job *job)
+void bel_job_forget_hooks(bel_job_hooks *hooks)
 {
-    bel_free(job->hook_beginning);
-    job->hook_beginning = NULL;
+    bel_free(hooks->beginning);
+    hooks->beginning = NULL;
 }
 
 static char *path_of(const char *folder, const bel_hook *hook)
@@ -118,10 +117,10 @@ bel_status *bel_job_read_hooks(bel_job *job, const char *folder)
 {
     const bel_hooks *hooks = &job->trainable.hooks;
     size_t at = 0;
-    if (job->hook_beginning == NULL) note_beginning(job); // first read
+    if (job->hooks.beginning == NULL) note_beginning(&job->hooks, hooks); // first read
     for (int i = 0; i < hooks->count; i++) {
         const bel_hook *hook = &hooks->items[i];
-        if (hook->state_bytes > 0) BEL_TRY(read_one(folder, hook, job->hook_beginning + at));
+        if (hook->state_bytes > 0) BEL_TRY(read_one(folder, hook, job->hooks.beginning + at));
         at += hook->state_bytes;
     }
     return NULL;

@@ -4,94 +4,35 @@
 #ifndef BELFRY_MASTER_JOB_JOB_H
 #define BELFRY_MASTER_JOB_JOB_H
 
-#include "estimator/estimator_inner.h"
-#include "export/exporters.h"
-#include "master/backend/remote.h"
+#include "master/job/job_parts.h"
 #include "master/job/master.h"
-#include "master/job/replicator.h"
 #include "master/job/status_reporter.h"
-#include "model/model.h"
-#include "ps/table/rows.h"
 #include "report/run_log.h"
 #include "trainable/trainable.h"
-
-// An evaluation, whose input and graph are kept for the whole job.
-typedef struct bel_job_eval {
-    const bel_eval_spec *spec;
-    char *folder; // "eval" or "eval_<name>"
-    bel_input *input;
-    bel_built *built;
-    const float **values;   // by graph variable: pointer into the snapshot
-    bel_result last_result; // result of last_step
-    bel_rows rows;          // rows of the snapshot
-    int64_t last_step;      // last evaluated step, -1: none
-    int64_t built_ns, last_ns;
-    bel_exporters exporters;
-} bel_job_eval;
-
-// Early stopping, and other reasons to stop before the last step (early_stopping.c).
-typedef struct bel_stopping {
-    float best; // best value so far; NaN: none
-    int64_t best_step;
-    int worse;       // consecutive evaluations that were not better
-    int64_t rule_at; // version at which these evaluations end training; -1: unset
-    int64_t hook_at; // version at which a hook ends it after an evaluation; -1: unset
-    int64_t stop_at; // training ends at this version; 0: soon; -1: unset
-} bel_stopping;
-
-// The best checkpoint, which is kept (best.c).
-typedef struct bel_best {
-    bel_goal goal;
-    int64_t step; // -1: none yet
-    float value;
-    bool stated; // best.json has it
-} bel_best;
 
 typedef struct bel_job {
     const bel_estimator *estimator;
     const bel_task *task; // task of a cluster's master; NULL: everything in this process
-    bel_members *members;
     const bel_train_spec *spec;
-    const bel_eval_spec *evaluator_specs; // evaluations of an evaluator's process
-    int evaluator_count;
     bel_trainable trainable;
-    bel_input_segment *segments;
-    int segment_count;
     bel_optimizers *optimizers; // by step function, before bel_job_rescale changed the trainable's
     bel_backend *backend;
     bel_control_state state; // newest state
     bel_run_log *log;
     bel_reporter *reporter;
-    bel_watchdog *watchdog; // watchdog of a cluster's master; else NULL
-    int lock;               // lock of bel_folder_lock
-    int64_t folder_ns;      // time of the last check of the folder
-    bool folder_told;       // a failed check was logged
-    bool replaces;          // see bel_remote_listen
-    bel_job_eval *evals;
-    int eval_count;
-    int64_t first_step, last_step;
-    int64_t told_step;  // last step whose report was taken
-    int64_t max_steps;  // 0: until the input ends
-    int64_t saved_step; // step of the newest checkpoint
-    int64_t started_ns; // start of training by this assignment
-    double seconds;     // duration of training, over all assignments
-    int64_t examples;   // examples read in them
+    bel_job_cluster cluster;
+    bel_job_folder folder;
+    bel_job_segments segments;
+    bel_job_steps steps;
+    bel_job_totals totals;
+    bel_job_evals evals;
+    bel_job_evaluator evaluator;
     bel_stopping stopping;
-    bel_goal stopping_goal; // resolved goal of the rule
     bel_best best;
-    bel_replicator *replicator; // replicator of the program's loop; NULL: no loop
-    int64_t loop_end;           // version at which it returned; -1: running
-    char runs[BEL_RUNS_TEXT];   // counts of step functions at the version to save
-    uint8_t *hook_beginning;    // the hooks' initial memory; NULL: no memory
-    int64_t awaited;            // snapshot whose later points are held back; -1: none
-    int64_t used_snapshot;      // last used one; -1: none
-    bool hook_stop;             // a stop soon was requested
-    bool hooks_begun;           // `begin` was called
-    bool went_back;             // no step was reported since
-    bool leaves;                // this process leaves, and members wait for the next master
-    int64_t reported_ns;        // time of the last report.html, or of training's begin
-    int64_t report_cost_ns;     // its duration; 0: not yet written
-    bool report_told;           // a failure to write it was logged
+    bel_job_loop loop;
+    bel_job_hooks hooks;
+    bel_job_points points;
+    bel_job_reporting report;
     bel_result result;
 } bel_job;
 
@@ -140,7 +81,7 @@ bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 // --- hook_state.c -------------------------------------------------------------------------------
 
 // Frees the saved initial memory of hooks.
-void bel_job_forget_hooks(bel_job *job);
+void bel_job_forget_hooks(bel_job_hooks *hooks);
 // Writes the hooks' memory into the folder of a new checkpoint.
 bel_status *bel_job_write_hooks(const bel_job *job, const char *folder) BEL_MUST_USE;
 // Writes it into the checkpoint of that version, if there is one.
@@ -192,11 +133,11 @@ void bel_job_retain(bel_job *job);
 // Starts the loop, or lets it continue.
 bel_status *bel_job_start_loop(bel_job *job) BEL_MUST_USE;
 // Whether the loop's state for a checkpoint of `step` is known yet.
-bool bel_job_knows_loop(bel_job *job, int64_t step);
+bool bel_job_knows_loop(bel_job_loop *loop, int64_t step);
 bel_status *bel_job_await_loop(bel_job *job, int64_t step) BEL_MUST_USE;
 // Checks whether it has returned.
 bel_status *bel_job_look_at_loop(bel_job *job) BEL_MUST_USE;
-// Without members: starts the loop, to see whether it requests a step or returns (loop_end).
+// Without members: starts the loop, to see whether it requests a step or returns (loop.end).
 bel_status *bel_job_try_loop(bel_job *job) BEL_MUST_USE;
 // Waits until it has returned, after training ended with `status`. Takes ownership of the status,
 // and returns it or the loop's error instead.

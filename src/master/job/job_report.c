@@ -28,7 +28,7 @@ static int add_tile(bel_report_tile *tiles, int count, const char *label, char *
 static int add_best(const bel_job *job, const bel_history *history, bel_report_tile *tiles,
                     int count)
 {
-    const char *folder = job->eval_count > 0 ? job->evals[0].folder : "eval";
+    const char *folder = job->evals.count > 0 ? job->evals.items[0].folder : "eval";
     const bel_report_series *losses = bel_history_find(history, folder, "loss");
     int64_t best = bel_history_best(losses);
     if (best < 0) return count;
@@ -50,11 +50,11 @@ static int make_tiles(const bel_job *job, const bel_history *history, bel_report
         count = add_tile(tiles, count, "evaluation loss", bel_strf("%.4g", result->loss));
     }
     count = add_best(job, history, tiles, count);
-    count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->saved_step));
-    if (job->seconds > 0) {
+    count = add_tile(tiles, count, "steps", bel_strf("%lld", (long long)job->steps.saved));
+    if (job->totals.seconds > 0) {
         count = add_tile(tiles, count, "examples/s", count_text(result->examples_per_second));
         count = add_tile(tiles, count, "training time",
-                         bel_xstrdup(bel_seconds_text(job->seconds, text)));
+                         bel_xstrdup(bel_seconds_text(job->totals.seconds, text)));
     }
     return add_tile(tiles, count, "digest", bel_strf("%.8s…", result->digest));
 }
@@ -210,12 +210,12 @@ void bel_job_report(bel_job *job, bool over)
     bel_run_log_flush(job->log);
     bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
     if (status == NULL) status = write_report(job, over, history);
-    if (status != NULL && !job->report_told) {
+    if (status != NULL && !job->report.told) {
         bel_log_write(BEL_LOG_WARN, "no report is written: %s", bel_status_message(status));
-        job->report_told = true; // the next call tries again
+        job->report.told = true; // the next call tries again
     }
     bel_status_destroy(status);
     bel_history_destroy(history);
-    job->reported_ns = bel_clock_ns();
-    job->report_cost_ns = job->reported_ns - begun;
+    job->report.written_ns = bel_clock_ns();
+    job->report.cost_ns = job->report.written_ns - begun;
 }

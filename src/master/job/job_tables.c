@@ -133,7 +133,7 @@ static char *members_sentence(const bel_job *job, const bel_board *board)
 static void put_processes(const bel_job *job, bel_job_tables *t)
 {
     static const char *const columns[] = {"Process", "host", "pid", "restarts"};
-    const bel_members *members = job->members;
+    const bel_members *members = job->cluster.members;
     char host[256] = "";
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
     begin_table(t, NULL, NULL, COLUMNS(columns));
@@ -242,9 +242,9 @@ static void put_audit(const bel_job *job, bel_job_tables *t)
 {
     const char *model_dir = job->estimator->config.model_dir;
     char *folder = bel_path_join(model_dir, BEL_AUDIT_FOLDER), bytes_text[32];
-    const bel_audit_scope scope = {.step = job->saved_step,
-                                   .segments = job->segments,
-                                   .segment_count = job->segment_count,
+    const bel_audit_scope scope = {.step = job->steps.saved,
+                                   .segments = job->segments.items,
+                                   .segment_count = job->segments.count,
                                    .fingerprint = bel_input_fingerprint(job->trainable.input)};
     int64_t bytes = note_bytes(folder);
     bel_audit_result result = {0};

@@ -16,15 +16,15 @@ static void loop_ask(void *context, int64_t version, int function, bool wanted)
 
 bel_status *bel_job_start_loop(bel_job *job)
 {
-    if (job->replicator == NULL || job->loop_end >= 0) return NULL;
-    return bel_replicator_start(job->replicator, job->first_step, loop_ask, job->backend);
+    if (job->loop.replicator == NULL || job->loop.end >= 0) return NULL;
+    return bel_replicator_start(job->loop.replicator, job->steps.first, loop_ask, job->backend);
 }
 
 // Whether the loop's state at a step is known. Before a run begins it is the program's initial
 // memory, and no function has run.
-bool bel_job_knows_loop(bel_job *job, int64_t step)
+bool bel_job_knows_loop(bel_job_loop *loop, int64_t step)
 {
-    return job->replicator == NULL || bel_replicator_recall(job->replicator, step, job->runs);
+    return loop->replicator == NULL || bel_replicator_recall(loop->replicator, step, loop->runs);
 }
 
 // Waits for the loop, which may compute before it requests the step after the checkpoint.
@@ -32,7 +32,7 @@ bel_status *bel_job_await_loop(bel_job *job, int64_t step)
 {
     double most = job->estimator->config.stall_timeout;
     int64_t begun = bel_clock_ns();
-    while (!bel_job_knows_loop(job, step)) {
+    while (!bel_job_knows_loop(&job->loop, step)) {
         double waited = (double)(bel_clock_ns() - begun) * 1e-9;
         if (waited >= most) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED,
@@ -50,8 +50,8 @@ bel_status *bel_job_await_loop(bel_job *job, int64_t step)
 // and would name shard 0.
 bel_status *bel_job_look_at_loop(bel_job *job)
 {
-    if (job->replicator == NULL || job->loop_end >= 0) return NULL;
-    bel_replicator_look look = bel_replicator_look_at(job->replicator);
+    if (job->loop.replicator == NULL || job->loop.end >= 0) return NULL;
+    bel_replicator_look look = bel_replicator_look_at(job->loop.replicator);
     if (look.idle_secs >= 0.9 * job->estimator->config.stall_timeout) {
         return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                        "the loop of the program has asked for no step after version %lld for "
@@ -60,18 +60,19 @@ bel_status *bel_job_look_at_loop(bel_job *job)
     }
     if (!look.returned) return NULL;
     bel_status *error;
-    BEL_TRY(bel_replicator_end(job->replicator, BEL_CANCELLED, "it has returned", 1, &error));
+    BEL_TRY(bel_replicator_end(job->loop.replicator, BEL_CANCELLED, "it has returned", 1, &error));
     if (error != NULL) return error;
-    job->loop_end = look.asked;
+    job->loop.end = look.asked;
     job->backend->ops->stop_at(job->backend, look.asked);
     return NULL;
 }
 
 bel_status *bel_job_try_loop(bel_job *job)
 {
-    if (job->replicator == NULL) return NULL;
+    if (job->loop.replicator == NULL) return NULL;
     BEL_TRY(bel_job_start_loop(job));
-    while (job->loop_end < 0 && bel_replicator_look_at(job->replicator).asked <= job->first_step) {
+    while (job->loop.end < 0 &&
+           bel_replicator_look_at(job->loop.replicator).asked <= job->steps.first) {
         BEL_TRY(bel_job_look_at_loop(job));
         (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
@@ -80,7 +81,7 @@ bel_status *bel_job_try_loop(bel_job *job)
 
 bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
 {
-    if (job->replicator == NULL) return status;
+    if (job->loop.replicator == NULL) return status;
     const bel_backend *backend = job->backend;
     bool well = status == NULL && !backend->interrupted;
     char words[400];
@@ -95,7 +96,7 @@ bel_status *bel_job_end_loop(bel_job *job, bel_status *status)
                      (long long)job->state.step, backend->interrupted ? ", as was asked for" : "");
     }
     bel_status *error,
-        *ending = bel_replicator_end(job->replicator, well ? BEL_OUT_OF_RANGE : BEL_CANCELLED,
+        *ending = bel_replicator_end(job->loop.replicator, well ? BEL_OUT_OF_RANGE : BEL_CANCELLED,
                                      words, job->estimator->config.stall_timeout, &error);
     if (error == NULL) error = ending;
     if (status == NULL) return error;

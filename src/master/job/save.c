@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
@@ -26,9 +27,9 @@
 // blocks: a run over more epochs continues with the first record of the next one.
 static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_segments)
 {
-    int count = job->segment_count;
-    memcpy(out_segments, job->segments, (size_t)count * sizeof *out_segments);
-    const bel_input_segment *last = &job->segments[count - 1];
+    int count = job->segments.count;
+    memcpy(out_segments, job->segments.items, (size_t)count * sizeof *out_segments);
+    const bel_input_segment *last = bel_job_newest_segment(&job->segments);
     const bel_input *input = job->trainable.input;
     bel_input_segment *next = &out_segments[count];
     if (last->first_step == step) return count;
@@ -46,7 +47,7 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
 static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
                                bel_ckpt_shard **shards)
 {
-    bel_input_segment *segments = bel_xcalloc((size_t)job->segment_count + 1, sizeof *segments);
+    bel_input_segment *segments = bel_xcalloc((size_t)job->segments.count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
                           .generation = job->backend->generation,
                           .seed = job->estimator->config.seed,
@@ -56,14 +57,14 @@ static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
                           .setting_values = (const char *const *)job->trainable.settings.values,
                           .setting_count = job->trainable.settings.count};
     const char **names = NULL, **values = NULL;
-    if (job->runs[0] != '\0') { // one more setting
+    if (job->loop.runs[0] != '\0') { // one more setting
         size_t count = (size_t)info.setting_count;
         names = bel_xcalloc(2 * (count + 1), sizeof *names);
         values = names + count + 1;
         memcpy(names, info.setting_names, count * sizeof *names);
         memcpy(values, info.setting_values, count * sizeof *values);
         names[count] = BEL_SETTING_RUNS;
-        values[count] = job->runs;
+        values[count] = job->loop.runs;
         info.setting_names = names;
         info.setting_values = values;
         info.setting_count++;
@@ -75,14 +76,14 @@ static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
     bel_free(names);
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
-    job->saved_step = step;
+    job->steps.saved = step;
     return NULL;
 }
 
 static bel_status *tell_hooks(bel_job *job, int64_t step)
 {
     bel_hook_context context = {
-        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = step};
+        .estimator = job->estimator, .stop = &job->stopping.soon, .log = job->log, .step = step};
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     bel_status *status =
         bel_hooks_after_save(&job->trainable.hooks, &context, step, folder != NULL ? folder : "");
@@ -119,17 +120,17 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
                   job->result.digest);
     bel_job_retain(job);
-    return job->hooks_begun ? tell_hooks(job, step) : NULL;
+    return job->hooks.begun ? tell_hooks(job, step) : NULL;
 }
 
 // --- Resuming ------------------------------------------------------------------------------------
 
-static void set_segments(bel_job *job, const bel_input_segment *segments, int count)
+static void set_segments(bel_job_segments *segments, const bel_input_segment *from, int count)
 {
-    bel_free(job->segments);
-    job->segments = bel_xcalloc((size_t)count + 1, sizeof *job->segments);
-    memcpy(job->segments, segments, (size_t)count * sizeof *segments);
-    job->segment_count = count;
+    bel_free(segments->items);
+    segments->items = bel_xcalloc((size_t)count + 1, sizeof *segments->items);
+    memcpy(segments->items, from, (size_t)count * sizeof *from);
+    segments->count = count;
 }
 
 // Saves initial values as ckpt-0 in a new run, which is then loaded like any other checkpoint. In a
@@ -139,7 +140,7 @@ static bel_status *save_first(bel_job *job)
     bel_input_segment segment = {
         .replica_count = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting),
         .batch_size = bel_input_batch_size(job->trainable.input)};
-    set_segments(job, &segment, 1);
+    set_segments(&job->segments, &segment, 1);
     bel_backend *backend = job->backend, *first = NULL;
     if (job->task != NULL) BEL_TRY(bel_embedded_create(&job->trainable, &first));
     if (first != NULL) job->backend = first;
@@ -155,19 +156,19 @@ static bel_status *save_first(bel_job *job)
     return status;
 }
 
-static void add_segment(bel_job *job, int64_t step, int64_t replicas)
+static void add_segment(bel_job_segments *segments, int64_t step, int64_t replicas)
 {
-    const bel_input_segment last = job->segments[job->segment_count - 1];
-    job->segments =
-        bel_xrealloc(job->segments, ((size_t)job->segment_count + 1) * sizeof *job->segments);
-    job->segments[job->segment_count++] = bel_input_segment_next(&last, step, replicas);
+    const bel_input_segment last = *bel_job_newest_segment(segments);
+    size_t count = (size_t)segments->count + 1;
+    segments->items = bel_xrealloc(segments->items, count * sizeof *segments->items);
+    segments->items[segments->count++] = bel_input_segment_next(&last, step, replicas);
 }
 
 // With another batch size (allowed by --allow_changes) the run continues at the same record.
 static bel_status *take_batch_size(bel_job *job, int64_t step)
 {
     int64_t own = bel_input_batch_size(job->trainable.input), records;
-    bel_input_segment *last = &job->segments[job->segment_count - 1], resized;
+    bel_input_segment *last = bel_job_newest_segment(&job->segments), resized;
     if (last->batch_size == 0) last->batch_size = own; // an earlier version: assumed equal
     if (last->batch_size == own) return NULL;
     if (!bel_input_segment_resize(last, step, own, &resized, &records)) {
@@ -177,8 +178,8 @@ static bel_status *take_batch_size(bel_job *job, int64_t step)
                   "batches of %lld records instead of %lld: training continues after the %lld "
                   "records that were read",
                   (long long)own, (long long)last->batch_size, (long long)records);
-    add_segment(job, step, last->replica_count);
-    job->segments[job->segment_count - 1] = resized;
+    add_segment(&job->segments, step, last->replica_count);
+    *bel_job_newest_segment(&job->segments) = resized;
     return NULL;
 }
 
@@ -186,15 +187,16 @@ static bel_status *take_batch_size(bel_job *job, int64_t step)
 // a ledger always, since leases are counted from there.
 static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
 {
-    set_segments(job, info->segments, info->segment_count);
+    set_segments(&job->segments, info->segments, info->segment_count);
     BEL_TRY(take_batch_size(job, info->step));
-    const bel_input_segment last = job->segments[job->segment_count - 1];
+    const bel_input_segment last = *bel_job_newest_segment(&job->segments);
     int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
     bool begins =
         !bel_counting_has_ledger(&job->trainable.counting) || last.first_step == info->step;
     bel_input_set_origin(job->trainable.input, last.origin);
     if (job->estimator->config.elastic_rescale) return NULL; // bel_job_rescale decides
-    if (last.replica_count != replicas || !begins) add_segment(job, info->step, replicas);
+    if (last.replica_count != replicas || !begins)
+        add_segment(&job->segments, info->step, replicas);
     return NULL;
 }
 
@@ -226,12 +228,12 @@ void bel_job_rescale(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
     int64_t replicas = job->backend->replica_count;
-    bool changes =
-        config->elastic_rescale && job->segments[job->segment_count - 1].replica_count != replicas;
-    if (changes) add_segment(job, job->first_step, replicas);
+    bool changes = config->elastic_rescale &&
+                   bel_job_newest_segment(&job->segments)->replica_count != replicas;
+    if (changes) add_segment(&job->segments, job->steps.first, replicas);
     if (config->scale_learning_rate != BEL_SCALE_NONE) scale_rates(job);
     if (!config->elastic_rescale || config->scale_learning_rate != BEL_SCALE_NONE) return;
-    double factor = (double)replicas / (double)job->segments[0].replica_count;
+    double factor = (double)replicas / (double)job->segments.items[0].replica_count;
     bel_built *built = job->trainable.built;
     for (int f = 0; f < built->function_count; f++) {
         built->optimizers[f] = job->optimizers[f];
@@ -241,8 +243,8 @@ void bel_job_rescale(bel_job *job)
     bel_log_write(BEL_LOG_INFO,
                   "%lld replica%s from step %lld on: %g times the learning rate of %lld; schedules "
                   "count steps as before, and the data now give another number of them",
-                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->first_step, factor,
-                  (long long)job->segments[0].replica_count);
+                  (long long)replicas, replicas == 1 ? "" : "s", (long long)job->steps.first,
+                  factor, (long long)job->segments.items[0].replica_count);
 }
 
 // Compares settings. More passes, or a schedule that ends later, are the same training. They are
@@ -275,12 +277,12 @@ static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
     BEL_TRY_CTX(continue_segments(job, info), "%s", bel_ckpt_folder(reader));
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
-    if (job->replicator != NULL && job->trainable.built->function_count > 1) {
-        BEL_TRY_CTX(
-            bel_replicator_load_runs(job->replicator, bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
-            "%s", bel_ckpt_folder(reader));
+    if (job->loop.replicator != NULL && job->trainable.built->function_count > 1) {
+        BEL_TRY_CTX(bel_replicator_load_runs(job->loop.replicator,
+                                             bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
+                    "%s", bel_ckpt_folder(reader));
     }
-    job->first_step = job->saved_step = job->told_step = job->state.step = info->step;
+    job->steps.first = job->steps.saved = job->points.told_step = job->state.step = info->step;
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
 }
@@ -349,10 +351,10 @@ bel_status *bel_job_go_back(bel_job *job)
     if (status == NULL && !paused) {
         bel_log_write(BEL_LOG_WARN, "going back from step %lld to %s", (long long)reached,
                       bel_ckpt_folder(reader));
-        bel_run_log_go_back(job->log, job->first_step);
+        bel_run_log_go_back(job->log, job->steps.first);
     }
     bel_ckpt_close(reader);
-    for (int i = 0; i < job->eval_count; i++)
-        if (job->evals[i].last_step > job->first_step) job->evals[i].last_step = -1;
+    for (int i = 0; i < job->evals.count; i++)
+        if (job->evals.items[i].last_step > job->steps.first) job->evals.items[i].last_step = -1;
     return status;
 }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "monitoring/board.h"
 #include "monitoring/metrics_server.h"
 

@@ -55,12 +55,14 @@ static bel_status *take_point(bel_job *job, const bel_control_point *point)
     const bel_step_report report = {.step = point->step,
                                     .loss = point->loss,
                                     .examples_per_second = point->examples_per_second,
-                                    .went_back = job->went_back,
+                                    .went_back = job->hooks.went_back,
                                     .values = values,
                                     .value_count = t->series_count};
-    bel_hook_context context = {
-        .estimator = job->estimator, .stop = &job->hook_stop, .log = job->log, .step = point->step};
-    job->went_back = false;
+    bel_hook_context context = {.estimator = job->estimator,
+                                .stop = &job->stopping.soon,
+                                .log = job->log,
+                                .step = point->step};
+    job->hooks.went_back = false;
     return bel_hooks_after_step(&t->hooks, &context, &report);
 }
 
@@ -73,13 +75,13 @@ static bel_status *take_points(bel_job *job)
     bel_control_point points[64];
     int count;
     bel_status *status = NULL;
-    while (job->awaited < 0 &&
+    while (job->points.awaited < 0 &&
            (count = job->backend->ops->take_points(job->backend, points, 64)) > 0) {
         for (int i = 0; i < count; i++) {
-            if (points[i].snapshot && points[i].step > job->used_snapshot)
-                job->awaited = points[i].step;
-            if (points[i].step <= job->told_step) continue;
-            job->told_step = points[i].step;
+            if (points[i].snapshot && points[i].step > job->points.used_snapshot)
+                job->points.awaited = points[i].step;
+            if (points[i].step <= job->points.told_step) continue;
+            job->points.told_step = points[i].step;
             if (status == NULL) status = take_point(job, &points[i]);
         }
     }
@@ -90,8 +92,8 @@ static bel_status *take_points(bel_job *job)
 static bel_status *take_points_before(bel_job *job, int64_t snapshot)
 {
     bel_status *status = take_points(job);
-    while (status == NULL && job->awaited >= 0 && job->awaited < snapshot) {
-        job->awaited = -1;
+    while (status == NULL && job->points.awaited >= 0 && job->points.awaited < snapshot) {
+        job->points.awaited = -1;
         status = take_points(job);
     }
     return status;
@@ -113,19 +115,19 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     bool due = interactive ? now - p->shown_ns > 100000000
                            : interval > 0 && step / interval > p->shown_step / interval &&
                                  now - p->shown_ns > 1000000000;
-    if ((!due && !final) || (interval == 0 && !interactive) || step == job->first_step) return;
+    if ((!due && !final) || (interval == 0 && !interactive) || step == job->steps.first) return;
     double seconds = (double)(now - p->shown_ns) * 1e-9;
     double rate = (double)(state->examples - p->shown_examples) / seconds;
     p->rate = p->rate == 0 ? rate : 0.7 * p->rate + 0.3 * rate;
-    if (final) p->rate = (double)state->examples / ((double)(now - job->started_ns) * 1e-9);
-    int64_t blocks = job->segments[job->segment_count - 1].replica_count;
+    if (final) p->rate = (double)state->examples / ((double)(now - job->totals.started_ns) * 1e-9);
+    int64_t blocks = bel_job_newest_segment(&job->segments)->replica_count;
     double per_step = (double)(bel_input_batch_size(job->trainable.input) * blocks);
-    double left = (double)(job->last_step - step) * per_step / p->rate;
+    double left = (double)(job->steps.last - step) * per_step / p->rate;
     char eta[32];
     bel_str text = {0}, json = {0};
-    bool knows_end = job->last_step < INT64_MAX; // unknown with the program's loop
+    bool knows_end = job->steps.last < INT64_MAX; // unknown with the program's loop
     bel_str_printf(&text, "step %lld", (long long)step);
-    if (knows_end) bel_str_printf(&text, "/%lld", (long long)job->last_step);
+    if (knows_end) bel_str_printf(&text, "/%lld", (long long)job->steps.last);
     bel_str_printf(&text, "  loss = %.5g  %.0f examples/s", state->loss, p->rate);
     int workers = job->backend->worker_count;
     if (workers > 1) bel_str_printf(&text, "  %d workers", workers);
@@ -134,7 +136,7 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     bel_str_printf(&json,
                    "{\"time\":%.3f,\"level\":\"info\",\"event\":\"progress\",\"step\":%lld,"
                    "\"last_step\":%lld,\"workers\":%d,\"loss\":",
-                   bel_clock_wall(), (long long)step, knows_end ? (long long)job->last_step : -1,
+                   bel_clock_wall(), (long long)step, knows_end ? (long long)job->steps.last : -1,
                    job->backend->worker_count);
     bel_json_write_number(&json, state->loss);
     bel_str_printf(&json, ",\"examples_per_second\":%.1f", p->rate);
@@ -165,15 +167,16 @@ static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state
 static bel_status *look_at_folder(bel_job *job, bool now)
 {
     enum { PERIOD_NS = 1000000000 };
-    if (!now && bel_clock_ns() - job->folder_ns < PERIOD_NS) return NULL;
-    job->folder_ns = bel_clock_ns();
-    return bel_folder_lock_check(job->estimator->config.model_dir, job->lock, &job->folder_told);
+    if (!now && bel_clock_ns() - job->folder.looked_ns < PERIOD_NS) return NULL;
+    job->folder.looked_ns = bel_clock_ns();
+    return bel_folder_lock_check(job->estimator->config.model_dir, job->folder.lock,
+                                 &job->folder.told);
 }
 
 // Saves the current snapshot after an evaluation failed, perhaps by its data.
 static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
 {
-    if (job->backend->lost || job->saved_step == step) return failure;
+    if (job->backend->lost || job->steps.saved == step) return failure;
     bel_status *status = bel_job_save(job, step);
     bel_status_ignore(status); // the evaluation's failure is reported
     return failure;
@@ -184,7 +187,7 @@ static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
 static bool made_before(const bel_job *job, const bel_job_eval *eval,
                         const bel_control_state *state)
 {
-    return state->snapshot == job->first_step && bel_job_has_evaluated(job, eval, state->snapshot);
+    return state->snapshot == job->steps.first && bel_job_has_evaluated(job, eval, state->snapshot);
 }
 
 // Saves the current snapshot, then evaluates it; training continues meanwhile.
@@ -192,17 +195,18 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
     BEL_TRY(take_points_before(job, state->snapshot));
-    if (state->save && state->snapshot != job->saved_step) {
+    if (state->save && state->snapshot != job->steps.saved) {
         BEL_TRY(bel_job_save(job, state->snapshot));
     }
-    for (int i = 0; i < job->eval_count; i++) {
-        if (!eval_is_due(&job->evals[i], state) || made_before(job, &job->evals[i], state))
+    for (int i = 0; i < job->evals.count; i++) {
+        if (!eval_is_due(&job->evals.items[i], state) ||
+            made_before(job, &job->evals.items[i], state))
             continue;
-        bel_status *status = bel_job_evaluate(job, &job->evals[i], state->snapshot);
+        bel_status *status = bel_job_evaluate(job, &job->evals.items[i], state->snapshot);
         if (status != NULL) return save_after(job, state->snapshot, status);
     }
-    job->used_snapshot = state->snapshot;
-    job->awaited = -1;
+    job->points.used_snapshot = state->snapshot;
+    job->points.awaited = -1;
     bel_run_log_flush(job->log);
     return NULL;
 }
@@ -212,9 +216,9 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 static void report_so_far(bel_job *job, bool has_news)
 {
     const int64_t least_ns = 10000000000;
-    int64_t pause = 50 * job->report_cost_ns > least_ns ? 50 * job->report_cost_ns : least_ns;
-    bool first = job->report_cost_ns == 0 && has_news;
-    if (first || bel_clock_ns() - job->reported_ns > pause) bel_job_report(job, false);
+    int64_t pause = 50 * job->report.cost_ns > least_ns ? 50 * job->report.cost_ns : least_ns;
+    bool first = job->report.cost_ns == 0 && has_news;
+    if (first || bel_clock_ns() - job->report.written_ns > pause) bel_job_report(job, false);
 }
 
 // The master's wait, to the end of training or a loss. After an error here it cancels and keeps
@@ -222,33 +226,34 @@ static void report_so_far(bel_job *job, bool has_news)
 static bel_status *train_watch(bel_job *job)
 {
     bel_backend *backend = job->backend;
-    progress p = {.shown_step = job->first_step, .shown_ns = bel_clock_ns()};
+    progress p = {.shown_step = job->steps.first, .shown_ns = bel_clock_ns()};
     bel_control_state *state = &job->state;
     int64_t begun = bel_clock_ns();
-    job->reported_ns = begun;
+    job->report.written_ns = begun;
     state->running = true;
-    job->awaited = job->used_snapshot = -1;
+    job->points.awaited = job->points.used_snapshot = -1;
     bel_status *status = NULL;
     while (state->running) {
         backend->ops->wait(backend, 0.1, state);
-        bel_reporter_update(job->reporter, backend, job->last_step, false);
+        bel_reporter_update(job->reporter, backend, job->steps.last, false);
         bool goes_well = status == NULL;
         if (goes_well) status = look_at_folder(job, false);
         if (status == NULL) status = take_points(job);
         if (status == NULL) status = bel_job_look_at_loop(job);
-        bool waits = state->has_snapshot && status == NULL &&
-                     !bel_job_knows_loop(job, state->snapshot); // the loop has not reached it yet
+        bool waits =
+            state->has_snapshot && status == NULL &&
+            !bel_job_knows_loop(&job->loop, state->snapshot); // the loop has not reached it yet
         if (waits) (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         if (state->has_snapshot && status == NULL && !waits) status = use_snapshot(job, state);
         if (status != NULL) backend->spoiled = true;
-        bel_job_look_at_clock(job, job->seconds + (double)(bel_clock_ns() - begun) * 1e-9);
+        bel_job_look_at_clock(job, job->totals.seconds + (double)(bel_clock_ns() - begun) * 1e-9);
         if (status == NULL && state->running) bel_job_stop_if_wanted(job);
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
         if (state->has_snapshot && !waits) backend->ops->release_snapshot(backend);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
         bool sooner = bel_counting_has_ledger(&job->trainable.counting) ||
-                      job->stopping.stop_at >= 0 || job->replicator != NULL;
-        if (ended && sooner) job->last_step = state->step;
+                      job->stopping.stop_at >= 0 || job->loop.replicator != NULL;
+        if (ended && sooner) job->steps.last = state->step;
         if (status == NULL) report_so_far(job, state->has_snapshot && !waits);
         show_progress(job, state, &p, !state->running && !backend->lost);
     }
@@ -261,17 +266,17 @@ static bel_status *train_watch(bel_job *job)
 
 static bool nothing_left(const bel_job *job)
 {
-    if (job->first_step < job->last_step) return false;
+    if (job->steps.first < job->steps.last) return false;
     bel_log_write(BEL_LOG_INFO, "nothing to train: step %lld of %lld is already saved",
-                  (long long)job->first_step, (long long)job->last_step);
+                  (long long)job->steps.first, (long long)job->steps.last);
     return true;
 }
 
 // With a ledger the shards know when the input is exhausted.
 static int64_t stop_step(const bel_job *job)
 {
-    if (!bel_counting_has_ledger(&job->trainable.counting)) return job->last_step;
-    int64_t last = job->max_steps > 0 ? job->max_steps : INT64_MAX;
+    if (!bel_counting_has_ledger(&job->trainable.counting)) return job->steps.last;
+    int64_t last = job->steps.max > 0 ? job->steps.max : INT64_MAX;
     int64_t stop = job->stopping.stop_at;
     return stop >= 0 && stop < last ? stop : last;
 }
@@ -315,10 +320,10 @@ static bel_status *train_run(bel_job *job)
     BEL_TRY(bel_job_find_last_step(job)); // replicas may have changed, or blocks were omitted
     // Members that continue may be past the checkpoint, from which nothing would be left.
     if (!job->backend->runs && nothing_left(job)) return NULL;
-    for (int i = 0; i < job->eval_count; i++)
-        eval_steps = bel_common_divisor(eval_steps, job->evals[i].spec->every_steps);
+    for (int i = 0; i < job->evals.count; i++)
+        eval_steps = bel_common_divisor(eval_steps, job->evals.items[i].spec->every_steps);
     bel_control_config control = {.shard_count = config->parameter_server_count,
-                                  .first_step = job->first_step,
+                                  .first_step = job->steps.first,
                                   .last_step = stop_step(job),
                                   .save_steps = config->save_checkpoints_steps,
                                   .save_secs = config->save_checkpoints_secs,
@@ -327,20 +332,20 @@ static bel_status *train_run(bel_job *job)
                                   .hook_steps = bel_hooks_period(&job->trainable.hooks),
                                   .stats = job->trainable.stats,
                                   .worker_count = job->backend->worker_count,
-                                  .asks = job->replicator != NULL,
+                                  .asks = job->loop.replicator != NULL,
                                   .made = bel_replicator_made,
-                                  .made_context = job->replicator};
+                                  .made_context = job->loop.replicator};
     bel_job_describe(job);
-    int64_t begun = job->started_ns = bel_clock_ns();
-    BEL_TRY(job->backend->ops->start(job->backend, &control, &job->segments[job->segment_count - 1],
+    int64_t begun = job->totals.started_ns = bel_clock_ns();
+    BEL_TRY(job->backend->ops->start(job->backend, &control, bel_job_newest_segment(&job->segments),
                                      bel_job_block_end(job)));
     tell_begins(job);
     if (job->backend->runs) job->stopping.stop_at = -1; // members that continue may not know of it
     BEL_TRY(bel_job_start_loop(job));
     bel_status *status = train_watch(job);
-    if (job->replicator != NULL) bel_replicator_pause(job->replicator);
-    job->seconds += (double)(bel_clock_ns() - begun) * 1e-9;
-    job->examples += job->state.examples;
+    if (job->loop.replicator != NULL) bel_replicator_pause(job->loop.replicator);
+    job->totals.seconds += (double)(bel_clock_ns() - begun) * 1e-9;
+    job->totals.examples += job->state.examples;
     return status;
 }
 
@@ -372,8 +377,8 @@ static void find_evaluation(const bel_job *job, bel_result *out_result)
     const bel_result *other = &job->backend->evaluation; // by an evaluator's process
     if (other->examples > 0) {
         *out_result = *other;
-    } else if (job->eval_count > 0 && job->evals[0].last_step >= 0) {
-        *out_result = job->evals[0].last_result;
+    } else if (job->evals.count > 0 && job->evals.items[0].last_step >= 0) {
+        *out_result = job->evals.items[0].last_result;
     } else {
         bel_job_recall_evaluation(job, job->state.step, out_result);
     }
@@ -384,12 +389,13 @@ static void fill_result(bel_job *job)
     const bel_control_state *state = &job->state;
     bel_result result = {
         .size = sizeof result, .loss = state->loss, .batch_mean_loss = NAN, .evaluation_step = -1};
-    if (job->eval_count > 0 || job->evaluator_count > 0) find_evaluation(job, &result);
+    if (job->evals.count > 0 || job->evaluator.count > 0) find_evaluation(job, &result);
     memcpy(result.digest, job->result.digest, sizeof result.digest);
     result.global_step = state->step;
     result.interrupted = job->backend->interrupted;
-    result.train_seconds = job->seconds;
-    if (job->seconds > 0) result.examples_per_second = (double)job->examples / job->seconds;
+    result.train_seconds = job->totals.seconds;
+    if (job->totals.seconds > 0)
+        result.examples_per_second = (double)job->totals.examples / job->totals.seconds;
     job->result = result;
 }
 
@@ -397,8 +403,8 @@ static void fill_result(bel_job *job)
 static bel_status *end_hooks(bel_job *job)
 {
     if (job->backend->interrupted) return NULL;
-    for (int i = 0; i < job->eval_count; i++) {
-        bel_job_eval *eval = &job->evals[i];
+    for (int i = 0; i < job->evals.count; i++) {
+        bel_job_eval *eval = &job->evals.items[i];
         if (eval->last_step != job->state.step) continue;
         BEL_TRY(bel_job_export(job, eval, &eval->last_result, true));
     }
@@ -414,17 +420,17 @@ static bel_status *train_finish(bel_job *job)
     say_staleness(job);
     BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
-    if (job->saved_step != state.step) BEL_TRY(bel_job_save(job, state.step));
-    bel_reporter_end(job->reporter, backend, job->last_step); // shards have sent theirs with it
+    if (job->steps.saved != state.step) BEL_TRY(bel_job_save(job, state.step));
+    bel_reporter_end(job->reporter, backend, job->steps.last); // shards have sent theirs with it
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;
-    for (int i = 0; i < job->eval_count && !interrupted; i++) {
-        if (job->evals[i].last_step != state.step) {
-            BEL_TRY(bel_job_evaluate(job, &job->evals[i], state.step));
+    for (int i = 0; i < job->evals.count && !interrupted; i++) {
+        if (job->evals.items[i].last_step != state.step) {
+            BEL_TRY(bel_job_evaluate(job, &job->evals.items[i], state.step));
         }
     }
     BEL_TRY(backend->ops->finish(backend));
-    if (job->evaluator_count > 0) bel_job_retain(job); // its last result may be the best
+    if (job->evaluator.count > 0) bel_job_retain(job); // its last result may be the best
     fill_result(job);
     BEL_TRY(end_hooks(job));
     bel_job_report(job, true);
@@ -436,7 +442,7 @@ static bel_status *train_finish(bel_job *job)
 static bel_status *save_pause(bel_job *job)
 {
     BEL_TRY(job->backend->ops->snapshot_now(job->backend));
-    if (job->saved_step != job->state.step) BEL_TRY(bel_job_save(job, job->state.step));
+    if (job->steps.saved != job->state.step) BEL_TRY(bel_job_save(job, job->state.step));
     if (!job->backend->leaves) return NULL;
     bel_status *leaves =
         BEL_ERR(BEL_CANCELLED, "the master has left the job at step %lld, as it was told to",
@@ -448,7 +454,7 @@ static bel_status *save_pause(bel_job *job)
 static bel_status *save_rescued(bel_job *job, bel_status *failure)
 {
     bel_backend *backend = job->backend;
-    if (!backend->rescued || backend->lost || job->saved_step == job->state.step) return failure;
+    if (!backend->rescued || backend->lost || job->steps.saved == job->state.step) return failure;
     bel_status *status = backend->ops->snapshot_now(backend);
     if (status == NULL) status = bel_job_save(job, job->state.step);
     if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
@@ -461,8 +467,8 @@ static bel_status *save_rescued(bel_job *job, bel_status *failure)
 // expected end of the input.
 static bool is_over(const bel_job *job)
 {
-    bool enough = job->max_steps > 0 && job->first_step >= job->max_steps;
-    bool stopped = job->stopping.stop_at >= 0 && job->first_step >= job->stopping.stop_at;
+    bool enough = job->steps.max > 0 && job->steps.first >= job->steps.max;
+    bool stopped = job->stopping.stop_at >= 0 && job->steps.first >= job->stopping.stop_at;
     bool known = enough || stopped || !bel_counting_has_ledger(&job->trainable.counting);
     return known && nothing_left(job);
 }
@@ -477,10 +483,10 @@ static bel_status *recall(bel_job *job)
 
 static bel_status *begin_hooks(bel_job *job)
 {
-    bel_hook_context context = {.estimator = job->estimator, .stop = &job->hook_stop};
+    bel_hook_context context = {.estimator = job->estimator, .stop = &job->stopping.soon};
     job->stopping.hook_at = -1;
-    BEL_TRY(bel_hooks_begin(&job->trainable.hooks, &context, job->first_step));
-    job->hooks_begun = true;
+    BEL_TRY(bel_hooks_begin(&job->trainable.hooks, &context, job->steps.first));
+    job->hooks.begun = true;
     return recall(job);
 }
 
@@ -502,10 +508,10 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (status == NULL) status = paused ? save_pause(job) : train_finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was reported, and is repaired
-        if (!paused) job->loop_end = -1;
+        if (!paused) job->loop.end = -1;
         BEL_TRY(bel_job_go_back(job));
         BEL_TRY(recall(job));
-        job->went_back = true;
+        job->hooks.went_back = true;
     }
 }
 
@@ -515,47 +521,48 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
 {
     bel_status *status = train(job, evals, eval_count);
     // Told to leave before the end: members wait for the next master.
-    job->leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
-    bel_watchdog_stop(job->watchdog);
+    job->cluster.leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
+    bel_watchdog_stop(job->cluster.watchdog);
     bel_run_log_close(job->log);
-    if (job->leaves) {
+    if (job->cluster.leaves) {
         bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "the master leaves");
     } else if (job->backend != NULL) {
         job->backend->ops->dismiss(job->backend, status);
-    } else if (job->members != NULL) {
-        bel_members_dismiss(job->members, bel_status_code(status), bel_status_message(status), 1);
+    } else if (job->cluster.members != NULL) {
+        bel_members_dismiss(job->cluster.members, bel_status_code(status),
+                            bel_status_message(status), 1);
     }
     if (job->backend != NULL) job->backend->ops->destroy(job->backend);
-    if (job->members != NULL && !job->leaves) {
-        bel_remote_unlisten(&job->estimator->config, job->members);
+    if (job->cluster.members != NULL && !job->cluster.leaves) {
+        bel_remote_unlisten(&job->estimator->config, job->cluster.members);
     }
-    bel_members_destroy(job->members);
+    bel_members_destroy(job->cluster.members);
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
-    bel_job_forget_hooks(job);
-    bel_replicator_destroy(job->replicator);
+    bel_job_forget_hooks(&job->hooks);
+    bel_replicator_destroy(job->loop.replicator);
     bel_trainable_deinit(&job->trainable);
-    bel_free(job->segments);
+    bel_free(job->segments.items);
     bel_free(job->optimizers);
-    bel_linux_unlock(job->lock);
+    bel_linux_unlock(job->folder.lock);
     return status;
 }
 
 bel_status *bel_master_run(const bel_master_config *config, bel_result *out_result)
 {
-    bel_job job = {.estimator = config->estimator,
-                   .spec = config->train,
-                   .task = config->task,
-                   .evaluator_specs = config->evaluator_evals,
-                   .evaluator_count = config->evaluator_count,
-                   .saved_step = -1,
-                   .loop_end = -1,
-                   .lock = -1,
-                   .state = {.loss = NAN}};
+    bel_job job = {
+        .estimator = config->estimator,
+        .spec = config->train,
+        .task = config->task,
+        .evaluator = {.specs = config->evaluator_evals, .count = config->evaluator_count},
+        .steps = {.saved = -1},
+        .loop = {.end = -1},
+        .folder = {.lock = -1},
+        .state = {.loss = NAN}};
     const bel_run_config *settings = &config->estimator->config;
     BEL_TRY(bel_job_trace_start(settings->trace, settings->model_dir, config->task));
     bel_status *status = run_job(&job, config->evals, config->eval_count);
-    if (!job.leaves) bel_job_trace_finish(settings->trace, settings->model_dir);
+    if (!job.cluster.leaves) bel_job_trace_finish(settings->trace, settings->model_dir);
     if (status == NULL && out_result != NULL) *out_result = job.result;
     return status;
 }

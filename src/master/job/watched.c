@@ -15,8 +15,8 @@ bool bel_job_is_named(const char *folder, const char *name)
 bel_status *bel_job_check_metric(const bel_job *job, const char *user, const char *name,
                                  const char *metric)
 {
-    for (int i = 0; i < job->eval_count; i++) {
-        const bel_job_eval *eval = &job->evals[i];
+    for (int i = 0; i < job->evals.count; i++) {
+        const bel_job_eval *eval = &job->evals.items[i];
         if (!bel_job_is_named(eval->folder, name)) continue;
         return bel_goal_check_metric(&eval->built->spec, metric, user, eval->folder);
     }

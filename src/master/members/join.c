@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/str.h"
 #include "belfry/estimator.h"
 #include "checkpoint/setting_names.h"
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "master/members/callers.h"
 #include "master/members/join.h"
 #include "transport/grpc/mailbox.h"

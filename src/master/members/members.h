@@ -15,13 +15,13 @@
 #ifndef BELFRY_MASTER_MEMBERS_MEMBERS_H
 #define BELFRY_MASTER_MEMBERS_MEMBERS_H
 
-#include "base/str.h"
 #include "monitoring/numbers.h"
 #include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
 #include "wire/message.h"
 #include "wire/role.h"
 
+typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_members bel_members;
 
 typedef struct bel_members_config {

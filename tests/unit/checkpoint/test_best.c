@@ -5,6 +5,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "belfry/checkpoint.h"
 #include "unit/checkpoint/test_fixture.h"
 

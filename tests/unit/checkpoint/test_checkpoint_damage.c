@@ -1,6 +1,7 @@
 // Damage: opening a checkpoint finds a cut, flipped or missing byte in any file, and the error
 // names the file.
 #include "base/hash.h"
+#include "base/str.h"
 #include "unit/checkpoint/test_fixture.h"
 
 typedef struct fixture {

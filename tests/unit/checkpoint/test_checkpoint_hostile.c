@@ -3,6 +3,7 @@
 // file's size justifies.
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "checkpoint/manifest.h"
 #include "unit/checkpoint/test_fixture.h"
 

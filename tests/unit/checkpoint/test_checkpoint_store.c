@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "checkpoint/share.h"
 #include "unit/checkpoint/test_fixture.h"
 

@@ -1,6 +1,7 @@
 // Tables in checkpoints: the rows and the digest do not depend on the number of shards that wrote
 // them. Includes damaged files and the worked example of docs/formats/checkpoint.md.
 #include "base/hash.h"
+#include "base/str.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/table.h"

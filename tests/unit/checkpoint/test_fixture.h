@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/str.h"
 #include "checkpoint/checkpoint.h"
 #include "support/bel_test.h"
 

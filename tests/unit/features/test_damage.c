@@ -3,6 +3,7 @@
 // files are refused; every refusal is DATA_LOSS and names the file.
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "belfry/features.h"
 #include "support/bel_test.h"
 #include "unit/features/feature_files.h"

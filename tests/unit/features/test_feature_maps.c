@@ -5,6 +5,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "base/str.h"
 #include "belfry/features.h"
 #include "unit/features/feature_files.h"
 #include "unit/features/image_oracle.inc"

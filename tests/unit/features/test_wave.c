@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "belfry/features.h"
 #include "support/bel_test.h"
 #include "unit/features/feature_files.h"

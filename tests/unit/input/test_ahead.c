@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/batch/ahead.h"
 #include "unit/input/test_fixture.h"
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/str.h"
 #include "unit/input/test_fixture.h"
 
 // Rows 2 and 5 (lines 4 and 7) are bad: one contains a text, one lacks a field.

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/linux_lock.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "input/files/cache_file.h"
 #include "unit/input/test_fixture.h"

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "base/hash.h"
+#include "base/str.h"
 #include "belfry/graph.h"
 #include "unit/input/test_fixture.h"
 

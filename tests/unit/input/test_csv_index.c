@@ -4,6 +4,7 @@
 #include "input/table/csv_index.h"
 
 #include "base/isa.h"
+#include "base/str.h"
 #include "input/table/csv_row.h"
 #include "input/table/csv_scan.h"
 #include "unit/input/test_fixture.h"

@@ -4,6 +4,7 @@
 #include "base/decimal.h"
 #include "base/isa.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "input/table/csv_scan.h"
 #include "input/table/csv_split.h"
 #include "unit/input/test_fixture.h"

@@ -3,7 +3,6 @@
 #define BELFRY_TESTS_UNIT_INPUT_TEST_FIXTURE_H
 
 #include "base/alloc.h"
-#include "base/str.h"
 #include "input/batch/input.h"
 #include "support/bel_test.h"
 

@@ -1,5 +1,6 @@
 // Rows held out of a training: each row is in one part, each class gives its share, and the order
 // of the file does not matter.
+#include "base/str.h"
 #include "belfry/columns.h"
 #include "unit/input/test_fixture.h"
 

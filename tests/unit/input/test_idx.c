@@ -1,6 +1,7 @@
 // IDX: bytes become scaled numbers. A header that does not fit its file is refused.
 #include <zlib.h>
 
+#include "base/str.h"
 #include "unit/input/test_fixture.h"
 
 // Three images of 2 × 2 and their labels, with room to damage them.

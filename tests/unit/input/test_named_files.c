@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "unit/input/test_fixture.h"
 
 // Writes a CSV file in the test's folder whose rows name a.bin and b.bin.

@@ -1,5 +1,6 @@
 // Properties of a record that a map can ask for (number, epoch, file), and maps whose `user` a
 // dataset owns.
+#include "base/str.h"
 #include "unit/input/test_fixture.h"
 
 // Adds "epoch", and "number" unless it exists.

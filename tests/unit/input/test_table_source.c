@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "belfry/columns.h"
 #include "columns/description.h"
 #include "input/table/csv_set.h"

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "input/files/file_view.h"
 #include "unit/input/test_fixture.h"
 

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "input/source/example.h"
 #include "unit/input/test_fixture.h"
 

@@ -1,5 +1,6 @@
 // Job plans: hosts, towers, threads, the tasks made from a plan, and the table.
 #include "base/alloc.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "launch/cluster/plan.h"
 #include "support/bel_test.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "base/yaml.h"
 #include "launch/engine/kubernetes_manifest.h"
 #include "support/bel_test.h"

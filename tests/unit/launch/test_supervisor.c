@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "launch/folder/scale.h"
 #include "support/supervised.h"
 

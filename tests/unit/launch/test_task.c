@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "launch/task/task.h"
 #include "support/bel_test.h"
 

@@ -64,7 +64,7 @@ static void test_step(void **state)
 
     const bel_backend_ops ops = {.read_rows = NULL};
     bel_backend backend = {.ops = &ops};
-    bel_job job = {.estimator = estimator, .backend = &backend, .saved_step = STEPS};
+    bel_job job = {.estimator = estimator, .backend = &backend, .steps = {.saved = STEPS}};
     bel_job_eval eval = {.last_step = -1};
     BEL_ASSERT_OK(bel_input_fn_open(input, NULL, estimator, BEL_MODE_EVAL, NULL, &eval.input));
     BEL_ASSERT_OK(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval.input, 1, &eval.built));

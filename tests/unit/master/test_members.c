@@ -2,6 +2,7 @@
 // members are mailboxes of this process. The tests wait on clocks only as distant deadlines.
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "belfry/estimator.h"
 #include "master/members/members.h"
 #include "support/bel_test.h"

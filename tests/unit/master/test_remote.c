@@ -68,7 +68,7 @@ static void make_backend(fixture *f, bel_counting counting)
     bel_backend *backend;
     BEL_ASSERT_OK(bel_remote_create(&remote_config, &backend));
     f->master = (remote *)backend;
-    f->master->checkpoint = bel_xstrdup("a checkpoint");
+    f->master->plan.checkpoint = bel_xstrdup("a checkpoint");
 }
 
 static void set_up(fixture *f, bel_counting counting)
@@ -167,13 +167,13 @@ static bool error_is_there(const fixture *f)
 
 static bool stop_was_heard(const fixture *f)
 {
-    return f->master->stop_sent;
+    return f->master->sent.stop;
 }
 
 // Returns when the master has taken all that the peer sent before.
 static void wait_for_words_of(fixture *f, int peer)
 {
-    f->master->stop_sent = false;
+    f->master->sent.stop = false;
     say(f, peer, BEL_TEST_KIND(Stop, stop, .why = NULL));
     wait_until(f, stop_was_heard);
 }
@@ -208,7 +208,7 @@ static bool snapshot_is_there(const fixture *f)
 static bool end_is_heard_of(const fixture *f)
 {
     const remote *r = f->master;
-    return r->ended_workers == WORKERS && r->heard_progress && r->saved_snapshot == LAST;
+    return r->ended.count == WORKERS && r->progress.heard && r->snapshots.announced == LAST;
 }
 
 static void workers_end(fixture *f)
@@ -309,7 +309,7 @@ static void test_the_last_snapshot_is_waited_for(void **state)
 
 static bool workers_have_ended(const fixture *f)
 {
-    return f->master->ended_workers == WORKERS;
+    return f->master->ended.count == WORKERS;
 }
 
 static bool is_over(const fixture *f)
@@ -333,7 +333,7 @@ static void test_a_join_does_not_end_training(void **state)
 
 static bool one_has_saved(const fixture *f)
 {
-    return f->master->saved_shards == 1;
+    return f->master->saving.saved == 1;
 }
 
 // Both connections break during a checkpoint: a shard that saved is not asked again.
@@ -344,7 +344,7 @@ static void test_nobody_saves_twice(void **state)
     fixture f;
     bel_ckpt_shard *saved[SHARDS] = {NULL}, *part = bel_ckpt_hash_shard(NULL, 0);
     take_over(&f, FIRST);
-    f.master->saved = saved;
+    f.master->saving.parts = saved;
     bel_remote_ask_shards(f.master, BEL_ASKED_SAVE, 15, folder);
     for (int k = 0; k < SHARDS; k++)
         hears(&f, PS_0 + k, BEL__MESSAGE__KIND_SAVE);
@@ -354,13 +354,13 @@ static void test_nobody_saves_twice(void **state)
     answer.step = 14; // from an earlier checkpoint
     say(&f, PS_0, &answer.base);
     wait_for_words_of(&f, PS_0);
-    assert_int_equal(f.master->saved_shards, 0);
+    assert_int_equal(f.master->saving.saved, 0);
     hears(&f, PS_0, BEL__MESSAGE__KIND_STOP);
     answer.step = 15;
     say(&f, PS_0, &answer.base);
     wait_until(&f, one_has_saved);
     for (int k = 0; k < SHARDS; k++) {
-        f.master->stop_sent = false; // otherwise it is sent again
+        f.master->sent.stop = false; // otherwise it is sent again
         join(&f, PS_0 + k, 1, 15);
         wait_for_words_of(&f, PS_0 + k);
     }
@@ -454,7 +454,7 @@ static void test_state_that_is_void(void **state)
     (void)state;
     fixture f;
     set_up(&f, (bel_counting){.kind = BEL_COUNTING_ALL});
-    f.master->begins_anew = true; // as after a reload because of a loss
+    f.master->plan.begins_anew = true; // as after a reload because of a loss
     for (int i = 0; i < PEERS; i++)
         join(&f, i, 5, FIRST);
     start(&f);
@@ -496,7 +496,7 @@ static void test_what_is_not_its_to_say(void **state)
         wait_until(&f, error_is_there);
         bel_status *error = bel_remote_take_error(f.master);
         BEL_ASSERT_FAILS(error, BEL_INTERNAL, cases[i].message);
-        assert_true(f.master->state.step != LAST && f.master->ended_workers == 0);
+        assert_true(f.master->state.step != LAST && f.master->ended.count == 0);
         tear_down(&f);
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "support/bel_test.h"
 
 enum { SECOND = 1000000000 };

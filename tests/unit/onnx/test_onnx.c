@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "base/thread.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"

@@ -2,6 +2,7 @@
 // refusals of both.
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "onnx/onnx.h"
 #include "support/bel_test.h"
 #include "unit/onnx/onnx_bytes.h"

@@ -1,5 +1,6 @@
 // Subgraphs, and sizes of open dimensions: the cases resolved while a graph is built, and refusals.
 #include "base/alloc.h"
+#include "base/str.h"
 #include "graph/graph.h"
 #include "onnx/onnx.h"
 #include "support/bel_test.h"

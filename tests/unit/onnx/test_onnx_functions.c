@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "unit/onnx/onnx_text.h"
 
 enum { FUNCTIONS = 25, FLOAT = 1 };

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "belfry/ops.h"
 #include "passes/passes.h"
 #include "runtime/program.h"

@@ -6,6 +6,7 @@
 
 #include "autodiff/autodiff.h"
 #include "base/alloc.h"
+#include "base/str.h"
 #include "runtime/program_inner.h"
 #include "support/bel_test.h"
 #include "unit/passes/random_graph.h"

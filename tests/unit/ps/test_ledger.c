@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/str.h"
+
 static const bel_optimizer sgd = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.5};
 static const int replicas_of[] = {2, 2, 1};
 enum { WORKERS = 3, LAST = 100 };

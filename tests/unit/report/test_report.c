@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "report/report.h"
 #include "report/report_chart.h"
 #include "support/bel_test.h"

@@ -1,0 +1,183 @@
+// Parts of a member: its shard and its worker, its evaluator, its master, and the memory that other
+// processes of its host read.
+//
+// `member` (member_inner.h) has one of each. The main thread uses them; comments name the others.
+#ifndef BELFRY_MEMBER_MEMBER_PARTS_H
+#define BELFRY_MEMBER_MEMBER_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "export/exporters.h"
+#include "member/member.h"
+#include "ps/server/control.h"
+#include "trainable/trainable.h"
+#include "transport/grpc/grpc_lane.h"
+#include "transport/grpc/mailbox.h"
+#include "transport/shm/shm_lane.h"
+
+// --- A shard -------------------------------------------------------------------------------------
+
+// Arrays in the layout of the space. The snapshots stay for the life of the process; the others
+// depend on the assignment.
+typedef struct member_shard_memory {
+    bel_space *space;
+    float **outboxes;    // with a ledger: by worker
+    void **answer_rooms; // with a hub: by worker, for requested rows; NULL: the shard's
+    float *snapshot;
+    float *averages; // their snapshot; NULL: the optimizer keeps none
+} member_shard_memory;
+
+// The shard's ends of lanes, of one generation (member_lanes.c).
+typedef struct member_shard_lanes {
+    bel_shard_peer *worker_peers, *shard_peers;
+    bel_lane **workers; // by worker
+    bel_lane **shards;  // shard 0: by shard; others: [0]
+    bel_lane *master;
+    bel_lane *own; // the end that leads to this process's own worker, until it is admitted
+} member_shard_lanes;
+
+// Search for a lane that a peer opens, on threads of the endpoint and the hub. The mutex guards
+// all, and lanes.master.
+typedef struct member_shard_search {
+    pthread_mutex_t mutex;
+    uint32_t generation;    // 0: no lane is found
+    uint32_t *incarnations; // by worker
+    bool *replacing;        // by worker
+    int32_t reading;        // number of the master's lane
+} member_shard_search;
+
+// The thread that does the shard's work, and its team.
+typedef struct member_shard_engine {
+    bel_team *team; // works on chunks: a thread for each core
+    pthread_t thread;
+    bool runs;
+    atomic_bool stop;
+    atomic_bool resuming; // a member was replaced: the next version is logged
+} member_shard_engine;
+
+// Steps and snapshots that the master has received (member_shard_tell.c). The engine's thread sets
+// the atomics.
+typedef struct member_shard_reports {
+    atomic_llong snapshot_ready; // version of the newest complete snapshot; -1: no snapshot
+    int64_t snapshot_told;       // the last reported snapshot; -1: no snapshot
+    int64_t progress_told;       // the last reported step; -1: no step
+    int64_t progress_ns;         // time of that report
+    atomic_bool progress_due;    // the last step was made
+} member_shard_reports;
+
+// Shard 0: the newest step that the program's loop waits for. The engine's thread makes it; the
+// mutex guards all.
+typedef struct member_shard_made {
+    pthread_mutex_t mutex;
+    double *stats; // NULL: no such step
+    int64_t version;
+    bool told;
+} member_shard_made;
+
+// Values that the master has requested, while they are sent.
+typedef struct member_shard_sending {
+    int64_t step; // their version; -1: none
+    int sent;     // number of frames already sent
+} member_shard_sending;
+
+// State of a process with a shard. If the process is also a worker, the two share space and layout.
+// Memory stays for the life of the process, except that a new assignment of replicas replaces the
+// memory that depends on it. Lanes and threads belong to one generation.
+typedef struct member_shard {
+    bool here;
+    bool shares_memory; // with workers
+    int index;
+    const bel_layout *layout;
+    const bel_assignment *assignment;
+    bel_shard *shard;
+    bel_doorbell *bell;
+    bel_control *control; // shard 0
+    member_shard_memory memory;
+    member_shard_lanes lanes;
+    member_shard_search search;
+    member_shard_engine engine;
+    member_shard_reports reports;
+    member_shard_made made;
+    member_shard_sending sending;
+} member_shard;
+
+// --- A worker ------------------------------------------------------------------------------------
+
+typedef struct member_worker {
+    bool here;
+    bel_trainable trainable;
+    bel_space *space;
+    float *values; // with a ledger, in a process with a shard: memory of `space`
+    float **ranges;
+    int range_count;
+    void *row_buffer, *answer_room; // as in bel_client_config; the second only without a hub
+    bel_client_peer *peers;
+    bel_doorbell *bell;
+
+    bel_lane **lanes; // by shard
+    bel_client *client;
+    bel_worker *worker;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool cancelled, ended;
+    atomic_bool leaves; // it ends after its step
+    bel_status *status; // result of bel_worker_run, set before `ended`
+    bool told;          // the master has received it
+} member_worker;
+
+// --- An evaluator --------------------------------------------------------------------------------
+
+// Start of an evaluator, and of its last evaluations; 0: no evaluation yet.
+typedef struct bel_evaluator_pace {
+    int64_t begun_ns, last_ns;
+    bool said; // it is logged
+} bel_evaluator_pace;
+
+// Evaluations of the newest checkpoint (member_evaluator.c).
+typedef struct member_evaluator {
+    bool follows;        // the master has confirmed that the job runs
+    int64_t step;        // step of the evaluated checkpoint; -1: no checkpoint
+    int64_t looked_step; // the newest step then, possibly damaged and skipped; -1: no step
+    bel_evaluator_pace pace;
+    bel_result *results;      // by evaluation, for that checkpoint
+    uint64_t *data;           // by evaluation: fingerprint of its data
+    bel_exporters *exporters; // by evaluation
+    bel_run_log *log;         // their curves
+} member_evaluator;
+
+// --- Every member --------------------------------------------------------------------------------
+
+// The connection to the master (member_join.c).
+typedef struct member_master {
+    bel_mailbox *mailbox;
+    char *token;       // token of the join
+    int64_t token_ns;  // time of its last reading
+    int64_t sought_ns; // start of the present search for a master
+    int64_t joined_ns; // time of the first join over this connection
+    bool answered;     // the master has sent a message since
+} member_master;
+
+// Messages that this master has received.
+typedef struct member_told {
+    int64_t status_ns; // time of the last status
+    int64_t leave_ns;  // time of the first request to leave to a master; 0: no request
+    bool leave;        // this master has received the request
+    bool stop, failure;
+} member_told;
+
+// The master's result.
+typedef struct member_end {
+    bool over;
+    bool leaves;        // the master has released this process
+    bel_status *status; // CANCELLED or NULL, when it is over
+} member_end;
+
+// Shared memory with processes of this host (member_memory.c). NULL: workers and shards use gRPC.
+typedef struct member_shm {
+    bel_shm_hub *hub;
+    bel_shm_region *parameters, *gradients;
+} member_shm;
+
+#endif
