@@ -377,7 +377,7 @@ static bel_status *find_master_again(member *m, bel_status *why)
     if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
     // A process that answers calls and ends each at once is no master: for example, another process
     // of the job with the same address. It is not called for longer than a silent one.
-    enum { SERVED_NS = 1000000000, RETRY_NS = 20000000 };
+    enum { SERVED_NS = 1000000000 };
     int64_t now = bel_clock_ns();
     bool served = m->master.answered || now - m->master.joined_ns > SERVED_NS;
     const atomic_bool *over = m->program->master_over;
@@ -389,8 +389,12 @@ static bel_status *find_master_again(member *m, bel_status *why)
         return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "the process there ends every call; hint: "
                                                        "is it another process's address?"));
     }
-    if (served) m->master.sought_ns = now;
-    if (!served) (void)bel_doorbell_wait(m->bell, now + RETRY_NS);
+    if (served) {
+        m->master.sought_ns = now;
+        m->master.backoff.tries = 0;
+    } else {
+        bel_member_pause_search(m);
+    }
     if (over == NULL && served) { // a master in this process reports its end itself
         bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
                       m->task->master_address);
@@ -584,6 +588,7 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
         return NULL;
     }
     member m = {
+        .master.backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS},
         .task = task,
         .program = program,
         .estimator = program->estimator,

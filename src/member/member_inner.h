@@ -44,6 +44,8 @@ void bel_member_send_status(member *m, bool at_once);
 // member_join.c. Calls the master until it answers, as it may start later or restart, and joins.
 // UNAVAILABLE: it cannot be reached within the join timeout.
 bel_status *bel_member_join(member *m) BEL_MUST_USE;
+// Pauses between two calls of a search for the master (base/backoff.h).
+void bel_member_pause_search(member *m);
 bel_status *bel_member_leave(member *m) BEL_MUST_USE; // returns CANCELLED, and logs it
 // Joins again if the token has changed, for a while: the token of the first join may have been old.
 // Returns true if it has joined: then all reports must be repeated.

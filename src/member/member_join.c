@@ -1,6 +1,6 @@
-// Search for the master, and the join, the first time and again. It calls every 20 ms until the
-// join timeout, counted again from each loss. Only a master that cannot be reached is called again;
-// any other answer is final. A stop, or the end of a master in this process, ends the calls.
+// Search for the master, and the join, the first time and again. It calls with growing pauses until
+// the join timeout, counted again from each loss. Only a master that cannot be reached is called
+// again; any other answer is final. A stop, or the end of a master in this process, ends the calls.
 //
 // On a network file system the token may be old for a while. So the folder's names are listed
 // first. Until the master has answered, a changed token is sent in another join on the same stream,
@@ -170,18 +170,26 @@ static bel_status *no_master(const member *m, bel_status *why)
     return bel_status_wrap(why, __FILE__, __LINE__, "cannot reach the master at %s", address);
 }
 
-// A ring of the bell, such as the one of the failed call, does not shorten the pause.
-static void pause_before_call(const member *m, bel_backoff *backoff)
+// A ring of the bell, such as the one of the failed call, does not shorten the pause. A new
+// request, and the end of a master in this process, do. At least half of the time left stays for
+// calls.
+void bel_member_pause_search(member *m)
 {
-    int64_t until = bel_clock_ns() + bel_backoff_next(backoff);
-    for (int64_t now = bel_clock_ns(); now < until && !bel_stop_requested(); now = bel_clock_ns())
+    const atomic_bool *over = m->program->master_over;
+    bool leaves = bel_leave_requested();
+    int64_t now = bel_clock_ns();
+    int64_t left = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9) - now;
+    int64_t pause = bel_backoff_next(&m->master.backoff);
+    int64_t until = now + (pause < left / 2 ? pause : left / 2);
+    for (; now < until && !bel_stop_requested(); now = bel_clock_ns()) {
+        if ((!leaves && bel_leave_requested()) || (over != NULL && atomic_load(over))) return;
         (void)bel_doorbell_wait(m->bell, until - now < NAP_NS ? until : now + NAP_NS);
+    }
 }
 
 // Runs on the main thread. Returns with an open stream, or when no further call makes sense.
 bel_status *bel_member_join(member *m)
 {
-    bel_backoff backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS};
     if (m->master.sought_ns == 0) m->master.sought_ns = bel_clock_ns();
     int64_t deadline = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
@@ -197,7 +205,7 @@ bel_status *bel_member_join(member *m)
             return bel_member_leave(m);
         }
         if (!again) return no_master(m, why);
-        pause_before_call(m, &backoff);
+        bel_member_pause_search(m);
     }
     bel_status_ignore(why); // from earlier calls, before the master was ready
     m->master.answered = false;

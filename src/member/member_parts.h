@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/backoff.h"
 #include "base/thread.h"
 #include "export/exporters.h"
 #include "member/member.h"
@@ -152,11 +153,12 @@ typedef struct member_evaluator {
 // The connection to the master (member_join.c).
 typedef struct member_master {
     bel_mailbox *mailbox;
-    char *token;       // token of the join
-    int64_t token_ns;  // time of its last reading
-    int64_t sought_ns; // start of the present search for a master
-    int64_t joined_ns; // time of the first join over this connection
-    bool answered;     // the master has sent a message since
+    char *token;         // token of the join
+    int64_t token_ns;    // time of its last reading
+    int64_t sought_ns;   // start of the present search for a master
+    int64_t joined_ns;   // time of the first join over this connection
+    bool answered;       // the master has sent a message since
+    bel_backoff backoff; // pauses of the search
 } member_master;
 
 // Messages that this master has received.

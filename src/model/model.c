@@ -9,6 +9,7 @@
 #include "model/model.h"
 
 #include <fnmatch.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -450,15 +451,19 @@ static bel_status *build_steps(bel_model_context *context, bel_built *built, con
     return NULL;
 }
 
-// A model function that forgets to ask for the mode evaluates a model with random gaps.
+// A model function that forgets to ask for the mode evaluates a model with random gaps. Evaluations
+// may build it again and again, so one line must do.
 static void warn_of_dropout(const bel_built *built)
 {
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     for (size_t n = 0; n < built->graph->node_count; n++) {
-        if (built->graph->nodes[n]->op != BEL_OP_DROPOUT) continue;
+        const bel_node *node = built->graph->nodes[n];
+        if (node->op != BEL_OP_DROPOUT || bel_attr_number(&node->attrs, "ratio", 0) == 0) continue;
+        if (atomic_flag_test_and_set(&warned)) return;
         bel_log_write(BEL_LOG_WARN,
                       "model function in %s: %s drops elements, as in training; call bel_dropout "
                       "only if bel_context_mode is BEL_MODE_TRAIN",
-                      mode_names[built->mode], built->graph->nodes[n]->name);
+                      mode_names[built->mode], node->name);
         return;
     }
 }

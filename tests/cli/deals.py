@@ -350,7 +350,7 @@ def main():
             runs.append(pool.submit(run, deal, context, needs, [word]))
         for (flag, deal, context, needs, word, what), seen in zip(tried, runs):
             got = verdict(flag, without[deal, context, needs].result(), seen.result())
-            if got == what or (got == "idle" and deal == "resumed"):
+            if got == what or (got == "idle" and deal == "resumed" and what == "read"):
                 continue
             failures += 1
             summary.setdefault(flag, {}).setdefault(got, []).append(deal)

@@ -10,6 +10,7 @@
 #include "ps/client/client_inner.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -345,13 +346,32 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
     return NULL;
 }
 
+// With a ledger a worker may be several reports ahead of a slow shard, as shard 0 drops late ones
+// and answers. So it waits for room there, until the stall timeout.
+static bel_status *send_in_time(const bel_client_config *config, bel_lane *lane,
+                                const bel_frame *frame)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    int64_t deadline = bel_clock_ns() + (int64_t)(config->stall_timeout_secs * 1e9);
+    for (;;) {
+        bel_status *status = bel_lane_send(lane, frame);
+        bool is_full = config->ledger && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+        if (!is_full || bel_clock_ns() >= deadline ||
+            (config->cancelled != NULL && config->cancelled(config->cancelled_context)))
+            return status;
+        bel_status_ignore(status); // tried again
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
 bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame)
 {
-    frame.generation = client->config.generation;
-    frame.incarnation = client->config.incarnation;
-    frame.sender = client->config.worker;
-    BEL_TRY_CTX(bel_lane_send(client->config.lanes[shard], &frame), "worker %d, %s to shard %d",
-                client->config.worker, bel_frame_kind_name(frame.kind), shard);
+    const bel_client_config *config = &client->config;
+    frame.generation = config->generation;
+    frame.incarnation = config->incarnation;
+    frame.sender = config->worker;
+    BEL_TRY_CTX(send_in_time(config, config->lanes[shard], &frame), "worker %d, %s to shard %d",
+                config->worker, bel_frame_kind_name(frame.kind), shard);
     return NULL;
 }
 

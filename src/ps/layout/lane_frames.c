@@ -1,4 +1,6 @@
 // A full lane is an error of its sender, so the counts here must cover every step and recovery.
+// Through shared memory a payload of up to 496 bytes also lives only until as many more frames are
+// taken, and a shard keeps such payloads to the end of a step.
 #include "ps/layout/lane_frames.h"
 
 #include "ps/layout/exchange.h"

@@ -1,6 +1,6 @@
 // A gRPC lane's life: its streams, opened, accepted, lost and opened again, and the owner's calls
-// (grpc_lane_inner.h describes the fields). The end that opened a stream replaces it 20 ms after
-// its end, unless its code would repeat; then the lane is cut. References keep the lane until its
+// (grpc_lane_inner.h describes the fields). The end that opened a stream replaces it after a
+// pause, unless its code would repeat; then the lane is cut. References keep the lane until its
 // owner, its streams and its alarms have released it.
 #include "base/alloc.h"
 #include "base/clock.h"

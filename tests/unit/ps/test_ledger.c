@@ -530,12 +530,57 @@ static void malformed_frames_are_refused(void **state)
     }
 }
 
+// --- Workers ahead of a shard --------------------------------------------------------------------
+
+typedef struct slow_shard {
+    bel_lane *end;
+    int naps, taken; // calls of nap; it takes a frame from the second call on
+    bool gives_up;
+} slow_shard;
+
+// The worker asks before each pause whether it is cancelled.
+static bool nap(void *context)
+{
+    slow_shard *shard = context;
+    bel_frame frame;
+    if (++shard->naps > 1) shard->taken += bel_lane_receive(shard->end, &frame);
+    return shard->gives_up;
+}
+
+static void worker_waits_for_room_in_a_lane(void **state)
+{
+    (void)state;
+    cluster *c = create(1, two_of_three);
+    bel_doorbell *bell = bel_doorbell_create();
+    slow_shard shard = {.naps = 0};
+    bel_lane *lane;
+    bel_inproc_lane_create(1, bell, bell, &lane, &shard.end);
+    bel_client_config config = c->client_configs[0];
+    config.lanes = &lane;
+    config.cancelled = nap;
+    config.cancelled_context = &shard;
+    bel_client *client = bel_client_create(&config);
+    BEL_ASSERT_OK(bel_client_pull(client, 0));
+    assert_int_equal(shard.naps, 0);
+    BEL_ASSERT_OK(bel_client_pull(client, 0)); // the lane is full until the second pause
+    assert_int_equal(shard.naps, 2);
+    assert_int_equal(shard.taken, 1);
+    shard = (slow_shard){.end = shard.end, .gives_up = true};
+    BEL_ASSERT_FAILS(bel_client_pull(client, 0), BEL_RESOURCE_EXHAUSTED, "shard 0");
+    bel_client_destroy(client);
+    bel_lane_close(shard.end);
+    bel_lane_close(lane);
+    bel_doorbell_destroy(bell);
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_reports_count_and_others_are_dropped),
         cmocka_unit_test(surplus_report_is_answered_with_the_step),
         cmocka_unit_test(full_lanes_lose_nothing),
+        cmocka_unit_test(worker_waits_for_room_in_a_lane),
         cmocka_unit_test(reports_are_applied_in_order_of_arrival),
         cmocka_unit_test(bound_holds_the_fast_back),
         cmocka_unit_test(report_that_waits_holds_nobody_back),
