@@ -70,7 +70,7 @@ bel_status *bel_cuda_compile(const bel_cuda_api *api, const char *name, const ch
                              int capability, char **out_image,
                              size_t *out_bytes) BEL_MUST_USE; // free with bel_free
 
-// --- Calls (prepare.c, launch.c) -----------------------------------------------------------------
+// --- Calls (launch_prepare.c, launch.c) ----------------------------------------------------------
 
 enum { BEL_CUDA_MAX_LAUNCHES = 8, BEL_CUDA_BLOCK = 256 };
 
@@ -132,7 +132,7 @@ bel_status *bel_cuda_prepare(bel_device *device, const bel_prepare *prepare, bel
 #include "cuda/families.def"
 #undef FAMILY
 
-// --- Fast arithmetic (fast.c, cublas.c, cudnn.c, attention_library.c) ----------------------------
+// --- Fast arithmetic (library_handles.c, library_cublas.c, library_cudnn.c, library_attention.c) -
 
 // Start of a library's workspace, `offset` bytes into the call's, which is aligned to
 // BEL_PLAN_ALIGNMENT. NULL: the call has none.
@@ -170,11 +170,11 @@ void bel_cuda_forget_stream(bel_cuda_device *device, const void *stream);
 // order.
 bel_status *bel_cuda_try_cublas(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
 bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken) BEL_MUST_USE;
-struct bel_cuda_attention; // kernels/attention.h: as read by attention.c
+struct bel_cuda_attention; // kernels/attention.h: as read by launch_attention.c
 bel_status *bel_cuda_try_attention(bel_cuda_build *build, const struct bel_cuda_attention *shape,
                                    bool *out_taken) BEL_MUST_USE;
 
-// --- Operands as bfloat16 (halves.c) -------------------------------------------------------------
+// --- Operands as bfloat16 (bf16_operands.c) ------------------------------------------------------
 
 bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
                                   bel_kernel_call *call, bel_half_operands *out_operands);
@@ -189,7 +189,7 @@ bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out)
 bool bel_cuda_reduces_columns(const bel_kernel_call *call); // the first dimensions of two
 void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out);
 
-// --- Running (bind.c, executor.c, profile.c) -----------------------------------------------------
+// --- Running (graph_bind.c, graph_executor.c, graph_profile.c) -----------------------------------
 
 // Waits until the GPU reaches the event, at most for the device's patience, since a hanging GPU
 // does not report it. DEADLINE_EXCEEDED; the driver's errors, for `action`.

@@ -1,5 +1,5 @@
 // Parameters of operations that only move elements, for the kernels of the CPU and of the GPU
-// (cuda/move.c).
+// (cuda/launch_move.c).
 #ifndef BELFRY_OPS_MOVES_H
 #define BELFRY_OPS_MOVES_H
 

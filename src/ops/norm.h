@@ -1,4 +1,4 @@
-// Parameters of normalization by channel, for norm.c and the GPU's cuda/norm.c.
+// Parameters of normalization by channel, for norm.c and the GPU's cuda/launch_norm.c.
 #ifndef BELFRY_OPS_NORM_H
 #define BELFRY_OPS_NORM_H
 

@@ -1,4 +1,4 @@
-// Parameters of pools and their gradients, for pool.c and the GPU's cuda/pool.c.
+// Parameters of pools and their gradients, for pool.c and the GPU's cuda/launch_pool.c.
 #ifndef BELFRY_OPS_POOL_H
 #define BELFRY_OPS_POOL_H
 

@@ -2,7 +2,7 @@
 // channels-last, in f32 or bf16; weights [out, in, rows, columns] are images as well, one for each
 // output. Matrices for cuBLASLt keep their order and become bf16.
 //
-// No operand of a convolution has 2^31 elements (cudnn.c), so indices are 32 bits, and divisions
+// No operand of a convolution has 2^31 elements (library_cudnn.c), so indices are 32 bits, and divisions
 // are multiplications (divide.h). If channels are neighbors, a thread copies four of them with one
 // access on either side.
 #include "cuda/kernels/arrange.h"

@@ -1,4 +1,4 @@
-// Attention by a library (cuda/attention_library.c): the weights of scores, and the gradients of
+// Attention by a library (cuda/library_attention.c): the weights of scores, and the gradients of
 // scores, between its products. 16 rows in a block (lanes.h). Unseen keys have weight 0. Results
 // may overwrite the values they are made from: after the first barrier only one thread reads each
 // element. (Before it, all threads of a row read the first score.)

@@ -1,6 +1,6 @@
 // Functions of elementwise.def for kernels. For operation ID: f32_ID in float, f64_ID in double
-// (with PLAIN) and whole_ID in int64_t, all with (p, q, s, t). cuda/elementwise.c generates the
-// sources that use them.
+// (with PLAIN) and whole_ID in int64_t, all with (p, q, s, t). cuda/launch_elementwise.c generates
+// the sources that use them.
 #ifndef BELFRY_CUDA_KERNELS_ELEMENTS_H
 #define BELFRY_CUDA_KERNELS_ELEMENTS_H
 

@@ -37,7 +37,7 @@ typedef struct bel_cuda_walk {
     int64_t steps[BEL_CUDA_WALK_TENSORS][8];
 } bel_cuda_walk;
 
-// --- Element by element (cuda/elementwise.c) -----------------------------------------------------
+// --- Element by element (cuda/launch_elementwise.c) ----------------------------------------------
 
 #define BEL_CUDA_STEPS 16 // BEL_FUSED_STEPS
 

@@ -1,8 +1,8 @@
 // Reductions: see kernels/reduce.cu. The CPU's prepare function decides the order of addition (rows
 // in lanes, rows of a column, runs of a slice). Here that becomes dimensions that are kept and
 // dimensions that are reduced, each with its steps.
-#include "cuda/kernels/reduce.h"
 #include "cuda/device.h"
+#include "cuda/kernels/reduce.h"
 #include "cuda/kernels/rows.h"
 #include "ops/reduce.h"
 

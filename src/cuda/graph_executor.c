@@ -26,7 +26,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "cuda/executor.h"
+#include "cuda/graph_executor.h"
 #include "ops/collective.h"
 
 // --- Copies in -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 // Normalization of rows (ops/row_norm.c, ops/kernels/row_norm.c): layers, instances and groups.
-#include "cuda/kernels/row_norm.h"
 #include "cuda/device.h"
+#include "cuda/kernels/row_norm.h"
 #include "ops/kernels/row_norm.h"
 
 enum { THREADS = BEL_CUDA_ROW_TEAMS * BEL_CUDA_ROW_LANES };

@@ -1,8 +1,8 @@
 // Matrix products: see kernels/product.cu. The size of a block's tile follows from the shape and
 // the GPU's number of multiprocessors. It does not affect the bits, as a chain is never divided.
-// With fast arithmetic, a library is tried first (cublas.c).
-#include "cuda/kernels/product.h"
+// With fast arithmetic, a library is tried first (library_cublas.c).
 #include "cuda/device.h"
+#include "cuda/kernels/product.h"
 #include "cuda/walk.h"
 #include "ops/matmul.h"
 

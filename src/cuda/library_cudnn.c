@@ -6,9 +6,9 @@
 // by kernels of arrange.cu, which add the bias and Relu on the way. Only algorithms that report to
 // be deterministic are used.
 //
-// Descriptors are created when an algorithm is chosen and when work is queued, as in cublas.c.
-// cuDNN pads both sides of an image alike. For windows with other pads, x is copied with a margin
-// of zeros, or its gradient from inside such a margin.
+// Descriptors are created when an algorithm is chosen and when work is queued, as in
+// library_cublas.c. cuDNN pads both sides of an image alike. For windows with other pads, x is
+// copied with a margin of zeros, or its gradient from inside such a margin.
 #include <string.h>
 
 #include "cuda/device.h"

@@ -1,11 +1,11 @@
 // Attention (ops/attention.c). With fast arithmetic, a library makes its products where it can
-// (attention_library.c). Otherwise the forward pass is one launch. The gradient takes two: queries
+// (library_attention.c). Otherwise the forward pass is one launch. The gradient takes two: queries
 // by keys, and keys by queries. So one thread makes each sum, in the CPU's order: the CPU's prepare
 // function decides how keys are cut into blocks and parts. Heads that do not fit its blocks are
 // plain loops, as on the CPU.
-#include "ops/kernels/attention.h"
 #include "cuda/device.h"
 #include "cuda/kernels/attention.h"
+#include "ops/kernels/attention.h"
 
 enum { ROWS = BEL_CUDA_ATTENTION_ROWS };
 

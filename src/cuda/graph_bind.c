@@ -1,10 +1,10 @@
 // Binding of an instance to a GPU: its streams and events, its launches with all their arguments,
-// the segments that they are cut into (executor.c), and the process's memory that the GPU copies to
-// and from.
+// the segments that they are cut into (graph_executor.c), and the process's memory that the GPU
+// copies to and from.
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cuda/executor.h"
+#include "cuda/graph_executor.h"
 #include "ops/collective.h"
 
 _Static_assert((int)BEL_CUDA_MAX_INPUTS >= (int)BEL_OP_MAX_INPUTS + 1 &&

@@ -1,9 +1,9 @@
 // Convolutions (ops/conv.c). Output and input gradient are one kernel, as on the CPU. Winograd's
 // algorithm (ops/kernels/winograd.h), which fast_math allows on the CPU, is not used: the bits of
 // the direct sum do not depend on it.
-#include "cuda/kernels/conv.h"
 #include "cuda/device.h"
 #include "cuda/images.h"
+#include "cuda/kernels/conv.h"
 #include "ops/kernels/conv.h"
 
 // With fewer channels of a result, or fewer weights of a row of the window, most of a tile is

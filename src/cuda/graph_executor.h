@@ -1,6 +1,7 @@
-// Instance on a GPU, shared by bind.c, which creates it, executor.c, which runs it, and profile.c.
-#ifndef BELFRY_CUDA_EXECUTOR_H
-#define BELFRY_CUDA_EXECUTOR_H
+// Instance on a GPU, shared by graph_bind.c, which creates it, graph_executor.c, which runs it, and
+// graph_profile.c.
+#ifndef BELFRY_CUDA_GRAPH_EXECUTOR_H
+#define BELFRY_CUDA_GRAPH_EXECUTOR_H
 
 #include "base/rng.h"
 #include "cuda/device.h"
@@ -82,7 +83,7 @@ void bel_cuda_follow_binding(bel_cuda_executor *x);
 // The launches of a call; NULL: it has none.
 const bel_cuda_call *bel_cuda_launches(const bel_kernel_call *call);
 
-// --- Queueing (executor.c): on `work`, in the order of the calls ---------------------------------
+// --- Queueing (graph_executor.c): on `work`, in the order of the calls ---------------------------
 
 bel_status *bel_cuda_send_state(bel_cuda_executor *x) BEL_MUST_USE;
 
@@ -100,7 +101,7 @@ bel_status *bel_cuda_run_segment(bel_cuda_executor *x, int segment) BEL_MUST_USE
 bel_status *bel_cuda_fetch(bel_cuda_executor *x, size_t place, const void *from,
                            size_t bytes) BEL_MUST_USE;
 
-// --- Waiting (executor.c) ------------------------------------------------------------------------
+// --- Waiting (graph_executor.c) ------------------------------------------------------------------
 
 // Waits for all queued work, after any `status` of queueing it. Returns that error, or else the
 // error of the work. If the work did not succeed the GPU counts as lost (bel_device_is_lost).

@@ -2,9 +2,9 @@
 // pixels, the results of the sums, and the images. Sums that no kernel reads are left out. The
 // layout of the images decides which kernels read them; the sums and their order are always the
 // same.
-#include "cuda/kernels/norm.h"
 #include "cuda/device.h"
 #include "cuda/images.h"
+#include "cuda/kernels/norm.h"
 #include "ops/norm.h"
 #include "tensor/moments.h"
 

@@ -2,7 +2,7 @@
 // with calls queued one by one; the shortest of some runs counts. The total is the time of a
 // replayed run, since replayed graphs have no gaps. Nothing is published.
 #include "base/alloc.h"
-#include "cuda/executor.h"
+#include "cuda/graph_executor.h"
 
 // Queues one replayed run, then all calls one by one, each between two of `events`, call after
 // call. Inputs are copied again in between, as the run may have overwritten them. The calls are
