@@ -1,4 +1,6 @@
-// The jitter is a hash of the process and the time: no result of a training depends on it.
+// Pauses of a backoff: see backoff.h. The random part is at most half, so that a caller never waits
+// much less than the load of its other end demands. It is a hash of the process and the time, not
+// of the job's seed: no result of a training may depend on it.
 #include "base/backoff.h"
 
 #include <unistd.h>

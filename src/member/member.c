@@ -29,14 +29,6 @@
 
 enum { SHARD_NAP_NS = 100000000, NAP_NS = 500000000, SECOND_NS = 1000000000 };
 
-// Takes `why`; NULL: the stream ended in order.
-static bel_status *lost_master(const member *m, bel_status *why)
-{
-    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection ended");
-    return bel_status_wrap(why, __FILE__, __LINE__, "lost the master at %s",
-                           m->task->master_address);
-}
-
 // --- The start -----------------------------------------------------------------------------------
 
 static bool is_assignment(const bel_assignment *assignment, const Bel__Setup *setup)
@@ -347,75 +339,14 @@ static bel_status *take_message(member *m, const Bel__Message *message)
     return NULL;
 }
 
-// Answers that another call would get again.
-static bool is_final(const bel_status *why)
-{
-    bel_code code = bel_status_code(why);
-    return code == BEL_FAILED_PRECONDITION || code == BEL_ALREADY_EXISTS ||
-           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED || code == BEL_OUT_OF_RANGE;
-}
-
-// Repeats the reports that this master has not received: it is another one, or did not accept this
-// member.
-static void tell_again(member *m)
-{
-    m->worker.told = m->told.stop = m->told.leave = false;
-    m->told.status_ns = 0;
-    bel_member_shard_tell_again(m);
-}
-
-// The master may be replaced, or only the connection may have broken: training continues meanwhile,
-// and the master that answers receives all reports again.
-static bel_status *find_master_again(member *m, bel_status *why)
-{
-    if (m->task->added && !m->master.answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
-        bel_log_write(BEL_LOG_INFO, "not needed: %s", bel_status_message(why));
-        bel_status_ignore(why); // started on a request that the master cannot meet, as it reports
-        m->end.over = true;
-        return NULL;
-    }
-    if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
-    // A process that answers calls and ends each at once is no master: for example, another process
-    // of the job with the same address. It is not called for longer than a silent one.
-    enum { SERVED_NS = 1000000000 };
-    int64_t now = bel_clock_ns();
-    bool served = m->master.answered || now - m->master.joined_ns > SERVED_NS;
-    const atomic_bool *over = m->program->master_over;
-    int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
-    bool enough = !served && (now - m->master.sought_ns > patience_ns || bel_end_requested() ||
-                              (over != NULL && atomic_load(over)));
-    if (enough) {
-        bel_status_ignore(why); // from a call to another process
-        return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "the process there ends every call; hint: "
-                                                       "is it another process's address?"));
-    }
-    if (served) {
-        m->master.sought_ns = now;
-        m->master.backoff.tries = 0;
-    } else {
-        bel_member_pause_search(m);
-    }
-    if (over == NULL && served) { // a master in this process reports its end itself
-        bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
-                      m->task->master_address);
-    }
-    bel_status_ignore(why); // logged, or the same as before
-    bel_mailbox_close(m->master.mailbox, 0);
-    m->master.mailbox = NULL;
-    bel_member_files_drop(m); // another setup comes
-    BEL_TRY(bel_member_join(m));
-    tell_again(m);
-    return NULL;
-}
-
 static bel_status *check_master(member *m)
 {
     if (bel_mailbox_is_over(m->master.mailbox))
-        return find_master_again(m, bel_mailbox_why(m->master.mailbox));
+        return bel_member_find_master_again(m, bel_mailbox_why(m->master.mailbox));
     double silence = (double)bel_mailbox_silence_ns(m->master.mailbox) * 1e-9;
     if (silence < m->task->silence_timeout_secs) return NULL;
-    return find_master_again(m,
-                             BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
+    return bel_member_find_master_again(
+        m, BEL_ERR(BEL_UNAVAILABLE, "nothing heard of it for %.1f s", silence));
 }
 
 static void send_stop(member *m)
@@ -477,7 +408,7 @@ static bel_status *member_obey(member *m)
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         if (m->end.over) break;
-        if (bel_member_join_with_new_token(m)) tell_again(m);
+        bel_member_join_with_new_token(m);
         if (m->evaluator.follows) BEL_TRY(bel_member_evaluate(m, false, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);

@@ -44,12 +44,13 @@ void bel_member_send_status(member *m, bool at_once);
 // member_join.c. Calls the master until it answers, as it may start later or restart, and joins.
 // UNAVAILABLE: it cannot be reached within the join timeout.
 bel_status *bel_member_join(member *m) BEL_MUST_USE;
-// Pauses between two calls of a search for the master (base/backoff.h).
-void bel_member_pause_search(member *m);
+// As bel_member_join, after a lost connection; takes `why`, the reason. The reason is the error if
+// the job does not recover or the master's answer is final.
+bel_status *bel_member_find_master_again(member *m, bel_status *why) BEL_MUST_USE;
 bel_status *bel_member_leave(member *m) BEL_MUST_USE; // returns CANCELLED, and logs it
 // Joins again if the token has changed, for a while: the token of the first join may have been old.
-// Returns true if it has joined: then all reports must be repeated.
-bool bel_member_join_with_new_token(member *m);
+// All reports are then repeated.
+void bel_member_join_with_new_token(member *m);
 
 // member_memory.c. Opens the hub, unless lanes use gRPC; with a hub, peers read memory in place.
 bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;

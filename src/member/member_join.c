@@ -173,7 +173,7 @@ static bel_status *no_master(const member *m, bel_status *why)
 // A ring of the bell, such as the one of the failed call, does not shorten the pause. A new
 // request, and the end of a master in this process, do. At least half of the time left stays for
 // calls.
-void bel_member_pause_search(member *m)
+static void pause_search(member *m)
 {
     const atomic_bool *over = m->program->master_over;
     bool leaves = bel_leave_requested();
@@ -205,7 +205,7 @@ bel_status *bel_member_join(member *m)
             return bel_member_leave(m);
         }
         if (!again) return no_master(m, why);
-        bel_member_pause_search(m);
+        pause_search(m);
     }
     bel_status_ignore(why); // from earlier calls, before the master was ready
     m->master.answered = false;
@@ -215,16 +215,85 @@ bel_status *bel_member_join(member *m)
     return NULL;
 }
 
+// Takes `why`; NULL: the stream ended in order.
+static bel_status *lost_master(const member *m, bel_status *why)
+{
+    if (why == NULL) why = BEL_ERR(BEL_UNAVAILABLE, "its connection ended");
+    return bel_status_wrap(why, __FILE__, __LINE__, "lost the master at %s",
+                           m->task->master_address);
+}
+
+// Answers that another call would get again.
+static bool is_final(const bel_status *why)
+{
+    bel_code code = bel_status_code(why);
+    return code == BEL_FAILED_PRECONDITION || code == BEL_ALREADY_EXISTS ||
+           code == BEL_UNAUTHENTICATED || code == BEL_PERMISSION_DENIED || code == BEL_OUT_OF_RANGE;
+}
+
+// Repeats the reports that this master has not received: it is another one, or did not accept this
+// member.
+static void tell_again(member *m)
+{
+    m->worker.told = m->told.stop = m->told.leave = false;
+    m->told.status_ns = 0;
+    bel_member_shard_tell_again(m);
+}
+
+// The master may be replaced, or only the connection may have broken: training continues meanwhile,
+// and the master that answers receives all reports again.
+bel_status *bel_member_find_master_again(member *m, bel_status *why)
+{
+    if (m->task->added && !m->master.answered && bel_status_code(why) == BEL_OUT_OF_RANGE) {
+        bel_log_write(BEL_LOG_INFO, "not needed: %s", bel_status_message(why));
+        bel_status_ignore(why); // started on a request that the master cannot meet, as it reports
+        m->end.over = true;
+        return NULL;
+    }
+    if (!bel_task_recovers(m->task) || is_final(why)) return lost_master(m, why);
+    // A process that answers calls and ends each at once is no master: for example, another process
+    // of the job with the same address. It is not called for longer than a silent one.
+    enum { SERVED_NS = 1000000000 };
+    int64_t now = bel_clock_ns();
+    bool served = m->master.answered || now - m->master.joined_ns > SERVED_NS;
+    const atomic_bool *over = m->program->master_over;
+    int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
+    bool enough = !served && (now - m->master.sought_ns > patience_ns || bel_end_requested() ||
+                              (over != NULL && atomic_load(over)));
+    if (enough) {
+        bel_status_ignore(why); // from a call to another process
+        return lost_master(m, BEL_ERR(BEL_UNAVAILABLE, "the process there ends every call; hint: "
+                                                       "is it another process's address?"));
+    }
+    if (served) {
+        m->master.sought_ns = now;
+        m->master.backoff.tries = 0;
+    } else {
+        pause_search(m);
+    }
+    if (over == NULL && served) { // a master in this process reports its end itself
+        bel_log_write(BEL_LOG_INFO, "lost the master at %s: calling it again",
+                      m->task->master_address);
+    }
+    bel_status_ignore(why); // logged, or the same as before
+    bel_mailbox_close(m->master.mailbox, 0);
+    m->master.mailbox = NULL;
+    bel_member_files_drop(m); // another setup comes
+    BEL_TRY(bel_member_join(m));
+    tell_again(m);
+    return NULL;
+}
+
 // At most ten times a second, until the master has answered or would lose patience.
-bool bel_member_join_with_new_token(member *m)
+void bel_member_join_with_new_token(member *m)
 {
     enum { PAUSE_NS = 100000000 };
     const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
     int64_t now = bel_clock_ns();
     if ((m->master.answered && !m->fetches) || now - m->master.joined_ns > patience_ns ||
         now - m->master.token_ns < PAUSE_NS)
-        return false;
-    if (!read_token(m)) return false;
+        return;
+    if (!read_token(m)) return;
     send_join(m);
-    return true;
+    tell_again(m);
 }

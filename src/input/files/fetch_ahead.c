@@ -1,4 +1,6 @@
-// A record costs two fetches: its place in the index, then its bytes.
+// Prefetching of a record's bytes: see fetch_ahead.h. A record costs two fetches, its place in the
+// index and then its bytes, and the second needs the result of the first. So a caller takes the
+// steps of one record at different times. Nothing here changes what is read.
 #include "input/files/fetch_ahead.h"
 
 void bel_ahead_fetch_record(const bel_offset_list *starts, size_t index, int step, const char *data,

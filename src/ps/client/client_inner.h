@@ -75,7 +75,8 @@ typedef struct bel_client_awaited {
 bel_status *bel_client_wait_until(bel_client *client, int64_t version,
                                   const bel_client_awaited *awaited) BEL_MUST_USE;
 void bel_client_drain(bel_client *client);
-// Stamps a frame and sends it; the error names worker, kind and shard.
+// Stamps a frame and sends it; the error names worker, kind and shard. With a ledger it waits for
+// room in the lane, until the stall timeout or a cancellation.
 bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame) BEL_MUST_USE;
 
 // client_exchange.c

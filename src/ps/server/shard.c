@@ -1,5 +1,6 @@
-// Steps of a shard. One mutex guards the state; passes, decisions and other callbacks run outside
-// it. bel_shard_work is the only engine: it takes frames, advances the step, and runs one job.
+// Steps of a shard. bel_shard_work is the only engine: it takes frames, advances the step, and runs
+// one job, so any number of threads may call it. One mutex guards the state (shard_parts.h);
+// passes, decisions and other callbacks run outside it. A job is run once, by its taker.
 #include "ps/server/shard_inner.h"
 
 #include <string.h>

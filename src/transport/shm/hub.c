@@ -22,7 +22,7 @@
 enum {
     MOST_STRANGERS = 64,
     HELLO_MS = 1000, // time for a stranger's introduction
-    RETRY_MS = 5,    // the first pause …
+    RETRY_MS = 5,    // the first pause before another call, and the longest
     MOST_RETRY_MS = 250,
     CLOSE_MS = 1000,
     DEAF_MS = 50, // pause after a connection could not be accepted, for lack of descriptors
