@@ -127,10 +127,14 @@ typedef struct bel_run_config {
     int num_gpus;
     const int *towers_of;       ///< towers of each worker, if they differ; NULL: num_gpus each
     int parameter_server_count; ///< shards in this process; 0: num_workers [1]
-    int num_threads;            ///< threads of a tower; 0: cores / towers of this machine [0]
-    bel_executor executor;      ///< [SYNC]
-    bel_products products;      ///< [BELFRY]
-    bel_lane_choice lane;       ///< transport of a cluster [AUTO]
+    /// Parameters of a shard, in bytes: a model without tables is on no more shards than have that
+    /// many each, at least on one. Others would only add messages to each step. 0: no limit.
+    /// [262144]
+    int64_t min_shard_bytes;
+    int num_threads;       ///< threads of a tower; 0: cores / towers of this machine [0]
+    bel_executor executor; ///< [SYNC]
+    bel_products products; ///< [BELFRY]
+    bel_lane_choice lane;  ///< transport of a cluster [AUTO]
     bool elastic_rescale; ///< in a cluster: replicas and learning rate follow the number of workers
     /// For TF_CONFIG and launchers of ranks, which do not specify it. true: the chief, or rank 0,
     /// is also a worker, as in TensorFlow 1; false: it only coordinates, as in TensorFlow 2. [true]

@@ -41,6 +41,9 @@
         "Memory of each GPU that this process may use for parameters and towers' values; 0: all of it.", NULL) \
     ROW(RUN, parameter_server_count, INT, TRAINING, "1", "[0, 1024]", "shards", \
         "Parameter-server shards in this process; 0: one per worker.", NULL) \
+    ROW(RUN, min_shard_bytes, WHOLE, TRAINING, "262144", "[0, 1e15]", "bytes", \
+        "Parameters of a shard: a model without tables is on no more shards than have that many each; the " \
+        "others would only add messages to each step, and end. 0: on all.", NULL) \
     ROW(RUN, num_threads, INT, RUNNING, "0", "[0, 1024]", "threads", \
         "Threads of each tower; 0: the cores divided by the towers.", NULL) \
     ROW(RUN, executor, CHOICE, RUNNING, "sync", "sync|async", NULL, \

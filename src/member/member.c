@@ -171,8 +171,11 @@ static bel_status *check_setup(const member *m, const Bel__Setup *setup)
 {
     const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
     if (setup->n_shards != (size_t)layout->shard_count) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %zu addresses for %d shards",
-                       setup->n_shards, layout->shard_count);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "the master's model is on %zu shards and this process's on %d; hint: the same "
+            "--min_shard_bytes everywhere",
+            setup->n_shards, layout->shard_count);
     }
     if (setup->n_incarnations != (size_t)m->assignment->worker_count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
@@ -430,7 +433,10 @@ static bel_status *member_run(member *m)
 {
     const bel_task *task = m->task;
     m->worker.here = task->role == BEL_ROLE_WORKER;
-    m->shard.here = task->role == BEL_ROLE_PS || (m->worker.here && task->ps_count == 0);
+    if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
+    m->shard.here =
+        task->role == BEL_ROLE_PS || (m->worker.here && task->ps_count == 0 &&
+                                      task->index < m->worker.trainable.layout->shard_count);
     m->shard.index = task->index;
     if (m->shard.here) {
         pthread_mutex_init(&m->shard.search.mutex, NULL);
@@ -450,7 +456,6 @@ static bel_status *member_run(member *m)
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
     m->shard.shares_memory = m->shm.hub != NULL;
-    if (m->worker.here) BEL_TRY(bel_member_worker_build(m));
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
     bel_status *status = member_obey(m);

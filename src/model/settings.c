@@ -153,6 +153,7 @@ static void gather_processes(bel_settings *settings, const bel_estimator *estima
     add_text(settings, "towers_of_workers", towers.text);
     settings_add(settings, "num_threads", "%d", estimator->thread_count);
     settings_add(settings, "parameter_server_count", "%d", config->parameter_server_count);
+    settings_add(settings, "min_shard_bytes", "%lld", (long long)config->min_shard_bytes);
     add_text(settings, "executor", config->executor == BEL_EXECUTOR_ASYNC ? "async" : "sync");
     add_text(settings, "lane", lanes[config->lane]);
     bel_str_deinit(&towers);

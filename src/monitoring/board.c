@@ -74,15 +74,15 @@ bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index)
     return NULL;
 }
 
-void bel_board_seat(bel_board *board, int worker, bool here)
+void bel_board_seat(bel_board *board, bel_board_role role, int index, bool here)
 {
-    int at = 1; // the row's position, after the master and earlier workers
-    while (at < board->row_count && board->rows[at].role == BEL_BOARD_WORKER &&
-           board->rows[at].index < worker)
+    int at = 0; // the row's position: rows are in the order of roles, then of indices
+    while (at < board->row_count &&
+           (board->rows[at].role < role ||
+            (board->rows[at].role == role && board->rows[at].index < index)))
         at++;
     size_t behind = (size_t)(board->row_count - at);
-    bool has =
-        behind > 0 && board->rows[at].role == BEL_BOARD_WORKER && board->rows[at].index == worker;
+    bool has = behind > 0 && board->rows[at].role == role && board->rows[at].index == index;
     if (has == here) return;
     if (has) {
         free_row(&board->rows[at]);
@@ -93,7 +93,7 @@ void bel_board_seat(bel_board *board, int worker, bool here)
     board->rows = bel_xgrow(board->rows, &board->row_capacity, (size_t)board->row_count + 1,
                             sizeof *board->rows);
     memmove(&board->rows[at + 1], &board->rows[at], behind * sizeof *board->rows);
-    board->rows[at] = new_row(BEL_BOARD_WORKER, worker);
+    board->rows[at] = new_row(role, index);
     board->rows[at].is_process = true;
     board->row_count++;
 }

@@ -51,8 +51,8 @@ void bel_board_destroy(bel_board *board); // NULL is fine
 
 bel_board_row *bel_board_find(bel_board *board, bel_board_role role, int index); // NULL: absent
 
-// Adds (`here`) or removes a worker's row; does nothing if that is already so.
-void bel_board_seat(bel_board *board, int worker, bool here);
+// Adds (`here`) or removes a row; does nothing if that is already so.
+void bel_board_seat(bel_board *board, bel_board_role role, int index, bool here);
 
 // True if the number belongs to the row's role, or to its process.
 bool bel_board_has(const bel_board_row *row, bel_number number);

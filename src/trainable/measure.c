@@ -27,7 +27,8 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
                                      bel_row_buffer_answer_bytes(layout, assignment, 0));
         bel_assignment_destroy(assignment);
     }
-    int64_t *bytes = bel_xcalloc((size_t)layout->shard_count, sizeof *bytes);
+    int shards = t->estimator->config.parameter_server_count; // some may hold nothing
+    int64_t *bytes = bel_xcalloc((size_t)shards, sizeof *bytes);
     for (int c = 0; c < layout->chunk_count; c++)
         bytes[layout->chunks[c].shard] += layout->chunks[c].count * (int64_t)sizeof(float);
     sizes->shard_bytes = *out_shard_bytes = bytes;

@@ -164,6 +164,22 @@ static bool stays(const bel_trainable *t, size_t variable)
     return true;
 }
 
+// Returns how many shards hold the variables. Rows of tables are on all.
+static int count_shards(const bel_trainable *t)
+{
+    const bel_run_config *config = &t->estimator->config;
+    const bel_graph *graph = t->built->graph;
+    int64_t bytes = 0, most;
+    for (size_t v = 0; v < graph->variable_count; v++)
+        bytes +=
+            bel_shape_elements(&graph->variables[v].value->spec.shape) * (int64_t)sizeof(float);
+    if (graph->table_count > 0 || config->min_shard_bytes == 0)
+        return config->parameter_server_count;
+    most = bytes / config->min_shard_bytes;
+    if (most >= config->parameter_server_count) return config->parameter_server_count;
+    return most > 1 ? (int)most : 1;
+}
+
 // Makes the layout. Variables keep their order, so graph and layout number them alike.
 static void make_layout(bel_trainable *t)
 {
@@ -180,8 +196,7 @@ static void make_layout(bel_trainable *t)
                                              .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
-    t->layout =
-        bel_layout_create(variables, (int)count, t->estimator->config.parameter_server_count);
+    t->layout = bel_layout_create(variables, (int)count, count_shards(t));
     t->layout->exchanges = graph->collective_count > 0 && !bel_counting_has_ledger(&t->counting);
     for (size_t i = 0; i < graph->table_count; i++)
         add_table(t, (int)i);

@@ -51,7 +51,8 @@ END
 
 # 1,438 records in batches of 16: in the last step some replicas have few examples, others none.
 training=(--package ./exchanging.so --train_files "$TRAIN_CSV" --label_column digit --train_batch_size 16
-    --num_epochs 1 --train_steps 40 --save_checkpoints_steps 10 --no_report)
+    --num_epochs 1 --train_steps 40 --save_checkpoints_steps 10 --no_report
+    --min_shard_bytes 0)
 run_ok belfry train --model_dir alone "${training[@]}" --num_gpus 4
 whole=$(digest alone)
 run_ok belfry train --model_dir threads "${training[@]}" --num_workers 2 --num_gpus 2

@@ -53,6 +53,7 @@ static bel_status *train(const char *name, bel_train_spec spec, const char *firs
     config.num_workers = workers;
     config.num_gpus = 2 / workers;
     config.parameter_server_count = shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.report = false;
     const bel_param param = {"first", first};
     bel_estimator *estimator;

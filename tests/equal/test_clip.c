@@ -51,6 +51,7 @@ static void train(int workers, int shards, int turns, double out[3], char *diges
     config.model_dir = folder;
     config.num_workers = workers;
     config.parameter_server_count = shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_gpus = turns > 0 ? 1 : REPLICAS / workers;
     config.replicas_to_aggregate = turns;
     config.report = false;

@@ -62,6 +62,7 @@ static bel_status *train(bel_model_fn *model, const char *kind, double start, de
     static const int uneven[] = {1, 2, 1};
     config.num_workers = d.workers;
     config.parameter_server_count = d.shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_gpus = d.towers > 0 ? d.towers : 1;
     if (d.towers == 0) config.towers_of = uneven;
     config.replicas_to_aggregate = d.turns;

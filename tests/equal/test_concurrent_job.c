@@ -14,6 +14,7 @@ static void train(int workers, int towers, int threads, int shards, char digest[
     config.num_gpus = towers;
     config.num_threads = threads;
     config.parameter_server_count = shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.save_checkpoints_steps = 5;
     config.save_summary_steps = 2;
     bel_result result = {.size = sizeof result};

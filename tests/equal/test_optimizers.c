@@ -62,6 +62,7 @@ static bel_status *train(const char *name, int workers, int shards, int64_t step
     config.num_workers = workers;
     config.num_gpus = 2 / workers;
     config.parameter_server_count = shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));

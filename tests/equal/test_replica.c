@@ -116,6 +116,7 @@ static bel_status *train_in(const char *folder, const bel_loop *loop, deal d, in
     config.model_dir = folder;
     config.num_workers = d.workers;
     config.parameter_server_count = d.shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_gpus = d.towers;
     config.replicas_to_aggregate = d.turns;
     config.mode = d.mode;

@@ -137,6 +137,7 @@ static bel_status *train(const char *folder, deal d, course c, const char *name,
     config.model_dir = folder;
     config.num_workers = d.workers;
     config.parameter_server_count = d.shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_gpus = d.towers;
     config.replicas_to_aggregate = d.turns;
     config.mode = d.mode;

@@ -33,6 +33,7 @@ static void run_to(const topology *t, const char *folder, int64_t steps, char di
     config.num_workers = t->workers;
     config.towers_of = t->towers;
     config.parameter_server_count = t->shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_threads = t->threads;
     config.report = false;
     bel_result result = {.size = sizeof result};

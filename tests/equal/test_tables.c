@@ -136,6 +136,7 @@ static bel_estimator *create(const topology *t, const char *folder, const bel_pa
     config.num_workers = t->workers;
     config.towers_of = t->towers;
     config.parameter_server_count = t->shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_threads = t->threads;
     config.replicas_to_aggregate = t->aggregate;
     config.save_checkpoints_steps = 25;

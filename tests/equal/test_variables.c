@@ -139,6 +139,7 @@ static bel_estimator *make(const char *folder, deal d, const char *kind, const c
     config.model_dir = folder;
     config.num_workers = d.workers;
     config.parameter_server_count = d.shards;
+    config.min_shard_bytes = 0; // on all shards, although it is small
     config.num_gpus = d.towers > 0 ? d.towers : 1;
     if (d.towers == 0) config.towers_of = uneven;
     config.replicas_to_aggregate = d.turns;

@@ -216,6 +216,16 @@ static void remote_forget(remote *r)
     r->progress.examples_before = 0;
 }
 
+// Ends the processes of parameter servers that hold no shard, and waits for none there.
+static void end_unused(const remote *r)
+{
+    for (int i = 0; i < bel_members_count(r->config.members); i++) {
+        if (!bel_remote_is_unused(r, i)) continue;
+        bel_members_set_vacant(r->config.members, i, true);
+        if (bel_members_get(r->config.members, i)->here) bel_members_retire(r->config.members, i);
+    }
+}
+
 // Starts without knowledge. When all shards are present, it shows whether the job continues
 // unchanged.
 static bel_status *remote_gather(bel_backend *backend)
@@ -226,7 +236,9 @@ static bel_status *remote_gather(bel_backend *backend)
     bel_fault_point("master_gather");
     bel_remote_expect(r);
     bel_remote_let_go(r);
+    end_unused(r);
     BEL_TRY(gather_members(r));
+    end_unused(r); // those that have joined meanwhile
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
     r->backend.runs = !r->plan.begins_anew && !loops && have_state(r);

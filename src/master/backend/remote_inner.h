@@ -108,6 +108,8 @@ void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind
 void bel_remote_send_stop(remote *r);                 // to shard 0: save and end
 void bel_remote_send_pause(remote *r);                // to shard 0: end for a pause
 int bel_remote_shard_of(const remote *r, int member); // shard that a member holds; -1: none
+// True for a parameter server without a shard, as the model is too small for all.
+bool bel_remote_is_unused(const remote *r, int member);
 // Why the set of workers is fixed; NULL: it is elastic.
 const char *bel_remote_why_fixed(const remote *r);
 // Whether workers can come and go.

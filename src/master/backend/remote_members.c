@@ -432,6 +432,10 @@ static void take_join(remote *r, int member)
     const bel_member_view *m = bel_members_get(r->config.members, member);
     int shard = bel_remote_shard_of(r, member);
     bool holds = m->generation == r->backend.generation;
+    if (bel_remote_is_unused(r, member)) {
+        bel_members_retire(r->config.members, member);
+        return;
+    }
     if (!r->started) return; // the next start checks all members
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);

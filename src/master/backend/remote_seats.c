@@ -13,6 +13,12 @@ int bel_remote_shard_of(const remote *r, int member)
     return -1;
 }
 
+bool bel_remote_is_unused(const remote *r, int member)
+{
+    bel_role role = bel_members_get(r->config.members, member)->role;
+    return role == BEL_ROLE_PS && bel_remote_shard_of(r, member) < 0;
+}
+
 void bel_remote_send_to_shard(remote *r, int shard, const ProtobufCMessage *kind)
 {
     bel_members_send(r->config.members, r->shard_members[shard], r->backend.generation, kind);

@@ -26,7 +26,7 @@ static void show_member(remote *r, const bel_member_view *m, bel_board *board)
         [BEL_ROLE_EVALUATOR] = BEL_BOARD_EVALUATOR,
     };
     const bel_task *task = r->config.task;
-    if (m->role == BEL_ROLE_WORKER) bel_board_seat(board, m->index, !m->vacant);
+    if (m->role == BEL_ROLE_WORKER) bel_board_seat(board, BEL_BOARD_WORKER, m->index, !m->vacant);
     bel_board_row *row = bel_board_find(board, roles[m->role], m->index);
     if (row == NULL) return;
     bool with_master = m->role == BEL_ROLE_WORKER && m->index == 0 && task->master_trains;
@@ -35,7 +35,8 @@ static void show_member(remote *r, const bel_member_view *m, bel_board *board)
     bel_board_note_devices(row, m->devices, m->device_count);
     if (m->number_count < BEL_NUMBER_COUNT) return;
     bel_board_note(row, m->numbers, m->numbers_ns);
-    bool holds_shard = m->role == BEL_ROLE_WORKER && task->ps_count == 0;
+    bool holds_shard =
+        m->role == BEL_ROLE_WORKER && task->ps_count == 0 && m->index < r->backend.shard_count;
     bel_board_row *shard = holds_shard ? bel_board_find(board, BEL_BOARD_SHARD, m->index) : NULL;
     if (shard != NULL) bel_board_note(shard, m->numbers, m->numbers_ns);
     show_reports(m, r->seats, board);

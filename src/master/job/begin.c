@@ -139,6 +139,22 @@ static void describe_counting(const bel_counting *counting, bel_str *out_plan)
     }
 }
 
+// Logs how many parameter servers, or workers that might hold a shard, hold none.
+static void say_unused_shards(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    int used = job->backend->shard_count, unused = config->parameter_server_count - used;
+    char bytes[32];
+    if (unused == 0) return;
+    bel_log_write(
+        BEL_LOG_INFO,
+        "%d of %d shards hold%s the %s of parameters; %d %s not needed, as each would "
+        "have less than --min_shard_bytes %lld",
+        used, config->parameter_server_count, used == 1 ? "s" : "",
+        bel_bytes_text((uint64_t)job->trainable.layout->parameters * sizeof(float), bytes), unused,
+        unused == 1 ? "is" : "are", (long long)config->min_shard_bytes);
+}
+
 // Logs what is about to be trained, in two lines.
 void bel_job_describe(const bel_job *job)
 {
@@ -148,16 +164,17 @@ void bel_job_describe(const bel_job *job)
     char rows[64] = "";
     if (tables > 0)
         bel_snprintf(rows, sizeof rows, ", rows of %d table%s", tables, tables == 1 ? "" : "s");
-    bel_log_write(
-        BEL_LOG_INFO,
-        "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
-        "shard%s, %d thread%s each; %s",
-        (long long)job->trainable.layout->parameters, job->trainable.layout->variable_count, rows,
-        job->backend->worker_count, job->backend->worker_count == 1 ? "" : "s",
-        job->backend->replica_count, job->backend->replica_count == 1 ? "" : "s",
-        (long long)bel_input_batch_size(job->trainable.input), config->parameter_server_count,
-        config->parameter_server_count == 1 ? "" : "s", estimator->thread_count,
-        estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    bel_log_write(BEL_LOG_INFO,
+                  "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
+                  "shard%s, %d thread%s each; %s",
+                  (long long)job->trainable.layout->parameters,
+                  job->trainable.layout->variable_count, rows, job->backend->worker_count,
+                  job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
+                  job->backend->replica_count == 1 ? "" : "s",
+                  (long long)bel_input_batch_size(job->trainable.input), job->backend->shard_count,
+                  job->backend->shard_count == 1 ? "" : "s", estimator->thread_count,
+                  estimator->thread_count == 1 ? "" : "s", config->model_dir);
+    say_unused_shards(job);
     bel_estimator_say_cards(job->estimator);
     bel_str plan = {0};
     bel_str_printf(&plan, "steps %lld to ", (long long)job->steps.first);

@@ -90,6 +90,8 @@ void bel_reporter_update(bel_reporter *reporter, bel_backend *backend, int64_t l
     if (!now && reporter->updated_ns != 0 && time - reporter->updated_ns < SECOND_NS) return;
     reporter->updated_ns = time;
     reporter->board->last_step = last_step < INT64_MAX ? last_step : -1;
+    for (int k = backend->shard_count; bel_board_find(reporter->board, BEL_BOARD_SHARD, k); k++)
+        bel_board_seat(reporter->board, BEL_BOARD_SHARD, k, false); // a server without a shard
     backend->ops->show(backend, reporter->board);
     const double own[BEL_NUMBER_COUNT] = {[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes()};
     bel_board_note(bel_board_find(reporter->board, BEL_BOARD_MASTER, 0), own, time);

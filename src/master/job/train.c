@@ -322,7 +322,7 @@ static bel_status *train_run(bel_job *job)
     if (!job->backend->runs && nothing_left(job)) return NULL;
     for (int i = 0; i < job->evals.count; i++)
         eval_steps = bel_common_divisor(eval_steps, job->evals.items[i].spec->every_steps);
-    bel_control_config control = {.shard_count = config->parameter_server_count,
+    bel_control_config control = {.shard_count = job->backend->shard_count,
                                   .first_step = job->steps.first,
                                   .last_step = stop_step(job),
                                   .save_steps = config->save_checkpoints_steps,

@@ -100,7 +100,7 @@ void bel_members_want(bel_members *members, int workers);
 // Makes this seat vacant, so that the master waits for no process there, or the opposite.
 void bel_members_set_vacant(bel_members *members, int member, bool vacant);
 
-// Retires a present worker without further part: sends it the end of the job, and makes its seat
+// Retires a present member without further part: sends it the end of the job, and makes its seat
 // vacant.
 void bel_members_retire(bel_members *members, int member);
 

@@ -260,11 +260,11 @@ static void test_seats(void **state)
     (void)state;
     bel_board *board = bel_board_create(2, 1, 0);
     bel_board_set_doing(bel_board_find(board, BEL_BOARD_WORKER, 1), 7, "computes");
-    bel_board_seat(board, 0, false);
-    bel_board_seat(board, 3, true);
-    bel_board_seat(board, 2, true);
-    bel_board_seat(board, 2, true);
-    bel_board_seat(board, 9, false);
+    bel_board_seat(board, BEL_BOARD_WORKER, 0, false);
+    bel_board_seat(board, BEL_BOARD_WORKER, 3, true);
+    bel_board_seat(board, BEL_BOARD_WORKER, 2, true);
+    bel_board_seat(board, BEL_BOARD_WORKER, 2, true);
+    bel_board_seat(board, BEL_BOARD_WORKER, 9, false);
     static const int expected[] = {1, 2, 3};
     assert_int_equal(board->row_count, 5);
     for (int i = 0; i < 3; i++) {
@@ -274,6 +274,10 @@ static void test_seats(void **state)
     assert_int_equal(board->rows[4].role, BEL_BOARD_SHARD);
     assert_string_equal(board->rows[1].doing, "computes");
     assert_true(isnan(board->rows[2].rates[BEL_NUMBER_STEPS]));
+    bel_board_seat(board, BEL_BOARD_SHARD, 0, false);
+    bel_board_seat(board, BEL_BOARD_SHARD, 0, false);
+    assert_int_equal(board->row_count, 4);
+    assert_int_equal(board->rows[3].index, 3);
     bel_board_destroy(board);
 }
 
