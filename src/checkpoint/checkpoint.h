@@ -88,6 +88,9 @@ typedef struct bel_ckpt_reader bel_ckpt_reader;
 // shard file. NOT_FOUND: the manifest or a shard file is missing. DATA_LOSS: a file is torn or
 // corrupt; the message names it.
 bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
+// The same, but a shard file is checked before the first read from it, and one that nothing is read
+// from never. The reader is then for one thread.
+bel_status *bel_ckpt_open_lazily(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 void bel_ckpt_close(bel_ckpt_reader *reader);
 
 // Opens the newest good checkpoint in model_dir; logs bad ones with their reason and skips them.

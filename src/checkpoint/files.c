@@ -35,7 +35,7 @@ bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, i
     bel_status *status = bel_ckpt_load_manifest(&reader);
     const bel_manifest *manifest = &reader.manifest;
     char *own = bel_ckpt_shard_file_name(shard, shard_count);
-    bool own_alone = least && manifest->table_count == 0 && manifest->file_count == shard_count;
+    bool own_alone = least && manifest->file_count == shard_count;
     int count = 0;
     if (status == NULL) {
         *out_files = bel_xcalloc((size_t)manifest->file_count + 1, sizeof **out_files);

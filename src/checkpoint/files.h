@@ -15,8 +15,7 @@ typedef struct bel_ckpt_file {
 } bel_ckpt_file;
 
 // Lists the shard files that a checkpoint's manifest names; only the manifest need be present. With
-// `least`, lists only the file of shard `shard` if the checkpoint has `shard_count` shards and no
-// tables; rows of tables are assigned to shards anew.
+// `least`, lists only the file of shard `shard` if the checkpoint has `shard_count` shards.
 // Free with bel_ckpt_files_free. Errors are those of a manifest.
 bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
                                   bool least, bel_ckpt_file **out_files,
@@ -29,8 +28,8 @@ bel_status *bel_ckpt_read_file(const char *folder, int64_t step, const char *nam
                                size_t most, void *out, size_t *out_bytes,
                                int64_t *out_size) BEL_MUST_USE;
 
-// Like bel_ckpt_open, for a checkpoint whose shard files may be partly absent. Reading from an
-// absent file is NOT_FOUND.
+// Like bel_ckpt_open_lazily, for a checkpoint whose shard files may be partly absent, or left from
+// another run. Reading from one of these is NOT_FOUND.
 bel_status *bel_ckpt_open_part(const char *folder, int64_t step,
                                bel_ckpt_reader **out_reader) BEL_MUST_USE;
 

@@ -1,6 +1,7 @@
 // An opened checkpoint: the manifest and the shard files, held open, so that a reader can continue
-// when retention removes the folder. All files are opened before the first is read. Opening reads
-// each file once, for its CRC-32C, and finds every piece, so later reads are plain preads.
+// when retention removes the folder. All files are opened before the first is read. A file is read
+// once for its CRC-32C, and its pieces are found, when the checkpoint is opened, or with
+// bel_ckpt_open_lazily before the first read from it. Later reads are plain preads.
 //
 // While a job saves and removes, a listed checkpoint may disappear. The folder is then listed
 // again, at most LOOKS times. Only a checkpoint that is still listed and incomplete counts as bad.
@@ -69,66 +70,9 @@ static bel_status *open_file(const bel_ckpt_reader *reader, const bel_manifest_f
     char *path = bel_path_join(reader->folder, expected->name);
     bel_status *status = bel_disk_file_open(path, &file->disk);
     bel_free(path);
-    file->missing = reader->part && bel_status_code(status) == BEL_NOT_FOUND;
+    file->missing = reader->partial && bel_status_code(status) == BEL_NOT_FOUND;
     if (!file->missing) return status;
     bel_status_destroy(status); // the caller may not need this file
-    return NULL;
-}
-
-// Checks size, checksum and header, so that later reads need no checks.
-static bel_status *check_file(const bel_ckpt_reader *reader, const bel_manifest_file *expected,
-                              bel_reader_file *file)
-{
-    if (file->disk.size_bytes != expected->size_bytes) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %llu", file->disk.path,
-                       (unsigned long long)expected->size_bytes,
-                       (unsigned long long)file->disk.size_bytes);
-    }
-    uint32_t crc;
-    BEL_TRY(bel_disk_file_crc32c(&file->disk, &crc));
-    if (crc != expected->crc32c) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: corrupt: its CRC-32C should be %08x, is %08x",
-                       file->disk.path, expected->crc32c, crc);
-    }
-    return bel_safetensors_read_header(&file->disk, reader->arena, &file->list);
-}
-
-// Finds a piece in its file's header.
-static bel_status *locate_piece(const bel_ckpt_reader *reader, const bel_manifest_tensor *tensor,
-                                const bel_manifest_piece *piece, uint64_t *out_offset)
-{
-    bel_reader_file *file = &reader->files[piece->file_index];
-    *out_offset = 0;
-    if (file->missing) return NULL;
-    bool whole = tensor->piece_count == 1;
-    bel_shape shape = whole ? tensor->shape : BEL_SHAPE(piece->count);
-    char *name = bel_ckpt_stored_name(tensor->name, whole, piece->first);
-    bel_status *status = bel_ckpt_locate(file, name, tensor->dtype, &shape, out_offset);
-    bel_free(name);
-    return status;
-}
-
-// Each piece of each tensor and table must be in its file, and no file may hold another one.
-static bel_status *locate_pieces(bel_ckpt_reader *reader)
-{
-    const bel_manifest *manifest = &reader->manifest;
-    bel_arena *arena = reader->arena;
-    reader->piece_offset =
-        bel_arena_alloc(arena, (size_t)manifest->tensor_count * sizeof *reader->piece_offset);
-    for (int i = 0; i < manifest->tensor_count; i++) {
-        const bel_manifest_tensor *tensor = &manifest->tensors[i];
-        uint64_t *offsets = bel_arena_alloc(arena, (size_t)tensor->piece_count * sizeof *offsets);
-        for (int j = 0; j < tensor->piece_count; j++)
-            BEL_TRY(locate_piece(reader, tensor, &tensor->pieces[j], &offsets[j]));
-        reader->piece_offset[i] = offsets;
-    }
-    BEL_TRY(bel_ckpt_locate_tables(reader));
-    for (int i = 0; i < manifest->file_count; i++) {
-        const bel_reader_file *file = &reader->files[i];
-        if (file->missing || file->list.count == file->pieces_used) continue;
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %d tensors, got %d", file->disk.path,
-                       file->pieces_used, file->list.count);
-    }
     return NULL;
 }
 
@@ -137,28 +81,26 @@ static bel_status *locate_pieces(bel_ckpt_reader *reader)
 static bel_status *open_files(bel_ckpt_reader *reader)
 {
     const bel_manifest *manifest = &reader->manifest;
-    reader->files =
-        bel_arena_alloc(reader->arena, (size_t)manifest->file_count * sizeof *reader->files);
+    bel_arena *arena = reader->arena;
+    size_t tensors = (size_t)manifest->tensor_count;
+    reader->files = bel_arena_alloc(arena, (size_t)manifest->file_count * sizeof *reader->files);
     for (int i = 0; i < manifest->file_count; i++)
         BEL_TRY(open_file(reader, &manifest->files[i], &reader->files[i]));
-    for (int i = 0; i < manifest->file_count; i++) {
-        bel_reader_file *file = &reader->files[i];
-        if (file->missing) continue;
-        bel_status *status = check_file(reader, &manifest->files[i], file);
-        file->missing = reader->part && bel_status_code(status) == BEL_DATA_LOSS; // other run
-        if (!file->missing) BEL_TRY(status);
-        if (file->missing) bel_status_destroy(status);
+    reader->piece_offset = bel_arena_alloc(arena, tensors * sizeof *reader->piece_offset);
+    for (size_t i = 0; i < tensors; i++) {
+        size_t pieces = (size_t)manifest->tensors[i].piece_count;
+        reader->piece_offset[i] = bel_arena_alloc(arena, pieces * sizeof(uint64_t));
     }
-    return locate_pieces(reader);
+    bel_ckpt_make_table_offsets(reader);
+    return NULL;
 }
 
-// Takes ownership of `folder`.
-static bel_status *open_reader(char *folder, bool part, bel_ckpt_reader **out_reader)
+static bel_status *open_reader(const char *folder, bool partial, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_reader *reader = bel_xcalloc(1, sizeof *reader);
     reader->arena = bel_arena_create();
-    reader->folder = folder;
-    reader->part = part;
+    reader->folder = bel_xstrdup(folder);
+    reader->partial = partial;
     bel_status *status = bel_ckpt_load_manifest(reader);
     if (status == NULL) status = open_files(reader);
     if (status != NULL) {
@@ -169,14 +111,32 @@ static bel_status *open_reader(char *folder, bool part, bel_ckpt_reader **out_re
     return NULL;
 }
 
-bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
+bel_status *bel_ckpt_open_lazily(const char *folder, bel_ckpt_reader **out_reader)
 {
-    return open_reader(bel_xstrdup(folder), false, out_reader);
+    return open_reader(folder, false, out_reader);
 }
 
 bel_status *bel_ckpt_open_part(const char *folder, int64_t step, bel_ckpt_reader **out_reader)
 {
-    return open_reader(bel_ckpt_folder_path(folder, step), true, out_reader);
+    char *path = bel_ckpt_folder_path(folder, step);
+    bel_status *status = open_reader(path, true, out_reader);
+    bel_free(path);
+    return status;
+}
+
+bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_lazily(folder, &reader));
+    bel_status *status = NULL;
+    for (int i = 0; i < reader->manifest.file_count && status == NULL; i++)
+        status = bel_ckpt_use_file(reader, i);
+    if (status != NULL) {
+        bel_ckpt_close(reader);
+        return status;
+    }
+    *out_reader = reader;
+    return NULL;
 }
 
 void bel_ckpt_close(bel_ckpt_reader *reader)
@@ -435,9 +395,11 @@ static bel_status *read_elements(const bel_ckpt_reader *reader, int index, int64
         const bel_manifest_piece *piece = &tensor->pieces[i];
         int64_t skip = first - piece->first;
         int64_t take = piece->count - skip < count ? piece->count - skip : count;
+        BEL_TRY(bel_ckpt_use_file(reader, piece->file_index));
         uint64_t offset = reader->piece_offset[index][i] + (uint64_t)skip * element_bytes;
         size_t take_bytes = (size_t)take * element_bytes;
-        BEL_TRY(bel_ckpt_read_here(reader, piece->file_index, offset, bytes, take_bytes));
+        BEL_TRY(
+            bel_disk_file_read(&reader->files[piece->file_index].disk, offset, bytes, take_bytes));
         bytes += take_bytes;
         first += take;
         count -= take;

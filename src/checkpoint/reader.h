@@ -10,13 +10,14 @@ typedef struct bel_reader_file {
     bel_disk_file disk;
     bel_safetensors_list list;
     int pieces_used; // entries of `list` that the manifest knows
-    bool missing;    // allowed for a part of a checkpoint
+    bool checked;    // size, checksum and header are good, and its pieces are found
+    bool missing;    // absent, or of another run, which a partial reader allows
 } bel_reader_file;
 
 struct bel_ckpt_reader {
     bel_arena *arena;
     char *folder;
-    bool part; // files may be missing
+    bool partial; // files may be missing
     bel_manifest manifest;
     bel_reader_file *files;   // in the manifest's order
     uint64_t **piece_offset;  // [tensor][piece]: offset of its elements in its file
@@ -27,17 +28,17 @@ struct bel_ckpt_reader {
 // arena.
 bel_status *bel_ckpt_load_manifest(bel_ckpt_reader *reader) BEL_MUST_USE;
 
-// Reads bytes of a file, by its number in the manifest. NOT_FOUND: the file is missing.
-bel_status *bel_ckpt_read_here(const bel_ckpt_reader *reader, int file, uint64_t offset, void *out,
-                               size_t bytes) BEL_MUST_USE;
+// --- locate.c ------------------------------------------------------------------------------------
 
-// Finds an entry of a file that the manifest names, and counts it.
-bel_status *bel_ckpt_locate(bel_reader_file *file, const char *name, bel_dtype dtype,
-                            const bel_shape *shape, uint64_t *out_offset) BEL_MUST_USE;
+// Makes room for the offsets of tables' columns.
+void bel_ckpt_make_table_offsets(bel_ckpt_reader *reader);
+
+// Checks a file, by its number in the manifest, and finds its pieces, unless that is done. Call it
+// before the offsets of its pieces are used. NOT_FOUND: the file is missing. DATA_LOSS: it is
+// corrupt.
+bel_status *bel_ckpt_use_file(const bel_ckpt_reader *reader, int file) BEL_MUST_USE;
 
 // --- table_reader.c ------------------------------------------------------------------------------
-
-bel_status *bel_ckpt_locate_tables(bel_ckpt_reader *reader) BEL_MUST_USE;
 
 // Hashes a table's rows from the files; the run is in `arena`. DATA_LOSS: keys that do not ascend,
 // or a key in two files.

@@ -58,6 +58,12 @@ typedef struct bel_ckpt_row_sink {
 bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                                 const bel_ckpt_row_sink *sink) BEL_MUST_USE;
 
+// The same for the rows in one of the checkpoint's bel_ckpt_file_count files, of which each was
+// written by the shard of that number.
+int bel_ckpt_file_count(const bel_ckpt_reader *reader);
+bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
+                                     int file, const bel_ckpt_row_sink *sink) BEL_MUST_USE;
+
 // The same for only the values, with any slots beside them: `take` gets them in columns[0].
 bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
                                const bel_ckpt_row_sink *sink) BEL_MUST_USE;

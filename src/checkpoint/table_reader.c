@@ -1,6 +1,6 @@
 // Tables of an opened checkpoint: rows delivered in blocks, hashed, and checked. Loading decides
-// anew which shard holds which key, so every shard is shown all rows and keeps those that it wants.
-// Blocks bound the memory for a table of any size.
+// anew which shard holds which key, so a shard is shown the rows of all files that may have some of
+// its keys, and keeps those that it wants. Blocks bound the memory for a table of any size.
 //
 // Each block is checked for ascending keys. Only verification checks that no key is in two files,
 // by a merge of the files' keys: loading does not need it, as each file has passed its checksum.
@@ -15,49 +15,6 @@
 #include "checkpoint/shard.h"
 
 enum { BLOCK_FLOATS = 1 << 18, MAX_BLOCK_ROWS = 4096 };
-
-// --- Opening -------------------------------------------------------------------------------------
-
-// Finds the keys, I64 [rows], at offsets[0], and the other columns, F32 [rows, width], after them:
-// columns count from BEL_CKPT_KEYS = -1.
-static bel_status *locate_in_file(bel_ckpt_reader *reader, const bel_manifest_table *table,
-                                  int file, uint64_t *offsets)
-{
-    const bel_ckpt_table *info = &table->table;
-    int64_t rows = table->rows[file];
-    for (int c = BEL_CKPT_KEYS; c < info->column_count; c++) {
-        bool keys = c == BEL_CKPT_KEYS;
-        bel_shape shape = keys ? BEL_SHAPE(rows) : BEL_SHAPE(rows, info->width);
-        char *name = bel_ckpt_column_name(info->name, info->columns, c);
-        bel_status *status =
-            bel_ckpt_locate(&reader->files[file], name, keys ? BEL_DTYPE_I64 : BEL_DTYPE_F32,
-                            &shape, &offsets[1 + c]);
-        bel_free(name);
-        BEL_TRY(status);
-    }
-    return NULL;
-}
-
-bel_status *bel_ckpt_locate_tables(bel_ckpt_reader *reader)
-{
-    const bel_manifest *manifest = &reader->manifest;
-    bel_arena *arena = reader->arena;
-    size_t files = (size_t)manifest->file_count;
-    reader->table_offset =
-        bel_arena_alloc(arena, (size_t)manifest->table_count * sizeof *reader->table_offset);
-    for (int i = 0; i < manifest->table_count; i++) {
-        const bel_manifest_table *table = &manifest->tables[i];
-        uint64_t **offsets = bel_arena_alloc(arena, files * sizeof *offsets);
-        for (size_t f = 0; f < files; f++) {
-            size_t columns = 1 + (size_t)table->table.column_count;
-            offsets[f] = bel_arena_alloc(arena, columns * sizeof **offsets);
-            if (reader->files[f].missing) continue;
-            BEL_TRY(locate_in_file(reader, table, (int)f, offsets[f]));
-        }
-        reader->table_offset[i] = offsets;
-    }
-    return NULL;
-}
 
 int bel_ckpt_table_count(const bel_ckpt_reader *reader)
 {
@@ -109,9 +66,10 @@ static bel_status *read_at(const block_reader *block, int column, int64_t first,
                            size_t row_bytes, void *out)
 {
     const bel_ckpt_reader *reader = block->reader;
+    BEL_TRY(bel_ckpt_use_file(reader, block->file));
     uint64_t offset = reader->table_offset[block->table][block->file][1 + column];
-    return bel_ckpt_read_here(reader, block->file, offset + (uint64_t)first * row_bytes, out,
-                              (size_t)n * row_bytes);
+    return bel_disk_file_read(&reader->files[block->file].disk,
+                              offset + (uint64_t)first * row_bytes, out, (size_t)n * row_bytes);
 }
 
 // Reads the keys of the next block; no keys at the end of the file.
@@ -173,25 +131,22 @@ static int64_t keep_wanted(block_reader *block, const bel_ckpt_row_sink *sink)
     return kept;
 }
 
-// Delivers file by file, block by block. Saves the last key of a block before keep_wanted, which
+// Delivers a file's rows, block by block. Saves the last key of a block before keep_wanted, which
 // moves keys.
-static bel_status *hand_out(block_reader *block, const bel_ckpt_row_sink *sink)
+static bel_status *hand_out(block_reader *block, int file, const bel_ckpt_row_sink *sink)
 {
-    for (int f = 0; f < block->reader->manifest.file_count; f++) {
-        begin_file(block, f);
-        for (;;) {
-            BEL_TRY(next_keys(block));
-            if (block->count == 0) break;
-            int64_t last = block->keys[block->count - 1];
-            BEL_TRY(read_columns(block));
-            int64_t kept = keep_wanted(block, sink);
-            const float *columns[BEL_CKPT_MAX_COLUMNS];
-            memcpy(columns, block->columns, sizeof columns);
-            if (kept > 0) BEL_TRY(sink->take(sink->context, kept, block->keys, columns));
-            block->keys[block->count - 1] = last; // the check of the next block compares with it
-        }
+    begin_file(block, file);
+    for (;;) {
+        BEL_TRY(next_keys(block));
+        if (block->count == 0) return NULL;
+        int64_t last = block->keys[block->count - 1];
+        BEL_TRY(read_columns(block));
+        int64_t kept = keep_wanted(block, sink);
+        const float *columns[BEL_CKPT_MAX_COLUMNS];
+        memcpy(columns, block->columns, sizeof columns);
+        if (kept > 0) BEL_TRY(sink->take(sink->context, kept, block->keys, columns));
+        block->keys[block->count - 1] = last; // the check of the next block compares with it
     }
-    return NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -245,8 +200,13 @@ static bel_status *no_table(const bel_ckpt_reader *reader, const char *name)
     return BEL_ERR(BEL_NOT_FOUND, "checkpoint %s has no table \"%s\"", reader->folder, name);
 }
 
-bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
-                                const bel_ckpt_row_sink *sink)
+int bel_ckpt_file_count(const bel_ckpt_reader *reader)
+{
+    return reader->manifest.file_count;
+}
+
+bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
+                                     int file, const bel_ckpt_row_sink *sink)
 {
     int table = find_table(&reader->manifest, expected->name);
     if (table == reader->manifest.table_count) return no_table(reader, expected->name);
@@ -254,10 +214,18 @@ bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_ta
     if (!same_table(expected, got)) return table_reader_refuse(reader, expected, got);
     block_reader block;
     open_block(reader, table, &block);
-    bel_status *status = hand_out(&block, sink);
+    bel_status *status = hand_out(&block, file, sink);
     close_block(&block);
     if (status == NULL) return NULL;
     return bel_status_wrap(status, __FILE__, __LINE__, "checkpoint %s", reader->folder);
+}
+
+bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
+                                const bel_ckpt_row_sink *sink)
+{
+    for (int f = 0; f < bel_ckpt_file_count(reader); f++)
+        BEL_TRY(bel_ckpt_read_table_file(reader, expected, f, sink));
+    return NULL;
 }
 
 bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,

@@ -125,12 +125,14 @@ static bel_status *make_shard(member *m)
     return NULL;
 }
 
+// A shard reads only the files that have its parameters, which is one if the checkpoint has as many
+// shards.
 static bel_status *load_checkpoint(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     bel_ckpt_reader *reader;
     BEL_TRY(setup->fetches ? bel_member_files_open(m, setup->schedule->first_step, &reader)
-                           : bel_ckpt_open(setup->checkpoint, &reader));
+                           : bel_ckpt_open_lazily(setup->checkpoint, &reader));
     bel_fault_point("shard_loads");
     bel_status *status = bel_shard_load(s->shard, reader);
     bel_ckpt_close(reader);

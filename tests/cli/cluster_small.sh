@@ -81,5 +81,22 @@ run_ok env "$secret" BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" t
 wait "$job" || complain "the job with a late server"
 equal "digest with a late server" "$(digest late)" "$whole"
 
+# A server loads one file of a checkpoint of as many shards. It reads the file twice, first to check it.
+large=("${digits[@]}" --train_batch_size 8 --hidden_units "512,512" --optimizer adam)
+run_ok cluster large --parameter_server_count 3 -- "${large[@]}" --train_steps 2
+rm large/board.json
+BELFRY_FAULT=slow:tower_compute#1000 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    --parameter_server_count 3 --job_dir large -- "${large[@]}" --train_steps 4 >large.out 2>large.err &
+job=$!
+for _ in $(seq 600); do
+    grep -q '"step":2' large/board.json 2>/dev/null && server=$(roles ps 1) && [ -n "$server" ] &&
+        grep -q computes large/board.json && break
+    sleep 0.05
+done
+have=$(sed -n 's/^rchar: //p' "/proc/$server/io")
+own=$(stat -c %s large/ckpt-00000002/shard-00001-of-00003.safetensors)
+check "a server reads one file: $have bytes for one of $own" test "$have" -lt $((2 * own + 500000))
+wait "$job" || complain "the job that reads"
+
 check "none is left" nothing_left
 finish

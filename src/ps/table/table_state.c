@@ -1,7 +1,7 @@
 // Writes a table to a checkpoint and restores it. Columns are read block by block from the
 // snapshot, during updates, without a copy of the table. Each number is checked on its way out, so
 // a table that is not finite cannot be saved. On restore a shard loads the rows that the hash
-// assigns to it, from a checkpoint of any number of shards.
+// assigns to it, from a checkpoint of any number of shards, and reads one file if it can.
 #include <math.h>
 
 #include "ps/table/table_inner.h"
@@ -61,13 +61,17 @@ bel_ckpt_rows bel_table_rows(const bel_table *table)
 typedef struct restoring {
     bel_table *table;
     int shard, shard_count;
+    int64_t own, others; // rows that were shown, of this and of other shards
 } restoring;
 
 // The hash decides, so a checkpoint of any number of shards can be loaded.
 static bool is_mine(void *context, int64_t key)
 {
-    const restoring *r = context;
-    return bel_table_shard(key, r->shard_count) == r->shard;
+    restoring *r = context;
+    bool mine = bel_table_shard(key, r->shard_count) == r->shard;
+    r->own += mine;
+    r->others += !mine;
+    return mine;
 }
 
 static bel_status *table_state_take(void *context, int64_t n, const int64_t *keys,
@@ -77,14 +81,20 @@ static bel_status *table_state_take(void *context, int64_t n, const int64_t *key
     return bel_table_load(r->table, keys, columns[0], columns + 1, n);
 }
 
+// A checkpoint of as many shards has this shard's rows, and no others, in one file. If that is not
+// so, the rows were assigned otherwise, and all files are read.
 bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
                               int shard_count)
 {
-    restoring r = {table, shard, shard_count};
+    restoring r = {.table = table, .shard = shard, .shard_count = shard_count};
     bel_ckpt_table expected = table_describe(table);
-    return bel_ckpt_read_table(
-        reader, &expected,
-        &(bel_ckpt_row_sink){.wants = is_mine, .take = table_state_take, .context = &r});
+    const bel_ckpt_row_sink sink = {.wants = is_mine, .take = table_state_take, .context = &r};
+    int files = bel_ckpt_file_count(reader), own = files == shard_count ? shard : -1;
+    if (own >= 0) BEL_TRY(bel_ckpt_read_table_file(reader, &expected, own, &sink));
+    if (r.own > 0 && r.others == 0) return NULL;
+    for (int f = 0; f < files; f++)
+        if (f != own) BEL_TRY(bel_ckpt_read_table_file(reader, &expected, f, &sink));
+    return NULL;
 }
 
 static bel_status *take_values(void *context, int64_t n, const int64_t *keys,
@@ -97,7 +107,7 @@ static bel_status *take_values(void *context, int64_t n, const int64_t *keys,
 bel_status *bel_table_warm_up(bel_table *table, const bel_ckpt_reader *reader, const char *there,
                               int shard, int shard_count)
 {
-    restoring r = {table, shard, shard_count};
+    restoring r = {.table = table, .shard = shard, .shard_count = shard_count};
     const bel_ckpt_row_sink sink = {.wants = is_mine, .take = take_values, .context = &r};
     return bel_ckpt_read_rows(reader, there, table->width, &sink);
 }

@@ -98,6 +98,48 @@ static void test_part(void **state)
     model_deinit(&saved);
 }
 
+// bel_ckpt_open_lazily checks a file when a piece of it is read, and no other file.
+static void test_lazily(void **state)
+{
+    (void)state;
+    const char *folder = bel_test_own_folder();
+    model saved;
+    bel_hash128 digest;
+    bel_ckpt_reader *reader;
+    model_init(&saved, 1);
+    BEL_ASSERT_OK(model_save(&saved, folder, 5, 3, &digest));
+    char *path = file_of(folder, 2, 3), *bytes, *checkpoint = bel_strf("%s/ckpt-00000005", folder);
+    size_t size;
+    BEL_ASSERT_OK(bel_file_read(path, &bytes, &size));
+    bytes[size - 1] ^= 1;
+    BEL_ASSERT_OK(bel_file_write_atomic(path, bytes, size));
+    BEL_ASSERT_FAILS(bel_ckpt_open(checkpoint, &reader), BEL_DATA_LOSS, "shard-00002-of-00003");
+    BEL_ASSERT_OK(bel_ckpt_open_lazily(checkpoint, &reader));
+    bel_ckpt_piece pieces[16];
+    for (int round = 0; round < 6; round++) {
+        int shard = round % 3, count = model_cut(&saved, shard, 3, pieces);
+        const bel_ckpt_piece *p = &pieces[0];
+        assert_true(count > 0 && p->count > 0);
+        char *got = bel_xmalloc((size_t)p->count * 8);
+        bel_status *status =
+            bel_ckpt_read(reader, p->name, p->dtype, &p->shape, p->first, p->count, got);
+        if (shard < 2) {
+            BEL_ASSERT_OK(status);
+            assert_memory_equal(got, p->data, (size_t)p->count * bel_dtype_size(p->dtype));
+        } else {
+            BEL_ASSERT_FAILS(status, BEL_DATA_LOSS, "shard-00002-of-00003");
+        }
+        bel_free(got);
+    }
+    bel_ckpt_close(reader);
+    assert_int_equal(remove(path), 0); // absent files are noticed at once
+    BEL_ASSERT_FAILS(bel_ckpt_open_lazily(checkpoint, &reader), BEL_NOT_FOUND, "shard-00002");
+    bel_free(bytes);
+    bel_free(path);
+    bel_free(checkpoint);
+    model_deinit(&saved);
+}
+
 static void test_make_folder(void **state)
 {
     (void)state;
@@ -126,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_needed),
         BEL_TEST_IN_FOLDER(test_part),
+        BEL_TEST_IN_FOLDER(test_lazily),
         BEL_TEST_IN_FOLDER(test_make_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
