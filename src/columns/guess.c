@@ -25,10 +25,11 @@ enum {
     TEXT_WORDS = 4,     // mean words per cell from which it is a text
     MANY_ROWS = 1000,   // from here on a value needs LEAST_OFTEN cells
     LEAST_OFTEN = 5,
-    HASH_LEAST = 3,   // repetitions of a hashed value, in half of the cells
-    MANY_VALUES = 32, // with fewer rows and more values, a value needs two cells
-    MOST_CLIP = 10,   // in deviations, to each side
-    FEW_ROWS = 20,    // with fewer rows, distinct values prove nothing
+    HASH_LEAST = 3,            // repetitions of a hashed value, in half of the cells
+    MANY_VALUES = 32,          // with fewer rows and more values, a value needs two cells
+    MOST_CLIP = 10,            // in deviations, to each side
+    CLIP_TO_LEARN_NUMBERS = 5, // the same if the label is a number
+    FEW_ROWS = 20,             // with fewer rows, distinct values prove nothing
 };
 
 static bool may_number_rows(const char *name)
@@ -82,8 +83,8 @@ static void note_missing(guess *g)
 }
 
 // Limit of a scaled number: a little above the largest in training, as nothing is known of a model
-// beyond it, and few rows say less about it. Outliers count only up to MOST_CLIP. No number in
-// training changes.
+// beyond it, and few rows say less about it. Outliers count only up to MOST_CLIP, or to
+// CLIP_TO_LEARN_NUMBERS. No other number in training changes.
 static double clip_of(const bel_column *column, const bel_range *range)
 {
     const double ends[] = {range->low, range->high}, more = 1 + 3 / sqrt((double)range->count + 1);
@@ -592,6 +593,23 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     return guess_free(g, name, out_wrong);
 }
 
+// Clips numbers earlier if the label is a number. The gradient of a squared error grows with the
+// error, and that of a class does not. So a few rows far outside would decide the weights, and
+// similar new rows would have errors larger than all others.
+static void clip_to_learn_numbers(bel_columns *description)
+{
+    bool learns_numbers = false;
+    for (int i = 0; i < description->count; i++) {
+        const bel_column *c = &description->items[i];
+        learns_numbers |= c->kind == BEL_COLUMN_LABEL && c->label == BEL_LABEL_NUMBER;
+    }
+    for (int i = 0; i < description->count && learns_numbers; i++) {
+        bel_column *c = &description->items[i];
+        if (c->kind == BEL_COLUMN_NUMBER && c->clip > CLIP_TO_LEARN_NUMBERS)
+            c->clip = CLIP_TO_LEARN_NUMBERS;
+    }
+}
+
 bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses, int count,
                       const bel_columns_options *options, const char *source,
                       bel_columns *description, int *out_wrong)
@@ -611,5 +629,6 @@ bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses
         if (wrong) *out_wrong = i;
         if (status != NULL) return status;
     }
+    clip_to_learn_numbers(description);
     return NULL;
 }

@@ -22,6 +22,15 @@ static bool is_binary(const bel_table_size *size)
     return size->numbers && size->class_count == 2 && size->rows < MIDDLE_TABLE;
 }
 
+// Returns true for a small table that learns a number and is not measured. With two hidden layers
+// and the penalty that such a table needs, the kernels of the layers may all become 0. Only the
+// wide part then learns.
+static bool is_regression(const bel_table_size *size)
+{
+    bool small = size->rows >= TINY_TABLE && size->rows < MIDDLE_TABLE;
+    return size->class_count == 0 && small && !is_measured(size);
+}
+
 // Returns the penalty. A table overfits more with more columns per row, and with a label that is a
 // number more than with classes.
 static double l2_of(const bel_table_size *size)
@@ -55,7 +64,7 @@ static int64_t epochs_of(const bel_table_size *size)
 
 static const char *layers_of(const bel_table_size *size)
 {
-    if (is_binary(size)) return "64";
+    if (is_binary(size) || is_regression(size)) return "64";
     if (size->rows < TINY_TABLE) return "16";
     if (size->rows >= LARGE_TABLE) return "256,128";
     if (!is_measured(size)) return "64,32";
@@ -71,10 +80,10 @@ static int64_t batch_size_of(const bel_table_size *size)
 
 bel_table_defaults bel_table_defaults_of(const bel_table_size *size)
 {
-    bool large = size->rows >= LARGE_TABLE;
+    bool large = size->rows >= LARGE_TABLE, slow = large || is_regression(size);
     return (bel_table_defaults){.hidden_units = layers_of(size),
                                 .dropout = large ? "0" : "0.2",
-                                .learning_rate = large ? "0.003" : "0.01",
+                                .learning_rate = slow ? "0.003" : "0.01",
                                 .l2 = l2_of(size),
                                 .batch_size = batch_size_of(size),
                                 .epochs = epochs_of(size)};

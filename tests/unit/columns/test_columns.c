@@ -790,6 +790,26 @@ static void numbers_beyond_the_training_are_limited(void **state)
     bel_str_deinit(&text);
 }
 
+// If the label is a number, the limit of numbers is at most five deviations, that of dates is ten.
+static void numbers_are_limited_earlier_to_learn_a_number(void **state)
+{
+    (void)state;
+    enum { ROWS = 400 };
+    bel_str text = {0};
+    bel_str_puts(&text, "a,b,day,y\n");
+    for (int i = 0; i < ROWS; i++)
+        bel_str_printf(&text, "%d,%d,2020-%d-%d,%d.5\n", i * 7 % 20, i == 9 ? 1000 : i % 2,
+                       i * 5 % 12 + 1, i * 11 % 28 + 1, i * 3 % 101);
+    bel_columns *columns = infer(text.text, NULL);
+    const bel_column *a = &columns->items[0], *b = &columns->items[1], *day = &columns->items[2];
+    assert_int_equal(bel_columns_label_kind(columns), BEL_LABEL_NUMBER);
+    assert_true(a->clip > 9.5 / a->deviation && a->clip < 2);
+    assert_true(b->clip == 5);
+    assert_true(day->kind == BEL_COLUMN_DATE && day->clip == 10);
+    bel_columns_destroy(columns);
+    bel_str_deinit(&text);
+}
+
 // One cell decides between day-first and month-first, and the decision holds for all cells.
 static void moments_of_dates_are_of_their_reading(void **state)
 {
@@ -896,6 +916,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(few_other_texts_among_numbers_are_wrong),
         BEL_TEST_IN_FOLDER(numbers_may_be_missing),
         BEL_TEST_IN_FOLDER(numbers_beyond_the_training_are_limited),
+        BEL_TEST_IN_FOLDER(numbers_are_limited_earlier_to_learn_a_number),
         BEL_TEST_IN_FOLDER(moments_of_dates_are_of_their_reading),
         BEL_TEST_IN_FOLDER(many_values_are_a_hash_when_they_come_again),
         BEL_TEST_IN_FOLDER(categories_without_values_are_ignored),

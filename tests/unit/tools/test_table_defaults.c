@@ -27,11 +27,20 @@ static void test_layers_follow_from_rows_and_kinds(void **state)
     assert_string_equal(of(5000, 8, true, 2).hidden_units, "64,32");
     assert_string_equal(of(500, 8, false, 3).hidden_units, "64,32"); // one of them a category
     assert_string_equal(of(19999, 8, false, 2).hidden_units, "64,32");
+    assert_string_equal(of(499, 8, false, 0).hidden_units, "16"); // a number
+    assert_string_equal(of(500, 8, false, 0).hidden_units, "64");
+    assert_string_equal(of(4999, 8, false, 0).hidden_units, "64");
+    assert_string_equal(of(5000, 8, false, 0).hidden_units, "64,32");
     assert_string_equal(of(20000, 8, false, 2).hidden_units, "256,128");
     assert_string_equal(of(19999, 8, false, 2).dropout, "0.2");
     assert_string_equal(of(20000, 8, false, 2).dropout, "0");
     assert_string_equal(of(19999, 8, false, 2).learning_rate, "0.01");
     assert_string_equal(of(20000, 8, false, 2).learning_rate, "0.003");
+    assert_string_equal(of(499, 8, false, 0).learning_rate, "0.01");
+    assert_string_equal(of(500, 8, false, 0).learning_rate, "0.003");
+    assert_string_equal(of(4999, 8, false, 0).learning_rate, "0.003");
+    assert_string_equal(of(5000, 8, false, 0).learning_rate, "0.01");
+    assert_string_equal(of(500, 8, true, 0).learning_rate, "0.01");
 }
 
 static void test_the_penalty_is_that_of_columns_for_each_row(void **state)
