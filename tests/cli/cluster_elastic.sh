@@ -188,7 +188,7 @@ equal "digest of three parts" "$(digest rescaled)" "$(digest parts)"
 # --- Refusals
 run_fails 2 'job rescaled is SUCCEEDED: there is nothing to scale' belfry jobs scale rescaled --worker_count 2
 run_fails 3 'there is no job nobody' belfry jobs scale nobody --worker_count 2
-run_fails 2 '--worker_count is needed' belfry jobs scale rescaled
+run_fails 2 '--worker_count or --parameter_server_count is needed' belfry jobs scale rescaled
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 0
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 1025
 export BELFRY_FAULT=$slow

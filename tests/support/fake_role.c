@@ -181,7 +181,7 @@ static void scale(const char *value)
 {
     char *folder;
     int workers = (int)strtol(value, &folder, 10);
-    if (bel_scale_write(folder + 1, workers) != NULL) exit(99);
+    if (bel_scale_write(folder + 1, (bel_scale){.workers = workers}) != NULL) exit(99);
 }
 
 // SIGSEGV is not used, as the address sanitizer catches it in tests.

@@ -257,6 +257,8 @@ static const bel_option table[] = {
      "Number of workers to continue with.", NULL},
     {"parameter_server_count", INT, PLACING, "1", "[0, 1024]", "servers", CLUSTER,
      "Parameter servers; 0: every worker holds a shard.", NULL},
+    {"parameter_server_count", INT, BEL_VERB_JOBS_SCALE, "1", "[1, 1024]", "servers", CLUSTER,
+     "Number of parameter servers to continue with.", NULL},
     {"evaluator_count", INT, PLACING, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a separate process evaluates the checkpoints; 0: the master does.", NULL},
     {"config", STRING, PLACING | STUDYING, "", NULL, "FILE", CLUSTER,

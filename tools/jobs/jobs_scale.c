@@ -45,8 +45,21 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
                    record->name, workers, towers, cards);
 }
 
-static bel_status *jobs_scale_check(const bel_job_record *record,
-                                    const bel_distribution *distribution, int workers)
+// Servers are another matter than workers: any number of them gives the same bits.
+static bel_status *check_servers(const bel_job_record *record, const bel_cluster *cluster,
+                                 int servers)
+{
+    const bel_engine *engine = bel_engine_find(record->engine);
+    int submitted = cluster->roles[BEL_ROLE_PS].count;
+    if (engine == NULL || !engine->fixed_size || servers <= submitted) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "job %s of engine %s has room for the %d parameter servers with which it was "
+                   "submitted, got %d",
+                   record->name, engine->name, submitted, servers);
+}
+
+static bel_status *check_workers(const bel_job_record *record, const bel_distribution *distribution,
+                                 int workers)
 {
     char *what = bel_strf("job %s cannot be scaled", record->name);
     bel_status *status =
@@ -71,24 +84,36 @@ static bel_status *jobs_scale_check(const bel_job_record *record,
         distribution->plan->cluster->master_trains ? ", the master among them," : "", workers);
 }
 
-static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, int count)
+// `asked`: as on the command line, where workers do not include a master that trains.
+static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, bel_scale asked)
 {
     bel_words words = {0};
     bel_distribution distribution;
     bel_words_from_record(&words, record);
     bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
     if (status == NULL) {
-        int workers = count + (cluster->master_trains ? 1 : 0);
-        status = jobs_scale_check(record, &distribution, workers);
-        if (status == NULL) status = bel_scale_write(record->model_dir, workers);
+        bel_scale wish = asked, before = bel_scale_read(record->model_dir); // it stays in force
+        if (wish.workers > 0 && cluster->master_trains) wish.workers++;
+        if (wish.workers == 0) wish.workers = before.workers;
+        if (wish.servers == 0) wish.servers = before.servers;
+        if (asked.workers > 0) status = check_workers(record, &distribution, wish.workers);
+        if (status == NULL) status = check_servers(record, cluster, wish.servers);
+        if (status == NULL) status = bel_scale_write(record->model_dir, wish);
         bel_distribution_deinit(&distribution);
     }
     bel_words_deinit(&words);
     if (status != NULL) return status;
-    char *text = bel_strf("job %s was asked to continue with %d worker%s\n", record->name, count,
-                          count == 1 ? "" : "s");
-    status = bel_results_write(text);
-    bel_free(text);
+    bel_str text = {0};
+    bel_str_printf(&text, "job %s was asked to continue with", record->name);
+    if (asked.workers > 0)
+        bel_str_printf(&text, " %d worker%s", asked.workers, asked.workers == 1 ? "" : "s");
+    if (asked.servers > 0) {
+        bel_str_printf(&text, "%s %d parameter server%s", asked.workers > 0 ? " and" : "",
+                       asked.servers, asked.servers == 1 ? "" : "s");
+    }
+    bel_str_puts(&text, "\n");
+    status = bel_results_write(text.text);
+    bel_str_deinit(&text);
     return status;
 }
 
@@ -110,9 +135,15 @@ bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
     (void)out_exit_code;
     const char *name;
     BEL_TRY(bel_job_take_name(options, false, &name));
-    if (!bel_options_is_given(options, "worker_count")) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--worker_count is needed: the number of workers "
-                                             "to continue with");
+    bel_scale asked = {0};
+    if (bel_options_is_given(options, "worker_count"))
+        asked.workers = (int)bel_options_int(options, "worker_count");
+    if (bel_options_is_given(options, "parameter_server_count"))
+        asked.servers = (int)bel_options_int(options, "parameter_server_count");
+    if (asked.workers == 0 && asked.servers == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--worker_count or --parameter_server_count is needed: the number of "
+                       "workers or parameter servers to continue with");
     }
     bel_job_record *record;
     bel_cluster *cluster;
@@ -120,7 +151,7 @@ bel_status *bel_verb_jobs_scale(const bel_options *options, int *out_exit_code)
     bel_status *status = check_running(record);
     if (status == NULL) status = bel_job_record_cluster(record, &cluster);
     if (status == NULL) {
-        status = scale(record, cluster, (int)bel_options_int(options, "worker_count"));
+        status = scale(record, cluster, asked);
         bel_cluster_destroy(cluster);
     }
     bel_job_record_destroy(record);

@@ -74,8 +74,11 @@ static bel_status *keep_output(const bel_job_record *record, const char *output)
     return status;
 }
 
+// Sets *out_servers if the job is to be started again with that many parameter servers, else to 0.
+// *workers: requested before this start, and before the next one.
 static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
-                                 const bel_words *words, const bel_reach *reach, int *out_exit_code)
+                                 const bel_words *words, const bel_reach *reach, int *workers,
+                                 int *out_servers, int *out_exit_code)
 {
     char *log_dir = bel_path_join(record->folder, "logs");
     char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
@@ -85,6 +88,7 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
                                     .arguments = words->items,
                                     .log_dir = log_dir,
                                     .model_dir = record->model_dir,
+                                    .workers = *workers,
                                     .reach = reach,
                                     .folder = record->directory,
                                     .changed = on_change,
@@ -92,7 +96,9 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
     bel_supervisor_result result = {0};
     bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
-    if (status == NULL) {
+    *out_servers = result.servers;
+    *workers = result.workers;
+    if (status == NULL && result.servers == 0) {
         bel_job_state state = result.stopped          ? BEL_JOB_CANCELLED
                               : result.exit_code == 0 ? BEL_JOB_SUCCEEDED
                                                       : BEL_JOB_FAILED;
@@ -110,25 +116,39 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
     return status;
 }
 
-static bel_status *run_with_cluster(bel_job_record *record, const bel_cluster *cluster,
+static bel_status *run_once(bel_job_record *record, const bel_cluster *cluster,
+                            const bel_words *words, int *workers, int *out_servers,
+                            int *out_exit_code)
+{
+    bel_distribution distribution;
+    BEL_TRY(bel_distribution_init(&distribution, words, record->model_dir, cluster));
+    const bel_engine *engine = bel_engine_find(record->engine);
+    bel_reach *reach = NULL;
+    bel_status *status = NULL;
+    if (engine != NULL && engine->reach != NULL) {
+        bel_engine_place(engine, distribution.plan);
+        status = engine->reach(record, distribution.plan, &reach);
+    }
+    if (status == NULL)
+        status = supervise_run(record, distribution.plan, words, reach, workers, out_servers,
+                               out_exit_code);
+    if (reach != NULL) reach->destroy(reach);
+    bel_distribution_deinit(&distribution);
+    return status;
+}
+
+// Starts the job, and again whenever another number of parameter servers is wanted.
+static bel_status *run_with_cluster(bel_job_record *record, bel_cluster *cluster,
                                     int *out_exit_code)
 {
     bel_words words = {0};
-    bel_distribution distribution;
     bel_words_from_record(&words, record);
-    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
-    if (status == NULL) {
-        const bel_engine *engine = bel_engine_find(record->engine);
-        bel_reach *reach = NULL;
-        if (engine != NULL && engine->reach != NULL) {
-            bel_engine_place(engine, distribution.plan);
-            status = engine->reach(record, distribution.plan, &reach);
-        }
-        if (status == NULL)
-            status = supervise_run(record, distribution.plan, &words, reach, out_exit_code);
-        if (reach != NULL) reach->destroy(reach);
-        bel_distribution_deinit(&distribution);
-    }
+    bel_status *status;
+    int servers = 0, workers = 0;
+    do {
+        status = run_once(record, cluster, &words, &workers, &servers, out_exit_code);
+        if (status == NULL && servers > 0) status = bel_cluster_scale(cluster, servers);
+    } while (status == NULL && servers > 0);
     bel_words_deinit(&words);
     return status;
 }

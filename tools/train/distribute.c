@@ -235,6 +235,16 @@ bel_cluster_changes bel_cluster_changes_from_flags(const bel_options *options)
                                  .min_workers = given(options, "min_workers")};
 }
 
+bel_status *bel_cluster_scale(bel_cluster *cluster, int servers)
+{
+    const bel_cluster_changes changes = {.worker_count = -1,
+                                         .ps_count = servers,
+                                         .evaluator_count = -1,
+                                         .restarts = -1,
+                                         .min_workers = -1};
+    return bel_cluster_change(cluster, &changes);
+}
+
 bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out_cluster)
 {
     bel_cluster *cluster;

@@ -40,6 +40,9 @@ void bel_words_from_record(bel_words *words, const bel_job_record *record);
 bel_status *bel_words_run(const bel_words *words, const bel_options *options,
                           int *out_exit_code) BEL_MUST_USE;
 
+// Changes the number of parameter servers. INVALID_ARGUMENT: the cluster's rules forbid it.
+bel_status *bel_cluster_scale(bel_cluster *cluster, int servers) BEL_MUST_USE;
+
 // Makes the cluster from --config or the counts; given counts win over the file. INVALID_ARGUMENT:
 // no worker; errors of bel_cluster_read.
 bel_status *bel_cluster_from_flags(const bel_options *options,

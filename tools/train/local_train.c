@@ -102,8 +102,11 @@ static bel_status *local_train_report(const bel_supervisor_result *result, int *
     return BEL_ERR(BEL_ABORTED, "%s", result->message);
 }
 
+// Sets *out_servers if the job is to be started again with that many parameter servers, else to 0.
+// *workers: requested before this start, and before the next one.
 static bel_status *supervise(const bel_options *options, const bel_words *words,
-                             const bel_distribution *distribution, int *out_exit_code)
+                             const bel_distribution *distribution, int *workers, int *out_servers,
+                             int *out_exit_code)
 {
     const char *log_dir = bel_options_string(options, "log_dir");
     const char *job_dir = bel_options_string(options, "job_dir");
@@ -115,12 +118,15 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .arguments = words->items,
                                     .log_dir = log_dir != NULL ? log_dir : default_dir,
                                     .model_dir = distribution->model_dir,
+                                    .workers = *workers,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
     fflush(stdout);           // this process prints nothing after its children
     bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
-    if (status == NULL) status = local_train_report(&result, out_exit_code);
+    *out_servers = result.servers;
+    *workers = result.workers;
+    if (status == NULL && result.servers == 0) status = local_train_report(&result, out_exit_code);
     bel_free(result.message);
     bel_free(result.output);
     bel_free(program);
@@ -128,21 +134,26 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
     return status;
 }
 
-static bel_status *run_with_cluster(const bel_options *options, const bel_cluster *cluster,
+// Starts the job, and again whenever another number of parameter servers is wanted.
+static bel_status *run_with_cluster(const bel_options *options, bel_cluster *cluster,
                                     const bel_words *words, int *out_exit_code)
 {
-    bel_distribution distribution;
     const char *job_dir = bel_options_string(options, "job_dir");
-    BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
     bel_status *status;
-    if (distribution.asks) {
-        status = bel_words_run(words, options, out_exit_code);
-    } else if (bel_options_bool(options, "dry_run")) {
-        status = print_plan(&distribution);
-    } else {
-        status = supervise(options, words, &distribution, out_exit_code);
-    }
-    bel_distribution_deinit(&distribution);
+    int servers = 0, workers = 0;
+    do {
+        bel_distribution distribution;
+        BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
+        if (distribution.asks) {
+            status = bel_words_run(words, options, out_exit_code);
+        } else if (bel_options_bool(options, "dry_run")) {
+            status = print_plan(&distribution);
+        } else {
+            status = supervise(options, words, &distribution, &workers, &servers, out_exit_code);
+        }
+        bel_distribution_deinit(&distribution);
+        if (status == NULL && servers > 0) status = bel_cluster_scale(cluster, servers);
+    } while (status == NULL && servers > 0);
     return status;
 }
 

@@ -45,6 +45,14 @@ static void kill_all(bel_supervisor *s)
 
 // --- Signals ------------------------------------------------------------------------------------
 
+// Asks all to save and end.
+static void begin_to_stop(bel_supervisor *s, int number)
+{
+    s->ending.signal = number;
+    signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
+    s->ending.answer_ns = bel_clock_ns() + s->grace_ns;
+}
+
 // Forwards the first signal, so that the job saves; a second one kills.
 static void take_signals(bel_supervisor *s)
 {
@@ -52,13 +60,13 @@ static void take_signals(bel_supervisor *s)
     while ((number = bel_stop_signals_read(s->signal_fd)) != 0) {
         bool warns = number == SIGUSR1; // another signal will stop the job
         const char *name = warns ? "SIGUSR1" : number == SIGINT ? "SIGINT" : "SIGTERM";
-        if (warns && s->ending.signal != 0) continue;
-        if (s->ending.signal == 0) {
+        bool scales = s->scale.servers > 0; // it stops already, and would be started again
+        if (warns && s->ending.signal != 0 && !scales) continue;
+        if (s->ending.signal == 0 || scales) {
             s->ending.warned = warns;
-            s->ending.signal = warns ? SIGTERM : number;
             bel_log_write(BEL_LOG_INFO, "%s: the job saves and ends; a second one kills it", name);
-            signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
-            s->ending.answer_ns = bel_clock_ns() + s->grace_ns;
+            s->scale.servers = 0;
+            begin_to_stop(s, warns ? SIGTERM : number);
         } else if (s->ending.warned) {
             s->ending.warned = false; // this is the announced signal
         } else if (!s->ending.killing) {
@@ -483,7 +491,7 @@ static void supervisor_watch(bel_supervisor *s)
     s->changed = true;
     while (any_running(s)) {
         supervisor_tell(s, &told_ns);
-        bel_supervisor_look_at_scale(s);
+        if (bel_supervisor_look_at_scale(s)) begin_to_stop(s, SIGTERM);
         size_t count = 2 + 2 * (size_t)s->child_count;
         waiting = bel_xgrow(waiting, &capacity, count, sizeof *waiting);
         waiting[0].fd = s->signal_fd;
@@ -557,8 +565,17 @@ static void supervisor_conclude(bel_supervisor *s, bel_supervisor_result *out_re
                            "there limits of processes and threads (belfry doctor)?",
                            s->ending.stuck_secs);
     }
-    *out_result = (bel_supervisor_result){
-        .exit_code = code, .stopped = stopped, .message = message, .output = s->master.output.text};
+    // A process that was killed meanwhile costs the steps since the newest checkpoint.
+    bool goes_on = stopped || (cause != NULL && was_killed(cause) && !s->ending.killing &&
+                               s->config->plan->cluster->restarts > 0);
+    if (goes_on && s->scale.servers > 0 && message != NULL)
+        bel_log_write(BEL_LOG_WARN, "%s: the job continues from the newest checkpoint", message);
+    *out_result = (bel_supervisor_result){.exit_code = code,
+                                          .stopped = stopped,
+                                          .message = message,
+                                          .output = s->master.output.text,
+                                          .servers = goes_on ? s->scale.servers : 0,
+                                          .workers = s->scale.workers};
     s->master.output = (bel_str){0};
 }
 

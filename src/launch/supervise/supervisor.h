@@ -21,7 +21,8 @@
 //
 // If the cluster sets min_workers, the job continues without a worker that was killed too often
 // while that many remain. When another number of workers is requested (scale.h), the supervisor
-// starts processes, or expects the master to end some.
+// starts processes, or expects the master to end some. When another number of parameter servers is
+// requested, the job saves and ends, and the caller starts it again with them.
 //
 // Output. Lines are appended unchanged to log_dir/ROLE-INDEX.INCARNATION.log, which may have lines
 // of an earlier run. The supervisor's stderr shows the master's lines as from a single process,
@@ -37,8 +38,10 @@ typedef struct bel_supervisor_config {
     const char *program;    // path of the executable
     char *const *arguments; // every process's; starts with the program's name, ends with NULL
     const char *log_dir;    // created if missing
-    const char *model_dir;  // locked while the job runs; requests for workers are in it (scale.h);
-                            // NULL: no folder, neither of these
+    const char *model_dir;  // locked while the job runs; requests for processes are in it
+                            // (scale.h); NULL: no folder, neither of these
+    int workers;            // requested before this start, the master included when it trains; 0:
+                            // those of the plan
     bool tcp;               // loopback ports instead of unix sockets
     const bel_reach *reach; // to other hosts; NULL: all processes are on this one
     const char *folder;     // working directory of processes on other hosts
@@ -57,6 +60,10 @@ typedef struct bel_supervisor_result {
     char *message; // reason of a failure in one line, e.g. "worker 1 (pid 4711 on box) was killed
                    // by signal 9 (Killed) after step 120"; NULL: success. Free with bel_free.
     char *output;  // the master's standard output. Free with bel_free.
+    // The job was stopped to continue with this number of parameter servers; 0: it is over. Then
+    // exit_code and message are of the part that was stopped, and the number of workers is for the
+    // next start's configuration.
+    int servers, workers;
 } bel_supervisor_result;
 
 // Runs the job to its end. The first SIGINT or SIGTERM is forwarded as SIGINT, so that the job

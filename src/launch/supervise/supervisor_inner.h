@@ -74,7 +74,8 @@ typedef struct bel_supervisor_master {
 // The wanted number of workers (supervisor_scale.c).
 typedef struct bel_supervisor_scale {
     int workers;       // the master included when it trains
-    int64_t looked_ns; // when the requested number was last read
+    int servers;       // the job stops, to be started again with these; 0: it does not
+    int64_t looked_ns; // when the requested numbers were last read
     bel_scale_mark wish;
 } bel_supervisor_scale;
 
@@ -139,8 +140,9 @@ void bel_child_signal(bel_child *child, int number, bool group);
 // Restarts an exited child under its next incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child) BEL_MUST_USE;
 
-// Checks about once a second whether another number of workers is wanted (supervisor_scale.c).
-void bel_supervisor_look_at_scale(bel_supervisor *supervisor);
+// Checks about once a second whether other numbers of workers or parameter servers are wanted
+// (supervisor_scale.c). True: the job must save and end, for another number of servers.
+bool bel_supervisor_look_at_scale(bel_supervisor *supervisor);
 // True if the job can continue without this worker, which was killed too often; logs that.
 bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const char *what);
 

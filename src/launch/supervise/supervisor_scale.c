@@ -1,6 +1,7 @@
-// Another number of workers in a running job. Workers below the number must run. Workers above it
-// exit when the master tells them to, after their current step. A request for the present number
-// brings back workers that were given up.
+// Other numbers of workers and parameter servers in a running job. Workers below the number must
+// run. Workers above it exit when the master tells them to, after their current step. A request for
+// the present number brings back workers that were given up. Another number of servers divides the
+// parameters anew, so the job saves, ends, and is started again with it: no step is repeated.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,18 +49,30 @@ static void scale_to(bel_supervisor *s, int workers)
 }
 
 // Does nothing once the job is ending, because no child starts any more.
-void bel_supervisor_look_at_scale(bel_supervisor *supervisor)
+bool bel_supervisor_look_at_scale(bel_supervisor *supervisor)
 {
     enum { LOOK_NS = 1000000000 };
     bel_supervisor *s = supervisor;
     int64_t now = bel_clock_ns();
     bool ending = s->ending.signal != 0 || s->ending.killing || s->ending.deadline_ns != 0 ||
                   s->ending.first_failed != NULL;
-    if (s->config->model_dir == NULL || ending || now - s->scale.looked_ns < LOOK_NS) return;
+    if (s->config->model_dir == NULL || ending || now - s->scale.looked_ns < LOOK_NS) return false;
     s->scale.looked_ns = now;
-    int workers = bel_scale_read_new(s->config->model_dir, &s->scale.wish);
-    if (workers > BEL_CLUSTER_MOST) workers = BEL_CLUSTER_MOST;
-    if (workers > 0) scale_to(s, workers);
+    bel_scale wish = bel_scale_read_new(s->config->model_dir, &s->scale.wish);
+    int workers = wish.workers < BEL_CLUSTER_MOST ? wish.workers : BEL_CLUSTER_MOST;
+    int servers = wish.servers < BEL_CLUSTER_MOST ? wish.servers : BEL_CLUSTER_MOST;
+    int present = s->config->plan->cluster->roles[BEL_ROLE_PS].count;
+    if (servers == 0 || servers == present) {
+        if (workers > 0) scale_to(s, workers);
+        return false;
+    }
+    if (workers > 0) s->scale.workers = workers; // for the next start
+    s->scale.servers = servers;
+    bel_log_write(BEL_LOG_INFO,
+                  "%d parameter server%s wanted, instead of %d: the job saves, and continues with "
+                  "%s",
+                  servers, servers == 1 ? " is" : "s are", present, servers == 1 ? "it" : "them");
+    return true;
 }
 
 // `others`: workers that run or will run, the master included when it trains.

@@ -353,6 +353,9 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
     BEL_TRY(bel_private_file_check(s->config->plan->cluster->tls_key, "tls.key"));
     if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
+    bool other = s->config->workers > 0 && s->config->workers != s->scale.workers;
+    if (other && s->config->model_dir != NULL)
+        BEL_TRY(bel_scale_write(s->config->model_dir, (bel_scale){.workers = s->config->workers}));
     const char *file = s->config->plan->cluster->secret_file;
     BEL_TRY(file != NULL ? bel_secret_read(file, "secret_file", &s->sockets.secret)
                          : bel_secret_create(&s->sockets.secret));

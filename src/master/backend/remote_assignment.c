@@ -32,7 +32,8 @@ static void refuse_wish(remote *r, int wish, int instead)
                   "%d worker%s wanted (" BEL_SCALE_FILE "), but %s: the job continues with %d",
                   wish, wish == 1 ? " is" : "s are", why != NULL ? why : most, instead);
     bel_free(most);
-    bel_status *status = bel_scale_write(r->config.trainable->estimator->config.model_dir, instead);
+    const char *model_dir = r->config.trainable->estimator->config.model_dir;
+    bel_status *status = bel_scale_write(model_dir, (bel_scale){.workers = instead});
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "the request stays unchanged: %s", bel_status_message(status));
     }
@@ -43,7 +44,15 @@ static void refuse_wish(remote *r, int wish, int instead)
 static void look_for_wish(remote *r)
 {
     r->assignment.looked_ns = bel_clock_ns();
-    int wish = bel_scale_read(r->config.trainable->estimator->config.model_dir), most = r->seats;
+    bel_scale asked = bel_scale_read(r->config.trainable->estimator->config.model_dir);
+    int wish = asked.workers, most = r->seats;
+    if (asked.servers > 0 && r->config.task->supervisor == 0 && !r->assignment.warned) {
+        r->assignment.warned = true;
+        bel_log_write(BEL_LOG_WARN,
+                      "%d parameter servers are wanted (" BEL_SCALE_FILE "), but this job has no "
+                      "supervisor that could start it again with them",
+                      asked.servers);
+    }
     if (wish == 0) return;
     int workers = !bel_remote_is_elastic(r) ? r->assignment.wanted : wish < most ? wish : most;
     if (workers != wish) {

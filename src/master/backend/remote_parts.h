@@ -41,6 +41,7 @@ typedef struct remote_assignment {
     int *replicas;     // by worker: its number of replicas in this generation
     int wanted;        // workers below this index shall play
     int refused;       // last refused scale request that was logged; else 0
+    bool warned;       // a request for servers, which no one meets, was logged
     int64_t looked_ns; // when job.scale was last read for `wanted`
     bool gathered;     // members were waited for once
 } remote_assignment;

@@ -719,7 +719,7 @@ static void test_more_workers(void **state)
 {
     (void)state;
     run r = make_run(1, 1);
-    BEL_ASSERT_OK(bel_scale_write(r.folder, 9));
+    BEL_ASSERT_OK(bel_scale_write(r.folder, (bel_scale){9, 9}));
     tell_path(&r, "master:scale=3 ", "");
     tell_path(&r, "master:await=", "one");
     tell_path(&r, "master:await=", "two");

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Another number of parameter servers while a job runs: it saves, and continues with them. No step is repeated, and the
+# bits are those of an undisturbed run.
+# usage: cluster_servers.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state # sockets and records are below it
+settings=(--train_steps 400 --save_checkpoints_steps 1000 --train_batch_size 8 --optimizer adam)
+run_ok train two "${settings[@]}" --num_workers 2
+two=$(digest two)
+run_ok train five "${settings[@]}" --num_workers 5
+five=$(digest five)
+printf 'workers: {count: 2}\nparameter_servers: {count: 2}\n' >plain.yaml
+printf 'workers: {count: 2}\nparameter_servers: {count: 0}\n' >none.yaml
+
+log() { cat "state/belfry/jobs/$1/logs/supervisor.log"; } # NAME
+has() { log "$1" 2>/dev/null | grep -qE "$2"; }           # NAME PATTERN
+await() { # NAME PATTERN in the job's log: for at most half a minute
+    for _ in $(seq 600); do
+        if has "$1" "$2"; then return 0; fi
+        sleep 0.05
+    done
+    complain "waited in vain for $2 of job $1"
+}
+begins() { # NAME SHARDS [REPLICAS]: a part of the job trains with them
+    await "$1" "workers?, [0-9]+ replicas? of batch 8, $2 shards?"
+    for _ in $(seq 600); do
+        [[ "$(job_step "$1")" -gt ${from:-0} ]] && break
+        sleep 0.05
+    done
+    from=$(job_step "$1")
+}
+submit() { # NAME FILE [flags]
+    from=0
+    rm -rf "$1"
+    run_ok env BELFRY_FAULT="${fault:-slow:tower_step#10}" "$BUILD/tools/belfry" jobs submit training "$1" --replace \
+        --config "$2" --job_dir "$1" -- "${digits[@]}" "${settings[@]}" "${@:3}"
+}
+succeeds() { # NAME DIGEST
+    await_state "$1" 'SUCCEEDED|FAILED|CANCELLED|LOST'
+    check "job $1 succeeds" grep -q '"state": *"SUCCEEDED"' out.txt
+    [ -z "$2" ] || equal "digest of job $1" "$(digest "$1")" "$2"
+    check "no state of job $1 goes back" test -z "$(log "$1" | grep 'going back')"
+    # Each part begins at the step at which the last one was stopped.
+    equal "parts of job $1" "$(sed -n 's/.*"generation":[0-9]*,"step":\([0-9]*\),.*/\1/p' "$1/job.journal" | tail -n +2 |
+        xargs)" "$(log "$1" | sed -n 's/.*stopped by a request at step \([0-9]*\);.*/\1/p' | xargs)"
+}
+
+submit more plain.yaml
+begins more 2
+run_ok belfry jobs scale more --parameter_server_count 3
+check "the command says so" grep -q '^job more was asked to continue with 3 parameter servers$' out.txt
+begins more 3
+run_ok belfry jobs scale more --parameter_server_count 1
+begins more 1
+check "the log says so" has more '1 parameter server is wanted, instead of 3: the job saves, and continues with it'
+succeeds more "$two"
+
+submit held none.yaml # the workers hold the parameters
+begins held 2
+run_ok belfry jobs scale held --parameter_server_count 3
+begins held 3
+succeeds held "$two"
+
+# Both numbers; another number of workers stays when the servers change.
+submit both plain.yaml --replicas_to_aggregate 5
+begins both 2
+run_ok belfry jobs scale both --worker_count 3
+await both '3 workers from step'
+run_ok belfry jobs scale both --parameter_server_count 1
+begins both 1
+await both '3 workers from step|3 workers, 5 replicas of batch 8, 1 shard'
+run_ok belfry jobs scale both --worker_count 1 --parameter_server_count 2
+check "the command says both" grep -q 'with 1 worker and 2 parameter servers$' out.txt
+await_state both 'SUCCEEDED|FAILED|CANCELLED|LOST'
+equal "digest of both" "$(digest both)" "$five"
+
+# A process is killed while the job saves.
+for role in master-0:master_saves#2 worker-1:tower_step#60 ps-0:shard_passes#100000; do
+    fault=crash:${role#*:}@${role%%:*},slow:tower_step#10
+    submit killed plain.yaml
+    begins killed 2
+    run_ok belfry jobs scale killed --parameter_server_count 3
+    await_state killed 'SUCCEEDED|FAILED|CANCELLED|LOST'
+    equal "digest with $role" "$(digest killed)" "$two"
+done
+unset fault
+
+# Every mode; backups and stale reports give other bits.
+for mode in '--mode async' '--replicas_to_aggregate 1'; do
+    read -ra words <<<"$mode"
+    submit mode plain.yaml "${words[@]}"
+    begins mode 2
+    run_ok belfry jobs scale mode --parameter_server_count 1
+    begins mode 1
+    succeeds mode ''
+done
+
+# A user's request to end wins over the next start.
+submit ended plain.yaml
+begins ended 2
+run_ok belfry jobs scale ended --parameter_server_count 3
+await ended 'parameter servers are wanted'
+run_ok belfry jobs cancel ended
+await_state ended 'CANCELLED|SUCCEEDED|FAILED|LOST'
+check "the job is cancelled" grep -q '"state": *"CANCELLED"' out.txt
+run_ok belfry jobs resume ended
+succeeds ended "$two"
+
+# Without a job: a file in the folder.
+BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
+    -- "${digits[@]}" "${settings[@]}" >local.out 2>local.err &
+job=$!
+for _ in $(seq 600); do
+    grep -qs '"step":[1-9]' local/board.json && break
+    sleep 0.05
+done
+echo '{"parameter_servers": 2}' >local/job.scale
+wait "$job" || complain "local train with another number of servers"
+check "it continues with two" grep -q '2 parameter servers are wanted, instead of 1' local.err
+equal "its digest" "$(sed -n 's/^digest //p' local.out)" "$two"
+check "one result" test "$(grep -c '^digest' local.out)" = 1
+
+run_fails 2 'job more is SUCCEEDED: there is nothing to scale' belfry jobs scale more --parameter_server_count 2
+run_fails 2 '--parameter_server_count|[1, 1024]' belfry jobs scale more --parameter_server_count 0
+check "none is left" nothing_left
+finish
