@@ -102,7 +102,7 @@ typedef struct bel_program_line {
     int group;
     const char *name, *op;
     bel_shape shape;        // first output's …
-    bool half;              // … which is stored as bf16
+    bool bf16;              // … which is stored as bf16
     int64_t tiles, cost_ns; // on a GPU: kernel launches; its expected cost is 0
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);

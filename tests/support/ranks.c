@@ -250,21 +250,21 @@ int bel_spread_values(int rank, int size)
     NEED(place.rank == rank && place.size == size);
     NEED(place.local_rank == rank % place.local_size && place.device == place.local_rank);
     static uint8_t bytes[700001];
-    static uint16_t halves[5];
+    static uint16_t words[5];
     bool flags[3] = {rank == 0, false, rank == 0};
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = rank == 0 ? (uint8_t)(i * 31 + i / 256) : 0;
     for (int i = 0; i < 5; i++)
-        halves[i] = rank == 0 ? (uint16_t)(i + 7) : 0;
+        words[i] = rank == 0 ? (uint16_t)(i + 7) : 0;
     bel_tensor list[3] = {bel_vector(BEL_DTYPE_BOOL, 3, flags),
-                          bel_vector(BEL_DTYPE_BF16, 5, halves),
+                          bel_vector(BEL_DTYPE_BF16, 5, words),
                           bel_vector(BEL_DTYPE_U8, sizeof bytes, bytes)};
     NEED_OK(bel_ddl_barrier(ddl));
     NEED_OK(bel_ddl_bcast(ddl, list, 3));
     for (size_t i = 0; i < sizeof bytes; i++)
         NEED(bytes[i] == (uint8_t)(i * 31 + i / 256));
     for (int i = 0; i < 5; i++)
-        NEED(halves[i] == i + 7);
+        NEED(words[i] == i + 7);
     NEED(flags[0] && !flags[1] && flags[2]);
     NEED_OK(bel_ddl_barrier(ddl));
     NEED_OK(bel_ddl_finalize(ddl));
