@@ -191,13 +191,9 @@ void bel_cuda_elementwise_bf16(const bel_kernel_call *call, bel_bf16_operands *o
 
 // --- Running (graph_bind.c, graph_executor.c, graph_profile.c) -----------------------------------
 
-// Waits until the GPU reaches the event, at most for the device's patience, since a hanging GPU
-// does not report it. DEADLINE_EXCEEDED; the driver's errors, for `action`.
-bel_status *bel_cuda_await(const bel_cuda_device *device, void *event,
-                           const char *action) BEL_MUST_USE;
-
-// The same for all work queued on a stream, with the caller's event. On any error the GPU counts as
-// lost (bel_device_is_lost).
+// Waits until the GPU has done all work queued on a stream, with the caller's event, at most for
+// the device's patience, since a hanging GPU does not report it. On any error the GPU counts as
+// lost (bel_device_is_lost). DEADLINE_EXCEEDED; the driver's errors, for `action`.
 bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
                                   const char *action) BEL_MUST_USE;
 
