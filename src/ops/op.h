@@ -181,7 +181,6 @@ typedef struct bel_op_def {
     int flags;
     bel_infer_fn *infer;
     bel_prepare_fn *prepare;
-    const char *doc;
 } bel_op_def;
 
 const bel_op_def *bel_op_get(bel_op op);

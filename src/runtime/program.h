@@ -184,7 +184,6 @@ typedef struct bel_exchange_part {
     bel_tensor input, output;
 } bel_exchange_part;
 
-int bel_program_exchange_count(const bel_program *program);
 int bel_instance_exchange_parts(const bel_instance *instance, int exchange); // number of parts
 
 // Part `part` of an exchange, in the order of the graph's collectives.

@@ -31,11 +31,6 @@ int bel_program_prologue_count(const bel_program *program)
     return program->prologue_calls;
 }
 
-int bel_program_exchange_count(const bel_program *program)
-{
-    return program->exchange_count;
-}
-
 int bel_program_group_count(const bel_program *program)
 {
     return program->group_count;
