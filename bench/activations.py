@@ -99,7 +99,7 @@ for model in MODELS:
     for way, seen in figures.items():
         ms = statistics.median(ms for _, ms in seen)
         print(f"{model}, {way}: {seen[0][0]:.1f} MiB = {seen[0][0] / whole:.2f}, {ms:.1f} ms a step = {ms / base:.2f}")
-    exact, halves = losses(model, "f32"), losses(model, "bf16")
-    apart = max(abs(h / e - 1) for h, e in zip(halves, exact))
-    print(f"{model}: loss over steps {STEPS - WINDOW + 1} to {STEPS}: {exact[-1]:.4f}, bf16 {halves[-1]:.4f}; windows of "
+    exact, bf16 = losses(model, "f32"), losses(model, "bf16")
+    apart = max(abs(h / e - 1) for h, e in zip(bf16, exact))
+    print(f"{model}: loss over steps {STEPS - WINDOW + 1} to {STEPS}: {exact[-1]:.4f}, bf16 {bf16[-1]:.4f}; windows of "
           f"{WINDOW} steps at most {100 * apart:.1f} % apart")

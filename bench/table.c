@@ -113,8 +113,8 @@ static void step(bel_row_batch *batch, bel_table *table, bel_team *team, const b
     p->spread += lap(&clock);
     bel_row_batch_sum(batch, gradients, WIDTH, sums);
     p->sum += lap(&clock);
-    check(bel_table_update_places(table, team, rule, 0, bel_row_batch_keys(batch), places, sums, 1,
-                                  count));
+    check(
+        bel_table_update(table, team, rule, 0, bel_row_batch_keys(batch), places, sums, 1, count));
     p->update += lap(&clock);
 }
 

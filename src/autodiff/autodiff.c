@@ -15,12 +15,12 @@
 
 typedef struct autodiff {
     bel_graph *graph;
-    size_t node_count;  // in the graph before differentiation
-    bool *depends;      // by value id: depends on a wanted value
-    bel_value **grads;  // by value id: the gradient so far
-    bel_dtype kept;     // type of activations between the passes
-    bool *computed;     // by value id: depends on an input
-    bel_value **halves; // by value id: rounded to `kept`, or NULL
+    size_t node_count;   // in the graph before differentiation
+    bool *depends;       // by value id: depends on a wanted value
+    bel_value **grads;   // by value id: the gradient so far
+    bel_dtype kept;      // type of activations between the passes
+    bool *computed;      // by value id: depends on an input
+    bel_value **rounded; // by value id: rounded to `kept`, or NULL
 } autodiff;
 
 // --- Activations ---------------------------------------------------------------------------------
@@ -59,9 +59,9 @@ static bel_value *autodiff_keep(autodiff *ad, bel_value *value)
         if (inputs[0] == node->inputs[0]) return value;
         return bel_graph_add(ad->graph, node->op, &node->attrs, inputs, node->input_count);
     }
-    bel_value **halves = &ad->halves[value->id];
-    if (*halves == NULL) *halves = bel_cast(ad->graph, value, ad->kept);
-    return bel_cast(ad->graph, *halves, BEL_DTYPE_F32);
+    bel_value **rounded = &ad->rounded[value->id];
+    if (*rounded == NULL) *rounded = bel_cast(ad->graph, value, ad->kept);
+    return bel_cast(ad->graph, *rounded, BEL_DTYPE_F32);
 }
 
 // --- Gradients -----------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ void bel_gradients_keeping(bel_graph *graph, bel_dtype kept, bel_value *loss,
                    .grads = bel_xcalloc(value_count, sizeof(bel_value *)),
                    .kept = kept,
                    .computed = bel_xcalloc(value_count, sizeof(bool)),
-                   .halves = bel_xcalloc(value_count, sizeof(bel_value *))};
+                   .rounded = bel_xcalloc(value_count, sizeof(bel_value *))};
     mark_dependents(&ad, values, count);
     mark_computed(&ad);
     bel_graph_push_scope(graph, "gradients");
@@ -170,5 +170,5 @@ void bel_gradients_keeping(bel_graph *graph, bel_dtype kept, bel_value *loss,
     bel_free(ad.depends);
     bel_free(ad.grads);
     bel_free(ad.computed);
-    bel_free(ad.halves);
+    bel_free(ad.rounded);
 }

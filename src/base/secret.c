@@ -15,7 +15,8 @@
 #include "base/linux_process.h"
 #include "base/str.h"
 
-bel_status *bel_secret_check(const char *secret, const char *source)
+// `source` names where it is from: "secret_file s.txt", "environment variable BELFRY_SECRET".
+static bel_status *secret_check(const char *secret, const char *source)
 {
     size_t length = strlen(secret);
     bool prints = true;
@@ -51,7 +52,7 @@ bel_status *bel_secret_read(const char *path, const char *what, char **out_secre
     while (size > 0 && strchr(" \t\r\n", text[size - 1]) != NULL)
         text[--size] = '\0';
     char *source = bel_strf("%s %s", what, path);
-    bel_status *status = bel_secret_check(text, source);
+    bel_status *status = secret_check(text, source);
     bel_free(source);
     if (status != NULL) {
         bel_free(text);
@@ -84,7 +85,7 @@ bel_status *bel_secret_from_environment(char **out_secret)
                        "other; unset one of them");
     }
     if (has_path) return bel_secret_read(path, "BELFRY_SECRET_FILE", out_secret);
-    if (has_secret) BEL_TRY(bel_secret_check(secret, "environment variable BELFRY_SECRET"));
+    if (has_secret) BEL_TRY(secret_check(secret, "environment variable BELFRY_SECRET"));
     *out_secret = bel_xstrdup(has_secret ? secret : "");
     return NULL;
 }

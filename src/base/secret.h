@@ -27,10 +27,6 @@ bel_status *bel_secret_read(const char *path, const char *what, char **out_secre
 // A new secret: 32 random bytes in hexadecimal. Free with bel_free.
 bel_status *bel_secret_create(char **out_secret) BEL_MUST_USE;
 
-// INVALID_ARGUMENT: too short or too long, or not of printing ASCII characters. `source` names its
-// source: "secret_file s.txt", "environment variable BELFRY_SECRET".
-bel_status *bel_secret_check(const char *secret, const char *source) BEL_MUST_USE;
-
 // INVALID_ARGUMENT: users other than its owner and group may read or write the file. The code that
 // opens the file reports a missing one. Accepts NULL.
 bel_status *bel_private_file_check(const char *path, const char *what) BEL_MUST_USE;

@@ -35,7 +35,6 @@ typedef enum bel_trace_row {
     BEL_TRACE_OF_THREAD,
     BEL_TRACE_OF_DEVICE,
     BEL_TRACE_OF_COPIES,
-    BEL_TRACE_ROW_COUNT
 } bel_trace_row;
 
 // id, name in the file, meaning of `part` ("" for unused), the row

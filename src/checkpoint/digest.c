@@ -58,7 +58,8 @@ static void hash_head(bel_hasher *hasher, const bel_ckpt_run *run)
     bel_hasher_update(hasher, run->shape.dims, rank * sizeof run->shape.dims[0]);
 }
 
-void bel_ckpt_add_hash(bel_hash128 *sum, bel_hash128 hash)
+// Modulo 2^128.
+static void add_hash(bel_hash128 *sum, bel_hash128 hash)
 {
     bool carry = __builtin_add_overflow(sum->low, hash.low, &sum->low);
     sum->high += hash.high + carry;
@@ -69,7 +70,7 @@ void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64
 {
     size_t row_bytes = (size_t)width * sizeof *rows;
     for (int64_t i = 0; i < n; i++)
-        bel_ckpt_add_hash(sum, bel_hash128_of(rows + i * width, row_bytes, (uint64_t)keys[i]));
+        add_hash(sum, bel_hash128_of(rows + i * width, row_bytes, (uint64_t)keys[i]));
 }
 
 // Orders by name, then by shard.
@@ -103,7 +104,7 @@ static void hash_table(bel_hasher *hasher, const bel_ckpt_table_run *const *part
     for (int c = 0; c < head->column_count; c++) {
         bel_hash128 sum = {0};
         for (size_t i = 0; i < count; i++)
-            if (c < parts[i]->column_count) bel_ckpt_add_hash(&sum, parts[i]->sums[c]);
+            if (c < parts[i]->column_count) add_hash(&sum, parts[i]->sums[c]);
         bel_hasher_update(hasher, head->columns[c], strlen(head->columns[c]) + 1);
         bel_hasher_update(hasher, &sum.low, sizeof sum.low);
         bel_hasher_update(hasher, &sum.high, sizeof sum.high);

@@ -40,7 +40,6 @@ typedef struct bel_ckpt_table_run {
 // Adds the hashes of n rows of a column to a sum.
 void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64_t n,
                         bel_hash128 *sum);
-void bel_ckpt_add_hash(bel_hash128 *sum, bel_hash128 hash); // modulo 2^128
 
 // Number of grains in `count` elements that begin at a grain border. The last grain may be short.
 size_t bel_ckpt_grain_count(int64_t count);

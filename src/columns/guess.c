@@ -4,32 +4,20 @@
 #include "columns/guess.h"
 
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/real.h"
 #include "base/str.h"
-#include "columns/cell_number.h"
 #include "columns/column_name.h"
+#include "columns/guess_inner.h"
 
 enum {
     MOST_NUMBER_CLASSES = 20, // a label of more distinct integers is a number
     MOST_CLASSES = 10000,
-    MOST_ONE_HOT = 128,
-    WEEKDAY_ROWS = 210, // minimum number of rows to learn weekdays: 30 of each
-    MOST_MARKERS = 3,   // distinct texts among numbers that mean missing ones
-    NUMBER_TENTHS = 9,  // share of numbers among the cells; the others are then wrong
-    TEXT_WORDS = 4,     // mean words per cell from which it is a text
-    MANY_ROWS = 1000,   // from here on a value needs LEAST_OFTEN cells
-    LEAST_OFTEN = 5,
+    NUMBER_TENTHS = 9,         // share of numbers among the cells; the others are then wrong
+    TEXT_WORDS = 4,            // mean words per cell from which it is a text
     HASH_LEAST = 3,            // repetitions of a hashed value, in half of the cells
-    MANY_VALUES = 32,          // with fewer rows and more values, a value needs two cells
-    MOST_CLIP = 10,            // in deviations, to each side
-    CLIP_TO_LEARN_NUMBERS = 5, // the same if the label is a number
-    FEW_ROWS = 20,             // with fewer rows, distinct values prove nothing
+    CLIP_TO_LEARN_NUMBERS = 5, // in deviations, if the label is a number (else guess_fill.c)
 };
 
 static bool may_number_rows(const char *name)
@@ -51,96 +39,21 @@ bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
 
 // --- A column ------------------------------------------------------------------------------------
 
-// State of guessing one column.
-typedef struct guess {
-    const bel_column_statistics *s;
-    const bel_columns_options *options;
-    const char *source;
-    bel_columns *description;
-    bel_column *column; // the added column
-    bel_str note;
-    int64_t rest; // cells that are not missing
-} guess;
-
-_Static_assert((int)MOST_MARKERS < (int)BEL_STATISTICS_TEXTS, "one more than markers is counted");
-
 // Whether there are more values than are counted: only a sample of them is kept.
 static bool are_many(const bel_column_statistics *s)
 {
     return s->values.level > 0;
 }
 
-static const char *copy_value(const guess *g, const bel_value_count *value)
-{
-    char *text = bel_arena_alloc(g->description->arena, value->length + 1);
-    memcpy(text, value->text, value->length);
-    return text;
-}
-
-static void note_missing(guess *g)
-{
-    if (g->s->missing > 0) bel_str_printf(&g->note, ", %lld missing", (long long)g->s->missing);
-}
-
-// Limit of a scaled number: a little above the largest in training, as nothing is known of a model
-// beyond it, and few rows say less about it. Outliers count only up to MOST_CLIP, or to
-// CLIP_TO_LEARN_NUMBERS. No other number in training changes.
-static double clip_of(const bel_column *column, const bel_range *range)
-{
-    const double ends[] = {range->low, range->high}, more = 1 + 3 / sqrt((double)range->count + 1);
-    double most = 0;
-    for (int i = 0; i < 2; i++) {
-        double v = ends[i];
-        if (column->scale == BEL_SCALE_LOG) v = copysign(bel_real_log(1 + fabs(v)), v);
-        most = fmax(most, fabs(v - column->mean) / column->deviation);
-    }
-    most = ceil(most * more * 100) / 100;
-    return most < MOST_CLIP ? most : MOST_CLIP;
-}
-
-static void fill_number(guess *g)
-{
-    bel_column *c = g->column;
-    const bel_column_statistics *s = g->s;
-    const bel_moments *m = c->scale == BEL_SCALE_LOG ? &s->logs : &s->values_of_numbers;
-    double deviation = bel_moments_deviation(m);
-    c->mean = m->mean;
-    c->deviation = deviation > 0 ? deviation : 1;
-    c->low = s->range.low;
-    c->high = s->range.high;
-    c->fill = s->values_of_numbers.mean;
-    c->indicator = s->missing > 0;
-    c->clip = clip_of(c, &s->range);
-    bel_str_printf(&g->note, "%.6g to %.6g, mean %.6g", s->range.low, s->range.high,
-                   s->values_of_numbers.mean);
-    note_missing(g);
-}
-
-// Takes the texts among numbers, or among dates, as missing values of this column if they are few;
-// in another column the same text may have a meaning. `good`: number of cells that are a `what`.
-static bool take_markers(guess *g, const bel_value_count *markers, int count, int64_t good,
-                         const char *what, bel_missing_texts *out_markers)
-{
-    if (count > MOST_MARKERS || good == 0 || 2 * good < g->rest) return false;
-    const char **texts =
-        bel_arena_alloc(g->description->arena, (size_t)(count + 1) * sizeof *texts);
-    for (int i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &markers[i]);
-        bel_str_printf(&g->note, "\"%s\" stands for a missing %s; ", texts[i], what);
-    }
-    *out_markers = (bel_missing_texts){.texts = texts, .count = count};
-    return true;
-}
-
 // Whether all cells are dates in one of the two readings, but for a few markers.
-static bool take_dates(guess *g, bel_missing_texts *out_markers)
+static bool take_dates(bel_guess_state *g, bel_missing_texts *out_markers)
 {
     const bel_column_statistics *s = g->s;
     int64_t dates = s->month_dates > s->day_dates ? s->month_dates : s->day_dates, others = 0;
     for (int i = 0; i < s->undated_count; i++)
         others += s->undated[i].count;
     return dates + others == g->rest &&
-           take_markers(g, s->undated, s->undated_count, dates, "date", out_markers);
+           bel_guess_take_markers(g, s->undated, s->undated_count, dates, "date", out_markers);
 }
 
 // A number with a letter after it is a name: 12a is the house next to 12.
@@ -157,7 +70,7 @@ static bool is_number_and_letter(const bel_value_count *text)
 
 // Whether nearly all cells are numbers, and the others, with too many distinct texts for missing
 // values, are no names like the numbers.
-static bool are_wrong_numbers(const guess *g)
+static bool are_wrong_numbers(const bel_guess_state *g)
 {
     const bel_column_statistics *s = g->s;
     bool nearly_all = s->numbers > 0 && 10 * s->numbers >= NUMBER_TENTHS * g->rest;
@@ -170,7 +83,7 @@ static bool are_wrong_numbers(const guess *g)
 // Whether all cells are numbers with the same unit, or with commas between thousands, or with
 // neither. A comma before three digits may be a decimal comma if no cell and no option decides it.
 // *out_whole: the statistics of all of these numbers.
-static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
+static bool are_dressed(const bel_guess_state *g, bel_column_statistics *out_whole)
 {
     const bel_column_statistics *s = g->s;
     bool points = s->clearly_grouped > 0 || s->numbers > s->wholes || g->options->decimal == '.';
@@ -185,102 +98,10 @@ static bool are_dressed(const guess *g, bel_column_statistics *out_whole)
     return true;
 }
 
-static bel_column *guess_add(guess *g, const char *name, bel_column_kind kind)
+static bel_column *guess_add(bel_guess_state *g, const char *name, bel_column_kind kind)
 {
     g->column = bel_columns_add(g->description, name, kind);
     return g->column;
-}
-
-// Fills in an added column of numbers with marks.
-static void fill_dressed(guess *g, const bel_column_statistics *whole)
-{
-    const bel_column_statistics *s = g->s;
-    if (s->united > 0) {
-        g->column->unit = copy_value(g, &s->unit);
-        bel_str_printf(&g->note, "in \"%s\"; ", g->column->unit);
-    }
-    if (s->grouped > 0) {
-        g->column->thousands = ',';
-        bel_str_puts(&g->note, "commas between thousands; ");
-    }
-    g->s = whole;
-    fill_number(g);
-    g->s = s;
-}
-
-// Keeps the values that are frequent enough to learn from, the most frequent first.
-static void fill_category(guess *g)
-{
-    bel_column *c = g->column;
-    size_t count = 0, total;
-    bel_value_count *values =
-        bel_value_counts_sorted(&g->s->values, g->description->decimal, &total);
-    int64_t least = g->rest >= MANY_ROWS ? LEAST_OFTEN : total > MANY_VALUES ? 2 : 1;
-    while (count < total && count < BEL_COLUMN_MOST_VALUES && values[count].count >= least)
-        count++;
-    const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
-    for (size_t i = 0; i < count; i++)
-        texts[i] = copy_value(g, &values[i]);
-    bel_free(values);
-    c->values = texts;
-    c->value_count = (int)count;
-    c->missing_value = g->s->missing > 0;
-    c->embedded = count > MOST_ONE_HOT;
-    if (count == 0 && !c->missing_value) {
-        c->kind = BEL_COLUMN_IGNORE;
-        bel_str_printf(&g->note, "each of its %zu values comes fewer than %lld times", total,
-                       (long long)least);
-        return;
-    }
-    bel_str_printf(&g->note, "%zu values", total);
-    if (count < total)
-        bel_str_printf(&g->note,
-                       ", the %zu that come %lld times or more are told "
-                       "apart",
-                       count, (long long)least);
-    note_missing(g);
-}
-
-// Chooses the parts of a date to learn from. If dates are in the order of the rows, no part may
-// tell a row's position: the time does, and so does a part that hardly repeats.
-static int date_parts(const guess *g, const bel_range *range)
-{
-    static const double day = 86400;
-    const struct {
-        int part;
-        double seconds; // period
-        bool wanted;
-    } round[] = {{BEL_DATE_SEASON, 365 * day, true},
-                 {BEL_DATE_WEEKDAY, 7 * day, g->rest >= WEEKDAY_ROWS},
-                 {BEL_DATE_HOUR, day, g->s->timed_dates > 0}};
-    bool counts = g->rest >= FEW_ROWS && (range->rises || range->falls);
-    int parts = counts ? 0 : BEL_DATE_TIME;
-    for (size_t i = 0; i < sizeof round / sizeof round[0]; i++)
-        if (round[i].wanted && (!counts || range->high - range->low >= 2 * round[i].seconds))
-            parts |= round[i].part;
-    return parts;
-}
-
-static void fill_date(guess *g)
-{
-    const bel_column_statistics *s = g->s;
-    bel_column *c = g->column;
-    c->day_first = s->month_dates < s->day_dates;
-    c->parts = date_parts(g, c->day_first ? &s->day_range : &s->month_range);
-    if ((c->parts & BEL_DATE_TIME) == 0) {
-        bel_str_puts(&g->note, "in the order of the rows, so its time counts them");
-        if (c->parts == 0) c->kind = BEL_COLUMN_IGNORE;
-        if (c->parts == 0) return;
-        bel_str_puts(&g->note, "; ");
-    }
-    const bel_moments *seconds = c->day_first ? &s->day_seconds : &s->month_seconds;
-    double deviation = bel_moments_deviation(seconds);
-    c->mean = seconds->mean;
-    c->deviation = deviation > 0 ? deviation : 1;
-    c->indicator = s->missing > 0 || c->absent.count > 0;
-    c->clip = MOST_CLIP; // later dates are expected
-    bel_str_puts(&g->note, c->day_first ? "the day before the month" : "dates");
-    note_missing(g);
 }
 
 // Whether values are frequent enough to learn from: half of the cells have a value that comes
@@ -296,7 +117,7 @@ static bool come_again(const bel_column_statistics *s)
     return 2 * often >= cells;
 }
 
-static void note_dress(guess *g, const char *name)
+static void note_dress(bel_guess_state *g, const char *name)
 {
     static const char *const dresses[BEL_DRESSES] = {[BEL_DRESS_COMMA] = "decimal commas",
                                                      [BEL_DRESS_THOUSAND] =
@@ -317,17 +138,17 @@ static void note_dress(guess *g, const char *name)
                   g->source, name, dresses[dress], hint);
 }
 
-static void guess_texts(guess *g, const char *name)
+static void guess_texts(bel_guess_state *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
     const bool many = are_many(s);
     const double distinct = (double)s->values.count, rows = (double)g->rest;
     bool wordy = s->words >= TEXT_WORDS * g->rest && (many || 2 * distinct > rows);
-    bool rare = many ? !come_again(s) : g->rest >= FEW_ROWS && distinct > 0.9 * rows;
+    bool rare = many ? !come_again(s) : g->rest >= BEL_GUESS_FEW_ROWS && distinct > 0.9 * rows;
     if (wordy) {
         guess_add(g, name, BEL_COLUMN_TEXT)->most = 64;
         bel_str_printf(&g->note, "%.1f words each", (double)s->words / (double)g->rest);
-        note_missing(g);
+        bel_guess_note_missing(g);
     } else if (rare) {
         guess_add(g, name, BEL_COLUMN_IGNORE);
         if (many) {
@@ -339,15 +160,15 @@ static void guess_texts(guess *g, const char *name)
     } else if (many) {
         guess_add(g, name, BEL_COLUMN_HASH);
         bel_str_printf(&g->note, "more than %d values", BEL_STATISTICS_MOST_VALUES);
-        note_missing(g);
+        bel_guess_note_missing(g);
     } else {
         guess_add(g, name, BEL_COLUMN_CATEGORY);
-        fill_category(g);
+        bel_guess_fill_category(g);
     }
     if (s->padded == 0 && s->longs == 0) note_dress(g, name);
 }
 
-static bool are_wholes(const guess *g)
+static bool are_wholes(const bel_guess_state *g)
 {
     const bel_column_statistics *s = g->s;
     return s->numbers == g->rest && s->wholes == g->rest && s->missing == 0;
@@ -355,26 +176,26 @@ static bool are_wholes(const guess *g)
 
 // Whether the column holds rising or falling integers. Gaps are allowed: they are rows that were
 // left out, as by a split of the file.
-static bool count_rows(const guess *g)
+static bool count_rows(const bel_guess_state *g)
 {
     const bel_range *range = &g->s->range;
-    return are_wholes(g) && g->rest >= FEW_ROWS && (range->rises || range->falls);
+    return are_wholes(g) && g->rest >= BEL_GUESS_FEW_ROWS && (range->rises || range->falls);
 }
 
 // Whether the column holds distinct integers, in any order; an index may have few gaps.
-static bool number_rows(const guess *g, const char *name)
+static bool number_rows(const bel_guess_state *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
     if (!may_number_rows(name) || !are_wholes(g)) return false;
     for (size_t i = 0; i < s->values.capacity; i++)
         if (s->values.places[i].count > 1) return false;
     if (s->values.count == 0) return false;
-    if (bel_column_name_is_id(name) && g->rest < FEW_ROWS) return false;
+    if (bel_column_name_is_id(name) && g->rest < BEL_GUESS_FEW_ROWS) return false;
     if (!bel_column_name_is_index(name)) return true;
     return s->range.high - s->range.low + 1 <= 2 * (double)s->numbers;
 }
 
-static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
+static bel_status *guess_free(bel_guess_state *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     bool numbers = s->numbers == g->rest;
@@ -402,16 +223,16 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
         guess_texts(g, name);
     } else if (are_dressed(g, &whole)) {
         guess_add(g, name, BEL_COLUMN_NUMBER);
-        fill_dressed(g, &whole);
+        bel_guess_fill_dressed(g, &whole);
     } else if (numbers ||
-               take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
+               bel_guess_take_markers(g, s->texts, s->text_count, s->numbers, "number", &markers)) {
         guess_add(g, name, BEL_COLUMN_NUMBER);
-        fill_number(g);
+        bel_guess_fill_number(g);
         g->column->indicator = g->column->indicator || !numbers;
         g->column->absent = markers;
     } else if (take_dates(g, &markers)) {
         guess_add(g, name, BEL_COLUMN_DATE)->absent = markers;
-        fill_date(g);
+        bel_guess_fill_date(g);
     } else if (are_wrong_numbers(g)) {
         guess_add(g, name, BEL_COLUMN_NUMBER);
         *out_wrong = true;
@@ -425,54 +246,8 @@ static bel_status *guess_free(guess *g, const char *name, bool *out_wrong)
 
 // --- Label ---------------------------------------------------------------------------------------
 
-static int compare_texts(const void *left, const void *right)
-{
-    const bel_value_count *a = left, *b = right;
-    size_t common = a->length < b->length ? a->length : b->length;
-    int order = memcmp(a->text, b->text, common);
-    if (order != 0) return order;
-    return a->length < b->length ? -1 : a->length > b->length;
-}
-
-// Reads a number with a decimal point or comma: a table uses only one of them.
-static double number_of(const bel_value_count *value)
-{
-    double number = 0;
-    if (!bel_cell_number_read('.', value->text, value->length, &number))
-        (void)bel_cell_number_read(',', value->text, value->length, &number);
-    return number;
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-    const bel_value_count *a = left, *b = right;
-    double x = number_of(a), y = number_of(b);
-    return x < y ? -1 : x > y ? 1 : compare_texts(left, right);
-}
-
-// Classes are numbered by their values, or by their bytes, so that their numbers do not depend on
-// the order of the rows. Takes ownership of the values.
-static void fill_classes(guess *g, bel_value_count *values, size_t count)
-{
-    bool numbers = g->s->numbers == g->rest;
-    qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
-    const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
-    double *rows = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *rows);
-    for (size_t i = 0; i < count; i++) {
-        texts[i] = copy_value(g, &values[i]);
-        rows[i] = (double)values[i].count;
-    }
-    bel_free(values);
-    g->column->rows = rows;
-    g->column->row_count = (int)count;
-    g->column->label = BEL_LABEL_CLASSES;
-    g->column->values = texts;
-    g->column->value_count = (int)count;
-    bel_str_printf(&g->note, "%zu classes", count);
-}
-
 // Whether the label is one of `count` classes.
-static bool are_classes(const guess *g, size_t count)
+static bool are_classes(const bel_guess_state *g, size_t count)
 {
     const bel_column_statistics *s = g->s;
     bel_label_kind wanted =
@@ -486,10 +261,10 @@ static bool are_classes(const guess *g, size_t count)
     return 10 * s->numbers < NUMBER_TENTHS * g->rest || few;
 }
 
-static bel_status *check_classes(const guess *g, const char *name, size_t count)
+static bel_status *check_classes(const bel_guess_state *g, const char *name, size_t count)
 {
     bool many = are_many(g->s) || count > MOST_CLASSES;
-    if (many || (g->rest >= FEW_ROWS && 2 * (int64_t)count > g->rest)) {
+    if (many || (g->rest >= BEL_GUESS_FEW_ROWS && 2 * (int64_t)count > g->rest)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s: the label \"%s\" has nearly as many different values as rows, which "
                        "are no classes; hint: --label_column says which column is the label",
@@ -501,7 +276,7 @@ static bel_status *check_classes(const guess *g, const char *name, size_t count)
                    g->source, name);
 }
 
-static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
+static bel_status *guess_label(bel_guess_state *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     guess_add(g, name, BEL_COLUMN_LABEL);
@@ -518,8 +293,8 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
             bel_free(values);
             return status;
         }
-        fill_classes(g, values, count);
-        note_missing(g);
+        bel_guess_fill_classes(g, values, count);
+        bel_guess_note_missing(g);
         return NULL;
     }
     bel_free(values);
@@ -532,9 +307,9 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
     g->column->label = BEL_LABEL_NUMBER;
     g->column->scale = BEL_SCALE_STANDARD;
     if (dressed) {
-        fill_dressed(g, &whole);
+        bel_guess_fill_dressed(g, &whole);
     } else {
-        fill_number(g);
+        bel_guess_fill_number(g);
     }
     g->column->indicator = false;
     return NULL;
@@ -542,7 +317,7 @@ static bel_status *guess_label(guess *g, const char *name, bool *out_wrong)
 
 // --- All columns ---------------------------------------------------------------------------------
 
-static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
+static bel_status *guess_weight(bel_guess_state *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
     guess_add(g, name, BEL_COLUMN_WEIGHT);
@@ -563,7 +338,8 @@ static bel_status *guess_weight(guess *g, const char *name, bool *out_wrong)
     return NULL;
 }
 
-static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, bool *out_wrong)
+static bel_status *guess_used(bel_guess_state *g, const char *name, bel_guess_use use,
+                              bool *out_wrong)
 {
     bel_column_statistics whole;
     switch (use) {
@@ -573,17 +349,17 @@ static bel_status *guess_used(guess *g, const char *name, bel_guess_use use, boo
     case BEL_GUESS_KEY: guess_add(g, name, BEL_COLUMN_KEY); return NULL;
     case BEL_GUESS_CATEGORY:
         guess_add(g, name, are_many(g->s) ? BEL_COLUMN_HASH : BEL_COLUMN_CATEGORY);
-        if (!are_many(g->s)) fill_category(g);
+        if (!are_many(g->s)) bel_guess_fill_category(g);
         return NULL;
     case BEL_GUESS_NUMBER:
     case BEL_GUESS_LOG:
         guess_add(g, name, BEL_COLUMN_NUMBER);
         if (use == BEL_GUESS_LOG) g->column->scale = BEL_SCALE_LOG;
         if (are_dressed(g, &whole)) {
-            fill_dressed(g, &whole);
+            bel_guess_fill_dressed(g, &whole);
             return NULL;
         }
-        fill_number(g);
+        bel_guess_fill_number(g);
         *out_wrong = g->s->numbers < g->rest;
         if (!*out_wrong) return NULL;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is to be a number", g->source,
@@ -617,11 +393,11 @@ bel_status *bel_guess(const bel_guess_column *columns, const bel_guess_use *uses
     *out_wrong = -1;
     for (int i = 0; i < count; i++) {
         const bel_column_statistics *s = columns[i].statistics;
-        guess g = {.s = s,
-                   .options = options,
-                   .source = source,
-                   .description = description,
-                   .rest = s->cells - s->missing};
+        bel_guess_state g = {.s = s,
+                             .options = options,
+                             .source = source,
+                             .description = description,
+                             .rest = s->cells - s->missing};
         bool wrong = false;
         bel_status *status = guess_used(&g, columns[i].name, uses[i], &wrong);
         if (g.note.length > 0) g.column->note = bel_arena_strdup(description->arena, g.note.text);

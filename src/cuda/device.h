@@ -176,28 +176,24 @@ bel_status *bel_cuda_try_attention(bel_cuda_build *build, const struct bel_cuda_
 
 // --- Operands as bfloat16 (bf16_operands.c) ------------------------------------------------------
 
-bel_status *bel_cuda_takes_halves(bel_device *device, const bel_prepare *prepare,
-                                  bel_kernel_call *call, bel_half_operands *out_operands);
+bel_status *bel_cuda_takes_bf16(bel_device *device, const bel_prepare *prepare,
+                                bel_kernel_call *call, bel_bf16_operands *out_operands);
 
 // Error if an operand is stored as bf16. For kernels that read f32, when a library does not take
 // the call although it said that it accepts bf16.
-bel_status *bel_cuda_refuse_halves(const bel_kernel_call *call) BEL_MUST_USE;
+bel_status *bel_cuda_refuse_bf16(const bel_kernel_call *call) BEL_MUST_USE;
 
 // The families' answers, for a call that was built as for preparing it.
-bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
-bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out) BEL_MUST_USE;
+bel_status *bel_cuda_cublas_bf16(bel_cuda_build *build, bel_bf16_operands *out) BEL_MUST_USE;
+bel_status *bel_cuda_cudnn_bf16(bel_cuda_build *build, bel_bf16_operands *out) BEL_MUST_USE;
 bool bel_cuda_reduces_columns(const bel_kernel_call *call); // the first dimensions of two
-void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out);
+void bel_cuda_elementwise_bf16(const bel_kernel_call *call, bel_bf16_operands *out);
 
 // --- Running (graph_bind.c, graph_executor.c, graph_profile.c) -----------------------------------
 
-// Waits until the GPU reaches the event, at most for the device's patience, since a hanging GPU
-// does not report it. DEADLINE_EXCEEDED; the driver's errors, for `action`.
-bel_status *bel_cuda_await(const bel_cuda_device *device, void *event,
-                           const char *action) BEL_MUST_USE;
-
-// The same for all work queued on a stream, with the caller's event. On any error the GPU counts as
-// lost (bel_device_is_lost).
+// Waits until the GPU has done all work queued on a stream, with the caller's event, at most for
+// the device's patience, since a hanging GPU does not report it. On any error the GPU counts as
+// lost (bel_device_is_lost). DEADLINE_EXCEEDED; the driver's errors, for `action`.
 bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *event,
                                   const char *action) BEL_MUST_USE;
 

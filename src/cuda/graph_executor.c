@@ -306,7 +306,7 @@ static bel_status *send_exchanged(bel_cuda_executor *x, int part)
 
 // Polls the driver without pause at first, which notices a short run's end soonest. Then it naps
 // between polls for a sixteenth of the time waited, which leaves the core to shards and the input.
-bel_status *bel_cuda_await(const bel_cuda_device *device, void *event, const char *action)
+static bel_status *await_event(const bel_cuda_device *device, void *event, const char *action)
 {
     enum { AT_ONCE_NS = 200000, MOST_NAP_NS = 250000 };
     int64_t patience = bel_device_patience(&device->device), begun = bel_clock_ns();
@@ -329,7 +329,7 @@ bel_status *bel_cuda_await_stream(bel_cuda_device *device, void *stream, void *e
                                   const char *action)
 {
     bel_status *status = bel_cuda_status(device->api->event_record(event, stream), action);
-    if (status == NULL) status = bel_cuda_await(device, event, action);
+    if (status == NULL) status = await_event(device, event, action);
     if (status != NULL) bel_cuda_lose(device, status);
     return status;
 }
@@ -394,7 +394,7 @@ static bel_status *publish_all(bel_cuda_executor *x, const queued *q, int end_ca
     for (int s = q->first_segment; s < q->end_segment; s++) {
         int end = x->segments[s].end < end_call ? x->segments[s].end : end_call;
         if (publications_before(x->instance, next, end) == next) continue;
-        BEL_TRY(bel_cuda_await(x->device, x->gone[s], "wait for a report"));
+        BEL_TRY(await_event(x->device, x->gone[s], "wait for a report"));
         bel_instance_publish(x->instance, args, end, &next);
     }
     return NULL;

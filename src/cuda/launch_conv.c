@@ -190,7 +190,7 @@ bel_status *bel_cuda_prepare_conv(bel_cuda_build *build)
     bool taken;
     BEL_TRY(bel_cuda_try_cudnn(build, &taken));
     if (taken) return NULL;
-    BEL_TRY(bel_cuda_refuse_halves(call));
+    BEL_TRY(bel_cuda_refuse_bf16(call));
     if (bel_prepares_plain(build->prepare, call)) return prepare_plain(build);
     return call->op == BEL_OP_CONV_GRAD_WEIGHTS ? prepare_weights(build) : prepare_walk(build);
 }

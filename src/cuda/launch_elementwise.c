@@ -92,7 +92,7 @@ typedef struct writer {
 // Storage type of operand `i`, or of the result, -1.
 static const char *stored_type(const writer *w, int i)
 {
-    if (i < 0 ? w->call->outputs_half[0] : w->call->inputs_half[i]) return "uint16_t";
+    if (i < 0 ? w->call->outputs_bf16[0] : w->call->inputs_bf16[i]) return "uint16_t";
     return type_of(i < 0 ? w->call->outputs[0].dtype : w->call->inputs[i].dtype);
 }
 
@@ -126,7 +126,7 @@ static void put_body(const writer *w, bel_str *text, bool wide)
         bel_str element = {0};
         put_element(w, &element, k, wide);
         bel_str_printf(text, "        %s v%d = (%s)", w->value, k, w->value);
-        put_form(text, call->inputs_half[k] ? "float_of(%s)" : read_form(call->inputs[k].dtype),
+        put_form(text, call->inputs_bf16[k] ? "float_of(%s)" : read_form(call->inputs[k].dtype),
                  element.text);
         bel_str_puts(text, ";\n");
         bel_str_deinit(&element);
@@ -137,7 +137,7 @@ static void put_body(const writer *w, bel_str *text, bool wide)
     bel_str_puts(text, wide ? "        wy.v[j] = " : "        y[i] = ");
     bool whole = strcmp(w->kind, "whole") == 0;
     put_form(text,
-             call->outputs_half[0] ? "bfloat_of(%s)" : write_form(call->outputs[0].dtype, whole),
+             call->outputs_bf16[0] ? "bfloat_of(%s)" : write_form(call->outputs[0].dtype, whole),
              value);
     bel_str_puts(text, ";\n");
 }
@@ -289,7 +289,7 @@ bel_status *bel_cuda_prepare_fused(bel_cuda_build *build)
     return elementwise_finish(build, &w);
 }
 
-void bel_cuda_elementwise_halves(const bel_kernel_call *call, bel_half_operands *out)
+void bel_cuda_elementwise_bf16(const bel_kernel_call *call, bel_bf16_operands *out)
 {
     if (!is_by_floats(call)) return;
     out->outputs = 1;

@@ -120,9 +120,9 @@ bel_status *bel_cuda_prepare_norm(bel_cuda_build *build)
     p.u_last = call->inputs_last[0] || p.pixels == 1;
     p.v_last = call->inputs_last[p.v_input] || p.pixels == 1;
     p.y_last = call->outputs_last[0] || p.pixels == 1;
-    p.u_half = call->inputs_half[0];
-    p.v_half = call->inputs_half[p.v_input];
-    p.y_half = call->outputs_half[0];
+    p.u_bf16 = call->inputs_bf16[0];
+    p.v_bf16 = call->inputs_bf16[p.v_input];
+    p.y_bf16 = call->outputs_bf16[0];
     p.chains_per_part = blocks_of(p.images_per_part * p.pixels, p.pixels_per_chain);
     if (p.plain) p.parts = p.chains_per_part = 1;
     if (!reads_sums(&p)) p.parts = 0;

@@ -75,9 +75,9 @@ bel_status *bel_cuda_prepare_pool(bel_cuda_build *build)
                        .count_include_pad = pool->count_include_pad,
                        .is_max = call->op == BEL_OP_MAX_POOL,
                        .is_f64 = call->inputs[0].dtype == BEL_DTYPE_F64,
-                       .out_half = call->outputs_half[0]};
+                       .out_bf16 = call->outputs_bf16[0]};
     for (int i = 0; i < call->input_count && i < 3; i++)
-        p.in_half[i] = call->inputs_half[i];
+        p.in_bf16[i] = call->inputs_bf16[i];
     BEL_TRY(bel_cuda_windows_of(&pool->window, p.window));
     find_near(&p, call);
     const char *kernel = kernel_of(call->op, bel_prepares_plain(build->prepare, call), &p);

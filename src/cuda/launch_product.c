@@ -68,7 +68,7 @@ bel_status *bel_cuda_prepare_product(bel_cuda_build *build)
     bool taken;
     BEL_TRY(bel_cuda_try_cublas(build, &taken));
     if (taken) return NULL;
-    BEL_TRY(bel_cuda_refuse_halves(build->call));
+    BEL_TRY(bel_cuda_refuse_bf16(build->call));
     if (gemm->way == BEL_GEMM_CHAINS) return add_chains(build, &p);
     const char *kernel = gemm->way == BEL_GEMM_PLAIN      ? "product_f64"
                          : gemm->way == BEL_GEMM_FEW_ROWS ? "product_few_rows"

@@ -105,7 +105,7 @@ static bel_status *add_columns(bel_cuda_build *build, bel_cuda_reduce *p)
 {
     enum { MANY_ROWS = 256, LEAST_ROWS = 32, ALL_THREADS = 1 << 16, THREADS = 128, SMALL = 32 };
     enum { MOST_BLOCKS = 1 << 18, COLUMNS = BEL_CUDA_REDUCE_COLUMNS };
-    p->half = build->call->inputs_half[0];
+    p->bf16 = build->call->inputs_bf16[0];
     int64_t fours = (p->inner + 3) / 4, most_parts = ALL_THREADS / (fours > 0 ? fours : 1);
     if (!bel_cuda_is_fast(build) || p->count < MANY_ROWS || most_parts < 2) {
         int64_t blocks = (p->inner + SMALL - 1) / SMALL;

@@ -4,7 +4,7 @@
 //
 // Scores of all queries and keys would need memory for each pair, so the call is cut into parts: as
 // many matrices as fit, or some queries of one matrix. Scores of a part take 16 MiB, and its
-// weights half of that as bf16, which fits the second-level cache of most GPUs with tensor cores.
+// weights bf16 of that as bf16, which fits the second-level cache of most GPUs with tensor cores.
 // Parts are larger only if there would be too many of them to queue. The cut follows only from the
 // call's shape.
 // With bf16, and with lengths that hide keys (whose values are arbitrary), the products read copies
@@ -118,7 +118,7 @@ static uint32_t alignment_of(const library_attention *a, role of, bool is_read)
 {
     if (of >= TENSORS) return BEL_PLAN_ALIGNMENT; // the same for each part
     const tensor *t = &a->tensors[of];
-    int64_t size = is_read && a->scores.half ? sizeof(uint16_t) : sizeof(float);
+    int64_t size = is_read && a->scores.bf16 ? sizeof(uint16_t) : sizeof(float);
     int64_t begins = a->matrices * t->rows * t->width * size; // start of the second part
     if (t->by_queries) begins |= a->queries * t->width * size;
     int64_t power = begins & -begins;
@@ -140,7 +140,7 @@ static bel_cuda_library_product product_of(const library_attention *a, bel_gpu_m
     size_of(a, its->y, queries, y);
     size_of(a, its->a, queries, factor);
     bel_cuda_library_product product = bel_cuda_library_product_of(
-        math, a->scores.half ? BEL_CUBLAS_BF16 : BEL_CUBLAS_F32, y[0], y[1],
+        math, a->scores.bf16 ? BEL_CUBLAS_BF16 : BEL_CUBLAS_F32, y[0], y[1],
         factor[its->transpose_a ? 0 : 1], its->transpose_a, its->transpose_b, matrices,
         its->y == SCORES ? (float)a->scores.shape.scale : 1);
     product.matrices[0].bytes = alignment_of(a, its->b, true);
@@ -181,22 +181,22 @@ static void divide_workspace(library_attention *a)
 {
     bel_cuda_attention_scores *scores = &a->scores;
     const bel_cuda_attention *shape = &scores->shape;
-    bool is_gradient = a->steps == gradient, half = scores->half != 0;
+    bool is_gradient = a->steps == gradient, bf16 = scores->bf16 != 0;
     int64_t part = a->matrices * a->queries * shape->s;
-    size_t *offset = &a->workspace_offset, size = half ? sizeof(uint16_t) : sizeof(float);
+    size_t *offset = &a->workspace_offset, size = bf16 ? sizeof(uint16_t) : sizeof(float);
     if (is_gradient) scores->inner = add_room(offset, shape->matrices * shape->t, sizeof(float));
     for (int i = 0; i < TENSORS; i++) {
         tensor *t = &a->tensors[i];
         bool hides = shape->lengths >= 0 && !t->by_queries, is_read = i != Y || is_gradient;
-        t->copy = is_read && (half || hides)
+        t->copy = is_read && (bf16 || hides)
                       ? add_room(offset, shape->matrices * t->rows * t->width, size)
                       : -1;
     }
     scores->scores = scores->weights = add_room(offset, part, sizeof(float));
-    if (half) scores->weights = add_room(offset, part, size);
+    if (bf16) scores->weights = add_room(offset, part, size);
     if (!is_gradient) return;
     scores->weight_grads = scores->slopes = add_room(offset, part, sizeof(float));
-    if (half) scores->slopes = add_room(offset, part, size);
+    if (bf16) scores->slopes = add_room(offset, part, size);
 }
 
 // --- Running -------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ static const char *read_at(const library_attention *a, const bel_cuda_operands *
     if (of == SLOPES) return work + a->scores.slopes;
     const tensor *t = &a->tensors[of];
     const char *begin = t->copy >= 0 ? work + t->copy : (const char *)operands->in[t->input];
-    int64_t size = a->scores.half ? sizeof(uint16_t) : sizeof(float);
+    int64_t size = a->scores.bf16 ? sizeof(uint16_t) : sizeof(float);
     return begin + first_element(t, at) * size;
 }
 
@@ -311,7 +311,7 @@ static bool attention_library_read(const bel_cuda_build *build, const bel_cuda_a
                     [K] = {first + 1, false, shape->s, shape->d, -1},
                     [V] = {first + 2, false, shape->s, shape->e, -1},
                     [Y] = {0, true, shape->t, shape->e, -1}},
-        .scores = {.shape = *shape, .half = build->prepare->gpu_math == BEL_GPU_MATH_BF16}};
+        .scores = {.shape = *shape, .bf16 = build->prepare->gpu_math == BEL_GPU_MATH_BF16}};
     if (!library_attention_cut(out)) return false;
     divide_workspace(out);
     return true;
@@ -328,7 +328,7 @@ static bel_status *add_copies(bel_cuda_build *build, const library_attention *a)
                                               .width = t->width,
                                               .operand = t->input,
                                               .offset = t->copy,
-                                              .half = a->scores.half,
+                                              .bf16 = a->scores.bf16,
                                               .hides = shape->lengths >= 0 && !t->by_queries};
         int64_t count = shape->matrices * t->rows * t->width;
         BEL_TRY(bel_cuda_add(build, "attention_scores.cu", "attention_copy",

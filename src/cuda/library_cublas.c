@@ -82,17 +82,17 @@ static size_t add_copy(call_product *p, int64_t elements)
 }
 
 // Makes the factors bf16, and the result as it is stored.
-static void take_halves(const bel_kernel_call *call, call_product *p)
+static void take_bf16(const bel_kernel_call *call, call_product *p)
 {
     p->product.compute = BEL_CUBLAS_COMPUTE_F32; // for sums; factors keep their type
     for (int i = 0; i < 2; i++) {
         int input = 1 - i;
         p->product.matrices[i].type = BEL_CUBLAS_BF16;
-        p->copied[i] = !call->inputs_half[input];
+        p->copied[i] = !call->inputs_bf16[input];
         if (p->copied[i])
             p->offsets[i] = add_copy(p, bel_shape_elements(&call->inputs[input].shape));
     }
-    if (!call->outputs_half[0]) return;
+    if (!call->outputs_bf16[0]) return;
     p->product.matrices[2].type = BEL_CUBLAS_BF16;
     p->bias_copied = (p->product.epilogue & BEL_CUBLAS_THEN_BIAS) != 0;
     if (p->bias_copied) p->bias_offset = add_copy(p, bel_shape_elements(&call->inputs[2].shape));
@@ -117,12 +117,12 @@ static bel_status *find_way(bel_cuda_build *build, call_product *out, bool *out_
     if (!bel_cuda_is_fast(build)) return NULL;
     BEL_TRY(bel_cuda_libraries(build->device));
     if (!cublas_read(build, gemm, &p)) return NULL;
-    bool half = call->inputs_half[0] || call->inputs_half[1] || call->outputs_half[0];
+    bool bf16 = call->inputs_bf16[0] || call->inputs_bf16[1] || call->outputs_bf16[0];
     *out = p;
-    if (half || (build->prepare->gpu_math == BEL_GPU_MATH_BF16 && is_large(gemm))) {
-        take_halves(call, out);
+    if (bf16 || (build->prepare->gpu_math == BEL_GPU_MATH_BF16 && is_large(gemm))) {
+        take_bf16(call, out);
         BEL_TRY(bel_cuda_library_product_choose(build->device, &out->product, out_found));
-        if (*out_found || half) return NULL;
+        if (*out_found || bf16) return NULL;
         *out = p;
     }
     return bel_cuda_library_product_choose(build->device, &out->product, out_found);
@@ -130,7 +130,7 @@ static bel_status *find_way(bel_cuda_build *build, call_product *out, bool *out_
 
 // Answers as if operands were bf16: factors, and the result if no other summand would have to be
 // bf16.
-bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out)
+bel_status *bel_cuda_cublas_bf16(bel_cuda_build *build, bel_bf16_operands *out)
 {
     const bel_gemm *gemm = build->call->params;
     bel_kernel_call call = *build->call;
@@ -139,12 +139,12 @@ bel_status *bel_cuda_cublas_halves(bel_cuda_build *build, bel_half_operands *out
     bool found;
     asked.call = &call;
     if (build->prepare->gpu_math != BEL_GPU_MATH_BF16) return NULL;
-    call.inputs_half[0] = call.inputs_half[1] = true;
+    call.inputs_bf16[0] = call.inputs_bf16[1] = true;
     BEL_TRY(find_way(&asked, &p, &found));
     if (!found) return NULL;
-    *out = (bel_half_operands){.inputs = 3, .multiplies = is_large(gemm)};
+    *out = (bel_bf16_operands){.inputs = 3, .multiplies = is_large(gemm)};
     if (p.adds_c) return NULL;
-    call.outputs_half[0] = true;
+    call.outputs_bf16[0] = true;
     BEL_TRY(find_way(&asked, &p, &found));
     out->outputs = found ? 1 : 0;
     return NULL;

@@ -22,7 +22,7 @@ enum { X, W, Y, OPERANDS }; // the convolution's; in ConvTranspose, y is its inp
 // Place of x, w or y.
 typedef struct operand {
     int input;     // index in the call; -1: its output
-    bool half;     // stored as bf16
+    bool bf16;     // stored as bf16
     bool in_place; // else in the workspace, at `offset`
     size_t offset;
     bel_cuda_image_steps steps; // for x and y, in place or in the workspace
@@ -211,7 +211,7 @@ static bel_cuda_arrange form_of(const library_conv *p, int which)
                               .margin_rows = x ? p->margin[0] : 0,
                               .margin_columns = x ? p->margin[1] : 0,
                               .channels = weights ? p->channels[X] / p->groups : p->channels[which],
-                              .bf16 = p->type == BEL_CUDNN_BF16};
+                              .form_bf16 = p->type == BEL_CUDNN_BF16};
 }
 
 // The step of a dimension of size 1 does not matter.
@@ -239,12 +239,12 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
         operand *o = &p->operands[i];
         const bel_tensor *tensor = o->input < 0 ? &call->outputs[0] : &call->inputs[o->input];
         bool last = o->input < 0 ? call->outputs_last[0] : call->inputs_last[o->input];
-        bool half = o->input < 0 ? call->outputs_half[0] : call->inputs_half[o->input];
+        bool bf16 = o->input < 0 ? call->outputs_bf16[0] : call->inputs_bf16[o->input];
         bel_image_steps its = bel_image_steps_of(&tensor->shape, i != W && last);
         bel_cuda_arrange form = form_of(p, i);
         steps[i] = bel_cuda_steps_of(&its);
-        o->half = half;
-        o->in_place = half == (p->type == BEL_CUDNN_BF16) && is_form(&form, &steps[i]);
+        o->bf16 = bf16;
+        o->in_place = bf16 == (p->type == BEL_CUDNN_BF16) && is_form(&form, &steps[i]);
         o->steps =
             (bel_cuda_image_steps){.channel = 1,
                                    .column = form.channels,
@@ -252,7 +252,7 @@ static void place_operands(const bel_kernel_call *call, library_conv *p,
                                    .image = form.channels * form.form_columns * form.form_rows};
         if (o->in_place) continue;
         o->offset = bel_cuda_add_work(&bytes, form.images * o->steps.image,
-                                      form.bf16 ? sizeof(uint16_t) : sizeof(float));
+                                      form.form_bf16 ? sizeof(uint16_t) : sizeof(float));
     }
     p->workspace_offset = bytes;
 }
@@ -355,7 +355,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
         arrange.steps = steps[i];
         arrange.offset = (int64_t)o->offset;
         arrange.operand = o->input;
-        arrange.half = o->half;
+        arrange.tensor_bf16 = o->bf16;
         BEL_TRY(add_arrange(build, true, &arrange));
     }
     bel_cuda_add_library(build, cudnn_convolve, p, sizeof *p);
@@ -364,7 +364,7 @@ static bel_status *add_all(bel_cuda_build *build, const library_conv *p,
     bel_cuda_arrange arrange = form_of(p, result);
     arrange.steps = steps[result];
     arrange.offset = o->in_place ? -1 : (int64_t)o->offset;
-    arrange.half = o->half;
+    arrange.tensor_bf16 = o->bf16;
     arrange.has_bias = has_bias;
     arrange.relu = relu;
     return add_arrange(build, false, &arrange);
@@ -410,7 +410,7 @@ bel_status *bel_cuda_try_cudnn(bel_cuda_build *build, bool *out_taken)
 }
 
 // Images may be bf16, weights not.
-bel_status *bel_cuda_cudnn_halves(bel_cuda_build *build, bel_half_operands *out)
+bel_status *bel_cuda_cudnn_bf16(bel_cuda_build *build, bel_bf16_operands *out)
 {
     library_conv p;
     bel_cuda_image_steps steps[OPERANDS];

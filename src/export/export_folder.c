@@ -44,15 +44,15 @@ static bool is_of_model(const char *name)
 
 // Whether a name is a possible leftover of a killed export: a signature that was being written, or
 // a part of a training, whose graph comes first.
-static bool is_half(const char *name, bool training)
+static bool is_leftover(const char *name, bool training)
 {
-    static const char *const halves[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
+    static const char *const starts[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
                                          "source-"};
     static const char signature[] = BEL_EXPORT_SIGNATURE ".tmp-";
-    bool half = strncmp(name, signature, sizeof signature - 1) == 0;
-    for (size_t i = 0; training && i < sizeof halves / sizeof halves[0]; i++)
-        half = half || strncmp(name, halves[i], strlen(halves[i])) == 0;
-    return half;
+    bool left = strncmp(name, signature, sizeof signature - 1) == 0;
+    for (size_t i = 0; training && i < sizeof starts / sizeof starts[0]; i++)
+        left = left || strncmp(name, starts[i], strlen(starts[i])) == 0;
+    return left;
 }
 
 typedef enum folder_kind {
@@ -72,7 +72,7 @@ static bool may_go(const char *folder, folder_kind kind)
     bool training = kind == FOLDER_WRITING && bel_file_exists(graph);
     bool may = status == NULL;
     for (size_t i = 0; i < count && may; i++)
-        may = is_of_model(names[i]) || (kind != FOLDER_WHOLE && is_half(names[i], training));
+        may = is_of_model(names[i]) || (kind != FOLDER_WHOLE && is_leftover(names[i], training));
     if (may && kind == FOLDER_WHOLE && count > 0) may = is_signature(signature);
     bel_free(signature);
     bel_free(graph);

@@ -157,9 +157,9 @@ bel_status *bel_learner_update_rows(bel_learner *l)
         const bel_learner_table *table = &l->tables[t];
         int64_t count = bel_row_batch_count(table->batch);
         bel_row_batch_sum(table->batch, table->gradients, table->width, table->sums);
-        BEL_TRY(bel_table_update_places(
-            table->table, l->team, &l->groups.items[table->group].numbers, 0,
-            bel_row_batch_keys(table->batch), table->places, table->sums, 1, count));
+        BEL_TRY(bel_table_update(table->table, l->team, &l->groups.items[table->group].numbers, 0,
+                                 bel_row_batch_keys(table->batch), table->places, table->sums, 1,
+                                 count));
     }
     return NULL;
 }

@@ -168,9 +168,7 @@ bel_status *bel_onnx_spend(bel_onnx_call *call, double elements) BEL_MUST_USE;
 
 bel_value *bel_onnx_scalar(bel_graph *graph, bel_dtype dtype, double value); // any type
 bel_value *bel_onnx_whole(bel_graph *graph, int64_t value);                  // I64
-// I64 [count]; count is at most BEL_MAX_RANK.
-bel_value *bel_onnx_int_list(bel_graph *graph, const int64_t *elements, int64_t count);
-bel_value *bel_onnx_to(bel_graph *graph, bel_value *x, bel_dtype dtype); // a cast if needed
+bel_value *bel_onnx_to(bel_graph *graph, bel_value *x, bel_dtype dtype);     // a cast if needed
 
 // Return x with dimension `axis` moved to the end, and back.
 bel_value *bel_onnx_axis_last(bel_graph *graph, bel_value *x, int32_t axis);

@@ -13,9 +13,9 @@
 
 enum { MOST_ATTRS = 8 };
 
-void bel_onnx_emitter_init(bel_onnx_emitter *emitter, bel_arena *arena, int opset)
+void bel_onnx_emitter_init(bel_onnx_emitter *emitter, bel_arena *arena)
 {
-    *emitter = (bel_onnx_emitter){.arena = arena, .names = bel_names_create(), .opset = opset};
+    *emitter = (bel_onnx_emitter){.arena = arena, .names = bel_names_create()};
 }
 
 void bel_onnx_emitter_deinit(bel_onnx_emitter *emitter)

@@ -10,13 +10,12 @@
 
 typedef struct bel_onnx_emitter {
     bel_arena *arena;
-    bel_names *names; // names in use
-    int opset;
+    bel_names *names;        // names in use
     Onnx__NodeProto **nodes; // free with bel_onnx_emitter_deinit
     size_t node_count, node_capacity;
 } bel_onnx_emitter;
 
-void bel_onnx_emitter_init(bel_onnx_emitter *emitter, bel_arena *arena, int opset);
+void bel_onnx_emitter_init(bel_onnx_emitter *emitter, bel_arena *arena);
 void bel_onnx_emitter_deinit(bel_onnx_emitter *emitter); // frees everything except the arena
 
 // Reserves a new name: `wanted`, or with a number after it if `wanted` is in use.

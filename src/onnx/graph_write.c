@@ -213,7 +213,7 @@ bel_status *bel_graph_file_write(const bel_graph_file_source *source, bel_onnx_s
                 .arena = bel_arena_create(),
                 .needed = bel_xcalloc(source->graph->node_count + 1, sizeof(bool)),
                 .names = bel_xcalloc(source->graph->value_count + 1, sizeof(char *))};
-    bel_onnx_emitter_init(&w.emitter, w.arena, BEL_ONNX_OPSET_HIGHEST);
+    bel_onnx_emitter_init(&w.emitter, w.arena);
     bel_status *status = write(&w, sink, context);
     bel_onnx_emitter_deinit(&w.emitter);
     bel_arena_destroy(w.arena);

@@ -11,7 +11,8 @@
 
 // --- Shapes from elements ------------------------------------------------------------------------
 
-bel_status *bel_onnx_check_shape(const bel_shape *shape, int64_t low)
+// INVALID_ARGUMENT: a dimension below `low` (-1 or 0), or more elements than a value may have.
+static bel_status *check_shape(const bel_shape *shape, int64_t low)
 {
     bel_shape counted = *shape;
     for (int32_t d = 0; d < shape->rank; d++) {
@@ -27,10 +28,11 @@ bel_status *bel_onnx_check_shape(const bel_shape *shape, int64_t low)
                    bel_shape_text(shape, text));
 }
 
-bel_status *bel_onnx_known_shape(bel_onnx_call *call, int input, bel_shape *out_shape)
+// Returns a known input as a shape without open dimensions.
+static bel_status *known_shape(bel_onnx_call *call, int input, bel_shape *out_shape)
 {
     BEL_TRY(bel_onnx_known_ints(call, input, out_shape));
-    return bel_onnx_check_shape(out_shape, 0);
+    return check_shape(out_shape, 0);
 }
 
 // --- The same elements ---------------------------------------------------------------------------
@@ -39,7 +41,7 @@ bel_status *bel_onnx_old_reshape(bel_onnx_call *call)
 {
     bel_shape shape;
     BEL_TRY(bel_onnx_ints(call, "shape", &shape));
-    BEL_TRY(bel_onnx_check_shape(&shape, -1));
+    BEL_TRY(check_shape(&shape, -1));
     bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &shape));
     return NULL;
 }
@@ -49,7 +51,7 @@ bel_status *bel_onnx_old_reshape(bel_onnx_call *call)
 static bel_status *reshape_to_nothing(bel_onnx_call *call, const bel_shape *shape)
 {
     bel_shape x_shape = bel_onnx_in_shape(call, 0);
-    BEL_TRY(bel_onnx_check_shape(shape, 0));
+    BEL_TRY(check_shape(shape, 0));
     if (bel_shape_elements(&x_shape) != 0) {
         char xt[BEL_SHAPE_TEXT], yt[BEL_SHAPE_TEXT];
         return BEL_ERR(BEL_INVALID_ARGUMENT, "cannot reshape %s to %s, which has no elements",
@@ -180,7 +182,7 @@ bel_status *bel_onnx_reshape(bel_onnx_call *call)
     if (open && !keep) return reshape_open(call, &wanted);
     BEL_TRY(bel_onnx_known_ints(call, 1, &shape));
     if (keep) return reshape_to_nothing(call, &shape);
-    BEL_TRY(bel_onnx_check_shape(&shape, -1));
+    BEL_TRY(check_shape(&shape, -1));
     bel_onnx_out(call, 0, bel_reshape(call->graph, bel_onnx_in(call, 0), &shape));
     return NULL;
 }
@@ -224,7 +226,7 @@ bel_status *bel_onnx_repeat(bel_onnx_call *call, bel_value *x, int input)
 {
     if (bel_onnx_sizes_in(call, input) == NULL) {
         bel_shape shape;
-        BEL_TRY(bel_onnx_known_shape(call, input, &shape));
+        BEL_TRY(known_shape(call, input, &shape));
         bel_onnx_out(call, 0, bel_expand(call->graph, x, &shape));
         return NULL;
     }
@@ -253,7 +255,7 @@ bel_status *bel_onnx_repeat(bel_onnx_call *call, bel_value *x, int input)
             shape->dims[k] = k == d ? -1 - axis : 1;
         x = bel_graph_add(call->graph, BEL_OP_EXPAND, &attrs, inputs, 2);
     }
-    BEL_TRY(bel_onnx_check_shape(&closed, 0));
+    BEL_TRY(check_shape(&closed, 0));
     bel_onnx_out(call, 0, bel_expand(call->graph, x, &closed));
     return NULL;
 }

@@ -2,8 +2,6 @@
 // converted in the graph, because indices may come at run time. The conversion needs the size, so
 // along an open dimension the index stays negative and ends the step as out of range
 // (docs/formats/onnx.md). A cast to the same type, or a move of the last axis, adds no node.
-#include <string.h>
-
 #include "onnx/build.h"
 #include "ops/kernels/elements.h"
 
@@ -18,14 +16,6 @@ bel_value *bel_onnx_scalar(bel_graph *graph, bel_dtype dtype, double value)
 bel_value *bel_onnx_whole(bel_graph *graph, int64_t value)
 {
     bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .data = &value};
-    return bel_constant(graph, &tensor);
-}
-
-bel_value *bel_onnx_int_list(bel_graph *graph, const int64_t *elements, int64_t count)
-{
-    int64_t storage[BEL_MAX_RANK] = {0};
-    memcpy(storage, elements, (size_t)count * sizeof *elements);
-    bel_tensor tensor = {.dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(count), .data = storage};
     return bel_constant(graph, &tensor);
 }
 

@@ -263,7 +263,7 @@ bel_status *bel_onnx_write(const bel_onnx_source *source, bel_onnx_sink *sink, v
                 .needed = bel_xcalloc(source->graph->node_count + 1, sizeof(bool)),
                 .read = bel_xcalloc(source->graph->value_count + 1, sizeof(bool)),
                 .names = bel_xcalloc(source->graph->value_count + 1, sizeof(char *))};
-    bel_onnx_emitter_init(&w.emitter, w.arena, source->opset);
+    bel_onnx_emitter_init(&w.emitter, w.arena);
     bel_status *status = write(&w, sink, context);
     bel_onnx_emitter_deinit(&w.emitter);
     bel_onnx_functions_deinit(&w.functions);

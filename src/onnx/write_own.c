@@ -298,7 +298,7 @@ static Onnx__FunctionProto *make_function(const bel_onnx_writing *w, body_fn *bo
     bel_free(name);
 
     bel_onnx_emitter e;
-    bel_onnx_emitter_init(&e, arena, w->source->opset);
+    bel_onnx_emitter_init(&e, arena);
     f->n_input = (size_t)w->node->input_count;
     f->input = bel_arena_alloc(arena, f->n_input * sizeof *f->input);
     const char *inputs[BEL_OP_MAX_INPUTS];

@@ -103,9 +103,9 @@ struct bel_kernel_call {
     bool inputs_last[BEL_OP_MAX_INPUTS];
     bool outputs_last[BEL_OP_MAX_OUTPUTS];
     // Elements of an f32 tensor are stored as bfloat16, and rounded to it when written; only if the
-    // device supports it (bel_device_ops.takes_halves).
-    bool inputs_half[BEL_OP_MAX_INPUTS];
-    bool outputs_half[BEL_OP_MAX_OUTPUTS];
+    // device supports it (bel_device_ops.takes_bf16).
+    bool inputs_bf16[BEL_OP_MAX_INPUTS];
+    bool outputs_bf16[BEL_OP_MAX_OUTPUTS];
     const void *params; // made by prepare, read-only during a run
     // Further calls around this one, or NULL. They share the workspace, whose contents last from
     // the first to the last. Only the last call of an operation has its outputs (and `run`, too, if
@@ -181,7 +181,6 @@ typedef struct bel_op_def {
     int flags;
     bel_infer_fn *infer;
     bel_prepare_fn *prepare;
-    const char *doc;
 } bel_op_def;
 
 const bel_op_def *bel_op_get(bel_op op);

@@ -32,8 +32,7 @@ static const bel_op_def table[] = {
                      outputs,                                                                      \
                      flags,                                                                        \
                      KEPT(bel_infer_fn, id, flags, infer),                                         \
-                     KEPT(bel_prepare_fn, id, flags, prepare),                                     \
-                     doc},
+                     KEPT(bel_prepare_fn, id, flags, prepare)},
 #include "ops/ops.def"
 #undef OP
 };

@@ -17,25 +17,26 @@ static bel_status *check_shape(const char *what, const bel_shape *have, const be
                    bel_shape_text(have, ht));
 }
 
-bel_shape bel_recurrent_y_shape(const bel_recurrent_shape *s)
+static bel_shape y_shape(const bel_recurrent_shape *s)
 {
     return s->batch_first ? BEL_SHAPE(s->n, s->t, s->directions, s->hidden)
                           : BEL_SHAPE(s->t, s->directions, s->n, s->hidden);
 }
 
-bel_shape bel_recurrent_state_shape(const bel_recurrent_shape *s)
+static bel_shape state_shape(const bel_recurrent_shape *s)
 {
     return s->batch_first ? BEL_SHAPE(s->n, s->directions, s->hidden)
                           : BEL_SHAPE(s->directions, s->n, s->hidden);
 }
 
-bel_shape bel_recurrent_saved_shape(const bel_recurrent_shape *s)
+static bel_shape saved_shape(const bel_recurrent_shape *s)
 {
     return BEL_SHAPE(s->n, s->t, s->directions, s->saved_parts * s->hidden);
 }
 
-bel_status *bel_recurrent_read(bool lstm, const bel_attr_list *attrs, const bel_shape *x,
-                               const bel_shape *w, const bel_shape *r, bel_recurrent_shape *out)
+// Reads attributes and shapes; n and t may be open. Errors: W or R have a wrong shape.
+static bel_status *read_recurrent(bool lstm, const bel_attr_list *attrs, const bel_shape *x,
+                                  const bel_shape *w, const bel_shape *r, bel_recurrent_shape *out)
 {
     int64_t direction = bel_attr_whole(attrs, "direction", BEL_RECURRENT_FORWARD);
     bel_recurrent_shape s = {.lstm = lstm,
@@ -106,8 +107,7 @@ static bel_status *infer_forward(bool lstm, const bel_attr_list *attrs, const be
                                  int count, bel_spec *out_outputs)
 {
     bel_recurrent_shape s;
-    BEL_TRY(
-        bel_recurrent_read(lstm, attrs, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape, &s));
+    BEL_TRY(read_recurrent(lstm, attrs, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape, &s));
     bel_recurrent_operands o;
     if (!place_forward(lstm, attrs, count, &o)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%d inputs do not fit the first states that it has",
@@ -115,7 +115,7 @@ static bel_status *infer_forward(bool lstm, const bel_attr_list *attrs, const be
     }
     for (int i = 0; i < count; i++)
         if (i != o.lengths) BEL_TRY(check_float(&inputs[i], inputs[0].dtype));
-    bel_shape state = bel_recurrent_state_shape(&s);
+    bel_shape state = state_shape(&s);
     for (int i = 0; i < 2; i++)
         if (o.first[i] >= 0)
             BEL_TRY(check_shape("a first state", &inputs[o.first[i]].shape, &state));
@@ -124,10 +124,10 @@ static bel_status *infer_forward(bool lstm, const bel_attr_list *attrs, const be
     if (o.lengths >= 0) BEL_TRY(check_lengths(&inputs[o.lengths], s.n));
     bel_dtype dtype = inputs[0].dtype;
     int saved = lstm ? 3 : 2;
-    out_outputs[0] = (bel_spec){dtype, bel_recurrent_y_shape(&s)};
+    out_outputs[0] = (bel_spec){dtype, y_shape(&s)};
     for (int i = 1; i < saved; i++)
-        out_outputs[i] = (bel_spec){dtype, bel_recurrent_state_shape(&s)};
-    out_outputs[saved] = (bel_spec){dtype, bel_recurrent_saved_shape(&s)};
+        out_outputs[i] = (bel_spec){dtype, state_shape(&s)};
+    out_outputs[saved] = (bel_spec){dtype, saved_shape(&s)};
     return NULL;
 }
 
@@ -164,14 +164,13 @@ static bel_status *infer_gradient(bool lstm, const bel_attr_list *attrs, const b
 {
     bel_recurrent_shape s;
     bel_recurrent_operands o;
-    BEL_TRY(
-        bel_recurrent_read(lstm, attrs, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape, &s));
+    BEL_TRY(read_recurrent(lstm, attrs, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape, &s));
     int expected = place_operands(attrs, &o);
     if (count != expected) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected %d inputs, got %d", expected, count);
     }
-    bel_shape y = bel_recurrent_y_shape(&s), state = bel_recurrent_state_shape(&s);
-    bel_shape saved = bel_recurrent_saved_shape(&s);
+    bel_shape y = y_shape(&s), state = state_shape(&s);
+    bel_shape saved = saved_shape(&s);
     BEL_TRY(check_shape("y", &inputs[o.y].shape, &y));
     BEL_TRY(check_shape("saved gates", &inputs[o.saved].shape, &saved));
     if (o.lengths >= 0) BEL_TRY(check_lengths(&inputs[o.lengths], s.n));
@@ -209,9 +208,9 @@ static void prepare_with(const bel_prepare *prepare, bel_kernel_call *call, bool
 {
     bool lstm = call->op == BEL_OP_LSTM || call->op == BEL_OP_LSTM_GRAD;
     bel_recurrent_plain plain;
-    bel_status_ignore(bel_recurrent_read(lstm, prepare->attrs, &call->inputs[0].shape,
-                                         &call->inputs[1].shape, &call->inputs[2].shape,
-                                         &plain.shape)); // inferred
+    bel_status_ignore(read_recurrent(lstm, prepare->attrs, &call->inputs[0].shape,
+                                     &call->inputs[1].shape, &call->inputs[2].shape,
+                                     &plain.shape)); // inferred
     if (gradient) {
         place_operands(prepare->attrs, &plain.operands);
     } else {

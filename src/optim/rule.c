@@ -75,7 +75,7 @@ float bel_rule_slot_start(const bel_optimizer *optimizer, int slot)
     return accumulator ? (float)optimizer->initial_accumulator : 0.0f;
 }
 
-const bel_rule_kernels *bel_rule_kernels_get(void)
+static const bel_rule_kernels *kernels(void)
 {
     static const bel_rule_kernels *const tables[] = {
         BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_rule_kernels)};
@@ -139,13 +139,13 @@ bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step
 
 void bel_rule_scale(const bel_rule_step *step, const float *sum, float scale, float *out, int64_t n)
 {
-    bel_rule_kernels_get()->scale(sum, scale, step->clip_value, out, n);
+    kernels()->scale(sum, scale, step->clip_value, out, n);
 }
 
 void bel_rule_prepare(const bel_rule_step *step, const float *gradient, const float *values,
                       float *direction, float *const *slots, int64_t n)
 {
-    bel_rule_kernels_get()->prepare(step, gradient, 1.0f, values, direction, slots, n);
+    kernels()->prepare(step, gradient, 1.0f, values, direction, slots, n);
 }
 
 float bel_rule_trust(const bel_rule_step *step, double values_square, double direction_square)
@@ -159,7 +159,7 @@ float bel_rule_trust(const bel_rule_step *step, double values_square, double dir
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n)
 {
-    bel_rule_kernels_get()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
+    kernels()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
 }
 
 float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step)
@@ -171,21 +171,21 @@ float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step)
 
 void bel_rule_average(const float *values, float rest, float *averages, int64_t n)
 {
-    bel_rule_kernels_get()->average(values, rest, averages, n);
+    kernels()->average(values, rest, averages, n);
 }
 
 bool bel_rule_has_rows(bel_optimizer_kind kind)
 {
-    return bel_rule_kernels_get()->apply_rows[kind] != NULL;
+    return kernels()->apply_rows[kind] != NULL;
 }
 
 void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
                          float *const *rows, int first_slot, int width, int64_t n)
 {
-    bel_rule_kernels_get()->apply_rows[step->kind](step, sums, scale, rows, first_slot, width, n);
+    kernels()->apply_rows[step->kind](step, sums, scale, rows, first_slot, width, n);
 }
 
 double bel_rule_sum_square(const float *values, int64_t n)
 {
-    return bel_rule_kernels_get()->sum_square(values, n);
+    return kernels()->sum_square(values, n);
 }

@@ -111,6 +111,5 @@ typedef struct bel_rule_kernels {
     double (*sum_square)(const float *values, int64_t n);
 } bel_rule_kernels;
 BEL_ISA_LEVELS(BEL_ISA_DECLARE, bel_rule_kernels)
-const bel_rule_kernels *bel_rule_kernels_get(void);
 
 #endif

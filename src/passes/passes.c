@@ -79,14 +79,14 @@ static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
 
 // Rewrites a node and the casts that move after it. Uses are those of the old graph, added up if
 // several values became one: some rules change an operation only if it has a single reader.
-static void rewrite_with_halves(bel_rewriter *r, const bel_node *node, const narrowing *halves,
-                                const int *uses, bel_value **values)
+static void rewrite_with_casts(bel_rewriter *r, const bel_node *node, const narrowing *casts,
+                               const int *uses, bel_value **values)
 {
     rewrite_node(r, node, values);
     for (int i = 0; i < node->output_count; i++) {
         r->uses[values[node->outputs[i]->id]->id] += uses[node->outputs[i]->id];
-        for (int n = halves->first[node->outputs[i]->id]; n > 0; n = halves->next[n - 1])
-            rewrite_with_halves(r, node->outputs[i]->graph->nodes[n - 1], halves, uses, values);
+        for (int n = casts->first[node->outputs[i]->id]; n > 0; n = casts->next[n - 1])
+            rewrite_with_casts(r, node->outputs[i]->graph->nodes[n - 1], casts, uses, values);
     }
 }
 
@@ -102,13 +102,13 @@ static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
     r->to = bel_graph_create();
     bel_copy_leaves(graph, input_shapes, r->to, values);
     bel_rewriter_keep_up(r);
-    narrowing halves = find_narrowing(graph, needed);
+    narrowing casts = find_narrowing(graph, needed);
     for (size_t n = 0; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
-        if (needed[n] && !narrows(node)) rewrite_with_halves(r, node, &halves, uses, values);
+        if (needed[n] && !narrows(node)) rewrite_with_casts(r, node, &casts, uses, values);
     }
-    bel_free(halves.first);
-    bel_free(halves.next);
+    bel_free(casts.first);
+    bel_free(casts.next);
     bel_free(uses);
     bel_free(needed);
     return r->to;

@@ -98,7 +98,7 @@ void bel_input_specs(const bel_node *node, bel_spec *out_specs)
 // Whether a node casts from a 16-bit float. Such casts are repeated for each reader: one shared
 // result would be kept from the first reader to the last, in the memory that 16-bit floats are to
 // save.
-static bool widens_halves(const bel_node *wanted)
+static bool widens_16_bits(const bel_node *wanted)
 {
     bel_dtype from = wanted->inputs[0]->spec.dtype;
     return wanted->op == BEL_OP_CAST && (from == BEL_DTYPE_F16 || from == BEL_DTYPE_BF16);
@@ -121,7 +121,7 @@ static uint64_t hash_node(const bel_node *node)
 // An existing node that computes the same, or NULL.
 static bel_node *find_same(const bel_rewriter *r, const bel_node *wanted)
 {
-    if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0 || widens_halves(wanted)) return NULL;
+    if ((bel_op_get(wanted->op)->flags & BEL_OP_RANDOM) != 0 || widens_16_bits(wanted)) return NULL;
     size_t bytes = (size_t)wanted->input_count * sizeof wanted->inputs[0];
     uint64_t hash = hash_node(wanted);
     size_t at = 0;

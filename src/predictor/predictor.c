@@ -94,7 +94,6 @@ bel_predictor_sizes bel_predictor_measure(const bel_predictor *p)
         const bel_node *node = graph->nodes[n];
         if (node->op != BEL_OP_CONSTANT && node->op != BEL_OP_VARIABLE) continue;
         const bel_spec *spec = &node->outputs[0]->spec;
-        sizes.weights += bel_shape_elements(&spec->shape);
         sizes.weight_bytes += bel_tensor_bytes(&(bel_tensor){spec->dtype, spec->shape, NULL});
     }
     return sizes;

@@ -34,7 +34,6 @@ bel_status *bel_check_threads(const char *whose, int threads) BEL_MUST_USE;
 // Memory use, for people: activations of its programs; constants and variables.
 typedef struct bel_predictor_sizes {
     size_t arena_bytes, weight_bytes;
-    int64_t weights; // elements
 } bel_predictor_sizes;
 bel_predictor_sizes bel_predictor_measure(const bel_predictor *predictor);
 

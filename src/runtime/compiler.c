@@ -20,7 +20,7 @@ int bel_compiler_buffer(bel_compiler *c, bel_location_kind kind, int index, size
 size_t bel_compiler_bytes(const bel_compiler *c, const bel_value *value)
 {
     const bel_spec *spec = &c->specs[value->id];
-    bel_dtype lies_as = c->half[value->id] ? BEL_DTYPE_BF16 : spec->dtype;
+    bel_dtype lies_as = c->bf16[value->id] ? BEL_DTYPE_BF16 : spec->dtype;
     return bel_tensor_bytes(&(bel_tensor){.dtype = lies_as, .shape = spec->shape});
 }
 
@@ -102,7 +102,7 @@ void bel_compiler_input(const bel_compiler *c, bel_program_call *made, const bel
     made->input_buffers[i] = c->buffer_of[value->id];
     made->call.inputs[i] = bel_compiler_tensor(c, value);
     made->call.inputs_last[i] = c->last[value->id];
-    made->call.inputs_half[i] = c->half[value->id];
+    made->call.inputs_bf16[i] = c->bf16[value->id];
 }
 
 void bel_compiler_output(const bel_compiler *c, bel_program_call *made, const bel_value *value)
@@ -111,12 +111,12 @@ void bel_compiler_output(const bel_compiler *c, bel_program_call *made, const be
     made->output_buffers[i] = c->buffer_of[value->id];
     made->call.outputs[i] = bel_compiler_tensor(c, value);
     made->call.outputs_last[i] = c->last[value->id];
-    made->call.outputs_half[i] = c->half[value->id];
+    made->call.outputs_bf16[i] = c->bf16[value->id];
 }
 
 const bel_value *bel_compiler_copied_leaf(const bel_compiler *c, const bel_node *node, int i)
 {
-    const bel_half_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
+    const bel_bf16_operands *its = c->operands != NULL ? &c->operands[node->index] : NULL;
     if (its == NULL || !its->multiplies || (its->inputs >> i & 1) == 0) return NULL;
     const bel_value *root = bel_alias_root(node->inputs[i]);
     return (bel_op_get(root->node->op)->flags & BEL_OP_LEAF) != 0 ? root : NULL;
@@ -130,9 +130,9 @@ bel_program_call bel_compiler_describe(const bel_compiler *c, const bel_node *no
     for (int i = 0; i < node->input_count; i++) {
         const bel_value *leaf = bel_compiler_copied_leaf(c, node, i);
         bel_compiler_input(c, &made, node->inputs[i]);
-        if (leaf == NULL || c->half_copy[leaf->id] < 0) continue;
-        made.input_buffers[i] = c->half_copy[leaf->id];
-        made.call.inputs_half[i] = true;
+        if (leaf == NULL || c->bf16_copy[leaf->id] < 0) continue;
+        made.input_buffers[i] = c->bf16_copy[leaf->id];
+        made.call.inputs_bf16[i] = true;
     }
     for (int i = 0; i < node->output_count; i++)
         bel_compiler_output(c, &made, node->outputs[i]);

@@ -3,7 +3,7 @@
 #ifndef BELFRY_RUNTIME_COMPILER_H
 #define BELFRY_RUNTIME_COMPILER_H
 
-#include "runtime/halves.h"
+#include "runtime/bf16_values.h"
 #include "runtime/program_inner.h"
 
 // Use of a buffer, tracked while calls are made.
@@ -29,9 +29,9 @@ typedef struct bel_compiler {
     int *external_of; // by value id: the first external output it can be written to; -1: none
     bool *reserved;   // by value id: its buffer must keep its content (outputs)
     bool *last;       // by value id: channels-last
-    bool *half;       // by value id: stored as bf16
-    bel_half_operands *operands; // by node index: operands that may be bf16; NULL: no operand is
-    int *half_copy;              // by value id, of leaves: the buffer of its bf16 copy; -1: none
+    bool *bf16;       // by value id: stored as bf16
+    bel_bf16_operands *operands; // by node index: operands that may be bf16; NULL: no operand is
+    int *bf16_copy;              // by value id, of leaves: the buffer of its bf16 copy; -1: none
     bool *fixed;                 // by node index: belongs to the prologue
     bool *resident;              // by value id: made by the prologue, read after it
     int *packed;                 // by node index: the buffer that its kernel packed once; -1: none
@@ -86,12 +86,12 @@ void bel_compiler_find_prologue(bel_compiler *c);
 // Adds the calls that pack the fixed inputs of nodes, for kernels that pack them once.
 void bel_compiler_emit_packings(bel_compiler *c);
 
-// --- Values as bfloat16 (halves.c) ---------------------------------------------------------------
+// --- Values as bfloat16 (bf16_values.c) ----------------------------------------------------------
 
 // Asks the device which operands of each operation may be bf16, and chooses the values.
-void bel_compiler_find_halves(bel_compiler *c);
+void bel_compiler_find_bf16(bel_compiler *c);
 
 // Adds the calls that make the missing bf16 copies of a node's leaves: all, or only the fixed ones.
-void bel_compiler_emit_half_copies(bel_compiler *c, const bel_node *node, bool fixed_alone);
+void bel_compiler_emit_bf16_copies(bel_compiler *c, const bel_node *node, bool fixed_alone);
 
 #endif

@@ -18,7 +18,7 @@
 #ifndef BELFRY_RUNTIME_DEVICE_H
 #define BELFRY_RUNTIME_DEVICE_H
 
-#include "runtime/halves.h"
+#include "runtime/bf16_values.h"
 #include "runtime/instance_inner.h"
 
 // Memory use of a device that is not in place, in bytes.
@@ -41,10 +41,10 @@ typedef struct bel_device_ops {
     // UNIMPLEMENTED: the device cannot run it; says what it cannot.
     bel_status *(*prepare)(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call);
 
-    // Operands of `call`, whose shapes are known, that may be stored as bf16 (inputs_half of a
+    // Operands of `call`, whose shapes are known, that may be stored as bf16 (inputs_bf16 of a
     // call); called before `prepare`. NULL: never any. Errors: as of `prepare`.
-    bel_status *(*takes_halves)(bel_device *device, const bel_prepare *prepare,
-                                bel_kernel_call *call, bel_half_operands *out_operands);
+    bel_status *(*takes_bf16)(bel_device *device, const bel_prepare *prepare, bel_kernel_call *call,
+                              bel_bf16_operands *out_operands);
 
     // Adds the device's part of an instance, whose `addresses` and `calls` are set.
     bel_status *(*bind)(bel_device *device, bel_instance *instance);

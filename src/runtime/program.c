@@ -55,7 +55,7 @@ static bool can_overwrite(const bel_compiler *c, const bel_node *node)
     int buffer = c->buffer_of[input->id];
     if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
     if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[0])) return false;
-    if (c->half[input->id] != c->half[node->outputs[0]->id]) return false; // other sizes
+    if (c->bf16[input->id] != c->bf16[node->outputs[0]->id]) return false; // other sizes
     for (int i = 1; i < node->input_count; i++)
         if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
     return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];
@@ -109,7 +109,7 @@ static void add_stages(bel_compiler *c, const bel_program_call *whole)
 static void program_emit(bel_compiler *c, const bel_node *node)
 {
     int packed = c->packed[node->index];
-    bel_compiler_emit_half_copies(c, node, false);
+    bel_compiler_emit_bf16_copies(c, node, false);
     bel_program_call made =
         bel_compiler_call(c, node, packed < 0 ? 0 : bel_compiler_fixed(c, node));
     bel_kernel_call *call = &made.call;
@@ -231,7 +231,7 @@ static void emit_all(bel_compiler *c)
     emit_nodes(c, true);
     bel_compiler_emit_packings(c);
     for (size_t n = 0; n < c->graph->node_count; n++)
-        if (c->needed[n]) bel_compiler_emit_half_copies(c, c->graph->nodes[n], true);
+        if (c->needed[n]) bel_compiler_emit_bf16_copies(c, c->graph->nodes[n], true);
     c->program->prologue_calls = c->program->call_count;
     c->program->prologue_groups = c->program->group_count;
     emit_nodes(c, false);
@@ -348,7 +348,7 @@ static bel_status *program_compile(bel_compiler *c, const bel_shape *input_shape
     if (!c->options->reference) {
         bel_channels_last(c->graph, c->needed, c->specs, c->outputs, c->output_count, c->last);
     }
-    bel_compiler_find_halves(c);
+    bel_compiler_find_bf16(c);
     if (c->status != NULL) return c->status;
     emit_all(c);
     if (c->status != NULL) return c->status;
@@ -382,15 +382,15 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
                       .external_of = bel_xcalloc(graph->value_count, sizeof(int)),
                       .reserved = bel_xcalloc(graph->value_count, sizeof(bool)),
                       .last = bel_xcalloc(graph->value_count, sizeof(bool)),
-                      .half = bel_xcalloc(graph->value_count, sizeof(bool)),
-                      .half_copy = bel_xcalloc(graph->value_count, sizeof(int)),
+                      .bf16 = bel_xcalloc(graph->value_count, sizeof(bool)),
+                      .bf16_copy = bel_xcalloc(graph->value_count, sizeof(int)),
                       .fixed = bel_xcalloc(graph->node_count, sizeof(bool)),
                       .resident = bel_xcalloc(graph->value_count, sizeof(bool)),
                       .packed = bel_xcalloc(graph->node_count, sizeof(int))};
     for (size_t n = 0; n < graph->node_count; n++)
         c.packed[n] = -1;
     for (size_t v = 0; v < graph->value_count; v++)
-        c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = c.half_copy[v] = -1;
+        c.buffer_of[v] = c.last_reader[v] = c.external_of[v] = c.bf16_copy[v] = -1;
     bel_status *status = program_compile(&c, input_shapes);
     bel_free(c.specs);
     bel_free(c.needed);
@@ -401,8 +401,8 @@ bel_status *bel_program_build(const bel_graph *graph, const bel_shape *input_sha
     bel_free(c.external_of);
     bel_free(c.reserved);
     bel_free(c.last);
-    bel_free(c.half);
-    bel_free(c.half_copy);
+    bel_free(c.bf16);
+    bel_free(c.bf16_copy);
     bel_free(c.operands);
     bel_free(c.fixed);
     bel_free(c.resident);

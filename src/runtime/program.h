@@ -102,7 +102,7 @@ typedef struct bel_program_line {
     int group;
     const char *name, *op;
     bel_shape shape;        // first output's …
-    bool half;              // … which is stored as bf16
+    bool bf16;              // … which is stored as bf16
     int64_t tiles, cost_ns; // on a GPU: kernel launches; its expected cost is 0
 } bel_program_line;
 bel_program_line bel_program_line_at(const bel_program *program, int instruction);
@@ -184,7 +184,6 @@ typedef struct bel_exchange_part {
     bel_tensor input, output;
 } bel_exchange_part;
 
-int bel_program_exchange_count(const bel_program *program);
 int bel_instance_exchange_parts(const bel_instance *instance, int exchange); // number of parts
 
 // Part `part` of an exchange, in the order of the graph's collectives.

@@ -31,11 +31,6 @@ int bel_program_prologue_count(const bel_program *program)
     return program->prologue_calls;
 }
 
-int bel_program_exchange_count(const bel_program *program)
-{
-    return program->exchange_count;
-}
-
 int bel_program_group_count(const bel_program *program)
 {
     return program->group_count;
@@ -103,7 +98,7 @@ bel_program_line bel_program_line_at(const bel_program *program, int instruction
                               .name = call->name,
                               .op = bel_op_get(call->call.op)->name,
                               .shape = call->call.outputs[0].shape,
-                              .half = call->call.outputs_half[0],
+                              .bf16 = call->call.outputs_bf16[0],
                               .tiles = call->call.tile_count,
                               .cost_ns = known ? bel_cost_ns(&call->call) : 0};
 }
@@ -132,8 +127,8 @@ static void name_buffers(const bel_program *program, large_buffer *buffers)
             if (buffers[b].name != NULL) continue;
             buffers[b].name = call->name;
             buffers[b].tensor = k < 0 ? &call->call.inputs[i] : &call->call.outputs[k];
-            bool half = k < 0 ? call->call.inputs_half[i] : call->call.outputs_half[k];
-            buffers[b].lies_as = half ? BEL_DTYPE_BF16 : buffers[b].tensor->dtype;
+            bool bf16 = k < 0 ? call->call.inputs_bf16[i] : call->call.outputs_bf16[k];
+            buffers[b].lies_as = bf16 ? BEL_DTYPE_BF16 : buffers[b].tensor->dtype;
         }
     }
 }

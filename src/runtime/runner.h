@@ -34,7 +34,6 @@ size_t bel_runner_arena_bytes(const bel_runner *runner); // sum over all slots, 
 
 typedef struct bel_runner_counters {
     int64_t hits, compiles;
-    int64_t compile_ns;
 } bel_runner_counters;
 bel_runner_counters bel_runner_count(const bel_runner *runner);
 

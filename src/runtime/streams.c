@@ -10,7 +10,6 @@
 
 typedef struct task {
     int64_t cost, path; // path: cost of the costliest path from the start, this task included
-    int leader;
     int first_follower, last_follower, next_follower; // tasks it leads, in order
     int first_reader;                                 // in readers
     int stream;
@@ -58,7 +57,6 @@ typedef struct packer {
 static void lead(packer *p, int leader, int follower)
 {
     task *from = &p->tasks[leader], *to = &p->tasks[follower];
-    to->leader = leader;
     to->path = to->cost + from->path;
     if (from->first_follower < 0) {
         from->first_follower = follower;

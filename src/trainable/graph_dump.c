@@ -162,7 +162,7 @@ static void write_line(const bench *b, const bel_program_line *line, int64_t ns,
     char shape[BEL_SHAPE_TEXT];
     bel_str_printf(out, "%5d  %-22s %-18s ", line->group, line->op,
                    bel_shape_text(&line->shape, shape));
-    if (b->device != NULL) bel_str_printf(out, "%-4s ", line->half ? "bf16" : "");
+    if (b->device != NULL) bel_str_printf(out, "%-4s ", line->bf16 ? "bf16" : "");
     bel_str_printf(out, "%*lld", b->device != NULL ? 8 : 5, (long long)line->tiles);
     if (sum_ns > 0) {
         bel_str_printf(out, " %10.1f %6.1f", (double)ns * 1e-3,

@@ -87,8 +87,8 @@ static void add_bel_trainable_reports(bel_trainable *t, int function)
         bool named = bel_step_function_names(f->variables, graph->tables[lookup->table].name);
         values[count + l] = named ? graph->inputs[lookup->rows].value : NULL;
     }
-    bool halves = t->estimator->config.precision == BEL_PRECISION_BF16;
-    bel_gradients_keeping(graph, halves ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, f->spec.loss, values,
+    bool bf16 = t->estimator->config.precision == BEL_PRECISION_BF16;
+    bel_gradients_keeping(graph, bf16 ? BEL_DTYPE_BF16 : BEL_DTYPE_F32, f->spec.loss, values,
                           (int)(count + lookups), reports);
     if (t->built->optimizers[function].main.clip_each_replica)
         clip_reports(t, function, values, reports);

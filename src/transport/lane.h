@@ -49,7 +49,6 @@ uint64_t bel_doorbell_count(bel_doorbell *doorbell);
 // One end of a lane. Any thread may send; one thread at a time receives.
 typedef struct bel_lane bel_lane;
 typedef struct bel_lane_ops {
-    const char *name;   // "inproc", "shm", "grpc"
     bool shares_memory; // payloads stay in place: the other end reads the sender's memory
     bool maps_memory;   // … after it has mapped the other process's memory
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);

@@ -420,10 +420,24 @@ static bel_status *choose_function(bel_worker *worker)
     return NULL;
 }
 
+static bel_worker_times times_of(const bel_worker *worker)
+{
+    bel_worker_times times = worker->times;
+    for (int t = 0; t < worker->config.tower_count; t++) {
+        times.input_ns += worker->towers[t].input_ns / worker->config.tower_count;
+        times.compute_ns += worker->towers[t].compute_ns / worker->config.tower_count;
+    }
+    int threads = worker->config.tower_count * worker->config.program.threads;
+    int64_t pushing = atomic_load_explicit(&worker->pushing_ns, memory_order_relaxed) / threads;
+    times.push_ns += pushing;
+    times.compute_ns = times.compute_ns > pushing ? times.compute_ns - pushing : 0;
+    return times;
+}
+
 // Relaxed: each number is read separately, and guards nothing.
 static void show_times(bel_worker *worker, int64_t total_ns)
 {
-    bel_worker_times t = bel_worker_time(worker);
+    bel_worker_times t = times_of(worker);
     atomic_store_explicit(&worker->shown_times.input_ns, t.input_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.compute_ns, t.compute_ns, memory_order_relaxed);
     atomic_store_explicit(&worker->shown_times.push_ns, t.push_ns, memory_order_relaxed);
@@ -465,7 +479,7 @@ bel_device *bel_worker_device(const bel_worker *worker, int tower)
 static void say_what_it_waited_for(const bel_worker *worker)
 {
     enum { LONG_SECS = 30 };
-    bel_worker_times t = bel_worker_time(worker);
+    bel_worker_times t = times_of(worker);
     if (t.total_ns < LONG_SECS * INT64_C(1000000000) || t.input_ns < t.total_ns / 4) return;
     bel_log_write(BEL_LOG_INFO,
                   "worker %d waited for batches in %.0f %% of its time; hint: input_threads, where "
@@ -532,20 +546,6 @@ void bel_worker_on_all_threads(bel_worker *worker, void (*job)(void *context), v
 {
     thread_job j = {worker, job, context};
     bel_team_run(worker->dispatch, spread_thread_job, &j, worker->config.tower_count);
-}
-
-bel_worker_times bel_worker_time(const bel_worker *worker)
-{
-    bel_worker_times times = worker->times;
-    for (int t = 0; t < worker->config.tower_count; t++) {
-        times.input_ns += worker->towers[t].input_ns / worker->config.tower_count;
-        times.compute_ns += worker->towers[t].compute_ns / worker->config.tower_count;
-    }
-    int threads = worker->config.tower_count * worker->config.program.threads;
-    int64_t pushing = atomic_load_explicit(&worker->pushing_ns, memory_order_relaxed) / threads;
-    times.push_ns += pushing;
-    times.compute_ns = times.compute_ns > pushing ? times.compute_ns - pushing : 0;
-    return times;
 }
 
 int64_t bel_worker_doing(bel_worker *worker, bel_str *out_words)

@@ -128,9 +128,7 @@ void bel_worker_destroy(bel_worker *worker);
 // and client, prefixed by the worker's number, step and replica.
 bel_status *bel_worker_run(bel_worker *worker) BEL_MUST_USE;
 
-bel_worker_times bel_worker_time(const bel_worker *worker);
-
-// As bel_worker_time, up to the newest version that was waited for, while it runs. Any thread.
+// Times up to the newest version that was waited for, while it runs. Any thread.
 bel_worker_times bel_worker_time_so_far(const bel_worker *worker);
 
 // Returns the memory of the batches that all its towers keep ready and read. Any thread, while it

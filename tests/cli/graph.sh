@@ -29,8 +29,8 @@ memory_of() { # [flags]: KiB of a deep model's step
     run_ok belfry graph --model resnet --blocks 2 --width 16 --train_batch_size 64 --train_files "$TRAIN_CSV" "$@" >&2
     sed -nE 's/.*; memory ([0-9.]+) (KiB|MiB),.*/\1 \2/p' out.txt | awk '{ print int($1 * ($2 == "MiB" ? 1024 : 1)) }'
 }
-whole=$(memory_of) halves=$(memory_of --precision bf16)
-check "activations in bf16: $halves KiB for $whole" test "$((halves * 100))" -lt "$((whole * 70))"
+whole=$(memory_of) bf16=$(memory_of --precision bf16)
+check "activations in bf16: $bf16 KiB for $whole" test "$((bf16 * 100))" -lt "$((whole * 70))"
 tight=$(memory_of --activation_memory 3)
 check "a step in 3 MiB takes $tight KiB" test "$tight" -le 3072
 check "recomputed operations are counted" grep -qE '^[1-9][0-9]* operations run again to save memory$' out.txt

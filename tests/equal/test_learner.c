@@ -51,7 +51,7 @@ typedef struct model {
     bool has_ids;
 } model;
 
-static bool allow_changes, halves; // settings of the trainings
+static bool allow_changes, bf16; // settings of the trainings
 
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
@@ -62,7 +62,7 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     config.report = false;
     config.num_gpus = replicas;
     config.allow_changes = allow_changes;
-    if (halves) config.precision = BEL_PRECISION_BF16;
+    if (bf16) config.precision = BEL_PRECISION_BF16;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     bel_param all[10] = {{"model", m->name}};
     int count = 1;
@@ -235,16 +235,16 @@ static void test_the_last_batch_is_smaller(void **state)
     last = LAST;
 }
 
-static void test_halves(void **state)
+static void test_bf16(void **state)
 {
     (void)state;
-    halves = true;
+    bf16 = true;
     for (size_t m = 1; m < 4; m++) {
-        char *folder = bel_strf("%s-halves", models[m].name);
+        char *folder = bel_strf("%s-bf16", models[m].name);
         assert_same_bits(&models[m], folder);
         bel_free(folder);
     }
-    halves = false;
+    bf16 = false;
 }
 
 static void test_a_training_goes_on_where_a_learner_ends(void **state)
@@ -562,7 +562,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_every_optimizer_learns_the_same_bits),
         BEL_TEST_IN_FOLDER(test_rules_of_tables),
         BEL_TEST_IN_FOLDER(test_the_last_batch_is_smaller),
-        BEL_TEST_IN_FOLDER(test_halves),
+        BEL_TEST_IN_FOLDER(test_bf16),
         BEL_TEST_IN_FOLDER(test_a_training_goes_on_where_a_learner_ends),
         BEL_TEST_IN_FOLDER(test_predictors_of_a_learner),
         BEL_TEST_IN_FOLDER(test_errors_leave_the_model_as_it_was),

@@ -114,7 +114,7 @@ static bool has(const char *folder, const char *name)
 
 // --- Each as if it were the only one -------------------------------------------------------------
 
-static void test_halves(void **state)
+static void test_pairs(void **state)
 {
     (void)state;
     static const struct {
@@ -208,7 +208,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_halves),
+    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_pairs),
                                        BEL_TEST_IN_FOLDER(test_shared),
                                        BEL_TEST_IN_FOLDER(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,9 +49,9 @@ typedef struct norm_call {
     bool is_image[BEL_OP_MAX_INPUTS], gives_image;
 } norm_call;
 
-static size_t bytes_of(const bel_tensor *x, bool half)
+static size_t bytes_of(const bel_tensor *x, bool bf16)
 {
-    return bel_tensor_bytes(x) / (half ? 2 : 1);
+    return bel_tensor_bytes(x) / (bf16 ? 2 : 1);
 }
 
 static bel_tensor make(const bel_spec *spec)
@@ -61,7 +61,7 @@ static bel_tensor make(const bel_spec *spec)
     return x;
 }
 
-static void build(norm_call *n, const norm_row *row, const bel_shape *shape, int last, int half)
+static void build(norm_call *n, const norm_row *row, const bel_shape *shape, int last, int bf16)
 {
     bel_spec specs[BEL_OP_MAX_INPUTS], made[BEL_OP_MAX_OUTPUTS];
     *n = (norm_call){.attrs = op_parse_attrs(row->attrs)};
@@ -77,12 +77,12 @@ static void build(norm_call *n, const norm_row *row, const bel_shape *shape, int
         specs[i] = (bel_spec){BEL_DTYPE_F32, its};
         call->inputs[i] = make(&specs[i]);
         call->inputs_last[i] = n->is_image[i] && (last >> i & 1) != 0;
-        call->inputs_half[i] = n->is_image[i] && (half >> i & 1) != 0;
+        call->inputs_bf16[i] = n->is_image[i] && (bf16 >> i & 1) != 0;
         op_input input = {'f', its, n->is_image[i] ? -2 : 0.5, 2};
         for (int64_t k = 0; k < bel_shape_elements(&its); k++) {
             double value = op_input_element(&input, i, k);
             if (n->is_image[i]) value = bel_bfloat_get(bel_bfloat_make(value));
-            if (call->inputs_half[i]) {
+            if (call->inputs_bf16[i]) {
                 ((uint16_t *)call->inputs[i].data)[k] = bel_bfloat_make(value);
             } else {
                 ((float *)call->inputs[i].data)[k] = (float)value;
@@ -96,7 +96,7 @@ static void build(norm_call *n, const norm_row *row, const bel_shape *shape, int
         call->outputs[o] = make(&made[o]);
     n->gives_image = bel_shape_equal(&made[0].shape, shape);
     call->outputs_last[0] = n->gives_image && (last & Y) != 0;
-    call->outputs_half[0] = n->gives_image && (half & Y) != 0;
+    call->outputs_bf16[0] = n->gives_image && (bf16 & Y) != 0;
 }
 
 static void destroy(norm_call *n)
@@ -137,7 +137,7 @@ static void run_card(norm_call *n)
     assert_int_equal(api->stream_create(&stream, BEL_CUDA_STREAM_NON_BLOCKING), 0);
     assert_int_equal(api->event_create(&done, BEL_CUDA_EVENT_NO_TIMING), 0);
     for (int i = 0; i < call->input_count; i++) {
-        size_t bytes = bytes_of(&call->inputs[i], call->inputs_half[i]);
+        size_t bytes = bytes_of(&call->inputs[i], call->inputs_bf16[i]);
         BEL_ASSERT_OK(card->ops->allocate(card, bytes, "test", &in[i]));
         operands.in[i] = in[i].address;
         assert_int_equal(
@@ -145,7 +145,7 @@ static void run_card(norm_call *n)
             0);
     }
     for (int o = 0; o < call->output_count; o++) {
-        size_t bytes = bytes_of(&call->outputs[o], call->outputs_half[o]);
+        size_t bytes = bytes_of(&call->outputs[o], call->outputs_bf16[o]);
         BEL_ASSERT_OK(card->ops->allocate(card, bytes, "test", &out[o]));
         operands.out[o] = out[o].address;
     }
@@ -165,7 +165,7 @@ static void run_card(norm_call *n)
     }
     for (int o = 0; o < call->output_count; o++)
         assert_int_equal(api->copy_out(call->outputs[o].data, (uint64_t)(uintptr_t)out[o].address,
-                                       bytes_of(&call->outputs[o], call->outputs_half[o]), stream),
+                                       bytes_of(&call->outputs[o], call->outputs_bf16[o]), stream),
                          0);
     BEL_ASSERT_OK(bel_cuda_await_stream(device, stream, done, "run"));
     api->event_destroy(done);
@@ -181,20 +181,20 @@ static void run_card(norm_call *n)
 
 // `got` is the GPU's result; `expected` is all f32.
 static void check_same(const norm_row *row, const norm_call *got, const norm_call *expected,
-                       int last, int half)
+                       int last, int bf16)
 {
     for (int o = 0; o < got->call.output_count; o++) {
         const bel_tensor *g = &got->call.outputs[o], *e = &expected->call.outputs[o];
         for (int64_t i = 0; i < bel_shape_elements(&g->shape); i++) {
             float wanted = ((const float *)e->data)[i], found = ((const float *)g->data)[i];
-            if (got->call.outputs_half[o]) {
+            if (got->call.outputs_bf16[o]) {
                 wanted = (float)bel_bfloat_get(bel_bfloat_make((double)wanted));
                 found = (float)bel_bfloat_get(((const uint16_t *)g->data)[i]);
             }
             if (memcmp(&wanted, &found, sizeof found) == 0) continue;
             char text[BEL_SHAPE_TEXT];
-            fail_msg("%s %s, last %d, half %d: output %d, element %lld: %.9g for %.9g", row->name,
-                     bel_shape_text(&expected->call.inputs[0].shape, text), last, half, o,
+            fail_msg("%s %s, last %d, bf16 %d: output %d, element %lld: %.9g for %.9g", row->name,
+                     bel_shape_text(&expected->call.inputs[0].shape, text), last, bf16, o,
                      (long long)i, (double)found, (double)wanted);
         }
     }
@@ -219,11 +219,11 @@ static void test_row(void **state)
             int images = U | (row->inputs[1] == 'x' ? V : 0) | (on_cpu.gives_image ? Y : 0);
             bool tried = is_tried(&shapes[s], images, last);
             if (tried) run_cpu(&on_cpu);
-            for (int half = 0; half < ALL && tried; half++) {
-                if (!is_tried(&shapes[s], images, half)) continue;
-                build(&on_card, row, &shapes[s], last, half);
+            for (int bf16 = 0; bf16 < ALL && tried; bf16++) {
+                if (!is_tried(&shapes[s], images, bf16)) continue;
+                build(&on_card, row, &shapes[s], last, bf16);
                 run_card(&on_card);
-                check_same(row, &on_card, &on_cpu, last, half);
+                check_same(row, &on_card, &on_cpu, last, bf16);
                 destroy(&on_card);
             }
             destroy(&on_cpu);

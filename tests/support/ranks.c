@@ -178,20 +178,28 @@ static bool is_sum(const bel_tensor *t, int size, double divisor)
     return true;
 }
 
-void bel_add_tensor(bel_tensors *all, bel_dtype dtype, int64_t n)
+enum { MOST_TENSORS = 200 };
+
+typedef struct tensors {
+    bel_tensor list[MOST_TENSORS];
+    int count;
+} tensors;
+
+static void add_tensor(tensors *all, bel_dtype dtype, int64_t n)
 {
     void *data = bel_xcalloc((size_t)n + 1, bel_dtype_size(dtype));
     all->list[all->count++] = bel_vector(dtype, n, data);
 }
 
-void bel_free_tensors(bel_tensors *all)
+static void free_tensors(tensors *all)
 {
     for (int i = 0; i < all->count; i++)
         bel_free(all->list[i].data);
     all->count = 0;
 }
 
-void bel_reduce_tensors(bel_ddl *ddl, bel_tensors *all, bel_ddl_op op)
+// Sums or averages all the tensors twice, and checks the results.
+static void reduce_tensors(bel_ddl *ddl, tensors *all, bel_ddl_op op)
 {
     bel_ddl_place place = bel_ddl_place_of(ddl);
     for (int repeat = 0; repeat < 2; repeat++) {
@@ -211,13 +219,13 @@ int bel_sum_sizes(int rank, int size)
                                     4097, 16385, 65535, 65536, 70000, 200001};
     static const bel_dtype types[] = {BEL_DTYPE_F32, BEL_DTYPE_F64, BEL_DTYPE_I32, BEL_DTYPE_I64};
     bel_ddl *ddl = bel_begin_rank();
-    bel_tensors all = {.count = 0};
+    tensors all = {.count = 0};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (size_t t = 0; t < 4; t++) {
-            bel_add_tensor(&all, types[t], sizes[i]);
-            bel_reduce_tensors(ddl, &all, BEL_DDL_SUM);
-            if (t < 2) bel_reduce_tensors(ddl, &all, BEL_DDL_AVG);
-            bel_free_tensors(&all);
+            add_tensor(&all, types[t], sizes[i]);
+            reduce_tensors(ddl, &all, BEL_DDL_SUM);
+            if (t < 2) reduce_tensors(ddl, &all, BEL_DDL_AVG);
+            free_tensors(&all);
         }
     }
     NEED_OK(bel_ddl_finalize(ddl));
@@ -229,16 +237,16 @@ int bel_sum_mixed(int rank, int size)
 {
     (void)rank, (void)size;
     bel_ddl *ddl = bel_begin_rank();
-    bel_tensors all = {.count = 0};
+    tensors all = {.count = 0};
     for (int i = 0; i < 161; i++)
-        bel_add_tensor(&all, (bel_dtype)(i % 4), i % 10 == 9 ? 30000 + i : 7 * i % 300);
-    bel_reduce_tensors(ddl, &all, BEL_DDL_SUM);
-    bel_free_tensors(&all);
+        add_tensor(&all, (bel_dtype)(i % 4), i % 10 == 9 ? 30000 + i : 7 * i % 300);
+    reduce_tensors(ddl, &all, BEL_DDL_SUM);
+    free_tensors(&all);
     for (int i = 0; i < 100; i++)
-        bel_add_tensor(&all, (bel_dtype)(i % 2), i == 50 ? 300000 : 256);
-    bel_reduce_tensors(ddl, &all, BEL_DDL_AVG);
-    bel_free_tensors(&all);
-    bel_reduce_tensors(ddl, &all, BEL_DDL_SUM); // an empty list
+        add_tensor(&all, (bel_dtype)(i % 2), i == 50 ? 300000 : 256);
+    reduce_tensors(ddl, &all, BEL_DDL_AVG);
+    free_tensors(&all);
+    reduce_tensors(ddl, &all, BEL_DDL_SUM); // an empty list
     NEED_OK(bel_ddl_finalize(ddl));
     return 0;
 }
@@ -250,21 +258,21 @@ int bel_spread_values(int rank, int size)
     NEED(place.rank == rank && place.size == size);
     NEED(place.local_rank == rank % place.local_size && place.device == place.local_rank);
     static uint8_t bytes[700001];
-    static uint16_t halves[5];
+    static uint16_t words[5];
     bool flags[3] = {rank == 0, false, rank == 0};
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = rank == 0 ? (uint8_t)(i * 31 + i / 256) : 0;
     for (int i = 0; i < 5; i++)
-        halves[i] = rank == 0 ? (uint16_t)(i + 7) : 0;
+        words[i] = rank == 0 ? (uint16_t)(i + 7) : 0;
     bel_tensor list[3] = {bel_vector(BEL_DTYPE_BOOL, 3, flags),
-                          bel_vector(BEL_DTYPE_BF16, 5, halves),
+                          bel_vector(BEL_DTYPE_BF16, 5, words),
                           bel_vector(BEL_DTYPE_U8, sizeof bytes, bytes)};
     NEED_OK(bel_ddl_barrier(ddl));
     NEED_OK(bel_ddl_bcast(ddl, list, 3));
     for (size_t i = 0; i < sizeof bytes; i++)
         NEED(bytes[i] == (uint8_t)(i * 31 + i / 256));
     for (int i = 0; i < 5; i++)
-        NEED(halves[i] == i + 7);
+        NEED(words[i] == i + 7);
     NEED(flags[0] && !flags[1] && flags[2]);
     NEED_OK(bel_ddl_barrier(ddl));
     NEED_OK(bel_ddl_finalize(ddl));

@@ -31,20 +31,11 @@ void bel_need_fails(bel_status *status, bel_code code, const char *part, int lin
 bel_ddl *bel_begin_rank(void); // with the default options and 60 seconds
 bel_tensor bel_vector(bel_dtype dtype, int64_t n, void *data);
 
-// Tensors of several types whose sums are exact.
-enum { BEL_MOST_TENSORS = 200 };
-typedef struct bel_tensors {
-    bel_tensor list[BEL_MOST_TENSORS];
-    int count;
-} bel_tensors;
-
-void bel_add_tensor(bel_tensors *all, bel_dtype dtype, int64_t n);
-void bel_free_tensors(bel_tensors *all);
+// Elements of tensors of several types, whose sums are exact.
 int64_t bel_rank_number(int rank, int64_t i); // rank's element i
 void bel_fill_tensor(const bel_tensor *tensor, int rank);
 double bel_tensor_element(const bel_tensor *tensor, int64_t i);
-// Sums or averages all the tensors twice, and checks the results.
-void bel_reduce_tensors(bel_ddl *ddl, bel_tensors *all, bel_ddl_op op);
+
 // Sizes from 0 to several slots, cut at odd places; then many tensors of mixed sizes and types.
 int bel_sum_sizes(int rank, int size);
 int bel_sum_mixed(int rank, int size);

@@ -36,7 +36,7 @@ KERNEL(arrange_in, bel_cuda_arrange)
 {
     const void *x = at.in[p.operand];
     void *form = (char *)at.work + p.offset;
-    bool fours = p.fours && four_fit(x, p.half) && four_fit(form, p.bf16);
+    bool fours = p.fours && four_fit(x, p.tensor_bf16) && four_fit(form, p.form_bf16);
     int32_t each = fours ? 4 : 1;
     const bel_cuda_divisor by_channels = fours ? p.by_fours : p.by_channels;
     int64_t count = p.images * p.form_rows * p.form_columns * p.channels / each;
@@ -50,10 +50,10 @@ KERNEL(arrange_in, bel_cuda_arrange)
             from = place_in_tensor(&p.steps, &e, e.channel * (uint32_t)each, row, column);
         if (fours) {
             four_floats values = {{0.0f, 0.0f, 0.0f, 0.0f}};
-            if (inside) values = four_get(x, p.half, from);
-            four_set(form, p.bf16, i * 4, values);
+            if (inside) values = four_get(x, p.tensor_bf16, from);
+            four_set(form, p.form_bf16, i * 4, values);
         } else {
-            element_set(form, p.bf16, i, inside ? element_get(x, p.half, from) : 0.0f);
+            element_set(form, p.form_bf16, i, inside ? element_get(x, p.tensor_bf16, from) : 0.0f);
         }
     }
 }
@@ -70,7 +70,7 @@ KERNEL(arrange_out, bel_cuda_arrange)
 {
     void *y = at.out[0];
     const void *form = p.offset < 0 ? y : (const char *)at.work + p.offset;
-    bool fours = p.fours && four_fit(y, p.half) && four_fit(form, p.bf16);
+    bool fours = p.fours && four_fit(y, p.tensor_bf16) && four_fit(form, p.form_bf16);
     int32_t each = fours ? 4 : 1;
     const bel_cuda_divisor by_channels = fours ? p.by_fours : p.by_channels;
     int64_t count = p.images * p.rows * p.columns * p.channels / each;
@@ -84,13 +84,13 @@ KERNEL(arrange_out, bel_cuda_arrange)
                        (int32_t)channel;
         int64_t to = place_in_tensor(&p.steps, &e, channel, (int32_t)e.row, (int32_t)e.column);
         if (fours) {
-            four_floats values = four_get(form, p.bf16, from);
+            four_floats values = four_get(form, p.form_bf16, from);
             for (uint32_t k = 0; k < 4; k++)
                 values.v[k] = finished(&at, &p, values.v[k], channel + k);
-            four_set(y, p.half, to, values);
+            four_set(y, p.tensor_bf16, to, values);
         } else {
-            element_set(y, p.half, to,
-                        finished(&at, &p, element_get(form, p.bf16, from), channel));
+            element_set(y, p.tensor_bf16, to,
+                        finished(&at, &p, element_get(form, p.form_bf16, from), channel));
         }
     }
 }
@@ -128,12 +128,12 @@ KERNEL(arrange_planes_in, bel_cuda_arrange)
     const planes m = planes_of(&p);
     int32_t thread = (int32_t)threadIdx.x, threads = (int32_t)blockDim.x;
     for (int32_t k = thread; k < m.channels * m.pixels; k += threads)
-        tile[k] = element_get(x, p.half, m.tensor + k);
+        tile[k] = element_get(x, p.tensor_bf16, m.tensor + k);
     __syncthreads();
     for (int32_t k = thread; k < BEL_CUDA_ARRANGE_CHANNELS * m.pixels; k += threads) {
         int32_t channel = k % BEL_CUDA_ARRANGE_CHANNELS, pixel = k / BEL_CUDA_ARRANGE_CHANNELS;
         if (channel < m.channels)
-            element_set(form, p.bf16, m.form + pixel * p.channels + channel,
+            element_set(form, p.form_bf16, m.form + pixel * p.channels + channel,
                         tile[channel * m.pixels + pixel]);
     }
 }
@@ -148,12 +148,12 @@ KERNEL(arrange_planes_out, bel_cuda_arrange)
     for (int32_t k = thread; k < BEL_CUDA_ARRANGE_CHANNELS * m.pixels; k += threads) {
         int32_t channel = k % BEL_CUDA_ARRANGE_CHANNELS, pixel = k / BEL_CUDA_ARRANGE_CHANNELS;
         if (channel >= m.channels) continue;
-        float value = element_get(form, p.bf16, m.form + pixel * p.channels + channel);
+        float value = element_get(form, p.form_bf16, m.form + pixel * p.channels + channel);
         tile[channel * m.pixels + pixel] = finished(&at, &p, value, (uint32_t)(m.first + channel));
     }
     __syncthreads();
     for (int32_t k = thread; k < m.channels * m.pixels; k += threads)
-        element_set(y, p.half, m.tensor + k, tile[k]);
+        element_set(y, p.tensor_bf16, m.tensor + k, tile[k]);
 }
 
 KERNEL(arrange_flat, bel_cuda_arrange_flat)

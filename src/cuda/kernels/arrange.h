@@ -12,8 +12,8 @@ typedef struct bel_cuda_arrange {
     int64_t margin_rows, margin_columns; // this position, with zeros around it
     int64_t offset;         // offset of the form in the workspace, bytes; -1: it is the tensor
     int32_t operand;        // for arrange_in: the input that is the tensor
-    int32_t half;           // the tensor is bf16, else f32 …
-    int32_t bf16;           // … and the form
+    int32_t tensor_bf16;    // the tensor is bf16, else f32 …
+    int32_t form_bf16;      // … and the form
     int32_t has_bias, relu; // for arrange_out: input 2, by channel
     int32_t fours;          // every fourth channel of the tensor starts at a multiple of four
     // Sizes of the form on the way in, of the tensor on the way out; by_fours: four channels at a

@@ -47,7 +47,7 @@ KERNEL(attention_weights, bel_cuda_attention_scores)
     sum = add_lanes(shared, sum);
     float factor = place.seen > 0 ? 1.0f / sum : 0.0f;
     for (int64_t i = LANE; i < place.keys; i += BEL_CUDA_LANES)
-        element_set(weights, p.half, place.first + i,
+        element_set(weights, p.bf16, place.first + i,
                     i < place.seen ? exp_one(scores[i] - most) * factor : 0.0f);
     if (place.keys > 0 && LANE == 0)
         ((float *)at.out[1])[place.index] = place.seen > 0 ? log_one(sum) + most : 0.0f;
@@ -69,8 +69,8 @@ KERNEL(attention_slopes, bel_cuda_attention_scores)
         int64_t k = place.first + i;
         float weight = i < place.seen ? exp_one(scores[k] - total) : 0.0f;
         float slope = i < place.seen ? weight * (grads[k] - inner) * scale : 0.0f;
-        element_set(weights, p.half, k, weight);
-        element_set(slopes, p.half, k, slope);
+        element_set(weights, p.bf16, k, weight);
+        element_set(slopes, p.bf16, k, slope);
     }
 }
 
@@ -96,7 +96,7 @@ KERNEL(attention_copy, bel_cuda_attention_copy)
     int64_t count = p.shape.matrices * p.rows * p.width;
     bool fours = p.width % 4 == 0 && four_fit(x, false);
     for (int64_t i = THREAD; fours && i < count / 4; i += THREADS)
-        four_set(copy, p.half, i * 4, hide(four_get(x, false, i * 4), is_seen(&at, &p, i * 4)));
+        four_set(copy, p.bf16, i * 4, hide(four_get(x, false, i * 4), is_seen(&at, &p, i * 4)));
     for (int64_t i = THREAD; !fours && i < count; i += THREADS)
-        element_set(copy, p.half, i, is_seen(&at, &p, i) ? x[i] : 0.0f);
+        element_set(copy, p.bf16, i, is_seen(&at, &p, i) ? x[i] : 0.0f);
 }

@@ -10,9 +10,9 @@ typedef struct bel_cuda_attention_scores {
     int64_t first_matrix, first_query, matrices, queries;
     // Offsets in the workspace, bytes. f32: results of the products, and dy · y of all queries.
     int64_t scores, weight_grads, inner;
-    // Factors of products: bf16 if `half`, else over scores and weight_grads.
+    // Factors of products: bf16 if that is set, else over scores and weight_grads.
     int64_t weights, slopes;
-    int32_t half, zero;
+    int32_t bf16, zero;
 } bel_cuda_attention_scores;
 
 // A copy of an operand, [matrices, rows, width], for the products.
@@ -20,7 +20,7 @@ typedef struct bel_cuda_attention_copy {
     bel_cuda_attention shape;
     int64_t rows, width, operand;
     int64_t offset;      // in the workspace, bytes
-    int32_t half, hides; // as bf16; with zeros in rows that lengths hide
+    int32_t bf16, hides; // as bf16; with zeros in rows that lengths hide
 } bel_cuda_attention_copy;
 
 #endif

@@ -25,16 +25,16 @@ static inline float float_of(uint16_t bfloat)
     return b.value;
 }
 
-// Element i of an f32 tensor, which is stored as bf16 if `half` is set
-// (bel_kernel_call.inputs_half).
-static inline float element_get(const void *x, int32_t half, int64_t i)
+// Element i of an f32 tensor, which is stored as bf16 if `bf16` is set
+// (bel_kernel_call.inputs_bf16).
+static inline float element_get(const void *x, int32_t bf16, int64_t i)
 {
-    return half ? float_of(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+    return bf16 ? float_of(((const uint16_t *)x)[i]) : ((const float *)x)[i];
 }
 
-static inline void element_set(void *y, int32_t half, int64_t i, float value)
+static inline void element_set(void *y, int32_t bf16, int64_t i, float value)
 {
-    if (half) {
+    if (bf16) {
         ((uint16_t *)y)[i] = bfloat_of(value);
     } else {
         ((float *)y)[i] = value;
@@ -49,14 +49,14 @@ typedef struct __attribute__((aligned(8))) four_bfloats {
     uint16_t v[4];
 } four_bfloats;
 
-static inline bool four_fit(const void *x, int32_t half)
+static inline bool four_fit(const void *x, int32_t bf16)
 {
-    return (uintptr_t)x % (half ? sizeof(four_bfloats) : sizeof(four_floats)) == 0;
+    return (uintptr_t)x % (bf16 ? sizeof(four_bfloats) : sizeof(four_floats)) == 0;
 }
 
-static inline four_floats four_get(const void *x, int32_t half, int64_t i)
+static inline four_floats four_get(const void *x, int32_t bf16, int64_t i)
 {
-    if (!half) return *(const four_floats *)(const void *)((const float *)x + i);
+    if (!bf16) return *(const four_floats *)(const void *)((const float *)x + i);
     const four_bfloats from = *(const four_bfloats *)(const void *)((const uint16_t *)x + i);
     four_floats made;
     for (int k = 0; k < 4; k++)
@@ -64,9 +64,9 @@ static inline four_floats four_get(const void *x, int32_t half, int64_t i)
     return made;
 }
 
-static inline void four_set(void *y, int32_t half, int64_t i, four_floats values)
+static inline void four_set(void *y, int32_t bf16, int64_t i, four_floats values)
 {
-    if (half) {
+    if (bf16) {
         four_bfloats made;
         for (int k = 0; k < 4; k++)
             made.v[k] = bfloat_of(values.v[k]);

@@ -47,28 +47,28 @@ typedef struct batch {
 
 // Loads every `step`th element from `x` on, of which `left` exist; the rest is 0. Zeros change no
 // sum: it starts with 0, so it is never -0. A full batch is loaded without tests.
-static inline void take(batch *to, const void *x, int32_t half, uint32_t step, int32_t left)
+static inline void take(batch *to, const void *x, int32_t bf16, uint32_t step, int32_t left)
 {
-    const uint16_t *halves = (const uint16_t *)x;
+    const uint16_t *words = (const uint16_t *)x;
     const bel_cuda_bits *floats = (const bel_cuda_bits *)x;
     if (left < DEEP) {
         for (int j = 0; j < DEEP; j++) {
             to->bits[j] = 0;
-            if (j < left) to->bits[j] = half ? halves[j * step] : floats[j * step].whole;
+            if (j < left) to->bits[j] = bf16 ? words[j * step] : floats[j * step].whole;
         }
-    } else if (half) {
+    } else if (bf16) {
         for (int j = 0; j < DEEP; j++)
-            to->bits[j] = halves[j * step];
+            to->bits[j] = words[j * step];
     } else {
         for (int j = 0; j < DEEP; j++)
             to->bits[j] = floats[j * step].whole;
     }
 }
 
-static inline double widened(uint32_t bits, int32_t half)
+static inline double widened(uint32_t bits, int32_t bf16)
 {
     bel_cuda_bits b;
-    b.whole = half ? bits << 16 : bits;
+    b.whole = bf16 ? bits << 16 : bits;
     return (double)b.value;
 }
 
@@ -76,20 +76,20 @@ typedef struct both_sums {
     double sum, products;
 } both_sums;
 
-static inline void add_batch(both_sums *sums, const batch *u, int32_t u_half, const batch *v,
-                             int32_t v_half, bool has_v)
+static inline void add_batch(both_sums *sums, const batch *u, int32_t u_bf16, const batch *v,
+                             int32_t v_bf16, bool has_v)
 {
     for (int j = 0; j < DEEP; j++) {
-        double a = widened(u->bits[j], u_half), b = has_v ? widened(v->bits[j], v_half) : a;
+        double a = widened(u->bits[j], u_bf16), b = has_v ? widened(v->bits[j], v_bf16) : a;
         sums->sum += a;
         sums->products += a * b;
     }
 }
 
 // Element `index` of an image.
-static inline const void *element_at(const void *x, int32_t half, int64_t index)
+static inline const void *element_at(const void *x, int32_t bf16, int64_t index)
 {
-    return (const char *)x + index * (half ? 2 : 4);
+    return (const char *)x + index * (bf16 ? 2 : 4);
 }
 
 // Sums of one channel over a chain, if the channels of a pixel are neighbors and pixels are
@@ -102,9 +102,9 @@ static inline both_sums sum_lane(const bel_cuda_norm *p, const void *u, const vo
     int64_t at = s.first * step + c;
     for (int32_t left = s.count; left > 0; left -= DEEP, at += DEEP * step) {
         batch a, b;
-        take(&a, element_at(u, p->u_half, at), p->u_half, step, left);
-        if (has_v) take(&b, element_at(v, p->v_half, at), p->v_half, step, left);
-        add_batch(&sums, &a, p->u_half, &b, p->v_half, has_v);
+        take(&a, element_at(u, p->u_bf16, at), p->u_bf16, step, left);
+        if (has_v) take(&b, element_at(v, p->v_bf16, at), p->v_bf16, step, left);
+        add_batch(&sums, &a, p->u_bf16, &b, p->v_bf16, has_v);
     }
     return sums;
 }
@@ -140,7 +140,7 @@ typedef struct strip {
 // exist. Neighboring threads load neighbors: thread t has channel t of every pixel if `last`,
 // else pixel t of every channel. After the last channel or pixel they load that one again, so that
 // no load needs a test.
-static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, int32_t half,
+static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, int32_t bf16,
                               const bel_cuda_image_steps *steps, bool last, int64_t first,
                               int32_t left, int64_t first_channel)
 {
@@ -161,7 +161,7 @@ static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, 
         at = (image + pixel / pixels) * steps->image + pixel % pixels * steps->column +
              first_channel * step;
     }
-    if (half) {
+    if (bf16) {
         const uint16_t *from = (const uint16_t *)x + at;
         for (int j = 0; j < TILE; j++)
             to->bits[j] = from[(j < most ? j : most - 1) * step];
@@ -176,13 +176,13 @@ static inline void take_strip(strip *to, const bel_cuda_norm *p, const void *x, 
 typedef float tile[TILE][TILE + 1];
 
 // Stores absent pixels as 0, which changes no sum.
-static inline void put_strip(float (*to)[TILE + 1], const strip *from, int32_t half, bool last,
+static inline void put_strip(float (*to)[TILE + 1], const strip *from, int32_t bf16, bool last,
                              int32_t left)
 {
     const int32_t thread = (int32_t)threadIdx.x;
     for (int j = 0; j < TILE; j++) {
         bel_cuda_bits b;
-        b.whole = half ? from->bits[j] << 16 : from->bits[j];
+        b.whole = bf16 ? from->bits[j] << 16 : from->bits[j];
         if (last) {
             to[thread][j] = j < left ? b.value : 0;
         } else {
@@ -205,17 +205,17 @@ KERNEL(norm_tiles, bel_cuda_norm)
     const void *from_u = at.in[0], *from_v = at.in[p.v_input];
     span s = span_of(&p, chain);
     both_sums sums = {0, 0};
-    take_strip(&u, &p, from_u, p.u_half, &p.u, p.u_last, s.first, s.count, first_channel);
+    take_strip(&u, &p, from_u, p.u_bf16, &p.u, p.u_last, s.first, s.count, first_channel);
     if (has_v)
-        take_strip(&v, &p, from_v, p.v_half, &p.v, p.v_last, s.first, s.count, first_channel);
+        take_strip(&v, &p, from_v, p.v_bf16, &p.v, p.v_last, s.first, s.count, first_channel);
     for (int32_t left = s.count; left > 0; left -= TILE) {
-        put_strip(tile_u, &u, p.u_half, p.u_last, left);
-        if (has_v) put_strip(tile_v, &v, p.v_half, p.v_last, left);
+        put_strip(tile_u, &u, p.u_bf16, p.u_last, left);
+        if (has_v) put_strip(tile_v, &v, p.v_bf16, p.v_last, left);
         __syncthreads();
         s.first += TILE;
-        take_strip(&u, &p, from_u, p.u_half, &p.u, p.u_last, s.first, left - TILE, first_channel);
+        take_strip(&u, &p, from_u, p.u_bf16, &p.u, p.u_last, s.first, left - TILE, first_channel);
         if (has_v)
-            take_strip(&v, &p, from_v, p.v_half, &p.v, p.v_last, s.first, left - TILE,
+            take_strip(&v, &p, from_v, p.v_bf16, &p.v, p.v_last, s.first, left - TILE,
                        first_channel);
         const float *a = tile_u[thread], *b = has_v ? tile_v[thread] : a;
         for (int j = 0; j < TILE; j++) {
@@ -459,9 +459,9 @@ KERNEL(norm_apply, bel_cuda_norm)
     int64_t count = p.n * p.channels * p.pixels;
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, i, count);
-        float u = element_get(at.in[0], p.u_half, place_of(&p.u, &e));
-        float v = p.v_input == 0 ? u : element_get(at.in[p.v_input], p.v_half, place_of(&p.v, &e));
-        element_set(at.out[0], p.y_half, place_of(&p.y, &e),
+        float u = element_get(at.in[0], p.u_bf16, place_of(&p.u, &e));
+        float v = p.v_input == 0 ? u : element_get(at.in[p.v_input], p.v_bf16, place_of(&p.v, &e));
+        element_set(at.out[0], p.y_bf16, place_of(&p.y, &e),
                     maps[e.channel] * u + maps[p.channels + e.channel] * v +
                         maps[2 * p.channels + e.channel]);
     }
@@ -473,33 +473,33 @@ typedef struct __attribute__((aligned(16))) four {
     float v[4];
 } four;
 
-typedef struct __attribute__((aligned(8))) half_four {
+typedef struct __attribute__((aligned(8))) bf16_four {
     uint32_t words[2];
-} half_four;
+} bf16_four;
 
 // In flight: f32, or bf16 in the first two words, to be widened at their use.
 typedef union four_bits {
     four floats;
-    half_four halves;
+    bf16_four bf16;
 } four_bits;
 
-static inline four four_of(four_bits bits, int32_t half)
+static inline four four_of(four_bits bits, int32_t bf16)
 {
     four x = bits.floats;
-    for (int k = 0; half && k < 2; k++) {
-        x.v[2 * k] = float_of((uint16_t)bits.halves.words[k]);
-        x.v[2 * k + 1] = float_of((uint16_t)(bits.halves.words[k] >> 16));
+    for (int k = 0; bf16 && k < 2; k++) {
+        x.v[2 * k] = float_of((uint16_t)bits.bf16.words[k]);
+        x.v[2 * k + 1] = float_of((uint16_t)(bits.bf16.words[k] >> 16));
     }
     return x;
 }
 
-static inline void give_four(void *y, int32_t half, int64_t index, four x)
+static inline void give_four(void *y, int32_t bf16, int64_t index, four x)
 {
-    if (half) {
-        half_four halves;
+    if (bf16) {
+        bf16_four made;
         for (int k = 0; k < 2; k++)
-            halves.words[k] = bfloat_of(x.v[2 * k]) | (uint32_t)bfloat_of(x.v[2 * k + 1]) << 16;
-        ((half_four *)y)[index] = halves;
+            made.words[k] = bfloat_of(x.v[2 * k]) | (uint32_t)bfloat_of(x.v[2 * k + 1]) << 16;
+        ((bf16_four *)y)[index] = made;
     } else {
         ((four *)y)[index] = x;
     }
@@ -515,11 +515,11 @@ static inline void places_of(int64_t *to, int64_t first, int64_t step, int64_t e
         to[k] = first + k * step < end ? first + k * step : first;
 }
 
-static inline void take_fours(four_bits *to, const void *x, int32_t half, const int64_t *places)
+static inline void take_fours(four_bits *to, const void *x, int32_t bf16, const int64_t *places)
 {
-    if (half) {
+    if (bf16) {
         for (int k = 0; k < FOURS; k++)
-            to[k].halves = ((const half_four *)x)[places[k]];
+            to[k].bf16 = ((const bf16_four *)x)[places[k]];
     } else {
         for (int k = 0; k < FOURS; k++)
             to[k].floats = ((const four *)x)[places[k]];
@@ -541,14 +541,14 @@ KERNEL(norm_apply_lanes, bel_cuda_norm)
         int64_t places[FOURS];
         four_bits u[FOURS], v[FOURS];
         places_of(places, i, step, end);
-        take_fours(u, at.in[0], p.u_half, places);
-        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_half, places);
+        take_fours(u, at.in[0], p.u_bf16, places);
+        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_bf16, places);
         for (int k = 0; k < FOURS; k++) {
-            four a = four_of(u[k], p.u_half), y;
-            four b = p.v_input != 0 ? four_of(v[k], p.v_half) : a;
+            four a = four_of(u[k], p.u_bf16), y;
+            four b = p.v_input != 0 ? four_of(v[k], p.v_bf16) : a;
             for (int j = 0; j < 4; j++)
                 y.v[j] = factors.v[j] * a.v[j] + seconds.v[j] * b.v[j] + offsets.v[j];
-            if (i + k * step < end) give_four(at.out[0], p.y_half, places[k], y);
+            if (i + k * step < end) give_four(at.out[0], p.y_bf16, places[k], y);
         }
     }
 }
@@ -565,8 +565,8 @@ KERNEL(norm_apply_rows, bel_cuda_norm)
         four_bits u[FOURS], v[FOURS];
         float factors[FOURS], seconds[FOURS], offsets[FOURS];
         places_of(places, i, step, end);
-        take_fours(u, at.in[0], p.u_half, places);
-        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_half, places);
+        take_fours(u, at.in[0], p.u_bf16, places);
+        if (p.v_input != 0) take_fours(v, at.in[p.v_input], p.v_bf16, places);
         for (int k = 0; k < FOURS; k++) {
             const uint32_t c = (uint32_t)places[k] / across % channels;
             factors[k] = maps[c];
@@ -574,11 +574,11 @@ KERNEL(norm_apply_rows, bel_cuda_norm)
             offsets[k] = maps[2 * channels + c];
         }
         for (int k = 0; k < FOURS; k++) {
-            four a = four_of(u[k], p.u_half), y;
-            four b = p.v_input != 0 ? four_of(v[k], p.v_half) : a;
+            four a = four_of(u[k], p.u_bf16), y;
+            four b = p.v_input != 0 ? four_of(v[k], p.v_bf16) : a;
             for (int j = 0; j < 4; j++)
                 y.v[j] = factors[k] * a.v[j] + seconds[k] * b.v[j] + offsets[k];
-            if (i + k * step < end) give_four(at.out[0], p.y_half, places[k], y);
+            if (i + k * step < end) give_four(at.out[0], p.y_bf16, places[k], y);
         }
     }
 }

@@ -33,7 +33,7 @@ typedef struct bel_cuda_norm {
     int64_t parts, images_per_part, chains_per_part, pixels_per_chain;
     bel_cuda_image_steps u, v, y;   // with rows merged
     int32_t u_last, v_last, y_last; // also set if images are one pixel
-    int32_t u_half, v_half, y_half; // stored as bf16
+    int32_t u_bf16, v_bf16, y_bf16; // stored as bf16
     int32_t what, v_input;          // v_input: v's index among the inputs; 0: v is u
     int32_t training, by_sums, is_f64, plain;
     double epsilon, momentum;

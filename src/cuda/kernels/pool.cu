@@ -111,13 +111,13 @@ static inline float float_weight_of(const bel_cuda_pool *p, const window_box *bo
 // Element `place` of input k, and below of the result: in f32.
 static inline float get(const bel_cuda_operands *at, const bel_cuda_pool *p, int k, int64_t place)
 {
-    return element_get(at->in[k], p->in_half[k], place);
+    return element_get(at->in[k], p->in_bf16[k], place);
 }
 
 static inline void set(const bel_cuda_operands *at, const bel_cuda_pool *p, int64_t place,
                        float value)
 {
-    element_set(at->out[0], p->out_half, place, value);
+    element_set(at->out[0], p->out_bf16, place, value);
 }
 
 // --- Forward -------------------------------------------------------------------------------------
@@ -130,14 +130,14 @@ static inline void set(const bel_cuda_operands *at, const bel_cuda_pool *p, int6
         float numbers[group];                                                                      \
         UNROLL(group)                                                                              \
         for (int32_t g = 0; g < group; g++)                                                        \
-            numbers[g] = t + g < n ? element_get(x, half, place + (t + g) * right)                 \
+            numbers[g] = t + g < n ? element_get(x, bf16, place + (t + g) * right)                 \
                                    : is_max ? -INFINITY : 0.0f;                                    \
         UNROLL(group)                                                                              \
         for (int32_t g = 0; g < group; g++)                                                        \
             so_far = !is_max ? so_far + numbers[g] : numbers[g] > so_far ? numbers[g] : so_far;    \
     } while (0)
 
-static inline float join_run(bool is_max, float so_far, const void *x, int32_t half, int64_t place,
+static inline float join_run(bool is_max, float so_far, const void *x, int32_t bf16, int64_t place,
                              int32_t n, int64_t right)
 {
     int32_t t = 0;
@@ -150,18 +150,18 @@ static inline float join_run(bool is_max, float so_far, const void *x, int32_t h
 
 // The maximum or the sum of a window, row by row. If each of its rows starts where the last one
 // ends, as in a window as wide as the image, it is one run.
-static inline float join_window(bool is_max, const bel_cuda_pool *p, const void *x, int32_t half,
+static inline float join_window(bool is_max, const bel_cuda_pool *p, const void *x, int32_t bf16,
                                 const element *e, window_box box)
 {
     int64_t place = place_of(p, &p->x, e, box.row, box.column);
     int64_t down = p->window[0].dilation * p->x.row, right = p->window[1].dilation * p->x.column;
-    float so_far = is_max ? element_get(x, half, place) : 0.0f;
+    float so_far = is_max ? element_get(x, bf16, place) : 0.0f;
     if (box.columns * right == down) {
         box.columns *= box.rows;
         box.rows = 1;
     }
     for (int32_t s = 0; s < box.rows; s++)
-        so_far = join_run(is_max, so_far, x, half, place + s * down, box.columns, right);
+        so_far = join_run(is_max, so_far, x, bf16, place + s * down, box.columns, right);
     return so_far;
 }
 
@@ -172,7 +172,7 @@ KERNEL(pool_max, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const window_box box = box_of(&p, e.row, e.column);
-        float best = p.in_half[0] ? join_window(true, &p, at.in[0], true, &e, box)
+        float best = p.in_bf16[0] ? join_window(true, &p, at.in[0], true, &e, box)
                                   : join_window(true, &p, at.in[0], false, &e, box);
         set(&at, &p, place_of(&p, &p.y, &e, e.row, e.column), best);
     }
@@ -185,7 +185,7 @@ KERNEL(pool_average, bel_cuda_pool)
     for (int64_t i = THREAD; i < count; i += THREADS) {
         const element e = element_of(&p, rows, columns, i);
         const window_box box = box_of(&p, e.row, e.column);
-        float sum = p.in_half[0] ? join_window(false, &p, at.in[0], true, &e, box)
+        float sum = p.in_bf16[0] ? join_window(false, &p, at.in[0], true, &e, box)
                                  : join_window(false, &p, at.in[0], false, &e, box);
         set(&at, &p, place_of(&p, &p.y, &e, e.row, e.column),
             sum * float_weight_of(&p, &box, e.row, e.column));
@@ -307,7 +307,7 @@ static inline void max_grad_of_four(const bel_cuda_operands *at, const bel_cuda_
     int64_t x = near_place_of(&p->x, e, e->row * 2, e->column * 2);
     int64_t dx = near_place_of(&p->dx, e, e->row * 2, e->column * 2);
     float values[4];
-    if (p->in_half[1]) {
+    if (p->in_bf16[1]) {
         for (int k = 0; k < 4; k++)
             values[k] = element_get(at->in[1], true, x + k / 2 * p->x.row + k % 2 * p->x.column);
     } else {

@@ -11,7 +11,7 @@ typedef struct bel_cuda_pool {
     bel_cuda_image_steps x, dx, y, top;
     int32_t result_last; // output 0 is channels-last
     int32_t count_include_pad, is_max, is_f64;
-    int32_t in_half[3], out_half; // operands stored as bf16
+    int32_t in_bf16[3], out_bf16; // operands stored as bf16
     // No tensor has 2^31 elements. Then places fit 32 bits, and these divisors locate elements of
     // output 0 or, in a gradient by windows, of dy.
     int32_t near;

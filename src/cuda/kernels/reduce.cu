@@ -196,7 +196,7 @@ KERNEL(reduce_row_maxima, bel_cuda_reduce)
 
 // A chain of additions that loads many numbers at a time, as single loads would each wait for
 // memory. The last group extends after the end, where nothing is read.
-static inline float sum_of_column(const void *x, int32_t half, int64_t count, int64_t step,
+static inline float sum_of_column(const void *x, int32_t bf16, int64_t count, int64_t step,
                                   int64_t place)
 {
     float sum = 0.0f;
@@ -205,7 +205,7 @@ static inline float sum_of_column(const void *x, int32_t half, int64_t count, in
         int32_t left = count - i < COLUMN_GROUP ? (int32_t)(count - i) : COLUMN_GROUP;
         UNROLL(COLUMN_GROUP)
         for (int32_t g = 0; g < COLUMN_GROUP; g++)
-            group[g] = g < left ? element_get(x, half, place + (i + g) * step) : 0.0f;
+            group[g] = g < left ? element_get(x, bf16, place + (i + g) * step) : 0.0f;
         UNROLL(COLUMN_GROUP)
         for (int32_t g = 0; g < COLUMN_GROUP; g++)
             sum = g < left ? sum + group[g] : sum;
@@ -218,7 +218,7 @@ KERNEL(reduce_columns, bel_cuda_reduce)
 {
     float *y = (float *)at.out[0];
     for (int64_t j = THREAD; j < p.inner; j += THREADS) {
-        float sum = p.half ? sum_of_column(at.in[0], true, p.count, p.inner, j)
+        float sum = p.bf16 ? sum_of_column(at.in[0], true, p.count, p.inner, j)
                            : sum_of_column(at.in[0], false, p.count, p.inner, j);
         if (p.scale != 1) sum *= (float)p.scale;
         y[j] = sum;
@@ -226,7 +226,7 @@ KERNEL(reduce_columns, bel_cuda_reduce)
 }
 
 // The same for four neighboring columns. A sum is never -0, so zeros after the end change nothing.
-static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t count, int64_t step,
+static inline four_floats sum_of_fours(const void *x, int32_t bf16, int64_t count, int64_t step,
                                        int64_t place)
 {
     four_floats sum = {{0.0f, 0.0f, 0.0f, 0.0f}};
@@ -237,7 +237,7 @@ static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t coun
         for (int32_t g = 0; g < FOUR_GROUP; g++) {
             const four_floats none = {{0.0f, 0.0f, 0.0f, 0.0f}};
             group[g] = none;
-            if (g < left) group[g] = four_get(x, half, place + (i + g) * step);
+            if (g < left) group[g] = four_get(x, bf16, place + (i + g) * step);
         }
         UNROLL(FOUR_GROUP)
         for (int32_t g = 0; g < FOUR_GROUP; g++)
@@ -252,20 +252,20 @@ static inline four_floats sum_of_fours(const void *x, int32_t half, int64_t coun
 KERNEL(reduce_column_parts, bel_cuda_reduce)
 {
     int64_t fours = (p.inner + 3) / 4;
-    bool at_once = p.inner % 4 == 0 && four_fit(at.in[0], p.half);
+    bool at_once = p.inner % 4 == 0 && four_fit(at.in[0], p.bf16);
     float *work = (float *)at.work;
     for (int64_t e = THREAD; e < p.parts * fours; e += THREADS) {
         int64_t part = e / fours, j = (e - part * fours) * 4, first = part * p.part * p.inner;
         int64_t left = p.count - part * p.part, count = left < p.part ? left : p.part;
-        const char *x = (const char *)at.in[0] + first * (p.half ? 2 : 4);
+        const char *x = (const char *)at.in[0] + first * (p.bf16 ? 2 : 4);
         if (at_once) {
             four_set(work, false, part * p.inner + j,
-                     p.half ? sum_of_fours(x, true, count, p.inner, j)
+                     p.bf16 ? sum_of_fours(x, true, count, p.inner, j)
                             : sum_of_fours(x, false, count, p.inner, j));
             continue;
         }
         for (int64_t end = j + 4 < p.inner ? j + 4 : p.inner; j < end; j++)
-            work[part * p.inner + j] = p.half ? sum_of_column(x, true, count, p.inner, j)
+            work[part * p.inner + j] = p.bf16 ? sum_of_column(x, true, count, p.inner, j)
                                               : sum_of_column(x, false, count, p.inner, j);
     }
 }

@@ -13,7 +13,7 @@
 
 // bel_reduce_box and bel_reduce_slices (ops/reduce.h).
 typedef struct bel_cuda_reduce {
-    int32_t op, half; // half: for columns, x is stored as bf16
+    int32_t op, bf16; // bf16: for columns, x is stored as bf16
     int64_t outer, count, inner, block;
     // Number of parts of a sum: a row's blocks, or the runs of a slice's result. For columns (with
     // fast arithmetic) also the rows of each part.

@@ -35,7 +35,6 @@ bel_batch *bel_batch_make(const bel_batch_fields *fields, bel_cursor *cursor, in
     *memory = (bel_batch_memory){
         .fields = fields,
         .row_count = row_count,
-        .padded = padded,
         .arena = bel_arena_create(),
         .record_count = padded ? row_count : 1,
         .longest = bel_xcalloc((size_t)fields->symbol_count, sizeof *memory->longest),

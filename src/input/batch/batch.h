@@ -14,7 +14,6 @@ typedef struct bel_field_memory {
 typedef struct bel_batch_memory {
     const bel_batch_fields *fields; // not owned
     int64_t row_count;              // records in a full batch
-    bool padded;
     bel_arena *arena;
     bel_record *records; // all of a padded batch, else one that is reused
     int64_t record_count;

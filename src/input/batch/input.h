@@ -138,9 +138,6 @@ int bel_prefetch_depth(bel_prefetch *prefetch);
 
 int bel_prefetch_threads(const bel_prefetch *prefetch); // 0: bel_prefetch_take makes batches
 
-// Nanoseconds that bel_prefetch_take has waited so far, for the step-time split.
-int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch);
-
 // Stops the threads and frees everything, at any time.
 void bel_prefetch_stop(bel_prefetch *prefetch);
 

@@ -51,7 +51,6 @@ struct bel_prefetch {
     bool automatic;
     pthread_t *threads;
     int thread_count;
-    int64_t wait_ns; // used only by the consumer
 
     pthread_mutex_t mutex; // guards the fields below, the slots and the stores' bytes
     pthread_cond_t may_claim;
@@ -269,7 +268,6 @@ static void wait_for_batch(bel_prefetch *prefetch)
                       (long long)stalled_seconds);
         pthread_mutex_lock(&prefetch->mutex);
     }
-    prefetch->wait_ns += bel_clock_ns() - start;
 }
 
 // Depth 0: reads a batch on the calling thread, into one slot per held batch.
@@ -279,7 +277,6 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
     if (next->store == NULL) take_store(prefetch, next);
     store *own = next->store;
     bel_batch *batch = own->batch;
-    int64_t start = bel_clock_ns();
     int64_t block = prefetch->next < prefetch->end
                         ? prefetch->order(prefetch->context, prefetch->next)
                         : BEL_BLOCK_END;
@@ -293,7 +290,6 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->bytes = own->bytes = bel_batch_bytes(batch);
     pthread_mutex_unlock(&prefetch->mutex);
-    prefetch->wait_ns += bel_clock_ns() - start;
     if (status == NULL) *out_batch = batch;
     return status;
 }
@@ -351,11 +347,6 @@ int bel_prefetch_depth(bel_prefetch *prefetch)
 int bel_prefetch_threads(const bel_prefetch *prefetch)
 {
     return prefetch->thread_count;
-}
-
-int64_t bel_prefetch_wait_ns(const bel_prefetch *prefetch)
-{
-    return prefetch->wait_ns;
 }
 
 void bel_prefetch_stop(bel_prefetch *prefetch)

@@ -52,7 +52,6 @@ static bool is_of(bel_cache_file *file, uint64_t key, uint64_t count)
     uint64_t index_bytes = (count + 1) * NUMBER;
     if (index_bytes > view->size - TRAILER) return false;
     file->index = trailer - index_bytes;
-    file->count = count;
     return bel_hash64(file->index, index_bytes) == number_at(trailer + 2 * NUMBER);
 }
 

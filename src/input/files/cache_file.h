@@ -22,7 +22,6 @@ typedef struct bel_cache_file {
     bel_cache_patience patience; // all zero: bel_cache_usual_patience
     bel_file_view view;
     const char *index; // offset of each record, and of the end of the last one
-    uint64_t count;
 } bel_cache_file;
 
 // Produces the bytes of record `number` and appends them to `out`.

@@ -9,7 +9,6 @@
 
 typedef struct bel_engine {
     const char *name;
-    const char *description;
     // INVALID_ARGUMENT: this engine cannot run such a cluster; the message has the reason, e.g.
     // hosts for "local".
     bel_status *(*check)(const bel_cluster *cluster);

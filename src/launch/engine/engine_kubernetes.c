@@ -483,7 +483,6 @@ static bel_status *logs(const bel_job_record *record)
 
 const bel_engine bel_engine_kubernetes = {
     .name = "kubernetes",
-    .description = "a JobSet or a TFJob in Kubernetes",
     .check = bel_kubernetes_check,
     .show = write_text,
     .submit = engine_kubernetes_submit,

@@ -40,7 +40,6 @@ static bel_status *engine_local_submit(bel_job_record *record, const bel_plan *p
 
 const bel_engine bel_engine_local = {
     .name = "local",
-    .description = "processes on this machine",
     .check = engine_local_check,
     .show = engine_local_show,
     .submit = engine_local_submit,

@@ -122,7 +122,6 @@ static bel_status *engine_mpi_submit(bel_job_record *record, const bel_plan *pla
 
 const bel_engine bel_engine_mpi = {
     .name = "mpi",
-    .description = "processes on the hosts of the cluster file, started by Open MPI's mpirun",
     .check = engine_mpi_check,
     .show = engine_mpi_show,
     .submit = engine_mpi_submit,

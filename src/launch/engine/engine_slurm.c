@@ -429,7 +429,6 @@ static bel_status *engine_slurm_show(const bel_job_record *record, const bel_pla
 
 const bel_engine bel_engine_slurm = {
     .name = "slurm",
-    .description = "a job of Slurm's",
     .check = engine_slurm_check,
     .show = engine_slurm_show,
     .submit = engine_slurm_submit,

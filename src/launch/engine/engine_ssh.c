@@ -349,7 +349,6 @@ static bel_status *engine_ssh_submit(bel_job_record *record, const bel_plan *pla
 
 const bel_engine bel_engine_ssh = {
     .name = "ssh",
-    .description = "processes on the hosts of the cluster file, reached by ssh",
     .check = engine_ssh_check,
     .show = engine_ssh_show,
     .submit = engine_ssh_submit,

@@ -32,7 +32,7 @@
 enum { LONGEST_ADDRESS = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 // Leaves room for the names of a folder, of either kind, and of a socket in it.
-char *bel_sockets_base(void)
+static char *sockets_base(void)
 {
     static const char longest[] = "/" BEL_SOCKETS_PREFIX "XXXXXX/evaluator-1023.shm";
     const char *base = getenv("XDG_RUNTIME_DIR");
@@ -43,7 +43,7 @@ char *bel_sockets_base(void)
 
 bel_status *bel_sockets_create(char **out_folder, int *out_lock)
 {
-    char *base = bel_sockets_base();
+    char *base = sockets_base();
     bel_old_sockets_remove(base);
     if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
     char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
@@ -63,7 +63,7 @@ char *bel_sockets_of(const char *job)
 {
     enum { LETTERS = 6, BITS = 5 };
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-    char *words = bel_strf("%u\n%s", (unsigned)geteuid(), job), *base = bel_sockets_base();
+    char *words = bel_strf("%u\n%s", (unsigned)geteuid(), job), *base = sockets_base();
     uint64_t hash = bel_hash64(words, strlen(words));
     char name[LETTERS + 1] = "";
     for (int i = 0; i < LETTERS; i++, hash >>= BITS)

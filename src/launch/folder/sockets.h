@@ -7,12 +7,10 @@
 
 #define BEL_SOCKETS_PREFIX "belfry-sockets-"
 
-// Returns the parent folder: $XDG_RUNTIME_DIR, or /tmp if that is unset, not writable or too long
-// for a socket address. Free with bel_free.
-char *bel_sockets_base(void);
-
-// Removes old folders in that base and in /tmp, then creates a new one of mode 0700. It stays
-// locked while *out_lock is open (bel_linux_unlock). Free the path with bel_free.
+// Removes old folders in the parent folder and in /tmp, then creates a new one of mode 0700. The
+// parent is $XDG_RUNTIME_DIR, or /tmp if that is unset, not writable or too long for a socket
+// address. The folder stays locked while *out_lock is open (bel_linux_unlock). Free the path with
+// bel_free.
 bel_status *bel_sockets_create(char **out_folder, int *out_lock) BEL_MUST_USE;
 
 // Returns the path for a job of this user, derived from a text, so that all its processes get the

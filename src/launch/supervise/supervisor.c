@@ -26,7 +26,8 @@ static const int tick_ms = 1000;
 static bool any_running(const bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++)
-        if (bel_child_is_running(&s->children[i]) || s->children[i].restart_ns != 0) return true;
+        if (bel_child_is_running(&s->children[i]) || s->children[i].lives.restart_ns != 0)
+            return true;
     return false;
 }
 
@@ -105,7 +106,7 @@ enum { SHORT_NS = 1000000000 }; // a short life
 static bool has_left(const bel_supervisor *s, const bel_child *child)
 {
     int signal = child->end.signal;
-    bool early = bel_clock_ns() - child->started_ns < SHORT_NS;
+    bool early = bel_clock_ns() - child->lives.started_ns < SHORT_NS;
     bool told = signal == 0 ? child->leaves : early && (signal == SIGTERM || signal == SIGHUP);
     return told && s->config->plan->cluster->restarts > 0;
 }
@@ -125,7 +126,7 @@ static bool is_late(const bel_supervisor *s, const bel_child *child)
 static bool was_told(const bel_supervisor *s, const bel_child *child)
 {
     return s->ending.signal != 0 && child->task->role != BEL_ROLE_MASTER &&
-           child->end.signal == 0 && child->last_error.length == 0;
+           child->end.signal == 0 && child->output.last_error.length == 0;
 }
 
 // True for an end that is the job's failure.
@@ -157,19 +158,19 @@ static bool is_missed(const bel_supervisor *s, const bel_child *child)
 // block, whatever the others' step is.
 static void count_crash(bel_child *child)
 {
-    const bel_crash *now = &child->crash, *before = &child->last_crash;
+    const bel_crash *now = &child->lives.crash, *before = &child->lives.last_crash;
     bool reads = now->block >= 0 || before->block >= 0;
     bool there = reads ? now->block == before->block : now->step == before->step;
     bool same = now->signal > 0 && now->signal == before->signal && there;
-    child->same_crashes = now->signal == 0 ? 0 : same ? child->same_crashes + 1 : 1;
-    child->last_crash = *now;
+    child->lives.same_crashes = now->signal == 0 ? 0 : same ? child->lives.same_crashes + 1 : 1;
+    child->lives.last_crash = *now;
 }
 
 static bool may_restart(const bel_supervisor *s, const bel_child *child)
 {
     if (!is_missed(s, child)) return false;
-    return has_left(s, child) || (child->same_crashes < BEL_MOST_SAME_CRASHES &&
-                                  child->restarts < s->config->plan->cluster->restarts);
+    return has_left(s, child) || (child->lives.same_crashes < BEL_MOST_SAME_CRASHES &&
+                                  child->lives.restarts < s->config->plan->cluster->restarts);
 }
 
 // True for a worker that exited at the master's request, but a later scale request wants it again.
@@ -195,19 +196,20 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
     // A process that leaves by request each time may take long to begin.
     int64_t now = bel_clock_ns(),
             brief = has_left(s, child) ? LEAVING * (int64_t)SHORT_NS : SHORT_NS;
-    child->short_lives = now - child->started_ns < brief ? child->short_lives + 1 : 0;
-    int doublings =
-        child->short_lives - 2 < MOST_DOUBLINGS ? child->short_lives - 2 : MOST_DOUBLINGS;
-    child->restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
+    child->lives.short_lives =
+        now - child->lives.started_ns < brief ? child->lives.short_lives + 1 : 0;
+    int doublings = child->lives.short_lives - 2 < MOST_DOUBLINGS ? child->lives.short_lives - 2
+                                                                  : MOST_DOUBLINGS;
+    child->lives.restart_ns = doublings < 0 ? now : now + ((int64_t)PAUSE_NS << doublings);
     if (has_left(s, child)) {
         bel_log_write(BEL_LOG_INFO, "%s has left, as it was told to: it is started again",
                       child->name);
         return;
     }
     char *what = bel_child_describe_end(s, child);
-    child->restarts++;
-    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what, child->restarts,
-                  s->config->plan->cluster->restarts);
+    child->lives.restarts++;
+    bel_log_write(BEL_LOG_WARN, "%s: it is started again (%d of %d times)", what,
+                  child->lives.restarts, s->config->plan->cluster->restarts);
     bel_free(what);
 }
 
@@ -217,8 +219,9 @@ static bool is_unreached(const bel_supervisor *s, const bel_child *child)
 {
     enum { NOT_RUN = 126, NOT_FOUND = 127 }; // a shell's
     int code = child->end.code;
-    return child->away && !child->there && code != 0 && code != NOT_RUN && code != NOT_FOUND &&
-           child->last_error.length == 0 && !child->let_go && goes_on(s);
+    return child->away && !child->remote.there && code != 0 && code != NOT_RUN &&
+           code != NOT_FOUND && child->output.last_error.length == 0 && !child->let_go &&
+           goes_on(s);
 }
 
 // Retries after 0.2 s, so that a recovered host is found soon; from the sixtieth attempt after 5 s.
@@ -227,18 +230,20 @@ static void plan_attempt(bel_child *child)
 {
     enum { PAUSE_NS = 200000000, SOON = 60 };
     const int64_t late_ns = INT64_C(5000000000);
-    child->restart_ns = bel_clock_ns() + (child->attempts < SOON ? PAUSE_NS : late_ns);
-    child->attempts++;
+    child->lives.restart_ns = bel_clock_ns() + (child->remote.attempts < SOON ? PAUSE_NS : late_ns);
+    child->remote.attempts++;
     // Keeps the log of an earlier run.
-    if (child->log_begin == 0) {
-        (void)remove(child->log_path); // a remaining one has the same content
+    if (child->output.log_begin == 0) {
+        (void)remove(child->output.log_path); // a remaining one has the same content
     } else {
-        (void)truncate(child->log_path, (off_t)child->log_begin); // as above
+        (void)truncate(child->output.log_path, (off_t)child->output.log_begin); // as above
     }
-    const char *why = child->last_words.length > 0 ? child->last_words.text : "it says nothing";
-    if (child->why_unreached != NULL && strcmp(why, child->why_unreached) == 0) return;
-    bel_free(child->why_unreached);
-    child->why_unreached = bel_xstrdup(why);
+    const char *why =
+        child->remote.last_words.length > 0 ? child->remote.last_words.text : "it says nothing";
+    if (child->remote.why_unreached != NULL && strcmp(why, child->remote.why_unreached) == 0)
+        return;
+    bel_free(child->remote.why_unreached);
+    child->remote.why_unreached = bel_xstrdup(why);
     bel_log_write(BEL_LOG_WARN, "the way to %s ended with exit code %d: %s; it is tried again",
                   child->name, child->end.code, why);
 }
@@ -275,10 +280,11 @@ static void restart_due(bel_supervisor *s)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         bool wanted = goes_on(s);
-        if (child->restart_ns == 0 || (wanted && bel_clock_ns() < child->restart_ns)) continue;
+        if (child->lives.restart_ns == 0 || (wanted && bel_clock_ns() < child->lives.restart_ns))
+            continue;
         bel_linux_end end = child->end;
         bel_status *status = wanted ? bel_supervisor_restart(s, child) : NULL;
-        child->restart_ns = 0;
+        child->lives.restart_ns = 0;
         if (status == NULL && wanted) continue;
         child->end = end;
         if (status != NULL) bel_log_write(BEL_LOG_WARN, "%s", bel_status_message(status));
@@ -293,9 +299,10 @@ static void restart_due(bel_supervisor *s)
 static const bel_child *find_cause(const bel_supervisor *s)
 {
     const bel_child *first = s->ending.first_failed, *master = &s->children[0];
-    if (first == NULL || first->end.signal != 0 || first->last_error.length > 0) return first;
+    if (first == NULL || first->end.signal != 0 || first->output.last_error.length > 0)
+        return first;
     if (s->ending.done && master->end.code != 0) return NULL;
-    return master->last_error.length > 0 && master->end.code != 0 ? master : first;
+    return master->output.last_error.length > 0 && master->end.code != 0 ? master : first;
 }
 
 // Without the master all others must exit: on request at the latest, or they are killed.
@@ -327,10 +334,9 @@ static void take_ends(bel_supervisor *s)
         if (!bel_child_is_running(child)) continue;
         if (!bel_linux_process_wait(&child->process, 0, &child->end)) continue;
         bel_child_read(s, child, true);
-        if (child->input_fd >= 0) close(child->input_fd);
-        child->input_fd = -1;
-        if (child->end.code == 128 + child->carried_signal)
-            child->end.signal = child->carried_signal;
+        if (child->remote.input_fd >= 0) close(child->remote.input_fd);
+        child->remote.input_fd = -1;
+        if (child->end.code == 128 + child->remote.signal) child->end.signal = child->remote.signal;
         count_crash(child);
         s->changed = true;
         if (is_unreached(s, child)) {
@@ -342,8 +348,8 @@ static void take_ends(bel_supervisor *s)
             plan_restart(s, child);
             continue;
         }
-        if (is_wanted_again(s, child)) child->restart_ns = bel_clock_ns() + WAIT_NS;
-        if (child->restart_ns != 0 || give_up(s, child)) continue;
+        if (is_wanted_again(s, child)) child->lives.restart_ns = bel_clock_ns() + WAIT_NS;
+        if (child->lives.restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
             master = child; // the first of all
             bool asked =
@@ -375,8 +381,8 @@ static void give_up_ways(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (child->kill_ns == 0 || bel_clock_ns() < child->kill_ns) continue;
-        child->kill_ns = 0;
+        if (child->remote.kill_ns == 0 || bel_clock_ns() < child->remote.kill_ns) continue;
+        child->remote.kill_ns = 0;
         bel_linux_process_signal(&child->process, SIGKILL, true);
     }
 }
@@ -458,7 +464,7 @@ static int time_left_ms(const bel_supervisor *s)
 {
     int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
     for (int i = 0; i < s->child_count; i++) {
-        int64_t restart = s->children[i].restart_ns, kill = s->children[i].kill_ns;
+        int64_t restart = s->children[i].lives.restart_ns, kill = s->children[i].remote.kill_ns;
         if (restart != 0 && restart < due) due = restart;
         if (kill != 0 && kill < due) due = kill;
     }
@@ -497,7 +503,7 @@ static void supervisor_watch(bel_supervisor *s)
         waiting[0].fd = s->signal_fd;
         waiting[1].fd = s->master.output_fd;
         for (int i = 0; i < s->child_count; i++) {
-            waiting[2 + 2 * i].fd = s->children[i].error_fd;
+            waiting[2 + 2 * i].fd = s->children[i].output.error_fd;
             waiting[3 + 2 * i].fd = s->children[i].process.descriptor;
         }
         for (size_t i = 0; i < count; i++)

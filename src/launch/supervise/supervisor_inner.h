@@ -17,40 +17,54 @@ typedef struct bel_crash {
     int64_t step, block; // -1: before the first, or outside the input
 } bel_crash;
 
+// The other host of a child that is away; nothing here is set for any other child.
+typedef struct bel_child_remote {
+    int input_fd;        // input of the remote verb `carry`; -1: none
+    bool there;          // the command has reached the other host
+    char *host;          // its name; NULL: not known yet
+    int64_t pid;         // the remote process; 0: not known yet
+    int signal;          // the signal that killed the remote process; 0: none
+    int64_t kill_ns;     // when to kill the command after a kill of the process; 0: never
+    int attempts;        // failed attempts in a row to reach the host
+    char *why_unreached; // why the last one failed; NULL: no attempt failed
+    bel_str last_words;  // the command's lines that are not Belfry's, 400 bytes
+} bel_child_remote;
+
+// The stderr of a child, and its log: a file for each incarnation, open until the next one starts.
+typedef struct bel_child_output {
+    int error_fd;       // the reading end of its stderr; -1: closed
+    int log_fd;         // -1: closed, or given up after a failed write
+    char *log_path;     // NULL: the child has not run yet
+    int64_t log_begin;  // bytes that an earlier run left in the log
+    bel_str line;       // bytes read of an unfinished line
+    bel_str last_error; // the error message with which it exited
+} bel_child_output;
+
+// The incarnations of a child. A restart is due only while it is not running.
+typedef struct bel_child_lives {
+    int64_t started_ns;
+    int64_t restart_ns;          // when to restart it; 0: no restart is due
+    int restarts;                // so far
+    int short_lives;             // consecutive ones among these
+    bel_crash crash, last_crash; // this incarnation's, and the previous one's
+    int same_crashes;            // number of identical crashes in a row
+} bel_child_lives;
+
 typedef struct bel_child {
     bel_task *task;
     char name[32];             // "worker 1"
     bel_linux_process process; // its descriptor is -1 when it is not running
     bel_linux_end end;         // valid after the process has run
     bool away;                 // on another host: `process` is the command that reaches it
-    int input_fd;              // input of the remote verb `carry`; -1: none
-    bool there;                // the command has reached the other host
-    int64_t carried_pid;       // the remote process; 0: not known yet
-    int64_t lost_pid;          // the last process that the master reported as lost
-    int carried_signal;        // the signal that killed it; 0: none
+    bool let_go;               // not wanted any more; exits when the master asks it to
+    bool given_up;             // killed too often: the job continues without it
+    bool leaves;               // it was asked to leave, and reports that it does
     int sent;                  // the last signal that the supervisor sent it; 0: none
-    char *host;                // name of the remote host; NULL: not known yet
-    int attempts;              // failed attempts in a row to reach the host
-    char *why_unreached;       // why the last one failed; NULL: no attempt failed
+    int64_t lost_pid;          // the last process that the master reported as lost
     int64_t still_ns;          // since when it is stopped (SIGSTOP …); 0: it is not
-    int64_t kill_ns;           // when to kill the reach command after a kill of the process; 0:
-                               // never
-    int error_fd;              // the reading end of its stderr; -1: closed
-    int log_fd;                // -1: closed, or given up after a failed write
-    char *log_path;
-    int64_t log_begin; // bytes that an earlier run left in the log
-    int restarts;      // so far
-    int short_lives;   // consecutive ones among these
-    int64_t started_ns;
-    int64_t restart_ns;          // when to restart it; 0: no restart is due
-    bool let_go;                 // not wanted any more; exits when the master asks it to
-    bool given_up;               // killed too often: the job continues without it
-    bool leaves;                 // it was asked to leave, and reports that it does
-    bel_str line;                // bytes read of an unfinished line
-    bel_str last_error;          // the error message with which it exited
-    bel_str last_words;          // the reach command's lines that are not Belfry's, 400 bytes
-    bel_crash crash, last_crash; // this incarnation's, and the previous one's
-    int same_crashes;            // number of identical crashes in a row
+    bel_child_remote remote;
+    bel_child_output output;
+    bel_child_lives lives;
 } bel_child;
 
 // Addresses at which members meet, and their secret.

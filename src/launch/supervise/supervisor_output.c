@@ -25,16 +25,16 @@ enum {
 };
 
 // Blocks only as a file does. After a failure closes the log; the job continues.
-static void write_log(bel_child *child, const char *bytes, size_t size)
+static void write_log(bel_child_output *output, const char *bytes, size_t size)
 {
-    while (size > 0 && child->log_fd >= 0) {
-        ssize_t wrote = write(child->log_fd, bytes, size);
+    while (size > 0 && output->log_fd >= 0) {
+        ssize_t wrote = write(output->log_fd, bytes, size);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote < 0) { // no reason to end training
-            bel_log_write(BEL_LOG_WARN, "cannot write %s: %s; it ends here", child->log_path,
+            bel_log_write(BEL_LOG_WARN, "cannot write %s: %s; it ends here", output->log_path,
                           strerror(errno));
-            close(child->log_fd);
-            child->log_fd = -1;
+            close(output->log_fd);
+            output->log_fd = -1;
             return;
         }
         bytes += wrote;
@@ -74,7 +74,7 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        int64_t pid = child->away ? child->carried_pid : child->process.pid;
+        int64_t pid = child->away ? child->remote.pid : child->process.pid;
         if (!bel_child_is_running(child) || !is_named(child, line->text.text)) continue;
         child->lost_pid = line->lost_pid; // for a remote one this may arrive before its pid
         if (pid == line->lost_pid) bel_child_signal(child, SIGKILL, true);
@@ -84,7 +84,7 @@ static void end_lost(bel_supervisor *s, const bel_role_line *line)
 // A connection's failure is reported once, when its command has exited.
 static bool is_there(const bel_child *child)
 {
-    return !child->away || child->there;
+    return !child->away || child->remote.there;
 }
 
 // False for a rule or an empty line; mpirun frames its messages with these.
@@ -100,7 +100,7 @@ static bool says_something(const bel_role_line *line)
 static void take_words(bel_child *child, const bel_role_line *line)
 {
     enum { MOST = 400 };
-    bel_str *words = &child->last_words;
+    bel_str *words = &child->remote.last_words;
     if (words->length + line->text.length > MOST) return;
     if (words->length > 0) bel_str_puts(words, " ");
     bel_str_append(words, line->text.text, line->text.length);
@@ -115,25 +115,25 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
     bel_role_line_init(&line, bytes, length);
     if (is_master && line.lost_pid > 0) end_lost(s, &line);
     if (child->away && line.carries) {
-        child->there = true;
-        child->attempts = 0;
-        bel_free(child->host);
-        child->host = bel_xstrdup(line.text.text);
+        child->remote.there = true;
+        child->remote.attempts = 0;
+        bel_free(child->remote.host);
+        child->remote.host = bel_xstrdup(line.text.text);
     }
     if (child->away && line.carried_pid > 0) {
-        child->carried_pid = line.carried_pid;
-        if (child->carried_pid == child->lost_pid) bel_child_signal(child, SIGKILL, true);
+        child->remote.pid = line.carried_pid;
+        if (child->remote.pid == child->lost_pid) bel_child_signal(child, SIGKILL, true);
     }
-    if (child->away && line.carried_signal > 0) child->carried_signal = (int)line.carried_signal;
+    if (child->away && line.carried_signal > 0) child->remote.signal = (int)line.carried_signal;
     if (child->away && line.kind == BEL_ROLE_LINE_FOREIGN && says_something(&line))
         take_words(child, &line);
     if (line.begins && is_master) s->master.begun = true;
     if (line.leaves) child->leaves = true;
     if (line.crash_signal > 0)
-        child->crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
+        child->lives.crash = (bel_crash){line.crash_signal, line.crash_step, line.crash_block};
     if (line.kind == BEL_ROLE_LINE_ERROR) { // becomes part of the job's error
-        child->last_error.length = 0;
-        bel_str_append(&child->last_error, line.text.text, line.text.length);
+        child->output.last_error.length = 0;
+        bel_str_append(&child->output.last_error, line.text.text, line.text.length);
     } else if (line.kind == BEL_ROLE_LINE_PROGRESS) {
         if (is_master) take_progress(s, &line, bytes, length);
     } else if ((is_master || line.level <= BEL_LOG_WARN) && is_there(child)) {
@@ -152,8 +152,8 @@ static void show_line(bel_supervisor *s, bel_child *child, const char *bytes, si
 // Shows the complete lines read, and with `all` also the unfinished one.
 static void show_lines(bel_supervisor *s, bel_child *child, bool all)
 {
-    const char *next = child->line.text;
-    size_t left = child->line.length;
+    const char *next = child->output.line.text;
+    size_t left = child->output.line.length;
     while (left > 0) {
         const char *newline = memchr(next, '\n', left);
         if (newline == NULL && !all && left < LONGEST_LINE) break;
@@ -163,8 +163,8 @@ static void show_lines(bel_supervisor *s, bel_child *child, bool all)
         next += length;
         left -= length;
     }
-    if (left > 0) memmove(child->line.text, next, left);
-    child->line.length = left;
+    if (left > 0) memmove(child->output.line.text, next, left);
+    child->output.line.length = left;
 }
 
 // Reads from a pipe without blocking; 0: nothing now, -1: end.
@@ -181,22 +181,22 @@ static ssize_t read_some(int descriptor, char *chunk)
 // At most ROUNDS chunks, so that a child with endless output does not starve the others.
 void bel_child_read(bel_supervisor *supervisor, bel_child *child, bool last)
 {
-    if (child->error_fd < 0) return;
+    if (child->output.error_fd < 0) return;
     char *chunk = bel_xmalloc(CHUNK);
     ssize_t got = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        got = read_some(child->error_fd, chunk);
+        got = read_some(child->output.error_fd, chunk);
         if (got <= 0) break;
-        write_log(child, chunk, (size_t)got);
-        bel_str_append(&child->line, chunk, (size_t)got);
+        write_log(&child->output, chunk, (size_t)got);
+        bel_str_append(&child->output.line, chunk, (size_t)got);
         show_lines(supervisor, child, false);
     }
     bel_free(chunk);
     // A process that the child left may hold the other end: do not wait for it.
     if (got >= 0 && !last) return;
     show_lines(supervisor, child, true);
-    close(child->error_fd);
-    child->error_fd = -1;
+    close(child->output.error_fd);
+    child->output.error_fd = -1;
 }
 
 // Results come at the end, so the last part of endless output is kept.

@@ -20,17 +20,17 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
 // Makes the worker run again, with all its restarts available.
 static void want(bel_child *child)
 {
-    bool is_away = !bel_child_is_running(child) && child->restart_ns == 0;
+    bool is_away = !bel_child_is_running(child) && child->lives.restart_ns == 0;
     child->let_go = child->given_up = false;
-    child->restarts = 0;
-    if (is_away) child->restart_ns = bel_clock_ns();
+    child->lives.restarts = 0;
+    if (is_away) child->lives.restart_ns = bel_clock_ns();
 }
 
 // The master ends it; until then it continues.
 static void let_go(bel_child *child)
 {
     child->let_go = true;
-    child->restart_ns = 0;
+    child->lives.restart_ns = 0;
 }
 
 // Keeps children of the plan and of earlier requests; an index without a child gets one.
@@ -82,7 +82,8 @@ bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const 
     int others = cluster->master_trains ? 1 : 0;
     for (int i = 0; i < supervisor->child_count; i++) {
         const bel_child *other = &supervisor->children[i];
-        bool dead = !bel_child_is_running(other) && other->restart_ns == 0 && other->end.code != 0;
+        bool dead =
+            !bel_child_is_running(other) && other->lives.restart_ns == 0 && other->end.code != 0;
         others += other != child && other->task->role == BEL_ROLE_WORKER && !other->let_go && !dead;
     }
     bool worker = child->task->role == BEL_ROLE_WORKER;

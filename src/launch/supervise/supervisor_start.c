@@ -161,11 +161,12 @@ static bel_status *open_log(bel_supervisor *s, bel_child *child)
     const bel_task *task = child->task;
     char *name =
         bel_strf("%s-%d.%u.log", bel_role_name(task->role), task->index, task->incarnation);
-    child->log_path = bel_path_join(s->config->log_dir, name);
+    child->output.log_path = bel_path_join(s->config->log_dir, name);
     bel_free(name);
-    child->log_fd = open(child->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (child->log_fd < 0) return bel_file_error(errno, "create", child->log_path);
-    child->log_begin = (int64_t)lseek(child->log_fd, 0, SEEK_END);
+    child->output.log_fd =
+        open(child->output.log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (child->output.log_fd < 0) return bel_file_error(errno, "create", child->output.log_path);
+    child->output.log_begin = (int64_t)lseek(child->output.log_fd, 0, SEEK_END);
     return NULL;
 }
 
@@ -212,7 +213,7 @@ static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **
             .program = program, .arguments = words, .standard = {input[0], output, error}};
         status = bel_linux_process_spawn(&spawn, &child->process);
         close(input[0]);
-        child->input_fd = status == NULL ? input[1] : -1;
+        child->remote.input_fd = status == NULL ? input[1] : -1;
         if (status != NULL) close(input[1]);
     }
     bel_str_deinit(&text);
@@ -261,7 +262,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     if (logging != NULL && !goes_without) return logging;
     bel_status_destroy(logging);
     BEL_TRY(bel_linux_pipe(error_ends));
-    child->error_fd = error_ends[0];
+    child->output.error_fd = error_ends[0];
     bel_status *status = is_master ? bel_linux_pipe(output_ends) : NULL;
     if (status == NULL) {
         if (is_master) s->master.output_fd = output_ends[0];
@@ -269,7 +270,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     }
     close(error_ends[1]);
     if (output_ends[1] >= 0) close(output_ends[1]);
-    child->started_ns = bel_clock_ns();
+    child->lives.started_ns = bel_clock_ns();
     return status;
 }
 
@@ -279,37 +280,37 @@ void bel_child_signal(bel_child *child, int number, bool group)
 {
     enum { PATIENCE_NS = 2000000000 };
     child->sent = number;
-    if (!child->away || child->input_fd < 0 || !child->there) {
+    if (!child->away || child->remote.input_fd < 0 || !child->remote.there) {
         bel_linux_process_signal(&child->process, number, group);
         return;
     }
     char line[32];
     int length = bel_snprintf(line, sizeof line, "signal %d\n", number);
-    ssize_t wrote = write(child->input_fd, line, (size_t)length);
-    if (number == SIGKILL && child->kill_ns == 0) {
-        child->kill_ns = bel_clock_ns() + (wrote == length ? PATIENCE_NS : 0);
+    ssize_t wrote = write(child->remote.input_fd, line, (size_t)length);
+    if (number == SIGKILL && child->remote.kill_ns == 0) {
+        child->remote.kill_ns = bel_clock_ns() + (wrote == length ? PATIENCE_NS : 0);
     }
 }
 
 // A child that never ran keeps its incarnation.
 bel_status *bel_supervisor_restart(bel_supervisor *supervisor, bel_child *child)
 {
-    bool again = child->log_path != NULL; // false: it has not run yet
-    if (child->log_fd >= 0) close(child->log_fd);
-    bel_free(child->log_path);
-    child->log_path = NULL;
+    bool again = child->output.log_path != NULL; // false: it has not run yet
+    if (child->output.log_fd >= 0) close(child->output.log_fd);
+    bel_free(child->output.log_path);
+    child->output.log_path = NULL;
     child->task->incarnation += again;
-    child->restart_ns = 0;
+    child->lives.restart_ns = 0;
     child->end = (bel_linux_end){0};
-    child->last_error.length = 0;
-    child->last_words.length = 0;
-    child->carried_pid = child->lost_pid = child->kill_ns = child->still_ns = 0;
-    child->there = false;
-    child->carried_signal = child->sent = 0;
+    child->output.last_error.length = 0;
+    child->remote.last_words.length = 0;
+    child->remote.pid = child->lost_pid = child->remote.kill_ns = child->still_ns = 0;
+    child->remote.there = false;
+    child->remote.signal = child->sent = 0;
     child->leaves = false;
-    bel_free(child->host);
-    child->host = NULL;
-    child->crash = (bel_crash){0};
+    bel_free(child->remote.host);
+    child->remote.host = NULL;
+    child->lives.crash = (bel_crash){0};
     if (child->task->role == BEL_ROLE_MASTER)
         supervisor->master.output.length = 0; // it starts over
     return start_child(supervisor, child);
@@ -321,8 +322,10 @@ static bel_child *add_child(bel_supervisor *s, bel_task *task)
     s->children =
         bel_xgrow(s->children, &s->child_capacity, (size_t)s->child_count + 1, sizeof *s->children);
     bel_child *child = &s->children[s->child_count++];
-    *child = (bel_child){
-        .task = task, .process.descriptor = -1, .input_fd = -1, .error_fd = -1, .log_fd = -1};
+    *child = (bel_child){.task = task,
+                         .process.descriptor = -1,
+                         .remote.input_fd = -1,
+                         .output = {.error_fd = -1, .log_fd = -1}};
     task->supervisor = (int64_t)getpid();
     bel_role_text(task->role, task->index, child->name);
     return child;
@@ -343,7 +346,7 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
     bel_task *task = bel_plan_added_task(s->config->plan, s->config->job, index);
     set_address(s, task, s->children[0].task->master_address);
     bel_child *child = add_child(supervisor, task);
-    child->restart_ns = bel_clock_ns();
+    child->lives.restart_ns = bel_clock_ns();
 }
 
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
@@ -382,16 +385,16 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor)
     remove_token(s);
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (child->input_fd >= 0) close(child->input_fd);
-        if (child->error_fd >= 0) close(child->error_fd);
-        if (child->log_fd >= 0) close(child->log_fd);
+        if (child->remote.input_fd >= 0) close(child->remote.input_fd);
+        if (child->output.error_fd >= 0) close(child->output.error_fd);
+        if (child->output.log_fd >= 0) close(child->output.log_fd);
         bel_task_destroy(child->task);
-        bel_free(child->log_path);
-        bel_str_deinit(&child->line);
-        bel_str_deinit(&child->last_error);
-        bel_str_deinit(&child->last_words);
-        bel_free(child->why_unreached);
-        bel_free(child->host);
+        bel_free(child->output.log_path);
+        bel_str_deinit(&child->output.line);
+        bel_str_deinit(&child->output.last_error);
+        bel_str_deinit(&child->remote.last_words);
+        bel_free(child->remote.why_unreached);
+        bel_free(child->remote.host);
     }
     bel_free(s->children);
     if (s->master.output_fd >= 0) close(s->master.output_fd);

@@ -355,7 +355,8 @@ static bel_status *read_tls_variables(bel_task *task)
         3 - missing);
 }
 
-bel_status *bel_task_move(bel_task *task, const char *index)
+// Adds BELFRY_TASK_INDEX to the task's index in its role.
+static bel_status *task_move(bel_task *task, const char *index)
 {
     int64_t more;
     bool good =
@@ -373,7 +374,7 @@ static bel_status *task_complete(bel_task *task)
     const char *more = getenv("BELFRY_TASK_INDEX");
     bool is_own = is_set(getenv(own));
     task->foreign |= !is_own;
-    if (is_own && is_set(more)) BEL_TRY(bel_task_move(task, more));
+    if (is_own && is_set(more)) BEL_TRY(task_move(task, more));
     BEL_TRY(read_tls_variables(task));
     return bel_private_file_check(task->tls_key, "tls_key");
 }

@@ -93,10 +93,6 @@ bel_status *bel_task_from_environment(bool chief_trains, bel_task **out_task) BE
 bel_status *bel_task_parse(const char *belfry_task, const char *tf_config, const char *secret,
                            bool chief_trains, bel_task **out_task) BEL_MUST_USE;
 
-// Adds BELFRY_TASK_INDEX to the task's index in its role. INVALID_ARGUMENT: the text is not a
-// number, or the role has no such process.
-bel_status *bel_task_move(bel_task *task, const char *index) BEL_MUST_USE;
-
 void bel_task_destroy(bel_task *task);
 
 // Names the model folder for programs whose settings have none (bel_run_config.model_dir). A

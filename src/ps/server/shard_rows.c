@@ -432,8 +432,8 @@ static bel_status *update_rows(bel_shard *shard, int t)
     int variable = shard->config.layout->variable_count + t;
     const bel_rule_step *numbers = &bel_shard_group_of(shard, variable)->numbers;
     int layer = bel_shard_layer(shard, bel_shard_function(shard), variable);
-    return bel_table_update_places(table->table, NULL, numbers, layer, all.keys, places, all.rows,
-                                   scale, all.count);
+    return bel_table_update(table->table, NULL, numbers, layer, all.keys, places, all.rows, scale,
+                            all.count);
 }
 
 // The job, without the lock: it reads the reports of counting workers, which stay until the step

@@ -286,9 +286,9 @@ static void update_tile(void *argument, int64_t tile)
 }
 
 // All steps that may fail come first (bel_table_admit); the tiles cannot fail.
-bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
-                                    int layer, const int64_t *keys, const uint32_t *places,
-                                    const float *sums, float scale, int64_t n)
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
+                             const int64_t *keys, const uint32_t *places, const float *sums,
+                             float scale, int64_t n)
 {
     update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->count};
     BEL_TRY(bel_table_admit(table, team, keys, places, n));
@@ -300,12 +300,6 @@ bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_
             update_tile(&job, tile);
     }
     return NULL;
-}
-
-bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
-                             const int64_t *keys, const float *sums, float scale, int64_t n)
-{
-    return bel_table_update_places(table, team, step, 0, keys, NULL, sums, scale, n);
 }
 
 // --- Load ----------------------------------------------------------------------------------------

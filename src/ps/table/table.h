@@ -68,15 +68,11 @@ void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t 
 // caller's). RESOURCE_EXHAUSTED: the rows would need more than memory_limit, or memory is
 // exhausted; the message gives the number of rows and their bytes. After an error no row has
 // changed.
-bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step,
-                             const int64_t *keys, const float *sums, float scale,
-                             int64_t n) BEL_MUST_USE;
-
-// As bel_table_update, with the places that bel_table_pull_places noted for these keys (NULL:
-// unknown), by the rule of the optimizer with number `layer` (0: the first).
-bel_status *bel_table_update_places(bel_table *table, bel_team *team, const bel_rule_step *step,
-                                    int layer, const int64_t *keys, const uint32_t *places,
-                                    const float *sums, float scale, int64_t n) BEL_MUST_USE;
+// `places`: those that bel_table_pull_places noted for these keys; NULL: unknown. `layer`: the
+// number of the optimizer; 0: the first.
+bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
+                             const int64_t *keys, const uint32_t *places, const float *sums,
+                             float scale, int64_t n) BEL_MUST_USE;
 
 int64_t bel_table_count(const bel_table *table);
 int64_t bel_table_bytes(const bel_table *table); // memory that memory_limit limits
@@ -88,15 +84,11 @@ int64_t bel_table_bytes(const bel_table *table); // memory that memory_limit lim
 // bel_table_bytes nor memory_limit counts the copies: the success of an update must not depend on
 // how fast a checkpoint is written. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot(bel_table *table) BEL_MUST_USE;
-// Reads the snapshot in order of keys, one thread at a time. `out_keys` has room for
-// bel_table_snapshot_count keys, the arrays for that × width floats; slots by rule. Safe during
-// updates and pulls.
-int64_t bel_table_snapshot_count(const bel_table *table);
-bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
-                                    float *const *out_slots) BEL_MUST_USE;
-// Reads the n rows from row `first` on, for a writer of snapshots without room for all rows.
-// out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading sorts the
-// keys, which takes 36 bytes a row during the sort and 4 until the end. RESOURCE_EXHAUSTED.
+int64_t bel_table_snapshot_count(const bel_table *table); // rows
+// Reads n rows of the snapshot in order of keys, from row `first` on, one thread at a time; safe
+// during updates and pulls. `out_keys` has room for n keys, the arrays for n × width floats; slots
+// by rule. out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading sorts
+// the keys, which takes 36 bytes a row during the sort and 4 until the end. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows,
                                      float *const *out_slots) BEL_MUST_USE;

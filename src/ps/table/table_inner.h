@@ -150,7 +150,7 @@ void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_
 
 // Finds the rows of n keys (table->rows, by position) and creates the absent ones, with their keys
 // but without content: their numbers start at the former count. `places` is as in
-// bel_table_update_places. After an error nothing has changed.
+// bel_table_update. After an error nothing has changed.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
                             const uint32_t *places, int64_t n) BEL_MUST_USE;
 

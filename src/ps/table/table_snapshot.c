@@ -187,10 +187,3 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
     }
     return NULL;
 }
-
-bel_status *bel_table_snapshot_read(const bel_table *table, int64_t *out_keys, float *out_rows,
-                                    float *const *out_slots)
-{
-    return bel_table_snapshot_range(table, 0, bel_table_snapshot_count(table), out_keys, out_rows,
-                                    out_slots);
-}

@@ -216,7 +216,6 @@ static void grpc_close(bel_lane *base)
 }
 
 static const bel_lane_ops grpc_ops = {
-    .name = "grpc",
     .shares_memory = false,
     .send = grpc_send,
     .receive = grpc_receive,

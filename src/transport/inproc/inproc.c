@@ -64,7 +64,6 @@ static void inproc_close(bel_lane *lane)
 }
 
 static const bel_lane_ops inproc_ops = {
-    .name = "inproc",
     .shares_memory = true,
     .send = inproc_send,
     .receive = inproc_receive,

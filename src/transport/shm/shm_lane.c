@@ -340,7 +340,6 @@ static void shm_close(bel_lane *base)
 }
 
 static const bel_lane_ops shm_ops = {
-    .name = "shm",
     .shares_memory = true,
     .maps_memory = true,
     .send = shm_send,

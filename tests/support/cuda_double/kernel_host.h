@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BEL_HOOK_ABI 3 // times two, plus one if accesses are checked
+#define BEL_HOOK_ABI 4 // times two, plus one if accesses are checked
 
 typedef struct bel_hook_dim {
     unsigned x, y, z;
@@ -26,7 +26,7 @@ typedef struct bel_hook_places {
     bel_hook_dim thread, block, block_size, grid_size;
 } bel_hook_places;
 
-enum { BEL_HOOK_CAS, BEL_HOOK_MIN, BEL_HOOK_MAX, BEL_HOOK_EXCHANGE, BEL_HOOK_ADD };
+enum { BEL_HOOK_CAS, BEL_HOOK_EXCHANGE };
 
 typedef struct bel_hook_table {
     void (*read)(const void *at, size_t bytes);
@@ -72,12 +72,7 @@ BEL_HOOK_PLACE(grid_size)
 #define gridDim (bel_hook_grid_size())
 
 #define __shared__ static __attribute__((section("bel_shared")))
-#define __device__
 #define __global__
-#define __host__
-#define __constant__ static const
-#define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...)
 
 BEL_HOOK void bel_hook_barrier(void)
 {
@@ -85,17 +80,13 @@ BEL_HOOK void bel_hook_barrier(void)
 }
 #define __syncthreads() bel_hook_barrier()
 #define __threadfence() __asm__ volatile("" ::: "memory")
-#define __threadfence_block() __threadfence()
 
 BEL_HOOK int bel_hook_atomic(int *at, int what, int a, int b)
 {
     return bel_hook_host.atomic(at, what, a, b);
 }
 #define atomicCAS(at, expected, value) bel_hook_atomic(at, BEL_HOOK_CAS, expected, value)
-#define atomicMin(at, value) bel_hook_atomic(at, BEL_HOOK_MIN, 0, value)
-#define atomicMax(at, value) bel_hook_atomic(at, BEL_HOOK_MAX, 0, value)
 #define atomicExch(at, value) bel_hook_atomic(at, BEL_HOOK_EXCHANGE, 0, value)
-#define atomicAdd(at, value) bel_hook_atomic(at, BEL_HOOK_ADD, 0, value)
 
 // --- Before accesses
 #define BEL_HOOK_SIZE(size)                                                                        \

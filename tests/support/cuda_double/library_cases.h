@@ -58,16 +58,16 @@ static inline size_t bytes_of(int count, bool bf16)
 // Uploads the numbers. With bf16 it first rounds `values` in place.
 static inline uint64_t upload(float *values, int count, bool bf16)
 {
-    static uint16_t halves[MOST];
+    static uint16_t words[MOST];
     NEED(count <= MOST);
     uint64_t address = allocate(bytes_of(count, bf16));
     for (int i = 0; i < count && bf16; i++) {
         uint32_t bits;
         values[i] = to_bits(values[i], BITS_BF16);
         memcpy(&bits, &values[i], sizeof bits);
-        halves[i] = (uint16_t)(bits >> 16);
+        words[i] = (uint16_t)(bits >> 16);
     }
-    const void *from = bf16 ? (const void *)halves : values;
+    const void *from = bf16 ? (const void *)words : values;
     OK(copy_in(address, from, bytes_of(count, bf16), streams[0]));
     finish();
     return address;
@@ -75,10 +75,10 @@ static inline uint64_t upload(float *values, int count, bool bf16)
 
 static inline void download(uint64_t address, int count, bool bf16, float *out)
 {
-    static uint16_t halves[MOST];
-    OK(copy_out(bf16 ? (void *)halves : out, address, bytes_of(count, bf16), streams[0]));
+    static uint16_t words[MOST];
+    OK(copy_out(bf16 ? (void *)words : out, address, bytes_of(count, bf16), streams[0]));
     for (int i = 0; i < count && bf16; i++) {
-        uint32_t bits = (uint32_t)halves[i] << 16;
+        uint32_t bits = (uint32_t)words[i] << 16;
         memcpy(&out[i], &bits, sizeof bits);
     }
 }

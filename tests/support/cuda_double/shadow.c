@@ -280,10 +280,7 @@ int shadow_atomic(int *at, int what, int a, int b)
         taken = old == 0 && a == 0 && b == 1;
         failures = old == a ? 0 : failures + 1;
         break;
-    case BEL_HOOK_MIN: *at = b < old ? b : old; break;
-    case BEL_HOOK_MAX: *at = b > old ? b : old; break;
     case BEL_HOOK_EXCHANGE: *at = b; break;
-    case BEL_HOOK_ADD: *at = (int)((unsigned)old + (unsigned)b); break;
     default: die("an unknown atomic operation");
     }
     if (running.lock == (uintptr_t)at) running.lock = 0;

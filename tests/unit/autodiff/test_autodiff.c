@@ -251,7 +251,7 @@ static void test_no_gradient(void **state)
 
 // The gradient of (x + 1/512)² reads x + 1/512 rounded to 8 bits; the loss reads it exactly. An
 // alias of an activation shares its bf16 copy.
-static void test_halves(void **state)
+static void test_rounded(void **state)
 {
     (void)state;
     bel_graph *graph = bel_graph_create();
@@ -282,15 +282,15 @@ static void test_exact(void **state)
     loss = bel_mean(graph, loss);
     bel_gradients_keeping(graph, BEL_DTYPE_BF16, loss, &x, 1, &gradient);
     BEL_ASSERT_OK(bel_graph_check(graph));
-    int halves = 0;
+    int rounded = 0;
     for (size_t n = 0; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
         bool narrows = node->op == BEL_OP_CAST && node->outputs[0]->spec.dtype == BEL_DTYPE_BF16;
         if (!narrows) continue;
-        halves++;
+        rounded++;
         assert_int_equal(node->inputs[0]->output, 0);
     }
-    assert_true(halves > 0);
+    assert_true(rounded > 0);
     bel_graph_destroy(graph);
 }
 
@@ -336,7 +336,7 @@ int main(void)
         cmocka_unit_test(test_wanted_values),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_no_gradient),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_rounded),
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_exact_inputs),
     };

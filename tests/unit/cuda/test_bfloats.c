@@ -1,6 +1,6 @@
 // Values stored as bf16 on a GPU: which ones are chosen. Also checks that a training step with
 // convolutions and a product gives the processor's results, rounded. label: native
-#include "runtime/halves.h"
+#include "runtime/bf16_values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,12 +32,12 @@ static double distance(const float *a, const float *b, int64_t count)
     return sqrt(off) / sqrt(size);
 }
 
-static int halves_of(const bel_program *program, const char *op)
+static int bf16_of(const bel_program *program, const char *op)
 {
     int count = 0;
     for (int i = 0; i < bel_program_instruction_count(program); i++) {
         bel_program_line line = bel_program_line_at(program, i);
-        if (line.half && (op == NULL || strcmp(line.op, op) == 0)) count++;
+        if (line.bf16 && (op == NULL || strcmp(line.op, op) == 0)) count++;
     }
     return count;
 }
@@ -62,12 +62,12 @@ static void test_a_step(void **state)
     static const char *const made[] = {"Conv", "BatchNormalization", "ConvGradInput",
                                        "BatchNormGrad", "Relu"};
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-        if (halves_of(rounded->program, made[i]) == 0) fail_msg("no %s is rounded", made[i]);
-    assert_int_equal(halves_of(rounded->program, "ConvGradWeights"), 0);
-    assert_int_equal(halves_of(rounded->program, "SoftmaxCrossEntropyGrad"), 0);
+        if (bf16_of(rounded->program, made[i]) == 0) fail_msg("no %s is rounded", made[i]);
+    assert_int_equal(bf16_of(rounded->program, "ConvGradWeights"), 0);
+    assert_int_equal(bf16_of(rounded->program, "SoftmaxCrossEntropyGrad"), 0);
     options.gpu_math = BEL_GPU_MATH_TF32;
     cnn *whole = cnn_create(&options);
-    assert_int_equal(halves_of(whole->program, NULL), 0);
+    assert_int_equal(bf16_of(whole->program, NULL), 0);
     assert_true(bel_program_live_bytes(rounded->program) < bel_program_live_bytes(whole->program));
     cnn_destroy(exact);
     cnn_destroy(rounded);
@@ -177,13 +177,13 @@ static int whole_run(whole *w, const bel_program_options *options, size_t *out_l
             memset(w->results[o], 0xff, (size_t)elements_of(w, o) * sizeof(float));
         BEL_ASSERT_OK(bel_instance_run(instance, team, &context, NULL, NULL));
     }
-    int halves = halves_of(program, NULL);
+    int count = bf16_of(program, NULL);
     *out_live = bel_program_live_bytes(program);
     bel_team_destroy(team);
     bel_instance_destroy(instance);
     bel_program_release(program, &memory);
     bel_program_destroy(program);
-    return halves;
+    return count;
 }
 
 // The least memory with which the program compiles, in steps of `bytes` / 20. It differs between
@@ -234,10 +234,10 @@ static void check_whole(whole_layers *layers, bel_shape shape, int least, bool a
         ways[way].device = card;
         bool limited = ways[way].memory_bytes > 0;
         if (limited) ways[way].memory_bytes = least_memory(&got, ways[way], first);
-        int halves = whole_run(&got, &ways[way], &live);
+        int count = whole_run(&got, &ways[way], &live);
         if (way == 0) first = live;
         bool rounds = ways[way].gpu_math == BEL_GPU_MATH_BF16;
-        assert_true(rounds ? halves >= least : halves == 0);
+        assert_true(rounds ? count >= least : count == 0);
         assert_true(!limited || live < first || getenv("BELFRY_TEST_CARD") != NULL);
         for (int o = 0; o < got.output_count; o++) {
             bool other = false;
@@ -270,7 +270,7 @@ static void test_large_products(void **state)
 }
 
 // Number of rounded values of two layers, for `rows` examples of `inputs` numbers.
-static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
+static int bf16_of_layers(int64_t rows, int64_t inputs, int64_t units)
 {
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(rows, inputs);
@@ -280,10 +280,10 @@ static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
     const bel_program_options options = {.device = card, .gpu_math = BEL_GPU_MATH_BF16};
     bel_program *program;
     BEL_ASSERT_OK(bel_program_compile(g, &shape, &output, 1, &options, &program));
-    int halves = halves_of(program, NULL);
+    int count = bf16_of(program, NULL);
     bel_program_destroy(program);
     bel_graph_destroy(g);
-    return halves;
+    return count;
 }
 
 // Copies pay off for many multiplications or many results, but not if the factors are most of the
@@ -291,33 +291,33 @@ static int halves_of_layers(int64_t rows, int64_t inputs, int64_t units)
 static void test_what_is_worth_copies(void **state)
 {
     (void)state;
-    assert_int_equal(halves_of_layers(256, 1000, 1000), 0);
-    assert_true(halves_of_layers(2560, 1000, 1000) > 0);
-    assert_int_equal(halves_of_layers(8192, 16, 900), 0);
-    assert_true(halves_of_layers(8192, 16, 1000) > 0);
-    assert_int_equal(halves_of_layers(2100000, 1000, 1), 0);
+    assert_int_equal(bf16_of_layers(256, 1000, 1000), 0);
+    assert_true(bf16_of_layers(2560, 1000, 1000) > 0);
+    assert_int_equal(bf16_of_layers(8192, 16, 900), 0);
+    assert_true(bf16_of_layers(8192, 16, 1000) > 0);
+    assert_int_equal(bf16_of_layers(2100000, 1000, 1), 0);
 }
 
 // Chooses values for a graph in which products multiply and other operations accept the dtype they
 // are given. The operation that makes `refuses` accepts no bf16.
 static void choose(const bel_graph *g, const bel_value *output, const bel_value *refuses,
-                   bool *out_half)
+                   bool *out_bf16)
 {
     bool needed[64];
-    bel_half_operands operands[64];
+    bel_bf16_operands operands[64];
     assert_true(g->node_count < 64 && g->value_count < 64);
     memset(needed, true, sizeof needed);
-    memset(out_half, 0, 64 * sizeof *out_half);
+    memset(out_bf16, 0, 64 * sizeof *out_bf16);
     for (size_t n = 0; n < g->node_count; n++) {
         const bel_node *node = g->nodes[n];
         bool multiplies = node->op == BEL_OP_MATMUL;
-        operands[n] = (bel_half_operands){
+        operands[n] = (bel_bf16_operands){
             .inputs = multiplies ? 3 : 1, .outputs = 1, .multiplies = multiplies};
         bool none = (bel_op_get(node->op)->flags & BEL_OP_LEAF) != 0 || node->outputs[0] == refuses;
-        if (none) operands[n] = (bel_half_operands){.inputs = 0};
+        if (none) operands[n] = (bel_bf16_operands){.inputs = 0};
     }
     const bel_program_output outputs[] = {{.value = g->values[output->id]}};
-    bel_choose_halves(g, needed, operands, NULL, outputs, 1, out_half);
+    bel_choose_bf16(g, needed, operands, NULL, outputs, 1, out_bf16);
 }
 
 static void test_choice(void **state)
@@ -325,24 +325,24 @@ static void test_choice(void **state)
     (void)state;
     bel_graph *g = bel_graph_create();
     bel_shape shape = BEL_SHAPE(4, 4);
-    bool half[64];
+    bool bf16[64];
     bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
     bel_value *before = bel_tanh(g, bel_exp(g, x)); // a product reads it
     bel_value *a = bel_matmul(g, before, x), *b = bel_relu(g, a), *c = bel_tanh(g, b);
     bel_value *flat = bel_reshape(g, c, &BEL_SHAPE(16));
     bel_value *last = bel_exp(g, flat), *y = bel_relu(g, last);
-    choose(g, y, NULL, half);
-    assert_false(half[x->id]);
-    assert_false(half[before->node->inputs[0]->id]); // made from values that were never rounded
-    assert_true(half[before->id]);
-    assert_true(half[a->id] && half[b->id] && half[c->id]);
-    assert_true(half[flat->id] && half[last->id]); // an alias, and the value after it
-    assert_false(half[y->id]);                     // an output
-    choose(g, y, last, half);                      // it does not read an alias of c as bf16
-    assert_true(half[a->id] && half[b->id]);
-    assert_false(half[c->id] || half[flat->id] || half[last->id] || half[y->id]);
-    choose(g, flat, NULL, half); // an output under another name
-    assert_false(half[c->id] || half[flat->id]);
+    choose(g, y, NULL, bf16);
+    assert_false(bf16[x->id]);
+    assert_false(bf16[before->node->inputs[0]->id]); // made from values that were never rounded
+    assert_true(bf16[before->id]);
+    assert_true(bf16[a->id] && bf16[b->id] && bf16[c->id]);
+    assert_true(bf16[flat->id] && bf16[last->id]); // an alias, and the value after it
+    assert_false(bf16[y->id]);                     // an output
+    choose(g, y, last, bf16);                      // it does not read an alias of c as bf16
+    assert_true(bf16[a->id] && bf16[b->id]);
+    assert_false(bf16[c->id] || bf16[flat->id] || bf16[last->id] || bf16[y->id]);
+    choose(g, flat, NULL, bf16); // an output under another name
+    assert_false(bf16[c->id] || bf16[flat->id]);
     bel_graph_destroy(g);
 }
 

@@ -121,7 +121,6 @@ static void test_delivers_in_order(void **state)
                 BEL_ASSERT_OK(bel_prefetch_take(prefetch, &batch));
                 assert_null(batch);
             }
-            assert_true(bel_prefetch_wait_ns(prefetch) >= 0);
             bel_prefetch_stop(prefetch);
             assert_false(atomic_load(&order.wrong));
             bel_input_destroy(input);

@@ -162,7 +162,6 @@ static void test_without_reading_ahead(void **state)
         assert_null(batch);
     }
     assert_int_equal(asked, 5); // the order is not asked beyond the end
-    assert_true(bel_prefetch_wait_ns(prefetch) > 0);
     bel_prefetch_stop(prefetch);
     bel_batch_destroy(expected);
     bel_input_destroy(input);

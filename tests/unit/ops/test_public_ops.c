@@ -69,17 +69,39 @@ static void test_one_input(void **state)
         bel_value *(*make)(bel_graph *, bel_value *);
         const char *name;
     } rows[] = {
-        {bel_neg, "Neg"},         {bel_exp, "Exp"},
-        {bel_log, "Log"},         {bel_sqrt, "Sqrt"},
-        {bel_abs, "Abs"},         {bel_relu, "Relu"},
-        {bel_tanh, "Tanh"},       {bel_sigmoid, "Sigmoid"},
-        {bel_sign, "Sign"},       {bel_reciprocal, "Reciprocal"},
-        {bel_floor, "Floor"},     {bel_ceil, "Ceil"},
-        {bel_round, "Round"},     {bel_erf, "Erf"},
-        {bel_gelu, "Gelu"},       {bel_gelu_tanh, "GeluTanh"},
-        {bel_silu, "Silu"},       {bel_softplus, "Softplus"},
-        {bel_is_nan, "IsNaN"},    {bel_identity, "Identity"},
-        {bel_softmax, "Softmax"}, {bel_log_softmax, "LogSoftmax"},
+        {bel_neg, "Neg"},
+        {bel_exp, "Exp"},
+        {bel_log, "Log"},
+        {bel_sqrt, "Sqrt"},
+        {bel_abs, "Abs"},
+        {bel_relu, "Relu"},
+        {bel_tanh, "Tanh"},
+        {bel_sigmoid, "Sigmoid"},
+        {bel_sign, "Sign"},
+        {bel_reciprocal, "Reciprocal"},
+        {bel_floor, "Floor"},
+        {bel_ceil, "Ceil"},
+        {bel_round, "Round"},
+        {bel_erf, "Erf"},
+        {bel_sin, "Sin"},
+        {bel_cos, "Cos"},
+        {bel_tan, "Tan"},
+        {bel_asin, "Asin"},
+        {bel_acos, "Acos"},
+        {bel_atan, "Atan"},
+        {bel_sinh, "Sinh"},
+        {bel_cosh, "Cosh"},
+        {bel_asinh, "Asinh"},
+        {bel_acosh, "Acosh"},
+        {bel_atanh, "Atanh"},
+        {bel_gelu, "Gelu"},
+        {bel_gelu_tanh, "GeluTanh"},
+        {bel_silu, "Silu"},
+        {bel_softplus, "Softplus"},
+        {bel_is_nan, "IsNaN"},
+        {bel_identity, "Identity"},
+        {bel_softmax, "Softmax"},
+        {bel_log_softmax, "LogSoftmax"},
     };
     fixture f = make_fixture();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -161,6 +183,12 @@ static void test_attributes(void **state)
     assert_true(number(bel_arg_min(f.graph, f.x, -1), "axis") == -1);
     bel_value *clipped = bel_clip(f.graph, f.x, -1, 4);
     assert_true(number(clipped, "min") == -1 && number(clipped, "max") == 4);
+    bel_value *drawn = bel_random_uniform(f.graph, f.x, -2, 3);
+    check(&f, drawn, "RandomUniformLike", f.x, NULL);
+    assert_true(number(drawn, "low") == -2 && number(drawn, "high") == 3);
+    drawn = bel_random_normal(f.graph, f.x, 1, 2);
+    check(&f, drawn, "RandomNormalLike", f.x, NULL);
+    assert_true(number(drawn, "mean") == 1 && number(drawn, "scale") == 2);
     bel_value *less = bel_less(f.graph, f.x, f.y), *nan = bel_is_nan(f.graph, f.x);
     check(&f, bel_and(f.graph, less, nan), "And", less, nan);
     check(&f, bel_or(f.graph, less, nan), "Or", less, nan);

@@ -224,7 +224,7 @@ static void check_against_dense(bel_optimizer optimizer, int width)
             dense_step(&optimizer, step, sums + n++ * width, &rows[r], width);
         }
         bel_rule_step numbers = bel_rule_begin(&optimizer, step);
-        BEL_ASSERT_OK(bel_table_update(table, NULL, &numbers, named, sums, 0.25f, n));
+        BEL_ASSERT_OK(bel_table_update(table, NULL, &numbers, 0, named, NULL, sums, 0.25f, n));
         for (int r = 0; r < ROWS; r++) {
             bel_table_pull(table, &keys[r], 1, values);
             assert_memory_equal(values, rows[r].values, (size_t)width * sizeof *values);
@@ -317,9 +317,8 @@ static void test_places(void **state)
         int64_t n = step * COUNT / 3;
         make_sums(keys, n, WIDTH, step, sums);
         bel_rule_step numbers = bel_rule_begin(&config.optimizer, step);
-        BEL_ASSERT_OK(
-            bel_table_update_places(noted, NULL, &numbers, 0, keys, places, sums, 0.25f, n));
-        BEL_ASSERT_OK(bel_table_update(plain, NULL, &numbers, keys, sums, 0.25f, n));
+        BEL_ASSERT_OK(bel_table_update(noted, NULL, &numbers, 0, keys, places, sums, 0.25f, n));
+        BEL_ASSERT_OK(bel_table_update(plain, NULL, &numbers, 0, keys, NULL, sums, 0.25f, n));
     }
     content a = read_table(noted), b = read_table(plain);
     assert_same(&a, &b);
@@ -349,9 +348,9 @@ static void test_memory_limit(void **state)
     char expected[200]; // includes old rows, which must not change either
     snprintf(expected, sizeof expected, "table \"users\" has 1000 rows in %lld bytes; 199000 more",
              (long long)bytes);
-    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, keys, sums, 1, MANY),
+    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, 0, keys, NULL, sums, 1, MANY),
                      BEL_RESOURCE_EXHAUSTED, expected);
-    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, keys, sums, 1, MANY),
+    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, 0, keys, NULL, sums, 1, MANY),
                      BEL_RESOURCE_EXHAUSTED, "expected at most 8388608 bytes");
     content after = read_table(table);
     assert_same(&before, &after);

@@ -159,7 +159,8 @@ static void *read_beside(void *argument)
 {
     reading *r = argument;
     r->read = make_content(bel_table_snapshot_count(r->table));
-    r->status = bel_table_snapshot_read(r->table, r->read.keys, r->read.rows, r->read.slots);
+    r->status = bel_table_snapshot_range(r->table, 0, r->read.count, r->read.keys, r->read.rows,
+                                         r->read.slots);
     return NULL;
 }
 
@@ -216,7 +217,7 @@ static void test_million(void **state)
             rows[2 * i] = -(float)(first + i); // exact: below 2^24
             rows[2 * i + 1] = 1;
         }
-        BEL_ASSERT_OK(bel_table_update(table, NULL, &numbers, keys, rows, 1, BATCH));
+        BEL_ASSERT_OK(bel_table_update(table, NULL, &numbers, 0, keys, NULL, rows, 1, BATCH));
     }
     assert_int_equal(bel_table_count(table), COUNT);
     for (int64_t first = 0; first < COUNT; first += BATCH) {

@@ -202,7 +202,7 @@ static void expect_not_finite(bel_optimizer_kind kind, float gradient, const cha
     float sums[WIDTH] = {0};
     sums[3] = gradient;
     bel_rule_step numbers = bel_rule_begin(&config.optimizer, 0);
-    BEL_ASSERT_OK(bel_table_update(s.tables[0], NULL, &numbers, &key, sums, 1, 1));
+    BEL_ASSERT_OK(bel_table_update(s.tables[0], NULL, &numbers, 0, &key, NULL, sums, 1, 1));
     bel_hash128 digest;
     BEL_ASSERT_FAILS(save(&s, dir, 1, &digest), BEL_ABORTED, text);
     free_shards(&s);

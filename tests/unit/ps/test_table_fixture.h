@@ -83,7 +83,7 @@ static inline void update_rows(bel_table *table, bel_team *team, const bel_optim
     float *sums = bel_xcalloc((size_t)n * WIDTH, sizeof *sums);
     make_sums(keys, n, WIDTH, step, sums);
     bel_rule_step numbers = bel_rule_begin(optimizer, step);
-    BEL_ASSERT_OK(bel_table_update(table, team, &numbers, keys, sums, 0.25f, n));
+    BEL_ASSERT_OK(bel_table_update(table, team, &numbers, 0, keys, NULL, sums, 0.25f, n));
     bel_free(sums);
 }
 
@@ -114,7 +114,7 @@ static inline void free_content(content *c)
 static inline content read_snapshot(const bel_table *table)
 {
     content read = make_content(bel_table_snapshot_count(table));
-    BEL_ASSERT_OK(bel_table_snapshot_read(table, read.keys, read.rows, read.slots));
+    BEL_ASSERT_OK(bel_table_snapshot_range(table, 0, read.count, read.keys, read.rows, read.slots));
     return read;
 }
 

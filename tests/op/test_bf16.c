@@ -10,7 +10,7 @@
 #include "support/bel_test.h"
 #include "tensor/half.h"
 
-enum { HALVES = 1 << 16, LOW = 7 };
+enum { WORDS = 1 << 16, LOW = 7 };
 
 static const uint32_t low_bits[LOW] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xc000, 0xffff};
 static const bel_cpu_kernels *const levels[] = {BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_cpu_kernels)};
@@ -25,13 +25,13 @@ static float float_of(uint32_t bits)
 static void test_rounding(void **state)
 {
     (void)state;
-    float *x = bel_xcalloc((size_t)HALVES * LOW, sizeof *x);
-    uint16_t *y = bel_xcalloc((size_t)HALVES * LOW, sizeof *y);
-    for (int i = 0; i < HALVES * LOW; i++)
+    float *x = bel_xcalloc((size_t)WORDS * LOW, sizeof *x);
+    uint16_t *y = bel_xcalloc((size_t)WORDS * LOW, sizeof *y);
+    for (int i = 0; i < WORDS * LOW; i++)
         x[i] = float_of((uint32_t)(i / LOW) << 16 | low_bits[i % LOW]);
     for (int level = 0; level <= (int)bel_isa_get(); level++) {
-        levels[level]->to_bfloat(x, y, (int64_t)HALVES * LOW);
-        for (int i = 0; i < HALVES * LOW; i++) {
+        levels[level]->to_bfloat(x, y, (int64_t)WORDS * LOW);
+        for (int i = 0; i < WORDS * LOW; i++) {
             uint16_t expected = bel_bfloat_make((double)x[i]);
             if (y[i] != expected)
                 fail_msg("level %d: %a became %#x, expected %#x", level, (double)x[i], y[i],
@@ -45,13 +45,13 @@ static void test_rounding(void **state)
 static void test_widening(void **state)
 {
     (void)state;
-    uint16_t *x = bel_xcalloc(HALVES, sizeof *x);
-    float *y = bel_xcalloc(HALVES, sizeof *y);
-    for (int i = 0; i < HALVES; i++)
+    uint16_t *x = bel_xcalloc(WORDS, sizeof *x);
+    float *y = bel_xcalloc(WORDS, sizeof *y);
+    for (int i = 0; i < WORDS; i++)
         x[i] = (uint16_t)i;
     for (int level = 0; level <= (int)bel_isa_get(); level++) {
-        levels[level]->from_bfloat(x, y, HALVES);
-        for (int i = 0; i < HALVES; i++) {
+        levels[level]->from_bfloat(x, y, WORDS);
+        for (int i = 0; i < WORDS; i++) {
             double expected = bel_bfloat_get(x[i]);
             bool nan = isnan(expected) && isnan(y[i]);
             bool same = (double)y[i] == expected && !signbit(y[i]) == !signbit(expected);

@@ -1,24 +1,24 @@
 // Tests of column sums, pools and convolutions on a GPU with f32 operands stored as bfloat16
-// (bel_kernel_call.inputs_half). The result has the bits of the same numbers in f32, rounded if it
+// (bel_kernel_call.inputs_bf16). The result has the bits of the same numbers in f32, rounded if it
 // is stored as bfloat16. label: native
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "support/cards.h"
 #include "tensor/half.h"
 
-typedef struct half_row {
+typedef struct bf16_row {
     const char *name;
     bel_op op;
     const char *inputs, *attrs;
-    unsigned half; // bits 1 << operand; the result comes after the inputs
+    unsigned bf16; // bits 1 << operand; the result comes after the inputs
     bool last;     // all are channels-last
-} half_row;
+} bf16_row;
 
-// Bit in `half` for fast arithmetic, of bfloat16. Numbers are then small integers, so that products
+// Bit in `bf16` for fast arithmetic, of bfloat16. Numbers are then small integers, so that products
 // and sums are exact in any order.
 enum { FAST = 1 << 30 };
 
-static const half_row rows[] = {
+static const bf16_row rows[] = {
     {"sum_to", BEL_OP_SUM_TO, "f[300,70] f[70]", "", 1, false},
     {"sum_to_group", BEL_OP_SUM_TO, "f[64,33] f[33]", "", 1, false},
     {"sum_to_few", BEL_OP_SUM_TO, "f[3,33] f[33]", "", 1, false},
@@ -75,10 +75,10 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0], OPERANDS = BEL_OP_MAX_INPUTS + 
 static bel_cuda_device *card;
 
 // Returns an operand's bytes as stored. `numbers` are f32.
-static void *lay(const float *numbers, int64_t count, bool half)
+static void *lay(const float *numbers, int64_t count, bool bf16)
 {
-    uint16_t *made = bel_xmalloc((size_t)count * (half ? sizeof *made : sizeof *numbers));
-    if (!half) return memcpy(made, numbers, (size_t)count * sizeof *numbers);
+    uint16_t *made = bel_xmalloc((size_t)count * (bf16 ? sizeof *made : sizeof *numbers));
+    if (!bf16) return memcpy(made, numbers, (size_t)count * sizeof *numbers);
     for (int64_t i = 0; i < count; i++)
         made[i] = bel_bfloat_make((double)numbers[i]);
     return made;
@@ -91,7 +91,7 @@ static bool is_image(bel_op op, int operand)
     return op != BEL_OP_CONV_GRAD_WEIGHTS || operand < 2;
 }
 
-static bel_kernel_call call_of(const half_row *row, const op_input *inputs, int count,
+static bel_kernel_call call_of(const bf16_row *row, const op_input *inputs, int count,
                                const bel_attr_list *attrs)
 {
     bel_kernel_call call = {.op = row->op, .input_count = count, .output_count = 1};
@@ -123,15 +123,15 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
     bel_cuda_operands operands = {.call = 0};
     for (int i = 0; i < call->input_count; i++) {
         int64_t count = bel_shape_elements(&call->inputs[i].shape);
-        size_t size = (size_t)count * (call->inputs_half[i] ? 2 : 4);
-        bytes = lay(numbers[i], count, call->inputs_half[i]);
+        size_t size = (size_t)count * (call->inputs_bf16[i] ? 2 : 4);
+        bytes = lay(numbers[i], count, call->inputs_bf16[i]);
         assert_int_equal(card->api->allocate(&addresses[i], size), 0);
         assert_int_equal(card->api->copy_in(addresses[i], bytes, size, stream), 0);
         assert_int_equal(card->api->stream_finish(stream), 0);
         bel_free(bytes);
         operands.in[i] = (const void *)(uintptr_t)addresses[i];
     }
-    size_t size = call->outputs_half[0] ? 2 : 4;
+    size_t size = call->outputs_bf16[0] ? 2 : 4;
     size *= (size_t)bel_shape_elements(&call->outputs[0].shape);
     uint64_t result, work = 0;
     if (call->workspace_bytes > 0)
@@ -170,7 +170,7 @@ static void *run(bel_kernel_call *call, const bel_attr_list *attrs, float *const
 
 static void test_row(void **state)
 {
-    const half_row *row = *state;
+    const bf16_row *row = *state;
     op_input inputs[BEL_OP_MAX_INPUTS];
     float *numbers[BEL_OP_MAX_INPUTS];
     int count = op_parse_inputs(row->inputs, inputs);
@@ -181,15 +181,15 @@ static void test_row(void **state)
         for (int64_t k = 0; k < bel_shape_elements(&inputs[i].shape); k++)
             numbers[i][k] = (float)bel_bfloat_get(bel_bfloat_make((double)numbers[i][k]));
     }
-    bel_kernel_call plain = call_of(row, inputs, count, &attrs), halved = plain;
+    bel_kernel_call plain = call_of(row, inputs, count, &attrs), stored = plain;
     for (int i = 0; i < count; i++)
-        halved.inputs_half[i] = (row->half >> i & 1) != 0;
-    halved.outputs_half[0] = (row->half >> count & 1) != 0;
+        stored.inputs_bf16[i] = (row->bf16 >> i & 1) != 0;
+    stored.outputs_bf16[0] = (row->bf16 >> count & 1) != 0;
     int64_t elements = bel_shape_elements(&plain.outputs[0].shape);
     float *result = run(&plain, &attrs, numbers, false);
-    void *got = run(&halved, &attrs, numbers, (row->half & FAST) != 0);
-    void *expected = lay(result, elements, halved.outputs_half[0]);
-    size_t size = halved.outputs_half[0] ? 2 : 4;
+    void *got = run(&stored, &attrs, numbers, (row->bf16 & FAST) != 0);
+    void *expected = lay(result, elements, stored.outputs_bf16[0]);
+    size_t size = stored.outputs_bf16[0] ? 2 : 4;
     for (int64_t i = 0; i < elements; i++) {
         const char *g = (const char *)got + (size_t)i * size;
         if (memcmp(g, (const char *)expected + (size_t)i * size, size) == 0) continue;
@@ -206,7 +206,7 @@ static void test_row(void **state)
 int main(void)
 {
     static struct CMUnitTest tests[ROW_COUNT];
-    static half_row copies[ROW_COUNT];
+    static bf16_row copies[ROW_COUNT];
     bel_device *device;
     bel_use_cards();
     if (!bel_cards_open(&device)) return 77;
