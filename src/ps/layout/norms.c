@@ -4,18 +4,85 @@
 #include "ps/layout/norms.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
+
+// First grain of a segment among all grains.
+static int64_t grain_of(const bel_layout *layout, const bel_segment *segment)
+{
+    return layout->variables[segment->variable].first_grain + segment->first / BEL_GRAIN;
+}
 
 void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const float *array,
                     double *squares)
 {
-    const bel_layout_variable *variable = &layout->variables[segment->variable];
-    int64_t grain = variable->first_grain + segment->first / BEL_GRAIN;
+    int64_t grain = grain_of(layout, segment);
     for (int64_t at = 0; at < segment->count; at += BEL_GRAIN, grain++) {
         int64_t left = segment->count - at;
         squares[grain] =
             bel_rule_sum_square(array + segment->offset + at, left < BEL_GRAIN ? left : BEL_GRAIN);
+    }
+}
+
+// Calls `act` for each run of grains that the shard holds, with its place in the list.
+static size_t each_run(const bel_layout *layout, int shard,
+                       void (*act)(void *context, int64_t grain, size_t place, size_t count),
+                       void *context)
+{
+    size_t place = 0;
+    for (int c = 0; c < layout->chunk_count; c++) {
+        const bel_chunk *chunk = &layout->chunks[c];
+        for (int s = 0; chunk->shard == shard && s < chunk->segment_count; s++) {
+            const bel_segment *segment = &layout->segments[chunk->first_segment + s];
+            size_t count = (size_t)bel_grains_of(segment->count);
+            if (act != NULL) act(context, grain_of(layout, segment), place, count);
+            place += count;
+        }
+    }
+    return place;
+}
+
+size_t bel_norms_count(const bel_layout *layout, int shard)
+{
+    return each_run(layout, shard, NULL, NULL);
+}
+
+// One plane of sums, by grain and as a list.
+typedef struct norms_plane {
+    const double *from;
+    double *to;
+} norms_plane;
+
+static void pack_run(void *context, int64_t grain, size_t place, size_t count)
+{
+    const norms_plane *plane = context;
+    memcpy(plane->to + place, plane->from + grain, count * sizeof(double));
+}
+
+static void unpack_run(void *context, int64_t grain, size_t place, size_t count)
+{
+    const norms_plane *plane = context;
+    memcpy(plane->to + grain, plane->from + place, count * sizeof(double));
+}
+
+void bel_norms_pack(const bel_layout *layout, int shard, int planes, const double *squares,
+                    double *out_list)
+{
+    norms_plane plane = {squares, out_list};
+    for (int i = 0; i < planes; i++) {
+        plane.to += each_run(layout, shard, pack_run, &plane);
+        plane.from += layout->grain_count;
+    }
+}
+
+void bel_norms_unpack(const bel_layout *layout, int shard, int planes, const double *list,
+                      double *squares)
+{
+    norms_plane plane = {list, squares};
+    for (int i = 0; i < planes; i++) {
+        plane.from += each_run(layout, shard, unpack_run, &plane);
+        plane.to += layout->grain_count;
     }
 }
 

@@ -13,6 +13,17 @@
 void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const float *array,
                     double *squares);
 
+// Number of the grains in a shard's chunks.
+size_t bel_norms_count(const bel_layout *layout, int shard);
+
+// Copies the sums of a shard's grains from the array by grain of the layout into a list, in the
+// order of its chunks, or back. `planes` is 2 if sums for values follow those of directions, in the
+// list as in the array; else 1.
+void bel_norms_pack(const bel_layout *layout, int shard, int planes, const double *squares,
+                    double *out_list);
+void bel_norms_unpack(const bel_layout *layout, int shard, int planes, const double *list,
+                      double *squares);
+
 // How a step uses a variable.
 typedef struct bel_norms_use {
     bool updates;               // false: it has no norm

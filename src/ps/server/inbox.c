@@ -38,6 +38,8 @@ void bel_shard_free_inboxes(bel_shard *shard)
     bel_free(shard->inbox.sums);
     bel_free(shard->inbox.rows);
     bel_free(shard->inbox.stats);
+    for (int k = 1; shard->inbox.norms != NULL && k < shard->config.layout->shard_count; k++)
+        bel_free(shard->inbox.norms[k]);
     bel_free(shard->inbox.norms);
     bel_free(shard->inbox.factors);
 }
@@ -125,14 +127,13 @@ void *bel_shard_place(void *context, const bel_frame *frame)
     const bel_shard_peer *peer = context;
     const bel_shard *shard = peer->shard;
     if (peer->worker >= 0) return place_from_worker(shard, peer->worker, frame);
-    const bel_layout *layout = shard->config.layout;
-    size_t norms = bel_shard_norm_count(shard), variables = (size_t)layout->variable_count;
-    if (frame->sender != peer->peer_shard) return NULL;
+    int sender = peer->peer_shard;
+    size_t variables = (size_t)shard->config.layout->variable_count;
+    if (frame->sender != sender) return NULL;
     if (shard->config.shard == 0) {
-        bool fits =
-            frame->kind == BEL_FRAME_NORMS && frame->payload_bytes == norms * sizeof(double);
-        if (!fits || shard->inbox.norms == NULL) return NULL;
-        return shard->inbox.norms + (size_t)peer->peer_shard * norms;
+        bool fits = frame->kind == BEL_FRAME_NORMS && shard->inbox.norms != NULL &&
+                    frame->payload_bytes == bel_shard_norm_bytes(shard, sender);
+        return fits ? shard->inbox.norms[sender] : NULL;
     }
     bool fits =
         frame->kind == BEL_FRAME_FACTORS && frame->payload_bytes == variables * sizeof(float);

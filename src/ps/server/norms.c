@@ -31,9 +31,11 @@ void bel_shard_move_norms_locked(bel_shard *shard)
         if (shard->norms.sent) return;
         shard->norms.sent = true;
         bel_norms_frame norms = {.step = shard->step};
+        size_t bytes = bel_shard_norm_bytes(shard, shard->config.shard);
+        bel_norms_pack(layout, shard->config.shard, bel_shard_norm_planes(shard),
+                       shard->memory.grain_squares, shard->norms.list);
         bel_shard_send_locked(shard, shard->config.shard_lanes[0],
-                              bel_norms_frame_write(norms, shard->memory.grain_squares,
-                                                    bel_shard_norm_count(shard) * sizeof(double)));
+                              bel_norms_frame_write(norms, shard->norms.list, bytes));
         return;
     }
     if (shard->norms.count < layout->shard_count - 1) return;
@@ -68,11 +70,13 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         return;
     }
     if (for_first) {
-        bool sized = frame->payload_bytes == bel_shard_norm_count(shard) * sizeof(double);
-        if (!sized || frame->sender < 1 || frame->sender >= layout->shard_count) {
+        bool known = frame->sender >= 1 && frame->sender < layout->shard_count;
+        if (!known || frame->payload_bytes != bel_shard_norm_bytes(shard, frame->sender)) {
             bel_shard_fail_locked(shard, frame, "norms of the wrong size");
         } else if (shard->norms.squares[frame->sender] == NULL) {
-            shard->norms.squares[frame->sender] = frame->payload;
+            bool none = frame->payload_bytes == 0; // it holds no chunk: nothing is read
+            shard->norms.squares[frame->sender] =
+                none ? shard->memory.grain_squares : frame->payload;
             shard->norms.count++;
         } else {
             shard->counters.repeated++;

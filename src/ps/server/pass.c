@@ -272,32 +272,6 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     return NULL;
 }
 
-// Copies the grain squares of a segment from the shard that owns it; the stride of grain_count
-// leads from the squares of directions to those of values.
-static void take_squares_of(bel_shard *shard, const bel_segment *segment, int owner)
-{
-    const bel_layout *layout = shard->config.layout;
-    const bel_layout_variable *variable = &layout->variables[segment->variable];
-    size_t grain = (size_t)(variable->first_grain + segment->first / BEL_GRAIN);
-    size_t norms = bel_shard_norm_count(shard);
-    for (size_t at = grain; at < norms; at += (size_t)layout->grain_count) {
-        memcpy(shard->memory.grain_squares + at, shard->norms.squares[owner] + at,
-               (size_t)bel_grains_of(segment->count) * sizeof(double));
-    }
-}
-
-// Collects the grain squares of all shards in shard 0's array.
-static void gather_squares(bel_shard *shard)
-{
-    const bel_layout *layout = shard->config.layout;
-    for (int c = 0; c < layout->chunk_count; c++) {
-        const bel_chunk *chunk = &layout->chunks[c];
-        bool own = chunk->shard == shard->config.shard;
-        for (int s = 0; !own && s < chunk->segment_count; s++)
-            take_squares_of(shard, &layout->segments[chunk->first_segment + s], chunk->shard);
-    }
-}
-
 // BELFRY_FAULT=chunk_order: adds chunk by chunk, shard after shard, in f32, as a careless
 // implementation would.
 static double chunk_order_total(const bel_shard *shard)
@@ -335,7 +309,9 @@ void bel_shard_combine_norms(bel_shard *shard)
     const bel_layout *layout = shard->config.layout;
     int function = bel_shard_function(shard);
     double limit = bel_rule_clip_global_norm(&shard->config.settings.optimizers[function].main);
-    gather_squares(shard);
+    for (int k = 1; k < layout->shard_count; k++)
+        bel_norms_unpack(layout, k, bel_shard_norm_planes(shard), shard->norms.squares[k],
+                         shard->memory.grain_squares);
     double disordered = bel_fault_is(BEL_FAULT_CHUNK_ORDER) ? chunk_order_total(shard) : 0;
     double all = bel_norms_combine(layout, shard->memory.grain_squares, use_of, shard,
                                    shard->memory.factors);

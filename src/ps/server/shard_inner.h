@@ -107,10 +107,17 @@ static inline bool bel_shard_on_devices(const bel_shard *shard)
     return shard->config.updater != NULL;
 }
 
-// Number of a shard's sums of squares: of directions, and of values if a rule has trust ratios.
-static inline size_t bel_shard_norm_count(const bel_shard *shard)
+// Planes of sums of squares: of directions, and of values if a rule has trust ratios.
+static inline int bel_shard_norm_planes(const bel_shard *shard)
 {
-    return (shard->rules.trusts ? 2 : 1) * (size_t)shard->config.layout->grain_count;
+    return shard->rules.trusts ? 2 : 1;
+}
+
+// Bytes of the sums that shard k sends to shard 0.
+static inline size_t bel_shard_norm_bytes(const bel_shard *shard, int k)
+{
+    return bel_norms_count(shard->config.layout, k) * (size_t)bel_shard_norm_planes(shard) *
+           sizeof(double);
 }
 
 // pass.c

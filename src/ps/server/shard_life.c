@@ -55,10 +55,16 @@ static bel_status *shard_allocate(bel_shard *shard)
             BEL_TRY(bel_space_array(layout, "moving averages", &shard->memory.averages));
     }
     if (!shard->rules.needs_norm) return NULL;
-    shard->memory.grain_squares = bel_xcalloc(bel_shard_norm_count(shard), sizeof(double));
+    size_t grains = (size_t)layout->grain_count * (size_t)bel_shard_norm_planes(shard);
+    shard->memory.grain_squares = bel_xcalloc(grains, sizeof(double));
     shard->memory.factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
-    size_t shards = (size_t)layout->shard_count;
-    shard->inbox.norms = bel_xcalloc(shards * bel_shard_norm_count(shard), sizeof(double));
+    if (shard->config.shard == 0) {
+        shard->inbox.norms = bel_xcalloc((size_t)layout->shard_count, sizeof *shard->inbox.norms);
+        for (int k = 1; k < layout->shard_count; k++)
+            shard->inbox.norms[k] = bel_xmalloc(bel_shard_norm_bytes(shard, k));
+    } else {
+        shard->norms.list = bel_xmalloc(bel_shard_norm_bytes(shard, shard->config.shard));
+    }
     shard->inbox.factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
     if (bel_shard_on_devices(shard)) return NULL;
     return bel_space_array(layout, "summed gradients", &shard->memory.sums);
@@ -156,6 +162,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_free(shard->stats.counting);
     bel_free(shard->stats.sum);
     bel_free(shard->norms.squares);
+    bel_free(shard->norms.list);
     bel_status_destroy(shard->error);
     pthread_mutex_destroy(&shard->mutex);
     bel_free(shard);

@@ -8,6 +8,7 @@
 
 #include "optim/groups.h"
 #include "ps/layout/exchange.h"
+#include "ps/layout/norms.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/server/policy.h"
 #include "ps/server/shard.h"
@@ -187,7 +188,7 @@ typedef struct bel_shard_inbox {
     int64_t elements; // length of each of `sums`
     double *stats;    // by node, bel_stats_size each
     void **rows;      // by worker: keys and reports of rows, as in its room; NULL: not reserved
-    double *norms;    // shard 0, by shard, bel_shard_norm_count each
+    double **norms;   // shard 0, by shard: bel_shard_norm_bytes each
     float *factors;   // other shards
 } bel_shard_inbox;
 
@@ -228,7 +229,8 @@ typedef struct bel_shard_stats {
 
 // Norms of this step, with which shard 0 makes factors for all shards (norms.c).
 typedef struct bel_shard_norms {
-    const double **squares; // shard 0, by shard: its grain squares
+    const double **squares; // shard 0, by shard: the squares that it has sent
+    double *list;           // other shards: their squares, as they are sent
     int count;
     bool sent, factors_known;
 } bel_shard_norms;

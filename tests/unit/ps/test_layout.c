@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "ps/layout/initial.h"
+#include "ps/layout/norms.h"
 #include "ps/layout/space.h"
 #include "support/bel_test.h"
 
@@ -106,6 +107,30 @@ static void check_chunks(const bel_layout *layout)
             assert_true(llabs(load[a] - load[b]) <= most); // balanced within one chunk
 }
 
+// The lists of all shards have every grain once: unpacked elsewhere they give the same array.
+static void check_norms(const bel_layout *layout)
+{
+    size_t sum = 0, grains = (size_t)layout->grain_count;
+    double *from = bel_xcalloc(2 * grains, sizeof *from), *to = bel_xcalloc(2 * grains, sizeof *to);
+    for (size_t i = 0; i < 2 * grains; i++)
+        from[i] = 1.0 + (double)i;
+    for (int planes = 1; planes <= 2; planes++) {
+        for (int k = 0; k < layout->shard_count; k++) {
+            size_t count = bel_norms_count(layout, k), bytes = count * (size_t)planes;
+            double *list = bel_xcalloc(bytes + 1, sizeof *list);
+            bel_norms_pack(layout, k, planes, from, list);
+            bel_norms_unpack(layout, k, planes, list, to);
+            assert_true(list[bytes] == 0); // nothing after the end
+            bel_free(list);
+            sum += count;
+        }
+        assert_memory_equal(to, from, (size_t)planes * grains * sizeof *to);
+    }
+    assert_int_equal(sum, 2 * grains);
+    bel_free(from);
+    bel_free(to);
+}
+
 static void test_properties(void **state)
 {
     (void)state;
@@ -118,6 +143,7 @@ static void test_properties(void **state)
             check_variables(layout);
             check_segments(layout);
             check_chunks(layout);
+            check_norms(layout);
             if (shards == 1) fingerprint = bel_layout_fingerprint(layout);
             assert_true(bel_layout_fingerprint(layout) == fingerprint); // shards do not matter
             bel_layout_destroy(layout);
