@@ -44,7 +44,7 @@ equal "the matrix of the run before" "$(matrix alone)" "$before"
 # --- A cluster that loses a process
 run_ok env BELFRY_FAULT='crash:tower_compute#9@worker-1' timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --parameter_server_count 2 --evaluator_count 1 --job_dir killed -- "${odd[@]}" --train_steps 40 \
-    --audit_input
+    --audit_input --min_shard_bytes 0
 run_ok page killed '1 restart of processes, 1 lost connection, seen by this master' 'shard 1 41' 'worker 1' \
     'Every record was read exactly once in each epoch: 80 batches'
 equal "restarts by process" "$(sed -n 's/^<tr><td>\([a-z]* [0-9]\)<\/td><td class="n">'"$(uname -n)"'<\/td>.*<td class="n">\([0-9]\)<\/td><\/tr>$/\1: \2/p' \
