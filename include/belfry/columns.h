@@ -119,8 +119,6 @@ BEL_API const char *bel_columns_class(const bel_columns *columns, int number);
 BEL_API int bel_columns_label_count(const bel_columns *columns);
 /// Returns the name of a label.
 BEL_API const char *bel_columns_label_at(const bel_columns *columns, int label);
-/// Returns a class of a label.
-BEL_API const char *bel_columns_label_class(const bel_columns *columns, int label, int number);
 /// Returns the rows of a class in the training data; 0: unknown.
 BEL_API double bel_columns_class_rows(const bel_columns *columns, int number);
 /// Returns the smallest label of the training data, if it is a number; 0 if it is unknown.

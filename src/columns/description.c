@@ -482,11 +482,6 @@ const char *bel_columns_label_at(const bel_columns *columns, int label)
     return label_at(columns, label)->name;
 }
 
-const char *bel_columns_label_class(const bel_columns *columns, int label, int number)
-{
-    return label_at(columns, label)->values[number];
-}
-
 const char *bel_columns_label(const bel_columns *columns)
 {
     const bel_column *label = label_of(columns);

@@ -44,7 +44,13 @@ static bel_status *choose_model(const bel_options *options, const bel_params *pa
     if (package != NULL && named) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model and --package exclude each other");
     }
-    if (package != NULL) return bel_package_open(package, &setup->model);
+    if (package != NULL) {
+        BEL_TRY(bel_package_open(package, &setup->model));
+        const char *about = setup->model->description;
+        bel_log_write(BEL_LOG_DEBUG, "package %s: model %s%s%s", package, setup->model->name,
+                      about != NULL ? ", " : "", about != NULL ? about : "");
+        return NULL;
+    }
     const char *stored = bel_params_get(params, "model");
     const char *name = named || stored == NULL ? bel_options_string(options, "model") : stored;
     if (bel_is_onnx_file(name)) {

@@ -99,9 +99,44 @@ static void test_limits(void **state)
     refused(&config, "bel_run_config: size must be sizeof(bel_run_config), got 0");
 }
 
+// Parameters by type; a text that is no value of the type is an error, and nothing is set.
+static void test_params(void **state)
+{
+    (void)state;
+    static const bel_param params[] = {
+        {"on", "true"}, {"off", "0"}, {"text", "maybe"}, {"n", "-12"}, {"x", "1e-3"}};
+    bel_run_config config;
+    bel_run_config_init(&config, sizeof config);
+    config.model_dir = "model";
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, params, 5, &estimator));
+    bool flag = false;
+    int64_t n = 5;
+    double x = 5;
+    BEL_ASSERT_OK(bel_estimator_param_bool(estimator, "on", false, &flag));
+    assert_true(flag);
+    BEL_ASSERT_OK(bel_estimator_param_bool(estimator, "off", true, &flag));
+    assert_false(flag);
+    BEL_ASSERT_OK(bel_estimator_param_bool(estimator, "unset", true, &flag));
+    assert_true(flag);
+    BEL_ASSERT_FAILS(bel_estimator_param_bool(estimator, "text", false, &flag),
+                     BEL_INVALID_ARGUMENT, "true or false");
+    assert_true(flag);
+    BEL_ASSERT_OK(bel_estimator_param_int(estimator, "n", 0, &n));
+    assert_int_equal(n, -12);
+    BEL_ASSERT_FAILS(bel_estimator_param_int(estimator, "x", 0, &n), BEL_INVALID_ARGUMENT,
+                     "parameter x must be an integer");
+    assert_int_equal(n, -12);
+    BEL_ASSERT_OK(bel_estimator_param_number(estimator, "x", 0, &x));
+    assert_true(x == 1e-3);
+    assert_string_equal(bel_estimator_param(estimator, "unset", "else"), "else");
+    bel_estimator_destroy(estimator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_only_feature),
-                                       cmocka_unit_test(test_limits)};
+                                       cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_params)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
