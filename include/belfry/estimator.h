@@ -454,7 +454,7 @@ BEL_API void bel_request_leave(void);
 #define BEL_VERSION_MAJOR 0
 #define BEL_VERSION_MINOR 1
 #define BEL_VERSION_PATCH 0
-BEL_API const char *bel_version(void); ///< Library version, "0.1.0". Static.
+BEL_API const char *bel_version(void); ///< Library version, "0.2.0". Static.
 
 #ifdef __cplusplus
 }
