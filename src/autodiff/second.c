@@ -47,7 +47,7 @@ SLOPE(clip_grad, BEL_OP_CLIP_GRAD)
 SLOPE(dropout_grad, BEL_OP_DROPOUT_GRAD)
 
 // Functions with curvature: `bend` is the derivative of the slope by input 1, without dy.
-static void bent(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g, bel_value *x))
+static void second_of(bel_gradient *g, bel_op op, bel_value *(*bend)(bel_gradient *g, bel_value *x))
 {
     bel_value *u = g->output_grads[0];
     if (g->needed[0]) g->input_grads[0] = second_apply(g, op, u, g->inputs[1]);
@@ -65,7 +65,7 @@ static bel_value *bend_sigmoid(bel_gradient *g, bel_value *y)
 
 void bel_grad_sigmoid_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_SIGMOID_GRAD, bend_sigmoid);
+    second_of(g, BEL_OP_SIGMOID_GRAD, bend_sigmoid);
 }
 
 // 1 - y²: -2 y.
@@ -76,7 +76,7 @@ static bel_value *bend_tanh(bel_gradient *g, bel_value *y)
 
 void bel_grad_tanh_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_TANH_GRAD, bend_tanh);
+    second_of(g, BEL_OP_TANH_GRAD, bend_tanh);
 }
 
 // 1, and alpha e^x where x <= 0: 0, and alpha e^x.
@@ -90,7 +90,7 @@ static bel_value *bend_elu(bel_gradient *g, bel_value *x)
 
 void bel_grad_elu_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_ELU_GRAD, bend_elu);
+    second_of(g, BEL_OP_ELU_GRAD, bend_elu);
 }
 
 // Phi(x) + x phi(x), with the normal distribution's phi(x) = e^(-x²/2) / sqrt(2 pi): (2 - x²) phi.
@@ -105,7 +105,7 @@ static bel_value *bend_gelu(bel_gradient *g, bel_value *x)
 
 void bel_grad_gelu_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_GELU_GRAD, bend_gelu);
+    second_of(g, BEL_OP_GELU_GRAD, bend_gelu);
 }
 
 // With t = tanh(v), v = k (x + c x³): slope (1 + t) / 2 + x (1 - t²) v' / 2, and its derivative (1
@@ -128,7 +128,7 @@ static bel_value *bend_gelu_tanh(bel_gradient *g, bel_value *x)
 
 void bel_grad_gelu_tanh_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_GELU_TANH_GRAD, bend_gelu_tanh);
+    second_of(g, BEL_OP_GELU_TANH_GRAD, bend_gelu_tanh);
 }
 
 // With s = sigmoid(x): slope s (1 + x (1 - s)), and its derivative s (1 - s) (2 + x (1 - 2 s)).
@@ -144,7 +144,7 @@ static bel_value *bend_silu(bel_gradient *g, bel_value *x)
 
 void bel_grad_silu_grad(bel_gradient *g)
 {
-    bent(g, BEL_OP_SILU_GRAD, bend_silu);
+    second_of(g, BEL_OP_SILU_GRAD, bend_silu);
 }
 
 // --- Softmax and cross-entropy -------------------------------------------------------------------

@@ -14,7 +14,7 @@ struct bel_json {
     json_t *root;
 };
 
-static const json_t *unwrap(const bel_json_value *value)
+static const json_t *json_unwrap(const bel_json_value *value)
 {
     return (const json_t *)(const void *)value;
 }
@@ -100,7 +100,8 @@ static int append_text(const char *text, size_t length, void *out)
 void bel_json_write_value(bel_str *out, const bel_json_value *value)
 {
     size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
-    json_dump_callback(unwrap(value), append_text, out, flags); // fails only when append_text does
+    json_dump_callback(json_unwrap(value), append_text, out,
+                       flags); // fails only when append_text does
 }
 
 bel_status *bel_json_parse(const char *text, size_t length, const char *source, bel_json **out_json)
@@ -131,12 +132,12 @@ void bel_json_destroy(bel_json *json)
 
 const bel_json_value *bel_json_member(const bel_json_value *object, const char *name)
 {
-    return wrap(json_object_get(unwrap(object), name));
+    return wrap(json_object_get(json_unwrap(object), name));
 }
 
 bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text)
 {
-    const json_t *value = json_object_get(unwrap(object), name);
+    const json_t *value = json_object_get(json_unwrap(object), name);
     if (!json_is_string(value)) return false;
     *out_text = json_string_value(value);
     return true;
@@ -149,7 +150,7 @@ bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_n
 
 bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number)
 {
-    const json_t *value = json_object_get(unwrap(object), name);
+    const json_t *value = json_object_get(json_unwrap(object), name);
     if (!json_is_number(value)) return false;
     *out_number = json_number_value(value);
     return true;
@@ -157,34 +158,34 @@ bool bel_json_f64(const bel_json_value *object, const char *name, double *out_nu
 
 size_t bel_json_length(const bel_json_value *array)
 {
-    return json_array_size(unwrap(array));
+    return json_array_size(json_unwrap(array));
 }
 
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index)
 {
-    return wrap(json_array_get(unwrap(array), index));
+    return wrap(json_array_get(json_unwrap(array), index));
 }
 
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number)
 {
-    if (!json_is_integer(unwrap(value))) return false;
-    *out_number = (int64_t)json_integer_value(unwrap(value));
+    if (!json_is_integer(json_unwrap(value))) return false;
+    *out_number = (int64_t)json_integer_value(json_unwrap(value));
     return true;
 }
 
 const char *bel_json_value_string(const bel_json_value *value)
 {
-    return json_string_value(unwrap(value));
+    return json_string_value(json_unwrap(value));
 }
 
 bool bel_json_is_array(const bel_json_value *value)
 {
-    return json_is_array(unwrap(value));
+    return json_is_array(json_unwrap(value));
 }
 
 bool bel_json_is_object(const bel_json_value *value)
 {
-    return json_is_object(unwrap(value));
+    return json_is_object(json_unwrap(value));
 }
 
 bel_status *bel_json_each(const bel_json_value *object,
@@ -193,7 +194,7 @@ bel_status *bel_json_each(const bel_json_value *object,
                           void *context)
 {
     bel_status *status = NULL;
-    json_t *all = as_mutable(unwrap(object));
+    json_t *all = as_mutable(json_unwrap(object));
     for (void *step = json_object_iter(all); step != NULL && status == NULL;
          step = json_object_iter_next(all, step))
         status = visit(context, json_object_iter_key(step), wrap(json_object_iter_value(step)));

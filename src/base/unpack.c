@@ -14,7 +14,7 @@
 
 enum { GZIP_LEAST = 18, MOST_RATIO = 1032, USUAL_RATIO = 4, SPARE = 64 };
 
-static bel_status *corrupt(const char *path, bool gzip)
+static bel_status *corrupt_file(const char *path, bool gzip)
 {
     return BEL_ERR(BEL_DATA_LOSS, "%s: %s stream is truncated or corrupt", path,
                    gzip ? "gzip" : "zlib");
@@ -111,7 +111,7 @@ bel_status *bel_unpack_at_most(const char *path, const void *packed, size_t size
     *out_data = NULL;
     if (result != LIBDEFLATE_SUCCESS) {
         bel_free(u.data);
-        return result == LIBDEFLATE_INSUFFICIENT_SPACE ? NULL : corrupt(path, u.gzip);
+        return result == LIBDEFLATE_INSUFFICIENT_SPACE ? NULL : corrupt_file(path, u.gzip);
     }
     u.data[u.used] = '\0';
     *out_data = u.data;
@@ -147,7 +147,7 @@ static bel_status *inflate_to(z_stream *stream, const char *path, bool gzip,
         left = size - (size_t)(stream->next_in - packed);
         // Without room left it returns Z_BUF_ERROR only if there is also no more input.
         if (result != Z_OK && !whole) {
-            status = result == Z_MEM_ERROR ? no_memory(path) : corrupt(path, gzip);
+            status = result == Z_MEM_ERROR ? no_memory(path) : corrupt_file(path, gzip);
             break;
         }
         status = take(user, made, ROOM - stream->avail_out);

@@ -91,7 +91,7 @@ void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_
 }
 
 // A folder that cannot be removed takes space and does no harm: files are checked by content.
-static void tidy(const char *folder, int64_t step)
+static void remove_old_folders(const char *folder, int64_t step)
 {
     int64_t *steps = NULL;
     size_t count = 0;
@@ -113,7 +113,7 @@ static void tidy(const char *folder, int64_t step)
 bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path)
 {
     BEL_TRY(bel_dir_create(folder));
-    tidy(folder, step);
+    remove_old_folders(folder, step);
     *out_path = bel_ckpt_folder_path(folder, step);
     bel_status *status = bel_dir_create(*out_path);
     if (status == NULL) return NULL;

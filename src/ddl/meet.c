@@ -108,7 +108,7 @@ static void turn_away(int file, bel_code code, const char *text)
 
 // Judges a complete hello. The job fails if one of its ranks cannot take part; a stranger is
 // rejected.
-static bel_status *consider(meeting *m, int file, const hello *said)
+static bel_status *take_hello(meeting *m, int file, const hello *said)
 {
     int size = m->own.size, rank = said->rank;
     if (memcmp(said->kind, KIND, sizeof KIND) == 0 && knows_secret(m, said) &&
@@ -160,7 +160,7 @@ static bel_status *take_hellos(meeting *m)
         if (came <= 0) {
             (void)close(done.file);
         } else {
-            status = consider(m, done.file, &done.said);
+            status = take_hello(m, done.file, &done.said);
         }
     }
     return status;

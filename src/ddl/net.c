@@ -110,7 +110,7 @@ static char *next_part(way *w, size_t *out_bytes)
     return w->data + at;
 }
 
-static bel_status *lost(const bel_ddl_net *net, const char *doing, int rank, const char *why)
+static bel_status *lost_rank(const bel_ddl_net *net, const char *doing, int rank, const char *why)
 {
     return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited; it was waited for in %s (%s)", rank,
                    net->size, doing, why);
@@ -123,7 +123,7 @@ static bel_status *hear_failure(const bel_ddl_net *net, const char *doing, int r
     const char *why;
     int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
     if (!bel_ddl_socket_receive_all(net->files[rank], &heard, sizeof heard, deadline, &why))
-        return lost(net, doing, rank, why);
+        return lost_rank(net, doing, rank, why);
     heard.text[sizeof heard.text - 1] = '\0';
     bel_code code = heard.code > BEL_OK && heard.code <= BEL_UNAUTHENTICATED ? (bel_code)heard.code
                                                                              : BEL_ABORTED;
@@ -169,7 +169,7 @@ bel_status *bel_ddl_net_look(void *context, const char *doing)
         if (net->files[r] < 0) continue;
         bool ended = bel_ddl_socket_has_ended(net->files[r]);
         if (ended && net->ends) continue;
-        if (ended) return lost(net, doing, r, why);
+        if (ended) return lost_rank(net, doing, r, why);
         if (!bel_ddl_socket_peek(net->files[r], &next, sizeof next) || next.kind != FAILURE)
             continue;
         (void)bel_ddl_socket_receive(net->files[r], &next, sizeof next, &why); // it has arrived
@@ -189,7 +189,7 @@ static bel_status *exchange_push(const exchange *e, lane *l, bool *moved_any)
         // The other side may have sent the reason before it closed.
         if (sent < 0) l->out.done = way_whole(&l->out);
         if (sent < 0 && l->in.done == way_whole(&l->in))
-            return lost(e->net, e->doing, l->rank, why);
+            return lost_rank(e->net, e->doing, l->rank, why);
         if (sent <= 0) return NULL;
         l->out.done += (size_t)sent;
         *moved_any = true;
@@ -206,7 +206,7 @@ static bel_status *exchange_pull(const exchange *e, lane *l, size_t expected, bo
         const char *why;
         char *to = next_part(&l->in, &bytes);
         ssize_t came = bel_ddl_socket_receive(l->file, to, bytes, &why);
-        if (came < 0) return lost(e->net, e->doing, l->rank, why);
+        if (came < 0) return lost_rank(e->net, e->doing, l->rank, why);
         if (came == 0) return NULL;
         l->in.done += (size_t)came;
         *moved_any = true;

@@ -7,7 +7,7 @@
 #include "features/image.h"
 #include "features/record_file.h"
 
-static bool begins(const bel_image_request *request, const char *magic, size_t length)
+static bool image_begins(const bel_image_request *request, const char *magic, size_t length)
 {
     return request->size >= length && memcmp(request->data, magic, length) == 0;
 }
@@ -29,16 +29,16 @@ static const char *other_kind(const bel_image_request *request)
         {"P4", "a PBM", 2},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (begins(request, kinds[i].magic, kinds[i].length)) return kinds[i].name;
+        if (image_begins(request, kinds[i].magic, kinds[i].length)) return kinds[i].name;
     }
     return "another";
 }
 
 static bel_status *decode(const bel_image_request *request, bel_image *out_image)
 {
-    if (begins(request, "\xFF\xD8\xFF", 3)) return bel_jpeg_decode(request, out_image);
-    if (begins(request, "\x89PNG\r\n\x1A\n", 8)) return bel_png_decode(request, out_image);
-    if (begins(request, "P5", 2) || begins(request, "P6", 2)) {
+    if (image_begins(request, "\xFF\xD8\xFF", 3)) return bel_jpeg_decode(request, out_image);
+    if (image_begins(request, "\x89PNG\r\n\x1A\n", 8)) return bel_png_decode(request, out_image);
+    if (image_begins(request, "P5", 2) || image_begins(request, "P6", 2)) {
         return bel_pnm_decode(request, out_image);
     }
     return BEL_ERR(BEL_DATA_LOSS, "%s: expected a JPEG, PNG, or binary PGM or PPM file, got %s",

@@ -50,7 +50,7 @@ static bool only_first_depends(const bel_batch_walk *walk, const bel_node *node)
 }
 
 // True if a constant operand repeats over dimension 0 of a result of this rank.
-static bool repeats(const bel_value *value, int32_t rank)
+static bool value_repeats(const bel_value *value, int32_t rank)
 {
     return shape_of(value)->rank < rank || shape_of(value)->dims[0] == 1;
 }
@@ -88,8 +88,8 @@ static bool broadcasts_flat(const bel_batch_walk *walk, const bel_node *node)
     bool flat = rank > 0;
     for (int i = 0; i < node->input_count; i++) {
         bool depends = bel_batch_depends(walk, node->inputs[i]);
-        flat = flat &&
-               (depends ? shape_of(node->inputs[i])->rank == rank : repeats(node->inputs[i], rank));
+        flat = flat && (depends ? shape_of(node->inputs[i])->rank == rank
+                                : value_repeats(node->inputs[i], rank));
     }
     return flat;
 }
@@ -147,7 +147,7 @@ static bool gemm(bel_batch_walk *walk, const bel_node *node)
     bool third = node->input_count > 2, shared = !bel_batch_depends(walk, node->inputs[1]);
     bool own = third && bel_batch_depends(walk, node->inputs[2]);
     bool repeated =
-        !third || (own ? shape_of(node->inputs[2])->rank == 2 : repeats(node->inputs[2], 2));
+        !third || (own ? shape_of(node->inputs[2])->rank == 2 : value_repeats(node->inputs[2], 2));
     bool stays = shared && repeated && !bel_attr_flag(&node->attrs, "transA");
     if (stays && !own && batch_rules_rows(walk, node)) return true;
     if (stays && own && forms(walk, node, bel_batch_flat, false, inputs))

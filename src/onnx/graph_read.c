@@ -28,7 +28,7 @@ static const bel_onnx_attr *graph_read_find(const bel_onnx_node *node, const cha
     return NULL;
 }
 
-static bel_status *lacks(const char *name, const char *what)
+static bel_status *node_lacks(const char *name, const char *what)
 {
     return BEL_ERR(BEL_DATA_LOSS, "its attribute \"%s\" is missing, or no %s", name, what);
 }
@@ -53,7 +53,7 @@ static bel_status *read_whole(const bel_onnx_node *node, const char *name, int64
     const bel_onnx_attr *attr = graph_read_find(node, name);
     bool fits =
         attr != NULL && attr->kind == BEL_ONNX_INT && attr->integer >= 0 && attr->integer <= most;
-    if (!fits) return lacks(name, "number of its range");
+    if (!fits) return node_lacks(name, "number of its range");
     *out = attr->integer;
     return NULL;
 }
@@ -63,7 +63,7 @@ static bel_status *read_text(const bel_onnx_node *node, const char *name, const 
     const bel_onnx_attr *attr = graph_read_find(node, name);
     bool fits = attr != NULL && attr->kind == BEL_ONNX_STRING && attr->text[0] != '\0' &&
                 strlen(attr->text) < BEL_GRAPH_MAX_NAME;
-    if (!fits) return lacks(name, "name");
+    if (!fits) return node_lacks(name, "name");
     *out = attr->text;
     return NULL;
 }
@@ -127,9 +127,9 @@ static bel_status *read_input(reader *r, const bel_onnx_node *node, bel_value **
     if (name == NULL || name->input < 0) return BEL_ERR(BEL_DATA_LOSS, "it reads no input");
     BEL_TRY(read_whole(node, "dtype", INT32_MAX, &number));
     BEL_TRY(bel_onnx_dtype(number, &dtype));
-    if (!ints_of(graph_read_find(node, "shape"), &shape)) return lacks("shape", "shape");
+    if (!ints_of(graph_read_find(node, "shape"), &shape)) return node_lacks("shape", "shape");
     if (scales != NULL && (!number_of(scales, &scale) || !isfinite(scale)))
-        return lacks("scale", "finite number");
+        return node_lacks("scale", "finite number");
     bel_value *value = bel_input_value(r->graph, name->text, dtype, &shape);
     *out = scales == NULL || value == NULL ? value : graph_read_scaled(r->graph, value, scale);
     return NULL;
@@ -143,7 +143,7 @@ static bel_status *read_variable(reader *r, const bel_onnx_node *node, bel_value
     BEL_TRY(check_counts(node, 0, 1));
     BEL_TRY(read_text(node, "variable", &name));
     BEL_TRY(read_whole(node, "kind", BEL_VARIABLE_REPLICA_FIRST, &kind));
-    if (!ints_of(graph_read_find(node, "shape"), &shape)) return lacks("shape", "shape");
+    if (!ints_of(graph_read_find(node, "shape"), &shape)) return node_lacks("shape", "shape");
     bool taken =
         bel_graph_find_variable(r->graph, name) >= 0 || bel_graph_find_table(r->graph, name) >= 0;
     if (taken) return BEL_ERR(BEL_DATA_LOSS, "there are two variables \"%s\"", name);
@@ -162,7 +162,7 @@ static bel_status *read_lookup(reader *r, const bel_onnx_node *node, bel_value *
     BEL_TRY(read_whole(node, "width", INT32_MAX, &width));
     BEL_TRY(read_whole(node, "start", BEL_INIT_ORTHOGONAL, &start));
     if (!number_of(graph_read_find(node, "start_value"), &start_value))
-        return lacks("start_value", "number");
+        return node_lacks("start_value", "number");
     bel_value *ids = node->inputs[0] < 0 ? NULL : r->values[node->inputs[0]];
     if (ids == NULL) return BEL_ERR(BEL_DATA_LOSS, "it has no ids");
     *out = bel_embedding(r->graph, table, ids, width,
@@ -175,7 +175,7 @@ static bel_status *read_constant(reader *r, const bel_onnx_node *node, bel_value
 {
     const bel_onnx_attr *attr = graph_read_find(node, "value");
     BEL_TRY(check_counts(node, 0, 1));
-    if (attr == NULL || attr->kind != BEL_ONNX_TENSOR) return lacks("value", "tensor");
+    if (attr == NULL || attr->kind != BEL_ONNX_TENSOR) return node_lacks("value", "tensor");
     *out = bel_constant(r->graph, &attr->tensor);
     return NULL;
 }

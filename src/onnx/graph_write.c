@@ -183,7 +183,7 @@ static void write_results(writer *w)
     }
 }
 
-static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
+static bel_status *write_graph(writer *w, bel_onnx_sink *sink, void *context)
 {
     const bel_graph *graph = w->source->graph;
     bel_onnx_begin_model(&w->model, &w->graph, w->arena);
@@ -214,7 +214,7 @@ bel_status *bel_graph_file_write(const bel_graph_file_source *source, bel_onnx_s
                 .needed = bel_xcalloc(source->graph->node_count + 1, sizeof(bool)),
                 .names = bel_xcalloc(source->graph->value_count + 1, sizeof(char *))};
     bel_onnx_emitter_init(&w.emitter, w.arena);
-    bel_status *status = write(&w, sink, context);
+    bel_status *status = write_graph(&w, sink, context);
     bel_onnx_emitter_deinit(&w.emitter);
     bel_arena_destroy(w.arena);
     bel_free(w.needed);

@@ -259,7 +259,7 @@ static bel_onnx_extent remainder_of(bel_onnx_extent a, bel_onnx_extent b)
     return fits ? (bel_onnx_extent){0, 0} : unknown;
 }
 
-static bel_onnx_extent equal(bel_onnx_extent a, bel_onnx_extent b)
+static bel_onnx_extent extents_equal(bel_onnx_extent a, bel_onnx_extent b)
 {
     if (a.symbol == b.symbol && (a.symbol == 0 || a.number == b.number))
         return (bel_onnx_extent){a.number == b.number, 0};
@@ -279,7 +279,7 @@ static const struct {
                  {"Mul", bel_onnx_size_product, false},
                  {"Div", sizes_divide, false},
                  {"Mod", remainder_of, false},
-                 {"Equal", equal, true}};
+                 {"Equal", extents_equal, true}};
 
 // Takes two vectors of one shape, or one element and a vector.
 static void sizes_compute(bel_onnx_call *call, int which, bel_arena *arena, bool *out_done)

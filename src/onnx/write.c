@@ -243,7 +243,7 @@ static void write_finish(writer *w)
     }
 }
 
-static bel_status *write(writer *w, bel_onnx_sink *sink, void *context)
+static bel_status *write_model(writer *w, bel_onnx_sink *sink, void *context)
 {
     write_begin(w);
     find_needed(w);
@@ -264,7 +264,7 @@ bel_status *bel_onnx_write(const bel_onnx_source *source, bel_onnx_sink *sink, v
                 .read = bel_xcalloc(source->graph->value_count + 1, sizeof(bool)),
                 .names = bel_xcalloc(source->graph->value_count + 1, sizeof(char *))};
     bel_onnx_emitter_init(&w.emitter, w.arena);
-    bel_status *status = write(&w, sink, context);
+    bel_status *status = write_model(&w, sink, context);
     bel_onnx_emitter_deinit(&w.emitter);
     bel_onnx_functions_deinit(&w.functions);
     bel_arena_destroy(w.arena);

@@ -170,7 +170,7 @@ static const char *sequence_mask(bel_onnx_emitter *e, const bel_node *node, cons
     return BEL_ONNX_NEW(e, "Where", kept, in[0], write_own_number(e, node, 0));
 }
 
-static const char *both(bel_onnx_emitter *e, const char *a, const char *b)
+static const char *both_names(bel_onnx_emitter *e, const char *a, const char *b)
 {
     return a == NULL ? b : b == NULL ? a : BEL_ONNX_NEW(e, "And", a, b);
 }
@@ -182,13 +182,13 @@ static const char *seen(bel_onnx_emitter *e, const char *scores, int32_t rank, c
 {
     const char *visible = mask;
     if (lengths != NULL) {
-        visible = both(e, visible, before_lengths(e, scores, lengths, rank, rank - 1));
+        visible = both_names(e, visible, before_lengths(e, scores, lengths, rank, rank - 1));
     }
     if (causal) {
         const char *queries =
             BEL_ONNX_NEW(e, "Reshape", places(e, scores, rank - 2), ints(e, -1, 1, 2));
         const char *keys = places(e, scores, rank - 1);
-        visible = both(e, visible, BEL_ONNX_NEW(e, "LessOrEqual", keys, queries));
+        visible = both_names(e, visible, BEL_ONNX_NEW(e, "LessOrEqual", keys, queries));
     }
     return visible;
 }

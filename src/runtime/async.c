@@ -363,7 +363,7 @@ static void async_work(void *argument, int64_t thread)
 
 // Resets all counts before a run, while no other thread works. Relaxed stores are enough: starting
 // the team orders them before everything that its threads do.
-static void reset(bel_async *a)
+static void async_reset(bel_async *a)
 {
     for (int c = 0; c < a->dag->node_count; c++) {
         call_state *call = &a->calls[c];
@@ -381,7 +381,7 @@ static void reset(bel_async *a)
 bel_future_state bel_async_run(bel_async *async, bel_team *team)
 {
     if (async->stream_count == 0) return BEL_FUTURE_READY;
-    reset(async);
+    async_reset(async);
     if (async->alone) {
         async_follow(async, async->heads[0]);
     } else {

@@ -152,7 +152,7 @@ static uint32_t kept_by(const bel_trainable *t, size_t variable)
 // Whether no step changes the variable: a state variable that is never assigned, or one that no
 // step function names and has a gradient of. The model function updates all. Values of replicas
 // keep their kind, which describes them.
-static bool stays(const bel_trainable *t, size_t variable)
+static bool variable_stays(const bel_trainable *t, size_t variable)
 {
     const bel_graph_variable *v = &t->built->graph->variables[variable];
     bool state = bel_variable_is_state(v->kind);
@@ -189,11 +189,12 @@ static void make_layout(bel_trainable *t)
     t->variables = bel_xcalloc(count, sizeof *t->variables);
     for (size_t v = 0; v < count; v++) {
         const bel_graph_variable *from = &graph->variables[v];
-        variables[v] = (bel_layout_variable){.name = from->name,
-                                             .shape = from->value->spec.shape,
-                                             .initializer = from->initializer,
-                                             .kind = stays(t, v) ? BEL_VARIABLE_FROZEN : from->kind,
-                                             .kept_by = stays(t, v) ? 0 : kept_by(t, v)};
+        variables[v] =
+            (bel_layout_variable){.name = from->name,
+                                  .shape = from->value->spec.shape,
+                                  .initializer = from->initializer,
+                                  .kind = variable_stays(t, v) ? BEL_VARIABLE_FROZEN : from->kind,
+                                  .kept_by = variable_stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
     t->layout = bel_layout_create(variables, (int)count, count_shards(t));

@@ -150,7 +150,7 @@ static void put_weight(bel_str *text, int class_number, double weight)
 
 // The weight of a class is rows / (classes · its rows): the sum of the weights over all rows stays
 // the same.
-static bel_status *balance(const bel_columns *columns, bel_str *text)
+static bel_status *balance_classes(const bel_columns *columns, bel_str *text)
 {
     int count = bel_columns_class_count(columns);
     double all = 0;
@@ -208,7 +208,8 @@ static bel_status *set_class_weights(bel_params *params, const bel_options *opti
     bel_str text = {0};
     if (given == NULL) return NULL;
     bool balanced = strcmp(given, "balanced") == 0;
-    bel_status *status = balanced ? balance(columns, &text) : weigh_named(columns, given, &text);
+    bel_status *status =
+        balanced ? balance_classes(columns, &text) : weigh_named(columns, given, &text);
     if (status == NULL) bel_params_set(params, "class_weights", text.text);
     bel_str_deinit(&text);
     return status;

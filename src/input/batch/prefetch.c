@@ -106,7 +106,7 @@ static void prefetch_release(bel_prefetch *prefetch)
 }
 
 // Raises the limit after the consumer found nothing ready. Called with the lock held.
-static void deepen(bel_prefetch *prefetch)
+static void prefetch_deepen(bel_prefetch *prefetch)
 {
     int64_t depth = prefetch->limit - prefetch->held;
     int64_t most = prefetch->slot_count - prefetch->held;
@@ -299,7 +299,7 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
     if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch_release(prefetch);
-    if (prefetch->ready == 0) deepen(prefetch);
+    if (prefetch->ready == 0) prefetch_deepen(prefetch);
     if (!rests(prefetch)) pthread_cond_broadcast(&prefetch->may_claim);
     wait_for_batch(prefetch);
     const bel_batch *batch = NULL;

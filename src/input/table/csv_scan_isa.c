@@ -121,7 +121,7 @@ static inline uint64_t digits_in(part bytes)
 }
 #endif
 
-static inline uint64_t equal(const part *parts, char byte)
+static inline uint64_t bytes_equal(const part *parts, char byte)
 {
     uint64_t bits = 0;
     for (int i = 0; i < PARTS; i++)
@@ -138,13 +138,13 @@ static inline marks csv_scan_mark(const char *at, char delimiter)
         digits |= digits_in(parts[i]) << BLOCK / PARTS * i;
     }
     return (marks){
-        .feeds = equal(parts, '\n'),
-        .delimiters = equal(parts, delimiter),
-        .returns = equal(parts, '\r'),
-        .others = equal(parts, '"') | equal(parts, '\0'),
+        .feeds = bytes_equal(parts, '\n'),
+        .delimiters = bytes_equal(parts, delimiter),
+        .returns = bytes_equal(parts, '\r'),
+        .others = bytes_equal(parts, '"') | bytes_equal(parts, '\0'),
         .digits = digits,
-        .points = equal(parts, '.'),
-        .signs = equal(parts, '-'),
+        .points = bytes_equal(parts, '.'),
+        .signs = bytes_equal(parts, '-'),
     };
 }
 #endif

@@ -18,7 +18,7 @@ static bel_child *find_worker(const bel_supervisor *s, int index)
 }
 
 // Makes the worker run again, with all its restarts available.
-static void want(bel_child *child)
+static void want_worker(bel_child *child)
 {
     bool is_away = !bel_child_is_running(child) && child->lives.restart_ns == 0;
     child->let_go = child->given_up = false;
@@ -42,7 +42,7 @@ static void scale_to(bel_supervisor *s, int workers)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         if (child->task->role != BEL_ROLE_WORKER) continue;
-        (child->task->index < workers ? want : let_go)(child);
+        (child->task->index < workers ? want_worker : let_go)(child);
     }
     for (int w = s->config->plan->cluster->master_trains ? 1 : 0; w < workers; w++)
         if (find_worker(s, w) == NULL) bel_supervisor_add_worker(s, w);

@@ -33,7 +33,7 @@ static bool is_on(const bel_job *job)
 }
 
 // The folder of the rule's evaluation; free with bel_free.
-static char *watched(const bel_keep_best *rule)
+static char *watched_metric(const bel_keep_best *rule)
 {
     return rule->eval == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", rule->eval);
 }
@@ -72,7 +72,7 @@ static bel_status *best_state(bel_job *job)
     if (best->stated || best->step < 0) return NULL;
     bel_ckpt_best said = {
         .step = best->step, .value = best->value, .higher = best->goal == BEL_GOAL_MAX};
-    char *evaluation = watched(rule);
+    char *evaluation = watched_metric(rule);
     bel_snprintf(said.metric, sizeof said.metric, "%s", rule->metric);
     bel_snprintf(said.evaluation, sizeof said.evaluation, "%s", evaluation);
     bel_free(evaluation);
@@ -118,7 +118,7 @@ bel_status *bel_job_recall_best(bel_job *job)
 {
     bel_history *history;
     if (!is_on(job)) return NULL;
-    char *folder = watched(&job->spec->keep_best);
+    char *folder = watched_metric(&job->spec->keep_best);
     bel_status *status =
         bel_history_read_folder(job->estimator->config.model_dir, folder, &history);
     if (status == NULL) {

@@ -312,7 +312,7 @@ static void policy_ledger_forget(bel_shard *shard, int worker)
 }
 
 // Pages are not closed while a worker is being admitted; this one may be due.
-static void admitted(bel_shard *shard)
+static void ledger_admitted(bel_shard *shard)
 {
     if (shard->config.shard == 0) bel_ledger_close_page_locked(shard);
 }
@@ -327,7 +327,7 @@ static void admitted(bel_shard *shard)
     .rows_fit = rows_fit, .begin = policy_ledger_begin, .is_done = is_done,                        \
     .steps_left = steps_left, .chunk_passed = nothing_of_worker,                                   \
     .copied = bel_ledger_copied_locked, .published = policy_ledger_published,                      \
-    .poll = policy_ledger_poll, .forget = policy_ledger_forget, .admitted = admitted
+    .poll = policy_ledger_poll, .forget = policy_ledger_forget, .admitted = ledger_admitted
 
 const bel_policy bel_policy_backups = {LEDGER, .takes_stale = when_none_can_follow,
                                        .may_go_on = at_once};

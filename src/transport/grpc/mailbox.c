@@ -63,7 +63,7 @@ static void letters_push(letters *list, letter *l)
     list->last = l;
 }
 
-static letter *pop(letters *list)
+static letter *pop_letter(letters *list)
 {
     letter *l = list->first;
     if (l == NULL) return NULL;
@@ -89,9 +89,9 @@ static void release_and_unlock(bel_mailbox *mailbox)
     pthread_mutex_unlock(&mailbox->mutex);
     if (!last) return;
     letter *l;
-    while ((l = pop(&mailbox->out)) != NULL)
+    while ((l = pop_letter(&mailbox->out)) != NULL)
         free_letter(l);
-    while ((l = pop(&mailbox->in)) != NULL)
+    while ((l = pop_letter(&mailbox->in)) != NULL)
         free_letter(l);
     free_letter(mailbox->sending);
     bel_stream_release(mailbox->stream);
@@ -124,7 +124,7 @@ static void on_fill(void *context, bel_stream_message *message)
     pthread_mutex_lock(&mailbox->mutex);
     if (mailbox->sending == NULL || mailbox->sent == mailbox->sending->count) {
         free_letter(mailbox->sending); // asked again: the preceding message has left
-        mailbox->sending = pop(&mailbox->out);
+        mailbox->sending = pop_letter(&mailbox->out);
         mailbox->sent = 0;
     }
     if (mailbox->sending != NULL) {
@@ -306,7 +306,7 @@ void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufC
 Bel__Message *bel_mailbox_take(bel_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->mutex);
-    letter *l = pop(&mailbox->in);
+    letter *l = pop_letter(&mailbox->in);
     pthread_mutex_unlock(&mailbox->mutex);
     if (l == NULL) return NULL;
     Bel__Message *message = l->message;
