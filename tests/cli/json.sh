@@ -52,7 +52,7 @@ check "members of inspect" has out.txt step seed digest best settings tensors
 run_ok belfry inspect a --digest --json
 check "members of the digest" has out.txt digest
 run_ok belfry inspect a --compare a --json
-check "members of a comparison" has out.txt equal difference
+check "members of a comparison" has out.txt equal difference step equal_step settings
 run_ok belfry doctor --json --model_dir a
 check "doctor is JSON" is_json out.txt
 check "members of doctor" has out.txt checks ok

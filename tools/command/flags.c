@@ -389,7 +389,7 @@ static const bel_option table[] = {
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
      "Print only the digest, recomputed from the files.", "!compare"},
     {"compare", STRING, BEL_VERB_INSPECT, "", NULL, "FOLDER", OUTPUT,
-     "Another folder: name the first tensor that differs; exit code 1 when one does.", NULL},
+     "Another folder: name the first step and tensor that differ; exit code 1 when some do.", NULL},
     {"cost", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
      "Run the step and print each instruction's time beside the expected time.", "!dump"},
     {"dump", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,

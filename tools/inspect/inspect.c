@@ -1,8 +1,6 @@
-// Verb inspect: contents of a checkpoint, its digest, and differences of two checkpoints. --digest
-// is recomputed from the files. Everything else relies on the manifest, whose checksums are
-// compared at opening. Two checkpoints are equal if their digests are. Only if they differ are the
-// tensors read, block by block, to find the first that differs. Exit code 1 reports a difference,
-// not an error; a difference only in tables appears as that of the digests.
+// Verb inspect: contents of a checkpoint, its digest, and its differences from another (compare.c).
+// --digest is recomputed from the files. Everything else relies on the manifest, whose checksums
+// are compared at opening.
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +15,7 @@
 #include "command/results.h"
 #include "command/verbs.h"
 #include "input/batch/audit.h"
+#include "inspect/compare.h"
 #include "inspect/inspect_model.h"
 
 // Opens a checkpoint's folder, or the newest checkpoint of a model folder.
@@ -197,106 +196,20 @@ static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
     return status;
 }
 
-// --- Differences --------------------------------------------------------------------------------
-
-enum { RUN_BYTES = 1 << 20 };
-
-// Returns the index of the first element that differs, or -1.
-static int64_t first_difference(const char *a, const char *b, int64_t count, size_t element_size)
+static bel_status *inspect_compare(bel_ckpt_reader *reader, const char *path, const char *other,
+                                   bool json, int *out_exit_code)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (memcmp(a + (size_t)i * element_size, b + (size_t)i * element_size, element_size) != 0)
-            return i;
-    return -1;
-}
-
-// Compares a tensor that has the same type and shape in both, run by run.
-static bel_status *compare_values(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
-                                  const char *name, const bel_tensor *tensor, int64_t *out_first)
-{
-    char *run_a = bel_xmalloc(RUN_BYTES), *run_b = bel_xmalloc(RUN_BYTES);
-    size_t size = bel_dtype_size(tensor->dtype);
-    int64_t total = bel_shape_elements(&tensor->shape), step = RUN_BYTES / (int64_t)size;
-    bel_status *status = NULL;
-    *out_first = -1;
-    for (int64_t at = 0; at < total && status == NULL && *out_first < 0; at += step) {
-        int64_t count = total - at < step ? total - at : step;
-        status = bel_ckpt_read(a, name, tensor->dtype, &tensor->shape, at, count, run_a);
-        if (status == NULL) {
-            status = bel_ckpt_read(b, name, tensor->dtype, &tensor->shape, at, count, run_b);
-        }
-        int64_t place = status == NULL ? first_difference(run_a, run_b, count, size) : -1;
-        if (place >= 0) *out_first = at + place;
-    }
-    bel_free(run_a);
-    bel_free(run_b);
-    return status;
-}
-
-// Appends how tensor `index` of `a` differs from that of `b`; nothing if they are equal.
-static bel_status *compare_tensor(const bel_ckpt_reader *a, const bel_ckpt_reader *b, int index,
-                                  bel_str *out)
-{
-    const char *name, *other_name;
-    bel_tensor tensor, other;
-    char text[BEL_SHAPE_TEXT], other_text[BEL_SHAPE_TEXT];
-    bel_ckpt_tensor(a, index, &name, &tensor.dtype, &tensor.shape);
-    int found = bel_ckpt_find(b, name);
-    if (found < 0) {
-        bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(b));
-        return NULL;
-    }
-    bel_ckpt_tensor(b, found, &other_name, &other.dtype, &other.shape);
-    if (tensor.dtype != other.dtype || !bel_shape_equal(&tensor.shape, &other.shape)) {
-        bel_str_printf(out, "%s is %s %s and %s %s", name, bel_dtype_name(tensor.dtype),
-                       bel_shape_text(&tensor.shape, text), bel_dtype_name(other.dtype),
-                       bel_shape_text(&other.shape, other_text));
-        return NULL;
-    }
-    int64_t first;
-    BEL_TRY(compare_values(a, b, name, &tensor, &first));
-    if (first >= 0) bel_str_printf(out, "%s differs at element %lld", name, (long long)first);
-    return NULL;
-}
-
-static bel_status *find_difference(const bel_ckpt_reader *a, const bel_ckpt_reader *b, bel_str *out)
-{
-    for (int i = 0; i < bel_ckpt_tensor_count(a) && out->length == 0; i++)
-        BEL_TRY(compare_tensor(a, b, i, out));
-    for (int i = 0; i < bel_ckpt_tensor_count(b) && out->length == 0; i++) {
-        const char *name;
-        bel_tensor tensor;
-        bel_ckpt_tensor(b, i, &name, &tensor.dtype, &tensor.shape);
-        if (bel_ckpt_find(a, name) < 0) {
-            bel_str_printf(out, "%s is not in %s", name, bel_ckpt_folder(a));
-        }
-    }
-    return NULL;
-}
-
-static bel_status *inspect_compare(bel_ckpt_reader *reader, const char *path, bool json,
-                                   int *out_exit_code)
-{
-    bel_ckpt_reader *other;
-    BEL_TRY(open_any(path, &other));
-    bel_hash128 a = bel_ckpt_reader_digest(reader), b = bel_ckpt_reader_digest(other);
-    bool equal = a.low == b.low && a.high == b.high;
-    bel_str difference = {0}, text = {0};
-    bel_status *status = NULL;
-    if (!equal) status = find_difference(reader, other, &difference);
-    if (!equal && difference.length == 0) bel_str_puts(&difference, "the digests differ");
-    if (json) {
-        bel_str_printf(&text, "{\"equal\":%s,\"difference\":", equal ? "true" : "false");
-        equal ? bel_str_puts(&text, "null") : bel_json_write_string(&text, difference.text);
-        bel_str_puts(&text, "}\n");
-    } else {
-        bel_str_printf(&text, "%s\n", equal ? "equal" : difference.text);
-    }
+    bel_ckpt_reader *opened;
+    BEL_TRY(open_any(other, &opened));
+    bel_compare_result result;
+    bel_status *status = bel_compare(reader, path, opened, other, &result);
+    bel_str text = {0};
+    if (status == NULL) bel_compare_write(&result, json, &text);
     if (status == NULL) status = bel_results_write(text.text);
-    if (status == NULL && !equal) *out_exit_code = 1;
+    if (status == NULL && !result.equal) *out_exit_code = 1;
     bel_str_deinit(&text);
-    bel_str_deinit(&difference);
-    bel_ckpt_close(other);
+    bel_compare_free(&result);
+    bel_ckpt_close(opened);
     return status;
 }
 
@@ -399,7 +312,7 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     BEL_TRY(open_any(paths[0], &reader));
     bel_status *status;
     if (other != NULL) {
-        status = inspect_compare(reader, other, json, out_exit_code);
+        status = inspect_compare(reader, paths[0], other, json, out_exit_code);
     } else if (audit) {
         status = print_audit(reader, json);
     } else if (digest) {
