@@ -96,7 +96,7 @@ int64_t bel_table_snapshot_count(const bel_table *table); // rows
 // Reads n rows of the snapshot in order of keys, from row `first` on, one thread at a time; safe
 // during updates and pulls. `out_keys` has room for n keys, the arrays for n × width floats; slots
 // by rule. out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading sorts
-// the keys, which takes 36 bytes a row during the sort and 4 until the end. RESOURCE_EXHAUSTED.
+// row numbers by key, which takes 4 bytes a row until the end. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows,
                                      float *const *out_slots) BEL_MUST_USE;

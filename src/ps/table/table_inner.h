@@ -162,6 +162,20 @@ void bel_table_count_bytes(bel_table *table); // sets `bytes`
 // RESOURCE_EXHAUSTED: the table's limit is below what its first row takes.
 bel_status *bel_table_check_limit(const bel_table *table) BEL_MUST_USE;
 
+// Key of a row of the snapshot.
+static inline int64_t bel_table_snapshot_key(const bel_table_snapshot_state *snapshot, uint32_t row)
+{
+    const int64_t *key =
+        bel_table_item(snapshot->keys, BEL_TABLE_KEY_BLOCK_BITS, sizeof(int64_t), row);
+    return *key;
+}
+
+// --- table_order.c -------------------------------------------------------------------------------
+
+// Writes the snapshot's row numbers in order of keys, to room for all. RESOURCE_EXHAUSTED.
+bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot,
+                                uint32_t *out_order) BEL_MUST_USE;
+
 // --- table_start.c -------------------------------------------------------------------------------
 
 void bel_table_start_values(const bel_table *table, int64_t key, float *out_values);
