@@ -160,6 +160,21 @@ static bool admit_one(admission *a, unsigned part)
     return true;
 }
 
+// True if no key can get a row, as one more row would need a block beyond the limit. Then an update
+// plans nothing.
+static bool is_full(const bel_table *table)
+{
+    int64_t more = block_bytes(table, table->count + 1) - block_bytes(table, table->count);
+    return !is_within_limit(table, table->bytes + more);
+}
+
+static void refuse_all(const admission *a)
+{
+    uint32_t *rows = a->table->rows;
+    for (int64_t i = 0; i < a->n; i++)
+        rows[i] = rows[i] == BEL_TABLE_NO_ROW ? BEL_TABLE_REFUSED : rows[i];
+}
+
 // Refuses the missing keys for which there is no room, in order of positions. A part of the index
 // may be full when another still has room. Returns the number of refused keys.
 static int64_t refuse_rest(admission *a)
@@ -223,17 +238,28 @@ static bel_status *admission_reserve(admission *a)
 
 // --- New rows ------------------------------------------------------------------------------------
 
-// Looks up the keys whose place is unknown; returns how many have no row.
+// Looks up the keys whose place is unknown, group by group; returns how many have no row. In a full
+// table these are most keys of many updates.
 static int64_t find_rest(const admission *a, int64_t first, int64_t end)
 {
     int64_t missing = 0;
-    for (int64_t i = first; i < end; i++) {
-        uint32_t *row = &a->table->rows[i];
-        *row = a->places[i];
-        if (*row != BEL_TABLE_NO_ROW) continue;
-        uint64_t hash = bel_table_hash(a->keys[i]);
-        bel_table_find(a->table, &hash, 1, 0, row);
-        missing += *row == BEL_TABLE_NO_ROW;
+    for (int64_t i = first; i < end;) {
+        int64_t keys[BEL_TABLE_GROUP], positions[BEL_TABLE_GROUP];
+        uint64_t hashes[BEL_TABLE_GROUP];
+        uint32_t rows[BEL_TABLE_GROUP];
+        int n = 0;
+        for (; i < end && n < BEL_TABLE_GROUP; i++) {
+            a->table->rows[i] = a->places[i];
+            keys[n] = a->keys[i];
+            positions[n] = i;
+            n += a->places[i] == BEL_TABLE_NO_ROW;
+        }
+        bel_table_seek(a->table, keys, n, hashes);
+        bel_table_find(a->table, hashes, n, 0, rows);
+        for (int k = 0; k < n; k++) {
+            a->table->rows[positions[k]] = rows[k];
+            missing += rows[k] == BEL_TABLE_NO_ROW;
+        }
     }
     return missing;
 }
@@ -366,6 +392,11 @@ bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *key
     if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
     int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
     if (missing == 0) return NULL;
+    if (refuses && is_full(table)) {
+        refuse_all(&a);
+        table->refused += missing;
+        return NULL;
+    }
     list_missing(&a);
     admission_plan(&a, missing);
     int64_t refused = 0;
