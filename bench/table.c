@@ -2,8 +2,8 @@
 // thread, in one process. The parts are distinct ids, pull, copying rows to their places, sums (of
 // given gradients), update. The peer is PyTorch's nn.Embedding(sparse=True) with forward, backward
 // and the optimizer's step (table_torch.py, a process that waits while Belfry is measured), in
-// turns, medians and quartiles. Then the memory of a row and the time of an update in a table of
-// ten million rows.
+// turns, medians and quartiles. Then a table of ten million rows: the memory of a row, the time and
+// memory of reading a snapshot, and the time of an update.
 // usage: bench_table [ROUNDS] [SCRIPT]; run it in the root of the repository
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +216,45 @@ static void compare(bel_row_batch *batch, bel_optimizer_kind kind, int64_t rows,
     bel_table_destroy(table);
 }
 
+// Most memory of the process since the last call, in bytes; 0: unknown.
+static double peak_bytes(void)
+{
+    char line[256];
+    long kilobytes = 0;
+    FILE *status = fopen("/proc/self/status", "r"), *reset = fopen("/proc/self/clear_refs", "w");
+    while (status != NULL && kilobytes == 0 && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, "VmHWM:", 6) == 0) kilobytes = strtol(line + 6, NULL, 10);
+    if (status != NULL) fclose(status);
+    if (reset != NULL) {
+        fputs("5", reset); // the peak becomes the present size
+        fclose(reset);
+    }
+    return (double)kilobytes * 1024;
+}
+
+// Reads all rows in order of keys, as a checkpoint does, without writing them.
+static void read_snapshot(bel_table *table, int64_t count)
+{
+    static int64_t keys[CHUNK];
+    static float rows[CHUNK * WIDTH];
+    memset(rows, 1, sizeof rows); // counts before
+    memset(keys, 1, sizeof keys);
+    peak_bytes();
+    double before = peak_bytes();
+    int64_t clock = bel_clock_ns();
+    check(bel_table_snapshot(table));
+    check(bel_table_snapshot_range(table, 0, 1, keys, NULL, NULL));
+    double sort = lap(&clock);
+    for (int64_t first = 0; first < count; first += CHUNK) {
+        int64_t n = count - first < CHUNK ? count - first : CHUNK;
+        check(bel_table_snapshot_range(table, first, n, keys, rows, NULL));
+    }
+    double read = lap(&clock), more = (peak_bytes() - before) / (double)count;
+    bel_table_snapshot_end(table);
+    printf(", keys sorted in %.2f s, values read in %.2f s with %.1f more bytes a row", sort, read,
+           more);
+}
+
 static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int rounds)
 {
     enum { ROWS = 10000000 };
@@ -229,6 +268,7 @@ static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int round
     printf("%s, %d rows of %d floats: %.1f bytes a row, loaded in %.1f s",
            bel_rule_get(&optimizer)->name, ROWS, WIDTH, (double)bel_table_bytes(table) / ROWS,
            load);
+    read_snapshot(table, ROWS);
     for (int threads = 1; threads <= 2; threads++) {
         double updates[MAX_ROUNDS];
         bel_team *team;

@@ -159,7 +159,10 @@ typedef struct bel_run_config {
     int64_t memory_limit;
     bel_precision precision;   ///< [F32]
     int64_t activation_memory; ///< maximal bytes of a tower's values; recomputes some; 0: off [0]
-    int64_t table_memory;      ///< maximal bytes of a table's rows on a shard; 0: no limit [0]
+    /// Maximal bytes of a table's rows on a shard; 0: no limit. A full table continues with its
+    /// rows, and new keys keep their start values. The bits then depend on the number of shards.
+    /// [0]
+    int64_t table_memory;
     /// bel_evaluate, bel_predict: maximal bytes of variables in a tower; 0: all are in memory. A
     /// larger model runs in stages, for every batch: while one stage computes, the values of the
     /// next are read from the checkpoint. [0]

@@ -59,7 +59,8 @@
         "Memory that a tower may take for the values of a step; what does not fit is computed again when " \
         "the backward pass needs it, with the same bits. 0: no limit.", NULL) \
     ROW(RUN, table_memory, MIB, TRAINING, "0", "[0, 8388608]", "MiB", \
-        "Memory for a table's rows on a shard; 0: no limit.", "model=wide_deep") \
+        "Memory for a table's rows on a shard; 0: no limit. A full table continues with the rows that it " \
+        "has: new keys keep their start values.", "model=wide_deep") \
     ROW(RUN, stage_memory, MIB, BEL_VERB_BENCH | BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "0", "[0, 8388608]", "MiB", \
         "Memory for weights: a larger model runs in stages, and each stage's weights are read while the " \
         "one before computes; 0: all are in memory.", NULL) \

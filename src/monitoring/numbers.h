@@ -28,6 +28,7 @@ typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } be
     X(SENT, "sent_bytes", SHARD, 1, "Payload of frames sent; in place where shared.")              \
     X(QUEUE, "queue", SHARD, 0, "Chunks and reports that wait for work.")                          \
     X(UNUSED, "unused_frames", SHARD, 1, "Frames dropped: late, repeated or of another.")          \
+    X(REFUSED, "refused_rows", SHARD, 1, "Keys of updates that full tables gave no row.")          \
     X(MEMORY, "memory_bytes", PROCESS, 0, "Resident memory of the process.")
 
 typedef enum bel_number {

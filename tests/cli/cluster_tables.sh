@@ -134,10 +134,39 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     done
 done
 
+# --- Full tables: a block of 512 wide rows for 600 keys, on one shard
+settings=(--train_steps 60 --save_checkpoints_steps 20 --train_batch_size 16)
+full=(--embedding_width 512 --table_memory 5)
+rows_of() { belfry inspect "$1" | grep -c "^ *deep .* $2 rows" || true; } # MODEL COUNT
+alone full-one --num_gpus 4 "${full[@]}"
+equal "one warning" "$(grep -c 'table "deep" is full on shard 0 at step .*: 512 rows take .* of 5242880 bytes (table_memory)' err.txt)" 1
+equal "rows of the full table" "$(rows_of full-one 512)" 1
+alone full-one --num_gpus 4 "${full[@]}" # the same command again: nothing to do
+for shape in "4" "2 --tcp"; do
+    read -ra words <<<"$shape"
+    rm -rf many
+    BELFRY_FAULT=crash:shard_passes#90@ps-0 cluster many --worker_count "${words[0]}" --parameter_server_count 1 \
+        "${words[@]:1}" -- --num_gpus "$((4 / words[0]))" "${full[@]}"
+    check "a server was killed" grep -q "killed on purpose" many/logs/ps-0.0.log
+    equal "digest of a full table, $shape" "$(digest many)" "$(digest full-one)"
+done
+rm -rf parts
+settings=(--train_steps 40 --train_batch_size 16)
+alone parts --num_workers 2 --num_gpus 2 "${full[@]}"
+settings=(--train_steps 60 --train_batch_size 16)
+alone parts --num_gpus 4 "${full[@]}"
+equal "digest of a full table in two parts" "$(digest parts)" "$(digest full-one)"
+rm -rf many
+cluster many --worker_count 2 --parameter_server_count 2 -- --num_gpus 2 "${full[@]}"
+equal "two shards hold all rows" "$(rows_of many 600)" 1
+check "and have other bits" test "$(digest many)" != "$(digest full-one)"
+run_fails 1 'rows in|at most 5242880 bytes|hint: raise table_memory' belfry train_and_evaluate --model_dir many \
+    "${clicks[@]}" --train_steps 90 --train_batch_size 16 --num_gpus 4 --parameter_server_count 1 "${full[@]}"
+
 # --- Impossible settings
-run_fails 1 'rows in|at most 1048576 bytes' belfry train_and_evaluate --model_dir small "${clicks[@]}" "${settings[@]}" \
+run_fails 1 'limit of 1048576 bytes holds no row|table_memory' belfry train_and_evaluate --model_dir small "${clicks[@]}" "${settings[@]}" \
     --table_memory 1
-run_fails 1 'rows in|at most 1048576 bytes' belfry local train --distributed --job_dir smaller -- "${clicks[@]}" "${settings[@]}" \
+run_fails 1 'limit of 1048576 bytes holds no row|table_memory' belfry local train --distributed --job_dir smaller -- "${clicks[@]}" "${settings[@]}" \
     --table_memory 1
 run_fails 2 "column|users|user" belfry train_and_evaluate --model_dir bad "${clicks[@]}" --id_columns users,item
 run_fails 2 "no feature \"ids\"" belfry train_and_evaluate --model_dir bad "${digits[@]}" --model wide_deep

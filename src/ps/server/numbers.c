@@ -17,6 +17,7 @@ void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT])
     values[BEL_NUMBER_SENT] = (double)counters.sent_bytes;
     values[BEL_NUMBER_QUEUE] = (double)counters.queue;
     values[BEL_NUMBER_UNUSED] = (double)(counters.late + counters.repeated + counters.foreign);
+    values[BEL_NUMBER_REFUSED] = (double)counters.refused_rows;
 }
 
 void bel_numbers_of_reports(bel_shard *shard, int worker, double values[BEL_NUMBERS_BY_WORKER])

@@ -97,6 +97,7 @@ typedef struct bel_shard_counters {
                        // over the counting workers
     int64_t apply_ns;  // over all versions: from the last report to the version
     int64_t received_bytes, sent_bytes; // payload of frames
+    int64_t refused_rows;               // keys of updates that a full table gave no row
     int64_t queue;                      // now: chunks to work on, and reports that do not count yet
 } bel_shard_counters;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "ps/server/shard_inner.h"
 
 // Resets a table to its state before its first frame, at the start and in another generation.
@@ -184,8 +185,11 @@ void bel_shard_answer_waiting_locked(bel_shard *shard)
 
 void bel_shard_table_updated_locked(bel_shard *shard, int t)
 {
-    shard->tables[t].updating = false;
+    bel_shard_table *table = &shard->tables[t];
+    table->updating = false;
     shard->work.tables_done++;
+    shard->counters.refused_rows += bel_table_refused(table->table) - table->refused;
+    table->refused = bel_table_refused(table->table);
     bel_shard_answer_waiting_locked(shard);
 }
 
@@ -407,6 +411,18 @@ static const float *take_means(bel_shard_table *table, const bel_row_set *sums, 
     return table->means;
 }
 
+// Warns at the first key that a table gave no row: once for a table, as `refused` stays above 0.
+static void warn_if_full(const bel_shard *shard, const bel_shard_table *table, const char *name)
+{
+    if (table->refused > 0 || bel_table_refused(table->table) == 0) return;
+    bel_log_write(
+        BEL_LOG_WARN,
+        "table \"%s\" is full on shard %d at step %lld: %lld rows take %lld of %lld bytes "
+        "(table_memory); they are trained further, and new keys keep their start values",
+        name, shard->config.shard, (long long)shard->step, (long long)bel_table_count(table->table),
+        (long long)bel_table_bytes(table->table), (long long)shard->config.table_memory);
+}
+
 static bel_status *update_rows(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
@@ -432,8 +448,10 @@ static bel_status *update_rows(bel_shard *shard, int t)
     int variable = shard->config.layout->variable_count + t;
     const bel_rule_step *numbers = &bel_shard_group_of(shard, variable)->numbers;
     int layer = bel_shard_layer(shard, bel_shard_function(shard), variable);
-    return bel_table_update(table->table, NULL, numbers, layer, all.keys, places, all.rows, scale,
-                            all.count);
+    BEL_TRY(bel_table_update(table->table, NULL, numbers, layer, all.keys, places, all.rows, scale,
+                             all.count));
+    warn_if_full(shard, table, layout->name);
+    return NULL;
 }
 
 // The job, without the lock: it reads the reports of counting workers, which stay until the step

@@ -112,7 +112,8 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     table->memory_limit = config->memory_limit;
     table->record_floats = (size_t)config->width * (size_t)(1 + table->slot_count);
     size_blocks(table);
-    bel_status *status = bel_table_index_init(table);
+    bel_status *status = bel_table_check_limit(table);
+    if (status == NULL) status = bel_table_index_init(table);
     if (status != NULL) {
         status = bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", config->name);
         bel_table_destroy(table);
@@ -143,6 +144,11 @@ int64_t bel_table_bytes(const bel_table *table)
     return table->bytes;
 }
 
+int64_t bel_table_refused(const bel_table *table)
+{
+    return table->refused;
+}
+
 void bel_table_clear(bel_table *table)
 {
     BEL_CHECK(table->snapshot == NULL);
@@ -152,6 +158,7 @@ void bel_table_clear(bel_table *table)
         part->used = 0;
     }
     table->count = 0;
+    bel_table_count_bytes(table);
 }
 
 // --- Pull ----------------------------------------------------------------------------------------
@@ -241,10 +248,12 @@ static void start_record(const bel_table *table, int64_t key, float *record)
     start_slots(table, record);
 }
 
-// Finds the records of a group and prefetches their cache lines.
+// Finds the records of a group, NULL for a refused key, and prefetches their cache lines.
 static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
 {
     for (int j = 0; j < n; j++) {
+        out_records[j] = NULL;
+        if (rows[j] == BEL_TABLE_REFUSED) continue;
         out_records[j] = bel_table_record(table, rows[j]);
         bel_table_prefetch(out_records[j], table->record_floats);
     }
@@ -257,11 +266,28 @@ static void prepare_records(const update_job *job, int64_t at, int n, float *con
     if (table->count == job->old_count && table->snapshot == NULL) return;
     for (int j = 0; j < n; j++) {
         uint32_t row = table->rows[at + j];
+        if (row == BEL_TABLE_REFUSED) continue;
         if ((int64_t)row >= job->old_count) {
             start_record(table, job->keys[at + j], records[j]);
         } else if (table->snapshot != NULL) {
             bel_table_snapshot_save(table, row);
         }
+    }
+}
+
+// Applies the rule to a group's rows, run by run between refused keys.
+static void apply_rule(const update_job *job, int64_t at, int n, float *const *records)
+{
+    int width = job->table->width, end;
+    for (int first = 0; first < n; first = end) {
+        for (end = first; end < n && records[end] != NULL;)
+            end++;
+        if (end > first) {
+            bel_rule_apply_rows(job->step, job->sums + (at + first) * width, job->scale,
+                                records + first, job->first_slot, width, end - first);
+        }
+        while (end < n && records[end] == NULL)
+            end++;
     }
 }
 
@@ -279,8 +305,7 @@ static void update_tile(void *argument, int64_t tile)
         int64_t next = i + group;
         fetch_records(table, table->rows + next, bel_table_group(next, end), records[1 - turn]);
         prepare_records(job, i, group, records[turn]);
-        bel_rule_apply_rows(job->step, job->sums + i * table->width, job->scale, records[turn],
-                            job->first_slot, table->width, group);
+        apply_rule(job, i, group, records[turn]);
         i = next;
     }
 }
@@ -291,7 +316,7 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
                              float scale, int64_t n)
 {
     update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->count};
-    BEL_TRY(bel_table_admit(table, team, keys, places, n));
+    BEL_TRY(bel_table_admit(table, team, keys, places, n, true));
     int64_t tiles = (n + TILE - 1) / TILE;
     if (team != NULL) {
         bel_team_run(team, update_tile, &job, tiles);
@@ -353,7 +378,7 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
 {
     BEL_TRY(check_distinct(table, keys, n));
     BEL_TRY(check_absent(table, keys, n));
-    BEL_TRY(bel_table_admit(table, NULL, keys, NULL, n));
+    BEL_TRY(bel_table_admit(table, NULL, keys, NULL, n, false));
     size_t row_bytes = (size_t)table->width * sizeof(float);
     for (int64_t i = 0; i < n; i++) {
         float *record = bel_table_record(table, table->rows[i]);

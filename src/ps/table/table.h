@@ -6,6 +6,9 @@
 // and their bits depend only on the updates: not on threads, on the order of keys within an update,
 // on pulls, or on the number of shards.
 //
+// With a memory_limit new keys get rows only while there is room. Then the set of rows also depends
+// on the order of keys within an update and on the number of shards, and on nothing else.
+//
 // Memory a row: 8 bytes of key, width · 4 · (1 + slots) bytes, and the index; docs/tables.md has
 // the figure.
 #ifndef BELFRY_PS_TABLE_TABLE_H
@@ -37,7 +40,7 @@ typedef struct bel_table_config {
     // Optimizers of further step functions that update it. Each has separate slots: a layer.
     const bel_optimizer *others[BEL_MAX_STEP_FUNCTIONS - 1];
     int other_count;
-    int64_t memory_limit; // bytes for all memory that grows with the rows; 0: no limit
+    int64_t memory_limit; // maximum of bel_table_bytes; 0: no limit
 } bel_table_config;
 
 // Returns the configuration of a graph's table. `initializer` is ZEROS, UNIFORM or NORMAL.
@@ -46,7 +49,8 @@ bel_table_config bel_table_describe(const char *name, int width, bel_initializer
 
 // INVALID_ARGUMENT: the optimizer has no rule for rows; the optimizer has a setting that needs the
 // whole variable (clip_norm, clip_global_norm), which the message names; `width` is below 1 or
-// above 2^20; `scale` is negative or not finite. RESOURCE_EXHAUSTED.
+// above 2^20; `scale` is negative or not finite. RESOURCE_EXHAUSTED: memory_limit holds no row, or
+// no memory.
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
 void bel_table_destroy(bel_table *table);
 
@@ -64,10 +68,11 @@ void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t 
 
 // Updates n distinct rows. The gradient is sums × scale; the optimizer's rules for elements follow
 // (clip by value, weight decay, update). Only the given rows change: ADAM is lazy, so a row that no
-// example named keeps its moments. Creates absent rows. Runs on the threads of `team` (NULL: the
-// caller's). RESOURCE_EXHAUSTED: the rows would need more than memory_limit, or memory is
-// exhausted; the message gives the number of rows and their bytes. After an error no row has
-// changed.
+// example named keeps its moments. Creates absent rows, in order of the keys, each if the table
+// stays within memory_limit; the others stay absent, and bel_table_refused counts them. With a
+// limit let keys ascend, as those of reports and of bel_row_batch_keys do. Runs on the threads of
+// `team` (NULL: the caller's). RESOURCE_EXHAUSTED: no memory; the message gives the number of rows
+// and their bytes. After an error no row has changed.
 // `places`: those that bel_table_pull_places noted for these keys; NULL: unknown. `layer`: the
 // number of the optimizer; 0: the first.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
@@ -75,7 +80,10 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
                              float scale, int64_t n) BEL_MUST_USE;
 
 int64_t bel_table_count(const bel_table *table);
-int64_t bel_table_bytes(const bel_table *table); // memory that memory_limit limits
+// Memory that memory_limit limits: a function of the keys that have rows, in whatever order they
+// were created or loaded. After a load of fewer rows than before the process holds more.
+int64_t bel_table_bytes(const bel_table *table);
+int64_t bel_table_refused(const bel_table *table); // absent keys of updates that got no row
 
 // --- Snapshots -----------------------------------------------------------------------------------
 
@@ -88,14 +96,15 @@ int64_t bel_table_snapshot_count(const bel_table *table); // rows
 // Reads n rows of the snapshot in order of keys, from row `first` on, one thread at a time; safe
 // during updates and pulls. `out_keys` has room for n keys, the arrays for n × width floats; slots
 // by rule. out_keys, out_rows, out_slots and each of the slots may be NULL. The first reading sorts
-// the keys, which takes 36 bytes a row during the sort and 4 until the end. RESOURCE_EXHAUSTED.
+// row numbers by key, which takes 4 bytes a row until the end. RESOURCE_EXHAUSTED.
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows,
                                      float *const *out_slots) BEL_MUST_USE;
 void bel_table_snapshot_end(bel_table *table);
 
 // Adds a checkpoint's rows, which must not exist yet: values and slots. If `slots` is NULL they are
-// as in a new row. RESOURCE_EXHAUSTED; DATA_LOSS: a duplicate key. After an error no row was added.
+// as in a new row. RESOURCE_EXHAUSTED: beyond memory_limit, or no memory; DATA_LOSS: a duplicate
+// key. After an error no row was added.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
 // --- Checkpoints ---------------------------------------------------------------------------------

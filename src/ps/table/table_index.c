@@ -4,6 +4,9 @@
 // do not depend on threads, and an error leaves the table unchanged. A larger part is filled from
 // the hashes of the smaller one, without its keys. A part is at most four fifths full, so each
 // search ends.
+//
+// The limit is compared with bytes that are a function of the numbers of rows by part, not of their
+// history. So the keys that a full table still admits are the same after a restart.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,21 +88,20 @@ static void shrink_blocks(bel_table_blocks *blocks, size_t count)
         bel_pages_destroy(blocks->at[--blocks->count], blocks->bytes);
 }
 
-// Returns the number of blocks that the rows need, at least the present number.
+// Returns the number of blocks that the rows need.
 static size_t blocks_for(const bel_table_blocks *blocks, int64_t rows)
 {
-    size_t needed = (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
-    return needed > blocks->count ? needed : blocks->count;
+    return (size_t)((rows + (INT64_C(1) << blocks->bits) - 1) >> blocks->bits);
 }
 
-// At most four rows to a bucket of five places, on average. A part grows by half, in multiples of a
-// page: 16 to 24 bytes a row.
-static uint64_t capacity_for(const bel_table_part *part, uint64_t rows)
+// Returns the first capacity that is enough for `rows`, beginning with `capacity`: one of the fixed
+// series of a page, and half more each time in multiples of a page. At most four rows to a bucket
+// of five places, on average: 16 to 24 bytes a row.
+static uint64_t capacity_for(uint64_t capacity, uint64_t rows)
 {
-    if (rows <= part->capacity * FILL) return part->capacity;
-    uint64_t wanted = part->capacity + part->capacity / 2;
-    if (wanted < rows / FILL + 1) wanted = rows / FILL + 1;
-    return (wanted + PAGE_BUCKETS - 1) / PAGE_BUCKETS * PAGE_BUCKETS;
+    while (rows > capacity * FILL)
+        capacity = (capacity + capacity / 2 + PAGE_BUCKETS - 1) / PAGE_BUCKETS * PAGE_BUCKETS;
+    return capacity;
 }
 
 // Plan and state of one admission.
@@ -111,35 +113,93 @@ typedef struct admission {
     _Atomic int64_t missing;
     int64_t first[BEL_TABLE_PARTS + 1]; // start of a part's new rows in table->missing
     bel_table_part grown[BEL_TABLE_PARTS];
-    size_t key_blocks, record_blocks;
-    int64_t bytes; // the table's bytes afterwards
+    int64_t count, bytes; // the table's afterwards
 } admission;
 
-// Computes what the new rows will take, before any allocation, to compare it with the limit.
+static int64_t block_bytes(const bel_table *table, int64_t rows)
+{
+    return (int64_t)(blocks_for(&table->keys, rows) * table->keys.bytes +
+                     blocks_for(&table->records, rows) * table->records.bytes);
+}
+
+// Computes what the table will take with its new rows, before any allocation, to compare it with
+// the limit. A part that is larger than its rows need, after bel_table_clear, counts as if it were
+// not.
 static void admission_plan(admission *a, int64_t new_rows)
 {
     const bel_table *table = a->table;
-    a->key_blocks = blocks_for(&table->keys, table->count + new_rows);
-    a->record_blocks = blocks_for(&table->records, table->count + new_rows);
-    a->bytes = table->bytes;
-    a->bytes += (int64_t)((a->key_blocks - table->keys.count) * table->keys.bytes);
-    a->bytes += (int64_t)((a->record_blocks - table->records.count) * table->records.bytes);
+    a->count = table->count + new_rows;
+    a->bytes = block_bytes(table, a->count);
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
-        const bel_table_part *part = &table->parts[p];
-        a->grown[p].used = part->used + (uint64_t)(a->first[p + 1] - a->first[p]);
-        a->grown[p].capacity = capacity_for(part, a->grown[p].used);
-        a->bytes += (int64_t)((a->grown[p].capacity - part->capacity) * sizeof(bel_table_bucket));
+        bel_table_part *grown = &a->grown[p];
+        grown->used = table->parts[p].used + (uint64_t)(a->first[p + 1] - a->first[p]);
+        grown->capacity = capacity_for(PAGE_BUCKETS, grown->used);
+        a->bytes += (int64_t)(grown->capacity * sizeof(bel_table_bucket));
     }
+}
+
+static bool is_within_limit(const bel_table *table, int64_t bytes)
+{
+    return table->memory_limit == 0 || bytes <= table->memory_limit;
+}
+
+// Adds one row to the plan if the table then stays within its limit.
+static bool admit_one(admission *a, unsigned part)
+{
+    const bel_table *table = a->table;
+    bel_table_part *grown = &a->grown[part];
+    uint64_t capacity = capacity_for(grown->capacity, grown->used + 1);
+    int64_t bytes = a->bytes;
+    bytes += block_bytes(table, a->count + 1) - block_bytes(table, a->count);
+    bytes += (int64_t)((capacity - grown->capacity) * sizeof(bel_table_bucket));
+    if (!is_within_limit(table, bytes)) return false;
+    grown->capacity = capacity;
+    grown->used++;
+    a->count++;
+    a->bytes = bytes;
+    return true;
+}
+
+// True if no key can get a row, as one more row would need a block beyond the limit. Then an update
+// plans nothing.
+static bool is_full(const bel_table *table)
+{
+    int64_t more = block_bytes(table, table->count + 1) - block_bytes(table, table->count);
+    return !is_within_limit(table, table->bytes + more);
+}
+
+static void refuse_all(const admission *a)
+{
+    uint32_t *rows = a->table->rows;
+    for (int64_t i = 0; i < a->n; i++)
+        rows[i] = rows[i] == BEL_TABLE_NO_ROW ? BEL_TABLE_REFUSED : rows[i];
+}
+
+// Refuses the missing keys for which there is no room, in order of positions. A part of the index
+// may be full when another still has room. Returns the number of refused keys.
+static int64_t refuse_rest(admission *a)
+{
+    bel_table *table = a->table;
+    int64_t refused = 0;
+    memset(a->first, 0, sizeof a->first);
+    admission_plan(a, 0);
+    for (int64_t i = 0; i < a->n; i++) {
+        if (table->rows[i] != BEL_TABLE_NO_ROW) continue;
+        if (admit_one(a, bel_table_part_of(bel_table_hash(a->keys[i])))) continue;
+        table->rows[i] = BEL_TABLE_REFUSED;
+        refused++;
+    }
+    return refused;
 }
 
 // On failure some room may be allocated; reserve frees it.
 static bel_status *take_room(admission *a)
 {
     bel_table *table = a->table;
-    BEL_TRY(grow_blocks(&table->keys, a->key_blocks));
-    BEL_TRY(grow_blocks(&table->records, a->record_blocks));
+    BEL_TRY(grow_blocks(&table->keys, blocks_for(&table->keys, a->count)));
+    BEL_TRY(grow_blocks(&table->records, blocks_for(&table->records, a->count)));
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
-        if (a->grown[p].capacity == table->parts[p].capacity) continue;
+        if (a->grown[p].capacity <= table->parts[p].capacity) continue;
         void *buckets;
         BEL_TRY(bel_pages_create(a->grown[p].capacity * sizeof(bel_table_bucket), false, "an index",
                                  &buckets));
@@ -148,20 +208,21 @@ static bel_status *take_room(admission *a)
     return NULL;
 }
 
-// Reserves all room for the new rows; on failure none.
-static bel_status *admission_reserve(admission *a, int64_t new_rows)
+// Reserves all room for the planned rows; on failure none.
+static bel_status *admission_reserve(admission *a)
 {
     bel_table *table = a->table;
-    admission_plan(a, new_rows);
-    bool too_many = table->count + new_rows >= BEL_TABLE_NO_ROW - 1;
-    if (too_many || (table->memory_limit > 0 && a->bytes > table->memory_limit)) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "table \"%s\" has %lld rows in %lld bytes; %lld more rows would take it to "
-                       "%lld bytes, expected at most %lld bytes and %u rows on a shard",
-                       table->name, (long long)table->count, (long long)table->bytes,
-                       (long long)new_rows, (long long)a->bytes,
-                       (long long)(table->memory_limit > 0 ? table->memory_limit : INT64_MAX),
-                       BEL_TABLE_NO_ROW - 2);
+    long long new_rows = (long long)(a->count - table->count);
+    if (a->count >= BEL_TABLE_REFUSED || !is_within_limit(table, a->bytes)) {
+        return BEL_ERR(
+            BEL_RESOURCE_EXHAUSTED,
+            "table \"%s\" has %lld rows in %lld bytes; %lld more rows would take it to "
+            "%lld bytes, expected at most %lld bytes and %u rows on a shard; hint: raise "
+            "table_memory, or use more shards",
+            table->name, (long long)table->count, (long long)table->bytes, new_rows,
+            (long long)a->bytes,
+            (long long)(table->memory_limit > 0 ? table->memory_limit : INT64_MAX),
+            BEL_TABLE_REFUSED - 1);
     }
     size_t key_blocks = table->keys.count, record_blocks = table->records.count;
     bel_status *status = take_room(a);
@@ -172,23 +233,33 @@ static bel_status *admission_reserve(admission *a, int64_t new_rows)
         bel_pages_destroy(a->grown[p].buckets, a->grown[p].capacity * sizeof(bel_table_bucket));
     return bel_status_wrap(status, __FILE__, __LINE__,
                            "table \"%s\" has %lld rows in %lld bytes, %lld more are wanted",
-                           table->name, (long long)table->count, (long long)table->bytes,
-                           (long long)new_rows);
+                           table->name, (long long)table->count, (long long)table->bytes, new_rows);
 }
 
 // --- New rows ------------------------------------------------------------------------------------
 
-// Looks up the keys whose place is unknown; returns how many have no row.
+// Looks up the keys whose place is unknown, group by group; returns how many have no row. In a full
+// table these are most keys of many updates.
 static int64_t find_rest(const admission *a, int64_t first, int64_t end)
 {
     int64_t missing = 0;
-    for (int64_t i = first; i < end; i++) {
-        uint32_t *row = &a->table->rows[i];
-        *row = a->places[i];
-        if (*row != BEL_TABLE_NO_ROW) continue;
-        uint64_t hash = bel_table_hash(a->keys[i]);
-        bel_table_find(a->table, &hash, 1, 0, row);
-        missing += *row == BEL_TABLE_NO_ROW;
+    for (int64_t i = first; i < end;) {
+        int64_t keys[BEL_TABLE_GROUP], positions[BEL_TABLE_GROUP];
+        uint64_t hashes[BEL_TABLE_GROUP];
+        uint32_t rows[BEL_TABLE_GROUP];
+        int n = 0;
+        for (; i < end && n < BEL_TABLE_GROUP; i++) {
+            a->table->rows[i] = a->places[i];
+            keys[n] = a->keys[i];
+            positions[n] = i;
+            n += a->places[i] == BEL_TABLE_NO_ROW;
+        }
+        bel_table_seek(a->table, keys, n, hashes);
+        bel_table_find(a->table, hashes, n, 0, rows);
+        for (int k = 0; k < n; k++) {
+            a->table->rows[positions[k]] = rows[k];
+            missing += rows[k] == BEL_TABLE_NO_ROW;
+        }
     }
     return missing;
 }
@@ -312,7 +383,7 @@ static bel_status *grow_scratch(bel_table *table, int64_t n)
 // Runs the phases described above. The snapshot's room is reserved before rows are created, so that
 // an error leaves the table unchanged.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
-                            const uint32_t *places, int64_t n)
+                            const uint32_t *places, int64_t n, bool refuses)
 {
     BEL_CHECK(n >= 0 && n < UINT32_MAX);
     BEL_TRY(grow_scratch(table, n));
@@ -321,12 +392,43 @@ bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *key
     if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
     int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
     if (missing == 0) return NULL;
+    if (refuses && is_full(table)) {
+        refuse_all(&a);
+        table->refused += missing;
+        return NULL;
+    }
     list_missing(&a);
-    BEL_TRY(admission_reserve(&a, missing));
+    admission_plan(&a, missing);
+    int64_t refused = 0;
+    if (refuses && !is_within_limit(table, a.bytes)) {
+        refused = refuse_rest(&a);
+        list_missing(&a);
+    }
+    BEL_TRY(admission_reserve(&a));
     table_index_run(team, insert_part, &a, BEL_TABLE_PARTS);
-    table->count += missing;
+    table->count = a.count;
     table->bytes = a.bytes;
+    table->refused += refused;
     return NULL;
+}
+
+void bel_table_count_bytes(bel_table *table)
+{
+    admission a = {.table = table};
+    admission_plan(&a, 0);
+    table->bytes = a.bytes;
+}
+
+// The plan of a table with one row.
+bel_status *bel_table_check_limit(const bel_table *table)
+{
+    int64_t bytes = block_bytes(table, 1) +
+                    BEL_TABLE_PARTS * (int64_t)PAGE_BUCKETS * (int64_t)sizeof(bel_table_bucket);
+    if (is_within_limit(table, bytes)) return NULL;
+    return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                   "table \"%s\": a limit of %lld bytes holds no row, the first takes %lld bytes; "
+                   "hint: raise table_memory",
+                   table->name, (long long)table->memory_limit, (long long)bytes);
 }
 
 bel_status *bel_table_index_init(bel_table *table)
@@ -336,8 +438,8 @@ bel_status *bel_table_index_init(bel_table *table)
         BEL_TRY(
             bel_pages_create(PAGE_BUCKETS * sizeof(bel_table_bucket), false, "an index", &buckets));
         table->parts[p] = (bel_table_part){.buckets = buckets, .capacity = PAGE_BUCKETS};
-        table->bytes += (int64_t)(PAGE_BUCKETS * sizeof(bel_table_bucket));
     }
+    bel_table_count_bytes(table);
     return NULL;
 }
 

@@ -29,6 +29,7 @@ enum {
 };
 
 #define BEL_TABLE_NO_ROW BEL_TABLE_NOWHERE
+#define BEL_TABLE_REFUSED (BEL_TABLE_NO_ROW - 1) // in `rows`: a key that got none, as it is full
 
 // A cache line of the index, filled from the front. All five hashes are compared without a branch:
 // a mispredicted branch costs more than the comparisons.
@@ -80,7 +81,8 @@ struct bel_table {
     char *columns[1 + BEL_TABLE_MAX_SLOTS];  // names in checkpoints
     float slot_start[BEL_TABLE_MAX_SLOTS];
     int64_t memory_limit;
-    int64_t count, bytes;
+    int64_t count, bytes; // rows; memory that they need, by a function of the rows by part
+    int64_t refused;      // keys of updates, since the creation
     size_t record_floats;
     bel_table_blocks keys, records;
     bel_table_part parts[BEL_TABLE_PARTS];
@@ -150,9 +152,29 @@ void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_
 
 // Finds the rows of n keys (table->rows, by position) and creates the absent ones, with their keys
 // but without content: their numbers start at the former count. `places` is as in
-// bel_table_update. After an error nothing has changed.
+// bel_table_update. `refuses`: keys beyond the limit get BEL_TABLE_REFUSED, the last ones first;
+// false: they are an error. After an error nothing has changed.
 bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
-                            const uint32_t *places, int64_t n) BEL_MUST_USE;
+                            const uint32_t *places, int64_t n, bool refuses) BEL_MUST_USE;
+
+void bel_table_count_bytes(bel_table *table); // sets `bytes`
+
+// RESOURCE_EXHAUSTED: the table's limit is below what its first row takes.
+bel_status *bel_table_check_limit(const bel_table *table) BEL_MUST_USE;
+
+// Key of a row of the snapshot.
+static inline int64_t bel_table_snapshot_key(const bel_table_snapshot_state *snapshot, uint32_t row)
+{
+    const int64_t *key =
+        bel_table_item(snapshot->keys, BEL_TABLE_KEY_BLOCK_BITS, sizeof(int64_t), row);
+    return *key;
+}
+
+// --- table_order.c -------------------------------------------------------------------------------
+
+// Writes the snapshot's row numbers in order of keys, to room for all. RESOURCE_EXHAUSTED.
+bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot,
+                                uint32_t *out_order) BEL_MUST_USE;
 
 // --- table_start.c -------------------------------------------------------------------------------
 

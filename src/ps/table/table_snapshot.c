@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/sort.h"
 #include "ps/table/table_inner.h"
 
 static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
@@ -111,32 +110,18 @@ void bel_table_snapshot_save(bel_table *table, uint32_t row)
 
 // --- Reading -------------------------------------------------------------------------------------
 
-static int64_t key_of(const bel_table_snapshot_state *snapshot, uint32_t row)
-{
-    const int64_t *key =
-        bel_table_item(snapshot->keys, BEL_TABLE_KEY_BLOCK_BITS, sizeof(int64_t), row);
-    return *key;
-}
-
 // Sorts the rows by key, at the first reading, for all readings.
-static bel_status *sort_rows(const bel_table *table)
+static bel_status *make_order(const bel_table *table)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
-    size_t count = (size_t)snapshot->count, bytes = count * 2 * sizeof(bel_keyed);
-    void *memory, *order;
-    BEL_TRY(bel_pages_create(bytes, false, "sorting rows", &memory));
-    bel_status *status =
-        bel_pages_create(saved_bytes(snapshot), false, "the order of rows", &order);
+    void *order;
+    BEL_TRY(bel_pages_create(saved_bytes(snapshot), false, "the order of rows", &order));
+    bel_status *status = bel_table_sort_rows(snapshot, order);
     if (status == NULL) {
-        bel_keyed *items = memory;
-        for (size_t i = 0; i < count; i++)
-            items[i] = (bel_keyed){key_of(snapshot, (uint32_t)i), (uint32_t)i};
-        const bel_keyed *sorted = bel_sort_keyed(items, items + count, snapshot->count);
         snapshot->order = order;
-        for (size_t i = 0; i < count; i++)
-            snapshot->order[i] = sorted[i].number;
+    } else {
+        bel_pages_destroy(order, saved_bytes(snapshot));
     }
-    bel_pages_destroy(memory, bytes);
     return status;
 }
 
@@ -173,7 +158,7 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
     enum { AHEAD = 16 };
     const bel_table_snapshot_state *snapshot = table->snapshot;
     BEL_CHECK(snapshot != NULL && first >= 0 && n >= 0 && n <= snapshot->count - first);
-    if (snapshot->order == NULL) BEL_TRY_CTX(sort_rows(table), "table \"%s\"", table->name);
+    if (snapshot->order == NULL) BEL_TRY_CTX(make_order(table), "table \"%s\"", table->name);
     bool contents = out_rows != NULL || out_slots != NULL;
     for (int64_t i = 0; i < n; i++) {
         uint32_t row = snapshot->order[first + i];
@@ -182,7 +167,7 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
             bel_table_prefetch(record_at(table, later), table->record_floats);
             __builtin_prefetch(&snapshot->saved[later]);
         }
-        if (out_keys != NULL) out_keys[i] = key_of(snapshot, row);
+        if (out_keys != NULL) out_keys[i] = bel_table_snapshot_key(snapshot, row);
         if (contents) read_row(table, row, i, out_rows, out_slots);
     }
     return NULL;

@@ -48,6 +48,7 @@ typedef struct cluster {
 static size_t inner_frames = LANE_FRAMES; // capacity of a lane between shards
 enum { TABLE_IDS = 64 };                  // most ids in a replica's batch
 static int table_width;                   // width of a table beside the variables; 0: no table
+static int64_t table_memory;              // bel_shard_config
 static bool with_exchanges;
 static int64_t check_steps;                      // bel_shard_settings
 static const int *step_functions;                // by step: 0, or 1 for the other step function
@@ -147,7 +148,8 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .generation = 1,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],
-                                   .outboxes = c->outboxes};
+                                   .outboxes = c->outboxes,
+                                   .table_memory = table_memory};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     for (int k = 0; k < c->layout->shard_count; k++) {

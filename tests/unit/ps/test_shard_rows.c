@@ -99,6 +99,51 @@ static void rows_are_updated(void **state)
     table_width = 0;
 }
 
+// Wide rows, of which the limit holds one block of 16. The keys after those get no row: they keep
+// their start values, and the shard counts them.
+static void full_tables_continue(void **state)
+{
+    (void)state;
+    enum { WIDE = 1 << 15, NAMED = 20, HELD = 16 };
+    table_width = WIDE;
+    table_memory = 5 << 20;
+    static float ones[NAMED * WIDE];
+    int64_t keys[NAMED];
+    for (int i = 0; i < NAMED; i++)
+        keys[i] = i * 1000003 - 7;
+    for (int i = 0; i < NAMED * WIDE; i++)
+        ones[i] = 1;
+    cluster *c = cluster_create(1, replicas_of, WORKERS, sgd, STEPS);
+    for (int64_t step = 0; step < STEPS; step++) {
+        for (int w = 0; w < WORKERS; w++)
+            assert_int_equal(wait_for(c, w, step), 0);
+        for (int w = 0; w < WORKERS; w++) {
+            BEL_ASSERT_OK(bel_client_pull_rows(c->clients[w], step, 0, keys, NAMED));
+            BEL_ASSERT_OK(bel_client_wait_rows(c->clients[w], step));
+            for (int64_t i = 0; i < NAMED; i++) {
+                double expected = i < HELD ? -0.5 * WORKERS / REPLICAS * (double)step : 0;
+                const float *row = bel_client_row(c->clients[w], 0, i);
+                for (int j = 0; j < WIDE; j++)
+                    assert_true(fabs((double)row[j] - expected) < 1e-5);
+            }
+            for (int k = c->assignment->first_node[w]; k < c->assignment->first_node[w + 1]; k++) {
+                bel_row_set set = {k == c->assignment->first_node[w] ? NAMED : 0, keys, ones};
+                bel_weight weight = {c->assignment->nodes[k].count,
+                                     10 * c->assignment->nodes[k].count};
+                BEL_ASSERT_OK(bel_client_report_rows(c->clients[w], step, 0, 0, k, weight, &set));
+            }
+            report_step(c, w, step);
+        }
+    }
+    for (int w = 0; w < WORKERS; w++)
+        assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
+    BEL_ASSERT_OK(bel_shard_check(c->shards[0]));
+    assert_int_equal(bel_shard_count(c->shards[0]).refused_rows, STEPS * (NAMED - HELD));
+    cluster_destroy(c);
+    table_width = 0;
+    table_memory = 0;
+}
+
 // Worker 1 ends after `cut` parts of step 1 and is replaced, before or after worker 0 reports. Its
 // successor gets the rows of the step that it repeats, whatever was updated meanwhile.
 static void check_replaced(int cut, bool last)
@@ -184,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_updated),
+        cmocka_unit_test(full_tables_continue),
         cmocka_unit_test(replaced_workers_get_the_same_rows),
         cmocka_unit_test(malformed_frames_are_refused),
     };

@@ -330,46 +330,165 @@ static void test_places(void **state)
 
 // --- Limits --------------------------------------------------------------------------------------
 
-static void test_memory_limit(void **state)
-{
-    (void)state;
-    enum { MANY = 200000 };
-    bel_table_config config = make_config(BEL_OPTIMIZER_ADAGRAD);
-    config.memory_limit = 8 << 20;
-    bel_table *table = make_table(&config);
-    static int64_t keys[MANY];
-    static float sums[MANY * WIDTH];
-    make_keys(0, 2 * MANY, true, keys, MANY);
-    make_sums(keys, MANY, WIDTH, 0, sums);
-    update_rows(table, NULL, &config.optimizer, 0, keys, 1000);
-    content before = read_table(table);
-    int64_t bytes = bel_table_bytes(table);
-    bel_rule_step numbers = bel_rule_begin(&config.optimizer, 1);
-    char expected[200]; // includes old rows, which must not change either
-    snprintf(expected, sizeof expected, "table \"users\" has 1000 rows in %lld bytes; 199000 more",
-             (long long)bytes);
-    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, 0, keys, NULL, sums, 1, MANY),
-                     BEL_RESOURCE_EXHAUSTED, expected);
-    BEL_ASSERT_FAILS(bel_table_update(table, NULL, &numbers, 0, keys, NULL, sums, 1, MANY),
-                     BEL_RESOURCE_EXHAUSTED, "expected at most 8388608 bytes");
-    content after = read_table(table);
-    assert_same(&before, &after);
-    assert_int_equal(bel_table_bytes(table), bytes);
-    update_rows(table, NULL, &config.optimizer, 1, keys, 2000); // later updates succeed
-    assert_int_equal(bel_table_count(table), 2000);
-    assert_true(bel_table_bytes(table) <= config.memory_limit);
-    free_content(&before);
-    free_content(&after);
-    bel_table_destroy(table);
-}
-
-// --- Loading -------------------------------------------------------------------------------------
-
 static bel_status *load(bel_table *table, const content *c)
 {
     const float *slots[MAX_SLOTS] = {c->slots[0], c->slots[1]};
     return bel_table_load(table, c->keys, c->rows, slots, c->count);
 }
+
+// Limit for 65,536 rows, if all parts of the index are equally full: two blocks of rows of 80
+// bytes, one of keys, and 32 parts of 2,048 rows. Not all keys of a full part are the last ones.
+enum { LIMIT = 8 << 20, FIRST = 64000, SECOND = 20000, HELD = 65536 };
+
+static bel_table *make_limited(bel_table_config *out_config)
+{
+    *out_config = make_config(BEL_OPTIMIZER_ADAGRAD);
+    out_config->memory_limit = LIMIT;
+    return make_table(out_config);
+}
+
+static void fill_first(bel_table *table, bel_team *team, const bel_optimizer *o, int64_t batch)
+{
+    static int64_t keys[FIRST];
+    make_keys(0, 10 * FIRST, false, keys, FIRST);
+    for (int64_t i = 0; i < FIRST; i += batch)
+        update_rows(table, team, o, 0, keys + i, FIRST - i < batch ? FIRST - i : batch);
+}
+
+static void fill_second(bel_table *table, bel_team *team, const bel_optimizer *o, int64_t batch)
+{
+    static int64_t keys[SECOND];
+    make_keys(1, 10 * SECOND, false, keys, SECOND);
+    for (int64_t i = 0; i < SECOND; i += batch)
+        update_rows(table, team, o, 1, keys + i, SECOND - i < batch ? SECOND - i : batch);
+}
+
+// Rows of a full table: those of an unlimited one, or start values.
+static void check_full_rows(const bel_table *full, const bel_table *all)
+{
+    static int64_t keys[FIRST + SECOND];
+    bel_table_config config = make_config(BEL_OPTIMIZER_ADAGRAD);
+    bel_table *none = make_table(&config);
+    int64_t held = 0, n = FIRST + SECOND;
+    make_keys(0, 10 * FIRST, false, keys, FIRST);
+    make_keys(1, 10 * SECOND, false, keys + FIRST, SECOND);
+    float *got = bel_xcalloc((size_t)n * WIDTH, sizeof *got);
+    uint32_t *places = bel_xcalloc((size_t)n, sizeof *places);
+    bel_table_pull_places(full, keys, n, got, places);
+    for (int64_t i = 0; i < n; i++) {
+        float expected[WIDTH];
+        bool has_row = places[i] != BEL_TABLE_NOWHERE;
+        bel_table_pull(has_row ? all : none, keys + i, 1, expected);
+        assert_memory_equal(got + i * WIDTH, expected, sizeof expected);
+        held += has_row;
+    }
+    assert_true(held >= bel_table_count(full)); // the two lists may share keys
+    bel_free(got);
+    bel_free(places);
+    bel_table_destroy(none);
+}
+
+// A full table continues with the rows that it has. The rows that it admits are a function of the
+// updates' keys in order: neither of batches, nor of threads, nor of a restart from a checkpoint.
+static void test_full(void **state)
+{
+    (void)state;
+    bel_table_config config;
+    bel_table *table = make_limited(&config), *other = make_limited(&config);
+    bel_table *loaded = make_limited(&config);
+    const bel_optimizer *o = &config.optimizer;
+    bel_team *team;
+    BEL_ASSERT_OK(bel_team_create(2, &team));
+    fill_first(table, NULL, o, FIRST);
+    fill_first(other, team, o, 37);
+    int64_t refused = bel_table_refused(table);
+    assert_true(refused > 0); // some parts of the index are full before others
+    assert_int_equal(bel_table_count(table), FIRST - refused);
+    assert_int_equal(bel_table_refused(other), refused);
+    content saved = read_table(table);
+    BEL_ASSERT_OK(load(loaded, &saved)); // in order of keys
+    assert_int_equal(bel_table_bytes(loaded), bel_table_bytes(table));
+    fill_second(table, team, o, SECOND);
+    fill_second(other, NULL, o, 41);
+    fill_second(loaded, NULL, o, 1000);
+    content a = read_table(table), b = read_table(other), c = read_table(loaded);
+    assert_true(a.count > saved.count && a.count <= HELD);
+    assert_same(&a, &b);
+    assert_same(&a, &c);
+    bel_table_clear(table); // its memory stays, and does not count
+    BEL_ASSERT_OK(load(table, &saved));
+    fill_second(table, NULL, o, SECOND);
+    content d = read_table(table);
+    assert_same(&a, &d);
+    assert_int_equal(bel_table_bytes(table), bel_table_bytes(other));
+    assert_true(bel_table_bytes(table) <= LIMIT);
+    config.memory_limit = 0;
+    bel_table *all = make_table(&config);
+    fill_first(all, NULL, o, FIRST);
+    fill_second(all, NULL, o, SECOND);
+    check_full_rows(table, all);
+    assert_int_equal(bel_table_refused(all), 0);
+    content *contents[] = {&saved, &a, &b, &c, &d};
+    for (int i = 0; i < 5; i++)
+        free_content(contents[i]);
+    bel_table *tables[] = {table, other, loaded, all};
+    for (int i = 0; i < 4; i++)
+        bel_table_destroy(tables[i]);
+    bel_team_destroy(team);
+}
+
+// Rows that no part of the index can hold are refused while a snapshot is read, too.
+static void test_full_snapshot(void **state)
+{
+    (void)state;
+    bel_table_config config;
+    bel_table *table = make_limited(&config);
+    const bel_optimizer *o = &config.optimizer;
+    fill_first(table, NULL, o, FIRST);
+    fill_second(table, NULL, o, SECOND);
+    content before = read_table(table);
+    BEL_ASSERT_OK(bel_table_snapshot(table));
+    fill_second(table, NULL, o, SECOND);
+    content during = read_snapshot(table);
+    assert_same(&before, &during);
+    bel_table_snapshot_end(table);
+    assert_int_equal(bel_table_count(table), before.count);
+    free_content(&before);
+    free_content(&during);
+    bel_table_destroy(table);
+}
+
+static void test_memory_limit(void **state)
+{
+    (void)state;
+    bel_table_config config;
+    bel_table *table = make_limited(&config), *small;
+    fill_first(table, NULL, &config.optimizer, FIRST);
+    content saved = read_table(table);
+    config.memory_limit = 1 << 20;
+    BEL_ASSERT_FAILS(
+        bel_table_create(&config, &small), BEL_RESOURCE_EXHAUSTED,
+        "table \"users\": a limit of 1048576 bytes holds no row, the first takes 4849664");
+    config.memory_limit = 4849664;
+    small = make_table(&config);
+    update_rows(small, NULL, &config.optimizer, 0, saved.keys, 1);
+    assert_int_equal(bel_table_bytes(small), config.memory_limit);
+    bel_table_clear(small);
+    char expected[200];
+    snprintf(expected, sizeof expected, "has 0 rows in 131072 bytes; %lld more rows would take",
+             (long long)saved.count);
+    BEL_ASSERT_FAILS(load(small, &saved), BEL_RESOURCE_EXHAUSTED, expected);
+    BEL_ASSERT_FAILS(load(small, &saved), BEL_RESOURCE_EXHAUSTED,
+                     "expected at most 4849664 bytes and 4294967293 rows on a shard; hint: raise "
+                     "table_memory, or use more shards");
+    assert_int_equal(bel_table_count(small), 0);
+    assert_int_equal(bel_table_bytes(small), 131072);
+    free_content(&saved);
+    bel_table_destroy(small);
+    bel_table_destroy(table);
+}
+
+// --- Loading -------------------------------------------------------------------------------------
 
 static void test_load(void **state)
 {
@@ -385,9 +504,10 @@ static void test_load(void **state)
             if (step != 1) continue;
             content saved = read_table(table);
             BEL_ASSERT_OK(load(loaded, &saved));
+            int64_t bytes = bel_table_bytes(loaded);
             bel_table_clear(loaded); // and again into the existing memory
             assert_int_equal(bel_table_count(loaded), 0);
-            int64_t bytes = bel_table_bytes(loaded);
+            assert_true(bel_table_bytes(loaded) < bytes);
             BEL_ASSERT_OK(load(loaded, &saved));
             assert_int_equal(bel_table_bytes(loaded), bytes);
             free_content(&saved);
@@ -441,11 +561,7 @@ static void test_malformed_load(void **state)
     c.keys[3] = 100; // any order is valid
     BEL_ASSERT_OK(load(table, &c));
     assert_int_equal(bel_table_count(table), 8);
-    config.memory_limit = 1 << 20;
-    bel_table *small = make_table(&config);
-    BEL_ASSERT_FAILS(load(small, &c), BEL_RESOURCE_EXHAUSTED, "has 0 rows");
     free_content(&c);
-    bel_table_destroy(small);
     bel_table_destroy(table);
 }
 
@@ -457,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_start_bits),     cmocka_unit_test(test_against_dense),
         cmocka_unit_test(test_wide_clip),      cmocka_unit_test(test_lazy_adam),
         cmocka_unit_test(test_places),         cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_full),           cmocka_unit_test(test_full_snapshot),
         cmocka_unit_test(test_load),           cmocka_unit_test(test_clear_forgets),
         cmocka_unit_test(test_malformed_load), cmocka_unit_test(test_pull_changes_nothing),
     };

@@ -1,5 +1,7 @@
 // A table has the same bits for any number of threads and shards and any order of keys. So does a
 // snapshot taken while updates continue. label: threads
+#include <sys/resource.h>
+
 #include "optim/settings.h"
 #include "unit/ps/test_table_fixture.h"
 
@@ -195,7 +197,73 @@ static void test_snapshot_beside_updates(void **state)
     bel_team_destroy(team);
 }
 
+// Keys at both ends of the range, dense ones, those of fields, and random ones: in order, each with
+// its row.
+static void test_order(void **state)
+{
+    (void)state;
+    enum { PART = 20000, ALL = 4 * PART };
+    static int64_t keys[ALL], read[ALL];
+    static float rows[ALL], sums[ALL];
+    bel_table_config config = make_config(BEL_OPTIMIZER_SGD);
+    config.width = 1;
+    for (int64_t i = 0; i < PART; i++) {
+        uint64_t mixed = (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15);
+        keys[i] = INT64_MAX - i;
+        keys[PART + i] = INT64_MIN + i * (i % 2 == 0 ? 1 : 3);
+        keys[2 * PART + i] = (i % 26) << 32 | i;
+        keys[3 * PART + i] = (int64_t)(mixed | UINT64_C(1) << 50) / 4;
+    }
+    for (int64_t n = ALL; n >= 0; n -= n > 4 ? ALL / 4 - 1 : 1) {
+        bel_table *table = make_table(&config);
+        make_sums(keys, n, 1, 0, sums);
+        bel_rule_step numbers = bel_rule_begin(&config.optimizer, 0);
+        BEL_ASSERT_OK(bel_table_update(table, NULL, &numbers, 0, keys, NULL, sums, 1, n));
+        BEL_ASSERT_OK(bel_table_snapshot(table));
+        BEL_ASSERT_OK(bel_table_snapshot_range(table, 0, n, read, rows, NULL));
+        bool right = bel_table_snapshot_count(table) == n;
+        for (int64_t i = 1; i < n; i++)
+            right = right && read[i - 1] < read[i];
+        assert_true(right);
+        bel_table_pull(table, read, n, sums);
+        assert_memory_equal(rows, sums, (size_t)n * sizeof *rows);
+        bel_table_destroy(table);
+    }
+}
+
 // --- Many rows -----------------------------------------------------------------------------------
+
+static long peak_kilobytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+// Reads keys that are known, in order. Memory beside the table stays small meanwhile: 8 bytes a row
+// and a constant.
+static void check_reading(bel_table *table, int64_t count)
+{
+    enum { BATCH = 50000 };
+    static int64_t keys[BATCH];
+    memset(keys, 1, sizeof keys);
+    long before = peak_kilobytes();
+    BEL_ASSERT_OK(bel_table_snapshot(table));
+    for (int64_t first = 0; first < count; first += BATCH) {
+        BEL_ASSERT_OK(bel_table_snapshot_range(table, first, BATCH, keys, NULL, NULL));
+        bool right = true;
+        for (int64_t i = 0; i < BATCH; i++)
+            right = right && keys[i] == (first + i) * 1000003 - count;
+        assert_true(right);
+    }
+    long more = peak_kilobytes() - before;
+    bel_table_snapshot_end(table);
+#ifdef BEL_SANITIZE
+    print_message("%ld KB more, with the memory of sanitizers (%s)\n", more, BEL_SANITIZE);
+#else
+    assert_in_range(more, 0, (8 * count + (6 << 20)) / 1024);
+#endif
+}
 
 // A million rows of two floats: each is found, no two are confused, and the index stays small.
 static void test_million(void **state)
@@ -230,6 +298,7 @@ static void test_million(void **state)
         assert_true(right);
     }
     assert_true(bel_table_bytes(table) < COUNT * (8 + 8 + 24) + (4 << 20));
+    check_reading(table, COUNT);
     bel_table_destroy(table);
 }
 
@@ -238,7 +307,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_topologies), cmocka_unit_test(test_snapshot_holds),
         cmocka_unit_test(test_ranges),     cmocka_unit_test(test_snapshot_beside_updates),
-        cmocka_unit_test(test_million),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_million),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
