@@ -319,10 +319,11 @@ BEL_API bel_status *bel_estimator_param_bool(const bel_estimator *estimator, con
 /// all of the above, but the steps are computed in other processes. Its result is the job's, and
 /// lost members are replaced (docs/protocol.md). A worker builds in TRAIN; an evaluator builds in
 /// EVAL for each checkpoint; a parameter server calls no function of the program. Each returns when
-/// the job ends, a worker with only the step in *out_result. CANCELLED in these processes: the job
-/// failed, and the master gives the reason. If a worker's step does not end with the job, the
-/// process exits with an exit code and a message, as a thread that hangs in user code cannot be
-/// stopped. A process that a supervisor started gets SIGINT when the supervisor ends.
+/// the job ends, or earlier if the job does not need it, a worker with only the step in
+/// *out_result. CANCELLED in these processes: the job failed, and the master gives the reason. If a
+/// worker's step does not end with the job, the process exits with an exit code and a message, as a
+/// thread that hangs in user code cannot be stopped. A process that a supervisor started gets
+/// SIGINT when the supervisor ends.
 BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_train_spec *train,
                                            const bel_eval_spec *evals, int eval_count,
                                            bel_result *out_result) BEL_MUST_USE;
@@ -452,7 +453,7 @@ BEL_API void bel_request_leave(void);
 /// --- Version ------------------------------------------------------------------------------------
 
 #define BEL_VERSION_MAJOR 0
-#define BEL_VERSION_MINOR 1
+#define BEL_VERSION_MINOR 2
 #define BEL_VERSION_PATCH 0
 BEL_API const char *bel_version(void); ///< Library version, "0.2.0". Static.
 

@@ -76,6 +76,34 @@ check "the command says both" grep -q 'with 1 worker and 2 parameter servers$' o
 await_state both 'SUCCEEDED|FAILED|CANCELLED|LOST'
 equal "digest of both" "$(digest both)" "$five"
 
+# A number that the cluster's rules forbid: refused, and where it is written by hand the job continues.
+printf 'workers: {count: 2}\nparameter_servers: {count: 2, hosts: [localhost, 127.0.0.1]}\n' >hosts.yaml
+submit few hosts.yaml
+begins few 2
+run_fails 2 '2 hosts, but the count of parameter_servers is 1' belfry jobs scale few --parameter_server_count 1
+echo '{"parameter_servers": 1}' >few/job.scale
+await few 'the job continues with 2 parameter servers: .*2 hosts'
+succeeds few "$two"
+
+# Two requests, the second while the job stops for the first.
+submit twice plain.yaml
+begins twice 2
+run_ok belfry jobs scale twice --parameter_server_count 4
+await twice '4 parameter servers are wanted'
+run_ok belfry jobs scale twice --parameter_server_count 1
+begins twice 1
+succeeds twice "$two"
+
+# Workers can be scaled once there are servers.
+submit elastic none.yaml --replicas_to_aggregate 5
+begins elastic 2
+run_fails 2 'the workers hold the parameters' belfry jobs scale elastic --worker_count 3
+run_ok belfry jobs scale elastic --worker_count 3 --parameter_server_count 1
+begins elastic 1
+run_ok belfry jobs scale elastic --worker_count 1
+await_state elastic 'SUCCEEDED|FAILED|CANCELLED|LOST'
+equal "digest of elastic" "$(digest elastic)" "$five"
+
 # A process is killed while the job saves.
 for role in master-0:master_saves#2 worker-1:tower_step#60 ps-0:shard_passes#100000; do
     fault=crash:${role#*:}@${role%%:*},slow:tower_step#10

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/files.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/setting_names.h"
 
@@ -113,7 +114,7 @@ static bool same_digest(const bel_ckpt_reader *a, const bel_ckpt_reader *b)
 
 static bool is_model_folder(const char *path)
 {
-    char *manifest = bel_path_join(path, "manifest.json");
+    char *manifest = bel_path_join(path, BEL_CKPT_MANIFEST);
     bool is_checkpoint = bel_file_exists(manifest);
     bel_free(manifest);
     return !is_checkpoint;
@@ -154,7 +155,13 @@ static bel_status *compare_steps(const char *path_a, const char *path_b, const i
             continue;
         }
         bool differs = false;
-        BEL_TRY(compare_step(path_a, path_b, steps_a[i], result, &differs));
+        bel_status *status = compare_step(path_a, path_b, steps_a[i], result, &differs);
+        if (bel_status_code(status) == BEL_NOT_FOUND) { // a running job has removed it
+            bel_status_ignore(status);
+            i++, k++;
+            continue;
+        }
+        BEL_TRY(status);
         if (differs) {
             result->step = steps_a[i];
             return NULL;
@@ -162,6 +169,7 @@ static bel_status *compare_steps(const char *path_a, const char *path_b, const i
         result->equal_step = steps_a[i++];
         k++;
     }
+    if (count_a == 0 || count_b == 0) return NULL; // removed since they were opened
     bel_str_printf(&result->difference, "the newest checkpoints are of steps %lld and %lld",
                    (long long)steps_a[count_a - 1], (long long)steps_b[count_b - 1]);
     return NULL;

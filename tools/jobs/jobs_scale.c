@@ -45,7 +45,7 @@ static bel_status *check_cards(const bel_job_record *record, const bel_distribut
                    record->name, workers, towers, cards);
 }
 
-// Servers are another matter than workers: any number of them gives the same bits.
+// Servers are another matter than workers: replicas do not depend on their number.
 static bel_status *check_servers(const bel_job_record *record, const bel_cluster *cluster,
                                  int servers)
 {
@@ -84,23 +84,33 @@ static bel_status *check_workers(const bel_job_record *record, const bel_distrib
         distribution->plan->cluster->master_trains ? ", the master among them," : "", workers);
 }
 
+// Checks and writes the request, with the numbers that are in force already. Checks of workers see
+// the number of servers that the job has or will have.
+static bel_status *request(const bel_job_record *record, bel_cluster *cluster,
+                           const bel_words *words, bel_scale asked)
+{
+    bel_scale wish = asked, before = bel_scale_read(record->model_dir);
+    if (wish.workers > 0 && cluster->master_trains) wish.workers++;
+    if (wish.servers == 0) wish.servers = before.servers;
+    BEL_TRY(check_servers(record, cluster, wish.servers));
+    if (wish.servers > 0)
+        BEL_TRY(bel_distribution_scale(words, record->model_dir, cluster, wish.servers));
+    bel_distribution distribution;
+    BEL_TRY(bel_distribution_init(&distribution, words, record->model_dir, cluster));
+    bel_status *status = NULL;
+    if (wish.workers > 0) status = check_workers(record, &distribution, wish.workers);
+    if (wish.workers == 0) wish.workers = before.workers;
+    if (status == NULL) status = bel_scale_write(record->model_dir, wish);
+    bel_distribution_deinit(&distribution);
+    return status;
+}
+
 // `asked`: as on the command line, where workers do not include a master that trains.
-static bel_status *scale(const bel_job_record *record, const bel_cluster *cluster, bel_scale asked)
+static bel_status *scale(const bel_job_record *record, bel_cluster *cluster, bel_scale asked)
 {
     bel_words words = {0};
-    bel_distribution distribution;
     bel_words_from_record(&words, record);
-    bel_status *status = bel_distribution_init(&distribution, &words, record->model_dir, cluster);
-    if (status == NULL) {
-        bel_scale wish = asked, before = bel_scale_read(record->model_dir); // it stays in force
-        if (wish.workers > 0 && cluster->master_trains) wish.workers++;
-        if (wish.workers == 0) wish.workers = before.workers;
-        if (wish.servers == 0) wish.servers = before.servers;
-        if (asked.workers > 0) status = check_workers(record, &distribution, wish.workers);
-        if (status == NULL) status = check_servers(record, cluster, wish.servers);
-        if (status == NULL) status = bel_scale_write(record->model_dir, wish);
-        bel_distribution_deinit(&distribution);
-    }
+    bel_status *status = request(record, cluster, &words, asked);
     bel_words_deinit(&words);
     if (status != NULL) return status;
     bel_str text = {0};

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -74,12 +75,18 @@ static bel_status *keep_output(const bel_job_record *record, const char *output)
     return status;
 }
 
-// Sets *out_servers if the job is to be started again with that many parameter servers, else to 0.
-// *workers: requested before this start, and before the next one.
-static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
-                                 const bel_words *words, const bel_reach *reach, int *workers,
-                                 int *out_servers, int *out_exit_code)
+// Context of a start of the job.
+typedef struct job_start {
+    bel_job_record *record;
+    const bel_words *words;
+    int *out_exit_code;
+} job_start;
+
+static bel_status *supervise_run(const job_start *own, const bel_plan *plan, const bel_reach *reach,
+                                 bel_scale *scaled)
 {
+    bel_job_record *record = own->record;
+    const bel_words *words = own->words;
     char *log_dir = bel_path_join(record->folder, "logs");
     char *program = words->program != NULL ? bel_xstrdup(words->program) : bel_linux_program();
     bel_supervisor_config config = {.plan = plan,
@@ -88,7 +95,7 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
                                     .arguments = words->items,
                                     .log_dir = log_dir,
                                     .model_dir = record->model_dir,
-                                    .workers = *workers,
+                                    .scaled = *scaled,
                                     .reach = reach,
                                     .folder = record->directory,
                                     .changed = on_change,
@@ -96,15 +103,14 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
     bel_supervisor_result result = {0};
     bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
-    *out_servers = result.servers;
-    *workers = result.workers;
-    if (status == NULL && result.servers == 0) {
+    *scaled = result.scaled;
+    if (status == NULL && scaled->servers == 0) {
         bel_job_state state = result.stopped          ? BEL_JOB_CANCELLED
                               : result.exit_code == 0 ? BEL_JOB_SUCCEEDED
                                                       : BEL_JOB_FAILED;
         status = keep_output(record, result.output);
         set_end(record, state, result.exit_code, result.message);
-        *out_exit_code = result.exit_code;
+        *own->out_exit_code = result.exit_code;
         if (status == NULL && result.message != NULL) {
             status = BEL_ERR(BEL_ABORTED, "%s", result.message);
         }
@@ -116,39 +122,44 @@ static bel_status *supervise_run(bel_job_record *record, const bel_plan *plan,
     return status;
 }
 
-static bel_status *run_once(bel_job_record *record, const bel_cluster *cluster,
-                            const bel_words *words, int *workers, int *out_servers,
-                            int *out_exit_code)
+// A job that was stopped to be scaled waits for hosts that are away for the moment.
+static bel_status *make_reach(const bel_engine *engine, const bel_job_record *record,
+                              const bel_plan *plan, bool again, bel_reach **out_reach)
 {
-    bel_distribution distribution;
-    BEL_TRY(bel_distribution_init(&distribution, words, record->model_dir, cluster));
-    const bel_engine *engine = bel_engine_find(record->engine);
-    bel_reach *reach = NULL;
-    bel_status *status = NULL;
-    if (engine != NULL && engine->reach != NULL) {
-        bel_engine_place(engine, distribution.plan);
-        status = engine->reach(record, distribution.plan, &reach);
+    enum { TRIES = 30, PAUSE_SECS = 10 };
+    bel_status *status = engine->reach(record, plan, out_reach);
+    for (int i = 1; again && status != NULL && i < TRIES; i++) {
+        bel_log_write(BEL_LOG_WARN, "%s: it is tried again", bel_status_message(status));
+        bel_status_ignore(status); // reported
+        (void)nanosleep(&(struct timespec){.tv_sec = PAUSE_SECS}, NULL);
+        status = engine->reach(record, plan, out_reach);
     }
-    if (status == NULL)
-        status = supervise_run(record, distribution.plan, words, reach, workers, out_servers,
-                               out_exit_code);
-    if (reach != NULL) reach->destroy(reach);
-    bel_distribution_deinit(&distribution);
     return status;
 }
 
-// Starts the job, and again whenever another number of parameter servers is wanted.
+static bel_status *supervise_start(void *context, const bel_distribution *distribution,
+                                   bel_scale *scaled)
+{
+    const job_start *own = context;
+    const bel_engine *engine = bel_engine_find(own->record->engine);
+    bel_reach *reach = NULL;
+    if (engine != NULL && engine->reach != NULL) {
+        bel_engine_place(engine, distribution->plan);
+        BEL_TRY(make_reach(engine, own->record, distribution->plan, scaled->servers > 0, &reach));
+    }
+    bel_status *status = supervise_run(own, distribution->plan, reach, scaled);
+    if (reach != NULL) reach->destroy(reach);
+    return status;
+}
+
 static bel_status *run_with_cluster(bel_job_record *record, bel_cluster *cluster,
                                     int *out_exit_code)
 {
     bel_words words = {0};
     bel_words_from_record(&words, record);
-    bel_status *status;
-    int servers = 0, workers = 0;
-    do {
-        status = run_once(record, cluster, &words, &workers, &servers, out_exit_code);
-        if (status == NULL && servers > 0) status = bel_cluster_scale(cluster, servers);
-    } while (status == NULL && servers > 0);
+    job_start own = {record, &words, out_exit_code};
+    bel_status *status =
+        bel_distribution_run(&words, record->model_dir, cluster, supervise_start, &own);
     bel_words_deinit(&words);
     return status;
 }

@@ -235,16 +235,6 @@ bel_cluster_changes bel_cluster_changes_from_flags(const bel_options *options)
                                  .min_workers = given(options, "min_workers")};
 }
 
-bel_status *bel_cluster_scale(bel_cluster *cluster, int servers)
-{
-    const bel_cluster_changes changes = {.worker_count = -1,
-                                         .ps_count = servers,
-                                         .evaluator_count = -1,
-                                         .restarts = -1,
-                                         .min_workers = -1};
-    return bel_cluster_change(cluster, &changes);
-}
-
 bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out_cluster)
 {
     bel_cluster *cluster;
@@ -407,4 +397,63 @@ void bel_distribution_deinit(bel_distribution *distribution)
 {
     bel_plan_destroy(distribution->plan);
     bel_options_destroy(distribution->training);
+}
+
+// --- Starts --------------------------------------------------------------------------------------
+
+static bel_status *set_servers(bel_cluster *cluster, int servers)
+{
+    const bel_cluster_changes changes = {.worker_count = -1,
+                                         .ps_count = servers,
+                                         .evaluator_count = -1,
+                                         .restarts = -1,
+                                         .min_workers = -1};
+    return bel_cluster_change(cluster, &changes);
+}
+
+bel_status *bel_distribution_scale(const bel_words *words, const char *job_dir,
+                                   bel_cluster *cluster, int servers)
+{
+    int before = cluster->roles[BEL_ROLE_PS].count;
+    bel_distribution distribution;
+    bel_status *status = set_servers(cluster, servers);
+    if (status == NULL) status = bel_distribution_init(&distribution, words, job_dir, cluster);
+    if (status == NULL) {
+        bel_distribution_deinit(&distribution);
+    } else {
+        cluster->roles[BEL_ROLE_PS].count = before;
+    }
+    return status;
+}
+
+// Returns to the former number of servers, also in the folder: the next start must not find the
+// request again.
+static bel_status *refuse_servers(const bel_cluster *cluster, const char *model_dir,
+                                  bel_status *why, bel_scale *scaled)
+{
+    scaled->servers = cluster->roles[BEL_ROLE_PS].count;
+    bel_log_write(BEL_LOG_WARN, "the job continues with %d parameter servers: %s", scaled->servers,
+                  bel_status_message(why));
+    bel_status_ignore(why); // reported
+    return bel_scale_write(model_dir, *scaled);
+}
+
+bel_status *bel_distribution_run(const bel_words *words, const char *job_dir, bel_cluster *cluster,
+                                 bel_distribution_start *start, void *context)
+{
+    bel_scale scaled = {0};
+    bel_status *status;
+    bool again;
+    do {
+        bel_distribution distribution;
+        BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
+        status = start(context, &distribution, &scaled);
+        again = status == NULL && scaled.servers > 0;
+        if (again) {
+            bel_status *why = bel_distribution_scale(words, job_dir, cluster, scaled.servers);
+            if (why != NULL) status = refuse_servers(cluster, distribution.model_dir, why, &scaled);
+        }
+        bel_distribution_deinit(&distribution);
+    } while (status == NULL && again);
+    return status;
 }

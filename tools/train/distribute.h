@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "launch/cluster/plan.h"
 #include "launch/engine/registry.h"
+#include "launch/folder/scale.h"
 
 // Command line of every process of a job: belfry with a training verb and flags, or the user's
 // program, which calls bel_run_job (or bel_train_and_evaluate), with its arguments.
@@ -40,9 +41,6 @@ void bel_words_from_record(bel_words *words, const bel_job_record *record);
 bel_status *bel_words_run(const bel_words *words, const bel_options *options,
                           int *out_exit_code) BEL_MUST_USE;
 
-// Changes the number of parameter servers. INVALID_ARGUMENT: the cluster's rules forbid it.
-bel_status *bel_cluster_scale(bel_cluster *cluster, int servers) BEL_MUST_USE;
-
 // Makes the cluster from --config or the counts; given counts win over the file. INVALID_ARGUMENT:
 // no worker; errors of bel_cluster_read.
 bel_status *bel_cluster_from_flags(const bel_options *options,
@@ -69,5 +67,20 @@ bel_status *bel_distribution_init(bel_distribution *out_distribution, const bel_
 bel_status *bel_distribution_check_elastic(const bel_options *training, const bel_plan *plan,
                                            const char *what) BEL_MUST_USE;
 void bel_distribution_deinit(bel_distribution *distribution);
+
+// Starts a job. *scaled has the requests that led to this start, all 0 at the first; servers above
+// 0 afterwards: it is to be started again with them.
+typedef bel_status *bel_distribution_start(void *context, const bel_distribution *distribution,
+                                           bel_scale *scaled);
+
+// Makes the job's plan and starts it, and again whenever another number of parameter servers is
+// wanted. If that number is not possible, logs why, and the job continues with the former.
+bel_status *bel_distribution_run(const bel_words *words, const char *job_dir, bel_cluster *cluster,
+                                 bel_distribution_start *start, void *context) BEL_MUST_USE;
+
+// Changes the number of parameter servers and checks it with the training flags, as a start does.
+// INVALID_ARGUMENT: the cluster's rules or a flag forbid it; then the number is unchanged.
+bel_status *bel_distribution_scale(const bel_words *words, const char *job_dir,
+                                   bel_cluster *cluster, int servers) BEL_MUST_USE;
 
 #endif

@@ -102,12 +102,18 @@ static bel_status *local_train_report(const bel_supervisor_result *result, int *
     return BEL_ERR(BEL_ABORTED, "%s", result->message);
 }
 
-// Sets *out_servers if the job is to be started again with that many parameter servers, else to 0.
-// *workers: requested before this start, and before the next one.
-static bel_status *supervise(const bel_options *options, const bel_words *words,
-                             const bel_distribution *distribution, int *workers, int *out_servers,
-                             int *out_exit_code)
+// Context of a start of the job.
+typedef struct local_start {
+    const bel_options *options;
+    const bel_words *words;
+    int *out_exit_code;
+} local_start;
+
+static bel_status *supervise(const local_start *own, const bel_distribution *distribution,
+                             bel_scale *scaled)
 {
+    const bel_options *options = own->options;
+    const bel_words *words = own->words;
     const char *log_dir = bel_options_string(options, "log_dir");
     const char *job_dir = bel_options_string(options, "job_dir");
     char *default_dir = bel_path_join(job_dir != NULL ? job_dir : distribution->model_dir, "logs");
@@ -118,15 +124,15 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
                                     .arguments = words->items,
                                     .log_dir = log_dir != NULL ? log_dir : default_dir,
                                     .model_dir = distribution->model_dir,
-                                    .workers = *workers,
+                                    .scaled = *scaled,
                                     .tcp = bel_options_bool(options, "tcp")};
     bel_supervisor_result result = {0};
     fflush(stdout);           // this process prints nothing after its children
     bel_stop_signals_block(); // the outcome is written in any case
     bel_status *status = bel_supervise(&config, &result);
-    *out_servers = result.servers;
-    *workers = result.workers;
-    if (status == NULL && result.servers == 0) status = local_train_report(&result, out_exit_code);
+    *scaled = result.scaled;
+    if (status == NULL && scaled->servers == 0)
+        status = local_train_report(&result, own->out_exit_code);
     bel_free(result.message);
     bel_free(result.output);
     bel_free(program);
@@ -134,27 +140,21 @@ static bel_status *supervise(const bel_options *options, const bel_words *words,
     return status;
 }
 
-// Starts the job, and again whenever another number of parameter servers is wanted.
+static bel_status *local_train_start(void *context, const bel_distribution *distribution,
+                                     bel_scale *scaled)
+{
+    const local_start *own = context;
+    if (distribution->asks) return bel_words_run(own->words, own->options, own->out_exit_code);
+    if (bel_options_bool(own->options, "dry_run")) return print_plan(distribution);
+    return supervise(own, distribution, scaled);
+}
+
 static bel_status *run_with_cluster(const bel_options *options, bel_cluster *cluster,
                                     const bel_words *words, int *out_exit_code)
 {
-    const char *job_dir = bel_options_string(options, "job_dir");
-    bel_status *status;
-    int servers = 0, workers = 0;
-    do {
-        bel_distribution distribution;
-        BEL_TRY(bel_distribution_init(&distribution, words, job_dir, cluster));
-        if (distribution.asks) {
-            status = bel_words_run(words, options, out_exit_code);
-        } else if (bel_options_bool(options, "dry_run")) {
-            status = print_plan(&distribution);
-        } else {
-            status = supervise(options, words, &distribution, &workers, &servers, out_exit_code);
-        }
-        bel_distribution_deinit(&distribution);
-        if (status == NULL && servers > 0) status = bel_cluster_scale(cluster, servers);
-    } while (status == NULL && servers > 0);
-    return status;
+    local_start own = {options, words, out_exit_code};
+    return bel_distribution_run(words, bel_options_string(options, "job_dir"), cluster,
+                                local_train_start, &own);
 }
 
 static bel_status *run_distributed(const bel_options *options, int *out_exit_code)

@@ -574,14 +574,22 @@ static void supervisor_conclude(bel_supervisor *s, bel_supervisor_result *out_re
     // A process that was killed meanwhile costs the steps since the newest checkpoint.
     bool goes_on = stopped || (cause != NULL && was_killed(cause) && !s->ending.killing &&
                                s->config->plan->cluster->restarts > 0);
-    if (goes_on && s->scale.servers > 0 && message != NULL)
-        bel_log_write(BEL_LOG_WARN, "%s: the job continues from the newest checkpoint", message);
-    *out_result = (bel_supervisor_result){.exit_code = code,
-                                          .stopped = stopped,
-                                          .message = message,
-                                          .output = s->master.output.text,
-                                          .servers = goes_on ? s->scale.servers : 0,
-                                          .workers = s->scale.workers};
+    bool scales = goes_on && s->scale.servers > 0;
+    if (scales && (message != NULL || s->ending.killing)) {
+        bel_log_write(BEL_LOG_WARN, "%s: the job continues from the newest checkpoint",
+                      message != NULL ? message : "it did not save in time");
+    }
+    if (s->scale.servers > 0 && code == 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "the job was over before it could continue with %d parameter %s",
+                      s->scale.servers, s->scale.servers == 1 ? "server" : "servers");
+    }
+    *out_result = (bel_supervisor_result){
+        .exit_code = code,
+        .stopped = stopped,
+        .message = message,
+        .output = s->master.output.text,
+        .scaled = {.servers = scales ? s->scale.servers : 0, .workers = s->scale.workers}};
     s->master.output = (bel_str){0};
 }
 
@@ -600,11 +608,13 @@ static bel_status *supervise_locked(const bel_supervisor_config *config, int loc
     if (status == NULL) {
         supervisor_watch(&s);
         leave_behind(&s);
+        bel_stop_signals_block();
+        take_signals(&s); // the last ones: a job that is to end must not start again
         supervisor_conclude(&s, out_result);
     } else {
         end_early(&s);
     }
-    bel_supervisor_clean_up(&s);
+    bel_supervisor_clean_up(&s, status == NULL && out_result->scaled.servers > 0);
     bel_stop_signals_close(s.signal_fd);
     bel_free(s.master.progress);
     bel_str_deinit(&s.master.output);

@@ -31,6 +31,7 @@
 #define BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_H
 
 #include "launch/cluster/reach.h"
+#include "launch/folder/scale.h"
 
 typedef struct bel_supervisor_config {
     const bel_plan *plan;
@@ -40,8 +41,7 @@ typedef struct bel_supervisor_config {
     const char *log_dir;    // created if missing
     const char *model_dir;  // locked while the job runs; requests for processes are in it
                             // (scale.h); NULL: no folder, neither of these
-    int workers;            // requested before this start, the master included when it trains; 0:
-                            // those of the plan
+    bel_scale scaled;       // requests that led to this start; all 0: it is the job's first
     bool tcp;               // loopback ports instead of unix sockets
     const bel_reach *reach; // to other hosts; NULL: all processes are on this one
     const char *folder;     // working directory of processes on other hosts
@@ -60,10 +60,9 @@ typedef struct bel_supervisor_result {
     char *message; // reason of a failure in one line, e.g. "worker 1 (pid 4711 on box) was killed
                    // by signal 9 (Killed) after step 120"; NULL: success. Free with bel_free.
     char *output;  // the master's standard output. Free with bel_free.
-    // The job was stopped to continue with this number of parameter servers; 0: it is over. Then
-    // exit_code and message are of the part that was stopped, and the number of workers is for the
-    // next start's configuration.
-    int servers, workers;
+    // Servers above 0: the job was stopped to be started again with these numbers, which the next
+    // start's configuration has. exit_code and message are then of the part that was stopped.
+    bel_scale scaled;
 } bel_supervisor_result;
 
 // Runs the job to its end. The first SIGINT or SIGTERM is forwarded as SIGINT, so that the job

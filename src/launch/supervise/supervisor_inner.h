@@ -1,6 +1,6 @@
 // Internal header of the supervisor: supervisor.c (the loop), supervisor_start.c (the children's
 // input), supervisor_output.c (their output), supervisor_words.c (messages about their ends),
-// supervisor_scale.c (another number of workers), supervisor_idle.c (idle time).
+// supervisor_scale.c (other numbers of processes), supervisor_idle.c (idle time).
 #ifndef BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 
@@ -95,7 +95,7 @@ typedef struct bel_supervisor_scale {
 
 // The end of the job: requests, failures and deadlines.
 typedef struct bel_supervisor_ending {
-    int signal;          // the first one received; 0: none
+    int signal;          // the first one received, or SIGTERM to scale the servers; 0: none
     bool warned;         // only a scheduler's warning was received so far
     bool killing;        // SIGKILL was sent to all
     bool done;           // the master has exited with success, or because it was asked to
@@ -167,8 +167,9 @@ double bel_supervisor_idle_secs(bel_supervisor *supervisor);
 // Adds a worker beyond the plan; bel_supervisor_restart starts it.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);
 
-// Undoes the above functions. Children must have exited.
-void bel_supervisor_clean_up(bel_supervisor *supervisor);
+// Undoes the above functions. Children must have exited. `again`: the job will be started again, so
+// requests in its folder stay.
+void bel_supervisor_clean_up(bel_supervisor *supervisor, bool again);
 
 // Reads a child's stderr so far into its log file and this process's stderr. `last`: the child has
 // exited, so there is nothing to wait for.

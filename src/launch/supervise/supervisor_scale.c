@@ -36,8 +36,10 @@ static void let_go(bel_child *child)
 // Keeps children of the plan and of earlier requests; an index without a child gets one.
 static void scale_to(bel_supervisor *s, int workers)
 {
-    bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, instead of %d", workers,
-                  workers == 1 ? " is" : "s are", s->scale.workers);
+    if (workers != s->scale.workers) {
+        bel_log_write(BEL_LOG_INFO, "%d worker%s wanted, instead of %d", workers,
+                      workers == 1 ? " is" : "s are", s->scale.workers);
+    }
     s->scale.workers = workers;
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];

@@ -349,16 +349,28 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
     child->lives.restart_ns = bel_clock_ns();
 }
 
+// Removes an earlier job's requests. Those that led to this start stay in force, and so do the ones
+// that have come since.
+static bel_status *keep_requests(const bel_supervisor_config *config)
+{
+    if (config->model_dir == NULL) return NULL;
+    if (config->scaled.servers == 0) {
+        bel_scale_remove(config->model_dir);
+        return NULL;
+    }
+    bel_scale wish = bel_scale_read(config->model_dir);
+    if (wish.workers == 0) wish.workers = config->scaled.workers;
+    if (wish.servers == 0) wish.servers = config->scaled.servers;
+    return bel_scale_write(config->model_dir, wish);
+}
+
 bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 {
     bel_supervisor *s = supervisor;
     bel_linux_raise_file_limit(); // a child needs three descriptors
     BEL_TRY(bel_private_file_check(s->config->plan->cluster->tls_key, "tls.key"));
-    if (s->config->model_dir != NULL) bel_scale_remove(s->config->model_dir); // an earlier job's
     make_children(s);
-    bool other = s->config->workers > 0 && s->config->workers != s->scale.workers;
-    if (other && s->config->model_dir != NULL)
-        BEL_TRY(bel_scale_write(s->config->model_dir, (bel_scale){.workers = s->config->workers}));
+    BEL_TRY(keep_requests(s->config));
     const char *file = s->config->plan->cluster->secret_file;
     BEL_TRY(file != NULL ? bel_secret_read(file, "secret_file", &s->sockets.secret)
                          : bel_secret_create(&s->sockets.secret));
@@ -370,19 +382,19 @@ bel_status *bel_supervisor_start(bel_supervisor *supervisor)
 }
 
 // Removes the token of a killed master; no other run is in the folder.
-static void remove_token(const bel_supervisor *s)
+static void remove_token(const bel_supervisor *s, bool again)
 {
     if (s->config->model_dir == NULL) return;
     char *path = bel_path_join(s->config->model_dir, BEL_TOKEN_FILE);
     (void)remove(path); // usually absent
     bel_free(path);
-    bel_scale_remove(s->config->model_dir);
+    if (!again) bel_scale_remove(s->config->model_dir);
 }
 
-void bel_supervisor_clean_up(bel_supervisor *supervisor)
+void bel_supervisor_clean_up(bel_supervisor *supervisor, bool again)
 {
     bel_supervisor *s = supervisor;
-    remove_token(s);
+    remove_token(s, again);
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         if (child->remote.input_fd >= 0) close(child->remote.input_fd);

@@ -80,14 +80,15 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
     return status;
 }
 
-void bel_remote_unlisten(const bel_run_config *config, const bel_members *members)
+void bel_remote_unlisten(const bel_run_config *config, const bel_task *task,
+                         const bel_members *members)
 {
     char *path = bel_path_join(config->model_dir, BEL_TOKEN_FILE), *token = NULL;
     size_t bytes;
     bel_status_ignore(bel_file_read(path, &token, &bytes)); // then it is not this master's
     if (token != NULL && strcmp(token, bel_members_token(members)) == 0) {
         (void)remove(path); // a leftover is harmless: the next job replaces it
-        bel_scale_remove(config->model_dir);
+        if (task->supervisor == 0) bel_scale_remove(config->model_dir); // else it does
     }
     bel_free(token);
     bel_free(path);
@@ -234,11 +235,14 @@ static bel_status *remote_gather(bel_backend *backend)
     remote_forget(r);
     if (bel_leave_stood()) r->leaving.own_ns = -1;
     bel_fault_point("master_gather");
+    // A new job waits once for all its processes, so that none finds it over. Later the master
+    // waits for none that holds no shard.
+    bool anew = !r->config.replaces && !r->assignment.gathered;
     bel_remote_expect(r);
     bel_remote_let_go(r);
-    end_unused(r);
+    if (!anew) end_unused(r);
     BEL_TRY(gather_members(r));
-    end_unused(r); // those that have joined meanwhile
+    end_unused(r);
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
     r->backend.runs = !r->plan.begins_anew && !loops && have_state(r);

@@ -21,7 +21,8 @@ bel_status *bel_remote_listen(const bel_task *task, const bel_estimator *estimat
 
 // Removes job.token and job.scale, after the members have disconnected, unless another master has
 // replaced this one.
-void bel_remote_unlisten(const bel_run_config *config, const bel_members *members);
+void bel_remote_unlisten(const bel_run_config *config, const bel_task *task,
+                         const bel_members *members);
 
 typedef struct bel_remote_config {
     bel_members *members;

@@ -22,8 +22,9 @@ static const bel_member_view *worker_at(const remote *r, int worker)
 // Refuses a scale request that cannot be met exactly: logs it and replaces it by the job's number,
 // so that the supervisor starts and stops no process for it. `jobs scale` refuses most of them, but
 // does not know the settings of a user's program.
-static void refuse_wish(remote *r, int wish, int instead)
+static void refuse_wish(remote *r, bel_scale asked, int instead)
 {
+    int wish = asked.workers;
     const char *why = bel_remote_why_fixed(r);
     if (wish == r->assignment.refused) return; // and could not be replaced
     r->assignment.refused = wish;
@@ -33,7 +34,7 @@ static void refuse_wish(remote *r, int wish, int instead)
                   wish, wish == 1 ? " is" : "s are", why != NULL ? why : most, instead);
     bel_free(most);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
-    bel_status *status = bel_scale_write(model_dir, (bel_scale){.workers = instead});
+    bel_status *status = bel_scale_write(model_dir, (bel_scale){instead, asked.servers});
     if (status != NULL) {
         bel_log_write(BEL_LOG_WARN, "the request stays unchanged: %s", bel_status_message(status));
     }
@@ -56,7 +57,7 @@ static void look_for_wish(remote *r)
     if (wish == 0) return;
     int workers = !bel_remote_is_elastic(r) ? r->assignment.wanted : wish < most ? wish : most;
     if (workers != wish) {
-        refuse_wish(r, wish, workers);
+        refuse_wish(r, asked, workers);
     } else {
         r->assignment.refused = 0;
     }

@@ -534,7 +534,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     }
     if (job->backend != NULL) job->backend->ops->destroy(job->backend);
     if (job->cluster.members != NULL && !job->cluster.leaves) {
-        bel_remote_unlisten(&job->estimator->config, job->cluster.members);
+        bel_remote_unlisten(&job->estimator->config, job->task, job->cluster.members);
     }
     bel_members_destroy(job->cluster.members);
     bel_reporter_destroy(job->reporter);

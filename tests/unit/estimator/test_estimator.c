@@ -2,6 +2,7 @@
 #include "belfry/estimator.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "support/bel_test.h"
 
@@ -133,10 +134,20 @@ static void test_params(void **state)
     bel_estimator_destroy(estimator);
 }
 
+// Headers and library have one version.
+static void test_version(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", BEL_VERSION_MAJOR, BEL_VERSION_MINOR,
+             BEL_VERSION_PATCH);
+    assert_string_equal(text, bel_version());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_only_feature),
-                                       cmocka_unit_test(test_limits),
-                                       cmocka_unit_test(test_params)};
+                                       cmocka_unit_test(test_limits), cmocka_unit_test(test_params),
+                                       cmocka_unit_test(test_version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
