@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/arithmetic.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/openblas.h"
 #include "base/str.h"
@@ -210,7 +211,7 @@ static bool is_compared(const char *name)
 }
 
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
-                                 const bel_ckpt_reader *reader, bel_str *longer)
+                                 const bel_ckpt_reader *reader, bool allowed, bel_str *longer)
 {
     bel_str list = {0};
     char **values = bel_xcalloc((size_t)settings->count, sizeof *values);
@@ -221,6 +222,12 @@ bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *
         bel_free(values[i]);
     bel_free(values);
     if (list.length == 0) return NULL;
+    if (allowed) {
+        bel_log_write(BEL_LOG_INFO, "%s was trained with other settings: %s",
+                      bel_ckpt_folder(reader), list.text);
+        bel_str_deinit(&list);
+        return NULL;
+    }
     bel_status *status =
         BEL_ERR(BEL_FAILED_PRECONDITION,
                 "%s was trained with other settings, so resuming would change the result: %s; "

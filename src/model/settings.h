@@ -27,9 +27,11 @@ void bel_settings_deinit(bel_settings *settings);
 void bel_settings_gather_others(bel_settings *settings, const bel_estimator *estimator);
 
 // Compares with the checkpoint's settings. FAILED_PRECONDITION: settings differ; the message lists
-// each with both values. Differences of a training of this input that is only longer are no error:
-// they are appended to `longer` (NULL: discarded), with semicolons between them.
+// each with both values; with `allowed` the log lists them instead. Differences of a training of
+// this input that is only longer are no error: they are appended to `longer` (NULL: discarded),
+// with semicolons between them.
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
-                                 const bel_ckpt_reader *reader, bel_str *longer) BEL_MUST_USE;
+                                 const bel_ckpt_reader *reader, bool allowed,
+                                 bel_str *longer) BEL_MUST_USE;
 
 #endif

@@ -134,6 +134,7 @@ saving=(--save_checkpoints_steps 5 --keep_checkpoint_max 0)
 run_ok train way --train_steps 20 "${saving[@]}"
 run_ok train parting --train_steps 10 "${saving[@]}"
 run_ok train parting --train_steps 20 "${saving[@]}" --learning_rate 0.01 --allow_changes
+check "the changes are in the log" grep -q 'was trained with other settings: learning_rate was 0.001 and is 0.01' err.txt
 capture belfry inspect way --compare parting
 equal "exit code of runs that differ" "$code" 1
 check "the step, the tensor and both values" grep -qE '^step 15: .* differs at element [0-9]+: [-0-9.e]+ and [-0-9.e]+$' out.txt
@@ -144,6 +145,10 @@ check "the same as JSON" grep -qE '"step":15,"equal_step":10,"settings":"' out.t
 run_ok train parting --train_steps 25 "${saving[@]}" --learning_rate 0.01
 capture belfry inspect way/ckpt-00000010 --compare parting/ckpt-00000010
 equal "checkpoints of the same step" "$(cat out.txt)" equal
+run_ok train later --train_steps 10 --learning_rate 0.01 "${saving[@]}"
+run_ok train later --train_steps 20 --learning_rate 0.02 --allow_changes "${saving[@]}"
+capture belfry inspect parting --compare later
+check "the settings are those of the step" grep -q '^settings: learning_rate was 0.001 and is 0.01$' out.txt
 rm -r parting/ckpt-0000001* parting/ckpt-0000002*
 capture belfry inspect way --compare parting
 check "a run that ended earlier" grep -qx 'the newest checkpoints are of steps 20 and 5' out.txt

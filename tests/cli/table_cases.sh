@@ -175,4 +175,7 @@ for flag in --num_epochs --train_batch_size --eval_batch_size; do
 done
 
 check "twenty cases or more" test "$count" -ge 20
+run_ok belfry train --train_files "$TRAIN_CSV" --label_column digit --model_dir told --train_steps 2 --no_report --dropout 0.1
+check "the log has the defaults that the table has" grep -qE '^defaults for this table: --hidden_units [0-9,]+ .*--learning_rate 0' err.txt
+check "and not those that were given" test "$(grep -c '^defaults for this table.*--dropout' err.txt)" = 0
 finish

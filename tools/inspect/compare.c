@@ -128,6 +128,37 @@ static bel_status *open_step(const char *model_dir, int64_t step, bel_ckpt_reade
     return status;
 }
 
+// Whether a parameter of the model function has the text of another setting of its name.
+static bool is_said(const bel_ckpt_reader *reader, const char *name)
+{
+    static const char prefix[] = "param.";
+    size_t length = sizeof prefix - 1;
+    return strncmp(name, prefix, length) == 0 && bel_ckpt_setting(reader, name + length) != NULL;
+}
+
+// Settings that differ are mostly the reason.
+static void compare_settings(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
+                             bel_compare_result *result)
+{
+    const bel_ckpt_info *x = bel_ckpt_reader_info(a), *y = bel_ckpt_reader_info(b);
+    for (int i = 0; i < x->setting_count; i++) {
+        const char *was = x->setting_values[i], *is = bel_ckpt_setting(b, x->setting_names[i]);
+        if ((is == NULL || strcmp(was, is) != 0) && !is_said(a, x->setting_names[i]))
+            bel_setting_note_difference(&result->settings, x->setting_names[i], was, is);
+    }
+    for (int i = 0; i < y->setting_count; i++)
+        if (bel_ckpt_setting(a, y->setting_names[i]) == NULL && !is_said(b, y->setting_names[i]))
+            bel_setting_note_difference(&result->settings, y->setting_names[i], NULL,
+                                        y->setting_values[i]);
+}
+
+static bel_status *compare_checkpoints(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
+                                       bel_compare_result *result)
+{
+    compare_settings(a, b, result);
+    return find_difference(a, b, &result->difference);
+}
+
 // Compares one step of both runs; *out_differs: then the difference is in the result.
 static bel_status *compare_step(const char *path_a, const char *path_b, int64_t step,
                                 bel_compare_result *result, bool *out_differs)
@@ -137,7 +168,7 @@ static bel_status *compare_step(const char *path_a, const char *path_b, int64_t 
     bel_status *status = open_step(path_b, step, &b);
     if (status == NULL) {
         *out_differs = !same_digest(a, b);
-        if (*out_differs) status = find_difference(a, b, &result->difference);
+        if (*out_differs) status = compare_checkpoints(a, b, result);
         bel_ckpt_close(b);
     }
     bel_ckpt_close(a);
@@ -170,7 +201,8 @@ static bel_status *compare_steps(const char *path_a, const char *path_b, const i
         k++;
     }
     if (count_a == 0 || count_b == 0) return NULL; // removed since they were opened
-    bel_str_printf(&result->difference, "the newest checkpoints are of steps %lld and %lld",
+    bel_str_printf(&result->difference, "%sthe newest checkpoints are of steps %lld and %lld",
+                   result->equal_step < 0 ? "they have no step in common: " : "",
                    (long long)steps_a[count_a - 1], (long long)steps_b[count_b - 1]);
     return NULL;
 }
@@ -188,31 +220,14 @@ static bel_status *compare_runs(const char *path_a, const char *path_b, bel_comp
     return status;
 }
 
-// Settings that differ are mostly the reason.
-static void compare_settings(const bel_ckpt_reader *a, const bel_ckpt_reader *b,
-                             bel_compare_result *result)
-{
-    const bel_ckpt_info *x = bel_ckpt_reader_info(a), *y = bel_ckpt_reader_info(b);
-    for (int i = 0; i < x->setting_count; i++) {
-        const char *was = x->setting_values[i], *is = bel_ckpt_setting(b, x->setting_names[i]);
-        if (is == NULL || strcmp(was, is) != 0)
-            bel_setting_note_difference(&result->settings, x->setting_names[i], was, is);
-    }
-    for (int i = 0; i < y->setting_count; i++)
-        if (bel_ckpt_setting(a, y->setting_names[i]) == NULL)
-            bel_setting_note_difference(&result->settings, y->setting_names[i], NULL,
-                                        y->setting_values[i]);
-}
-
 bel_status *bel_compare(const bel_ckpt_reader *a, const char *path_a, const bel_ckpt_reader *b,
                         const char *path_b, bel_compare_result *out_result)
 {
     *out_result = (bel_compare_result){.equal = same_digest(a, b), .step = -1, .equal_step = -1};
     if (out_result->equal) return NULL;
-    compare_settings(a, b, out_result);
     bool runs = is_model_folder(path_a) && is_model_folder(path_b);
     BEL_TRY(runs ? compare_runs(path_a, path_b, out_result)
-                 : find_difference(a, b, &out_result->difference));
+                 : compare_checkpoints(a, b, out_result));
     if (out_result->difference.length == 0)
         bel_str_puts(&out_result->difference, "the digests differ");
     return NULL;

@@ -136,10 +136,18 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
                     {"l2", penalty},
                     {"learning_rate", of_table.learning_rate},
                     {"schedule", schedule_of(options)}};
-    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+    bel_str set = {0};
+    bel_status *status = NULL;
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0] && status == NULL; i++) {
         if (bel_options_is_given(options, defaults[i].flag)) continue;
-        BEL_TRY(set_default(params, defaults[i].flag, defaults[i].value, remembering));
+        status = set_default(params, defaults[i].flag, defaults[i].value, remembering);
+        const char *value = bel_params_get(params, defaults[i].flag);
+        if (value != NULL) bel_str_printf(&set, " --%s %s", defaults[i].flag, value);
     }
+    if (status == NULL && set.length > 0)
+        bel_log_write(BEL_LOG_INFO, "defaults for this table:%s", set.text);
+    bel_str_deinit(&set);
+    BEL_TRY(status);
     return set_decay(params, options, columns, remembering, blocks);
 }
 

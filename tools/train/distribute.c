@@ -451,7 +451,12 @@ bel_status *bel_distribution_run(const bel_words *words, const char *job_dir, be
         again = status == NULL && scaled.servers > 0;
         if (again) {
             bel_status *why = bel_distribution_scale(words, job_dir, cluster, scaled.servers);
-            if (why != NULL) status = refuse_servers(cluster, distribution.model_dir, why, &scaled);
+            if (why != NULL) {
+                status = refuse_servers(cluster, distribution.model_dir, why, &scaled);
+            } else {
+                bel_log_write(BEL_LOG_INFO, "the job starts again, with %d parameter server%s",
+                              scaled.servers, scaled.servers == 1 ? "" : "s");
+            }
         }
         bel_distribution_deinit(&distribution);
     } while (status == NULL && again);

@@ -253,7 +253,8 @@ static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *r
 {
     bel_str longer = {0};
     bel_status *status =
-        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, &longer);
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader,
+                             job->estimator->config.allow_changes, &longer);
     if (status == NULL && longer.length > 0) {
         long long step = (long long)bel_ckpt_reader_info(reader)->step;
         bel_log_write(BEL_LOG_INFO,
@@ -269,8 +270,7 @@ static bel_status *compare_settings(const bel_job *job, const bel_ckpt_reader *r
 static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
 {
     const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
-    bool changes = job->estimator->config.allow_changes;
-    if (!changes) BEL_TRY(compare_settings(job, reader));
+    BEL_TRY(compare_settings(job, reader));
     if (info->segment_count < 1) {
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
@@ -301,7 +301,7 @@ static bool is_only_begun(const bel_job *job, const bel_ckpt_reader *reader)
     bel_status_ignore(listing); // resuming reports the fault
     if (!alone) return false;
     bel_status *status =
-        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, NULL);
+        bel_settings_compare(&job->trainable.settings, job->trainable.input, reader, false, NULL);
     bool differs = bel_status_code(status) == BEL_FAILED_PRECONDITION;
     bel_status_ignore(status); // nothing was trained with them
     return differs;
