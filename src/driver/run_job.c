@@ -36,6 +36,7 @@
 #include "base/str.h"
 #include "driver/notice.h"
 #include "estimator/estimator_inner.h"
+#include "launch/folder/scale.h"
 #include "launch/task/task.h"
 
 enum { ANSWER_SECS = 600 }; // for a process without its supervisor to notice a request
@@ -184,6 +185,23 @@ static void watch_for_crashes(void)
     bel_free(program);
 }
 
+// Logs why training ended early. A supervisor that scales the servers starts the job again.
+static void say_stopped(const bel_estimator *estimator, const bel_result *result,
+                        bool has_supervisor)
+{
+    const bel_run_config *config = &estimator->config;
+    int servers = has_supervisor ? bel_scale_read(config->model_dir).servers : 0;
+    if (servers > 0 && servers != config->parameter_server_count) {
+        bel_log_write(BEL_LOG_INFO, "saved at step %lld, to continue with %d parameter server%s",
+                      (long long)result->global_step, servers, servers == 1 ? "" : "s");
+        return;
+    }
+    bel_log_write(BEL_LOG_WARN,
+                  "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
+                  "to continue",
+                  caught_name(), (long long)result->global_step, config->model_dir);
+}
+
 int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel_eval_spec *evals,
                 int eval_count, bel_result *out_result)
 {
@@ -208,10 +226,7 @@ int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel
     if (where.member) return 0;
     bel_sized_give(out_result, &result, sizeof result);
     if (!result.interrupted) return 0;
-    bel_log_write(BEL_LOG_WARN,
-                  "stopped by %s at step %lld; the checkpoint is in %s: run the same command again "
-                  "to continue",
-                  caught_name(), (long long)result.global_step, estimator->config.model_dir);
+    say_stopped(estimator, &result, where.has_supervisor);
     // A member may have got a request but no signal.
     return 128 + (end_signal() > 0 ? end_signal() : SIGTERM);
 }

@@ -44,7 +44,7 @@ succeeds() { # NAME DIGEST
     check "no state of job $1 goes back" test -z "$(log "$1" | grep 'going back')"
     # Each part begins at the step at which the last one was stopped.
     equal "parts of job $1" "$(sed -n 's/.*"generation":[0-9]*,"step":\([0-9]*\),.*/\1/p' "$1/job.journal" | tail -n +2 |
-        xargs)" "$(log "$1" | sed -n 's/.*stopped by a request at step \([0-9]*\);.*/\1/p' | xargs)"
+        xargs)" "$(log "$1" | sed -n 's/^saved at step \([0-9]*\), to continue.*/\1/p' | xargs)"
 }
 
 submit more plain.yaml
