@@ -36,6 +36,9 @@
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
+#define TELLING /* print no results as JSON */                                                     \
+    (unsigned)(BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE |                \
+               BEL_VERB_JOBS_SCALE | BEL_VERB_NEW | BEL_VERB_SHELL)
 // `when` of a flag of evaluations.
 #define EVALUATED "eval_files or eval_share or held_out"
 
@@ -396,7 +399,7 @@ static const bel_option table[] = {
      "Write the graph before and after it is rewritten, instead of the program.", NULL},
     {"passes", STRINGS, BEL_VERB_GRAPH, "all", NULL, "PASS", OUTPUT,
      "Passes over the graph: simplify, fold, same, concat, join, fuse; all; none.", NULL},
-    {"json", BOOL, REPORTING & ~(unsigned)BEL_VERB_LOCAL_RANKS, "false", NULL, NULL, OUTPUT,
+    {"json", BOOL, REPORTING & ~TELLING, "false", NULL, NULL, OUTPUT,
      "Results on stdout as JSON, one object on a line.", NULL},
     {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,
      "Form of the log on stderr.", NULL},
