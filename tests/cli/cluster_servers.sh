@@ -134,7 +134,8 @@ run_ok belfry jobs cancel ended
 await_state ended 'CANCELLED|SUCCEEDED|FAILED|LOST'
 check "the job is cancelled" grep -q '"state": *"CANCELLED"' out.txt
 run_ok belfry jobs resume ended
-succeeds ended "$two"
+await_state ended 'SUCCEEDED|FAILED|CANCELLED|LOST'
+equal "digest of the resumed job" "$(digest ended)" "$two"
 
 # Without a job: a file in the folder.
 BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
