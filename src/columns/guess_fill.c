@@ -1,5 +1,6 @@
 // How a column's description follows from its statistics, once its kind is known: numbers, dates,
-// categories and classes.
+// categories and classes. Values and classes are ordered by frequency or by their bytes, never by
+// rows, so that the description depends neither on the order of the rows nor on threads.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

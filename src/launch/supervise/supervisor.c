@@ -20,7 +20,6 @@
 #include "launch/supervise/supervisor_inner.h"
 
 static const double usual_grace_secs = 15;
-static const int tick_ms = 1000;
 
 // A child that waits for its restart counts too.
 static bool any_running(const bel_supervisor *s)
@@ -31,26 +30,13 @@ static bool any_running(const bel_supervisor *s)
     return false;
 }
 
-static void signal_all(bel_supervisor *s, int number)
-{
-    for (int i = 0; i < s->child_count; i++)
-        bel_child_signal(&s->children[i], number, number == SIGKILL);
-}
-
-static void kill_all(bel_supervisor *s)
-{
-    s->ending.killing = true;
-    s->ending.deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
-    signal_all(s, SIGKILL);
-}
-
 // --- Signals ------------------------------------------------------------------------------------
 
 // Asks all to save and end.
 static void begin_to_stop(bel_supervisor *s, int number)
 {
     s->ending.signal = number;
-    signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
+    bel_supervisor_signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
     s->ending.answer_ns = bel_clock_ns() + s->grace_ns;
 }
 
@@ -73,7 +59,7 @@ static void take_signals(bel_supervisor *s)
         } else if (!s->ending.killing) {
             bel_log_write(BEL_LOG_WARN, "%s again: all processes are killed", name);
             s->ending.signal = number;
-            kill_all(s);
+            bel_supervisor_kill_all(s);
         }
     }
 }
@@ -311,7 +297,7 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
     bel_supervisor_read_output(s, true);
     if (s->ending.killing) return;
     s->ending.deadline_ns = bel_clock_ns() + s->grace_ns;
-    if (has_failed(s, master)) signal_all(s, SIGINT);
+    if (has_failed(s, master)) bel_supervisor_signal_all(s, SIGINT);
     ask_soon(&s->ending); // for one that was just restarted
 }
 
@@ -374,109 +360,11 @@ static void reap_orphans(const bel_supervisor *s)
     bel_free(pids);
 }
 
-// --- Time ---------------------------------------------------------------------------------------
-
-// A remote process that was killed, or its host, is silent: its place is needed.
-static void give_up_ways(bel_supervisor *s)
-{
-    for (int i = 0; i < s->child_count; i++) {
-        bel_child *child = &s->children[i];
-        if (child->remote.kill_ns == 0 || bel_clock_ns() < child->remote.kill_ns) continue;
-        child->remote.kill_ns = 0;
-        bel_linux_process_signal(&child->process, SIGKILL, true);
-    }
-}
-
-// Ends a stopped process. Usually its master reports it; exceptions are the master itself and a
-// process that no master has met, because the master was replaced meanwhile.
-static void end_still(bel_supervisor *s)
-{
-    for (int i = 0; i < s->child_count; i++) {
-        bel_child *child = &s->children[i];
-        double patience = 2 * child->task->silence_timeout_secs;
-        if (!bel_child_is_running(child) || child->away || s->ending.killing) continue;
-        if (!bel_linux_process_stands_still(&child->process, patience, &child->still_ns)) continue;
-        bel_log_write(BEL_LOG_WARN, "%s (pid %lld) stands still since %g s: it is killed",
-                      child->name, (long long)child->process.pid, patience);
-        child->still_ns = 0;
-        bel_child_signal(child, SIGKILL, true);
-    }
-}
-
-// Kills a job that has not begun and is idle.
-static void end_stuck(bel_supervisor *s)
-{
-    double limit = 1.5 * s->children[0].task->join_timeout_secs;
-    if (s->master.begun || s->ending.deadline_ns != 0 || bel_supervisor_idle_secs(s) <= limit)
-        return;
-    s->ending.stuck_secs = limit;
-    bel_log_write(BEL_LOG_WARN,
-                  "no process of the job has computed or read for %g s, and training has not "
-                  "begun: all are killed",
-                  limit);
-    kill_all(s);
-}
-
-// True if a process has failed and the master is still saving.
-static bool is_saving(bel_supervisor *s)
-{
-    enum { IDLE_SECS = 3, MOST_SECS = 600 };
-    const bel_supervisor_ending *ending = &s->ending;
-    if (bel_clock_ns() > ending->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
-    if (!s->master.begun || ending->deadline_ns == 0 || ending->killing ||
-        ending->first_failed == NULL)
-        return false;
-    double idle = bel_supervisor_idle_secs(s);
-    return idle >= 0 && idle < IDLE_SECS && bel_child_is_running(&s->children[0]);
-}
-
-// Kills children that missed the deadline. False: even that failed.
-static bool check_deadline(bel_supervisor *s)
-{
-    bel_supervisor_ending *ending = &s->ending;
-    give_up_ways(s);
-    end_still(s);
-    end_stuck(s);
-    bool saves = is_saving(s);
-    if (ending->ask_ns != 0 && bel_clock_ns() >= ending->ask_ns && !ending->killing) {
-        ending->ask_ns = INT64_MAX; // only once
-        signal_all(s, SIGINT);
-    }
-    // The master's clocks bound a job that has begun, also during a long save.
-    bool answers = s->master.begun || ending->answer_ns == 0 ||
-                   bel_clock_ns() < ending->answer_ns || ending->killing;
-    bool in_time = ending->deadline_ns == 0 || bel_clock_ns() < ending->deadline_ns || saves;
-    if (answers && in_time) return true;
-    for (int i = 0; i < s->child_count; i++) {
-        const bel_child *child = &s->children[i];
-        if (!bel_child_is_running(child)) continue;
-        bel_log_write(BEL_LOG_WARN, "%s (pid %lld) %s", child->name, (long long)child->process.pid,
-                      ending->killing ? "does not exit although it was killed; it is abandoned"
-                                      : "did not end in time; it is killed");
-    }
-    if (ending->killing) return false;
-    kill_all(s);
-    return true;
-}
-
-// Time until the next event, rounded up; at most a tick.
-static int time_left_ms(const bel_supervisor *s)
-{
-    int64_t now = bel_clock_ns(), due = now + (int64_t)tick_ms * 1000000;
-    for (int i = 0; i < s->child_count; i++) {
-        int64_t restart = s->children[i].lives.restart_ns, kill = s->children[i].remote.kill_ns;
-        if (restart != 0 && restart < due) due = restart;
-        if (kill != 0 && kill < due) due = kill;
-    }
-    if (s->ending.deadline_ns != 0 && s->ending.deadline_ns < due) due = s->ending.deadline_ns;
-    return due > now ? (int)((due - now) / 1000000) + 1 : 0;
-}
-
 // Called at a change, and once a second: the callback writes the job's status.
 static void supervisor_tell(bel_supervisor *s, int64_t *told_ns)
 {
     int64_t now = bel_clock_ns();
-    bool due = s->changed || now - *told_ns >= (int64_t)tick_ms * 1000000;
+    bool due = s->changed || now - *told_ns >= (int64_t)BEL_SUPERVISOR_TICK_MS * 1000000;
     if (!due || s->config->changed == NULL) return;
     s->config->changed(s->config->context, s->master.progress);
     s->changed = false;
@@ -508,7 +396,7 @@ static void supervisor_watch(bel_supervisor *s)
         }
         for (size_t i = 0; i < count; i++)
             waiting[i].events = POLLIN;
-        int ready = poll(waiting, (nfds_t)count, time_left_ms(s));
+        int ready = poll(waiting, (nfds_t)count, bel_supervisor_time_left_ms(s));
         if (ready > 0) {
             if (waiting[0].revents != 0) take_signals(s);
             if (waiting[1].revents != 0) bel_supervisor_read_output(s, false);
@@ -518,7 +406,7 @@ static void supervisor_watch(bel_supervisor *s)
         }
         reap_orphans(s);
         restart_due(s);
-        if (!check_deadline(s)) break;
+        if (!bel_supervisor_check_deadlines(s)) break;
     }
     supervisor_tell(s, &told_ns); // news from the last exit
     bel_free(waiting);
@@ -539,7 +427,7 @@ static void leave_behind(bel_supervisor *s)
 // After a failed start: kills the running children.
 static void end_early(bel_supervisor *s)
 {
-    signal_all(s, SIGKILL);
+    bel_supervisor_signal_all(s, SIGKILL);
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         int patience_ms = (int)(s->grace_ns / 1000000);
@@ -572,9 +460,9 @@ static void supervisor_conclude(bel_supervisor *s, bel_supervisor_result *out_re
                            s->ending.stuck_secs);
     }
     // A process that was killed meanwhile costs the steps since the newest checkpoint.
-    bool goes_on = stopped || (cause != NULL && was_killed(cause) && !s->ending.killing &&
-                               s->config->plan->cluster->restarts > 0);
-    bool scales = goes_on && s->scale.servers > 0;
+    bool continues = stopped || (cause != NULL && was_killed(cause) && !s->ending.killing &&
+                                 s->config->plan->cluster->restarts > 0);
+    bool scales = continues && s->scale.servers > 0;
     if (scales && (message != NULL || s->ending.killing)) {
         bel_log_write(BEL_LOG_WARN, "%s: the job continues from the newest checkpoint",
                       message != NULL ? message : "it did not save in time");

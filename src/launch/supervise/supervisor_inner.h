@@ -1,6 +1,7 @@
 // Internal header of the supervisor: supervisor.c (the loop), supervisor_start.c (the children's
 // input), supervisor_output.c (their output), supervisor_words.c (messages about their ends),
-// supervisor_scale.c (other numbers of processes), supervisor_idle.c (idle time).
+// supervisor_scale.c (other numbers of processes), supervisor_idle.c (idle time),
+// supervisor_deadlines.c (deadlines).
 #ifndef BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 
@@ -163,6 +164,19 @@ bool bel_supervisor_give_up(bel_supervisor *supervisor, bel_child *child, const 
 // Returns for how long no process has computed, read or written, judged by one measurement per
 // second. -1: some cannot be measured (supervisor_idle.c).
 double bel_supervisor_idle_secs(bel_supervisor *supervisor);
+
+// supervisor_deadlines.c
+
+enum { BEL_SUPERVISOR_TICK_MS = 1000 }; // longest sleep of the loop
+
+// Sends a signal to all children; SIGKILL also to their descendants.
+void bel_supervisor_signal_all(bel_supervisor *supervisor, int number);
+// Kills all, and gives the system the grace period to end them.
+void bel_supervisor_kill_all(bel_supervisor *supervisor);
+// Kills children that missed a deadline. False: even that failed.
+bool bel_supervisor_check_deadlines(bel_supervisor *supervisor);
+// Time until the next event, rounded up; at most a tick.
+int bel_supervisor_time_left_ms(const bel_supervisor *supervisor);
 
 // Adds a worker beyond the plan; bel_supervisor_restart starts it.
 void bel_supervisor_add_worker(bel_supervisor *supervisor, int index);

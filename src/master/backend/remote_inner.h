@@ -2,6 +2,7 @@
 //
 //   remote.c             the backend's functions
 //   remote_parts.h       parts of the state
+//   remote_listen.c      the master's address and token
 //   remote_members.c     messages, and members that come back
 //   remote_ask.c         requests to all shards
 //   remote_assignment.c  assignment of replicas to workers
@@ -44,6 +45,10 @@ typedef struct remote {
     remote_rescue rescue;
     bel_remote_help *help; // help with evaluations
 } remote;
+
+// Seats of workers. Every worker needs a replica, so R is the limit. If R follows the workers, the
+// limit is that of any cluster.
+int bel_remote_seats_of(const bel_task *task, const bel_estimator *estimator); // remote_listen.c
 
 // --- remote_members.c ----------------------------------------------------------------------------
 
