@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
 #include "driver/reach.h"
@@ -120,6 +121,9 @@ static bel_status *hear_workers(hearing *h, const bel_task *task, bel_remote_inp
 bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input)
 {
     *out_input = NULL;
+    bel_log_write(
+        BEL_LOG_INFO,
+        "the training data is not on this host: waiting for a worker's description of it");
     BEL_TRY(bel_task_reach(task));
     hearing h = {.bell = bel_doorbell_create()};
     pthread_mutex_init(&h.mutex, NULL);

@@ -10,9 +10,9 @@
 bool bel_may_hear_input(const bel_task *task);
 
 // Listens at the master's address until a worker joins, takes its description of the input, and
-// disconnects all callers: they call again, and then meet the job's master. DEADLINE_EXCEEDED: no
-// worker came within the join timeout. Other errors: those of bel_task_reach and
-// bel_endpoint_create.
+// disconnects all callers: they call again, and then meet the job's master. Logs that it waits.
+// DEADLINE_EXCEEDED: no worker came within the join timeout. Other errors: those of bel_task_reach
+// and bel_endpoint_create.
 bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input) BEL_MUST_USE;
 
 #endif

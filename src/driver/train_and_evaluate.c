@@ -21,12 +21,15 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "belfry/replica.h"
+#include "driver/hear_input.h"
 #include "driver/reach.h"
 #include "estimator/estimator_inner.h"
 #include "launch/folder/sockets.h"
 #include "launch/folder/start_count.h"
 #include "master/job/master.h"
 #include "member/member.h"
+#include "model/input_fn.h"
+#include "model/remote_input.h"
 
 typedef struct trainer { // the worker of a master that trains: a member in the same process
     bel_task task;
@@ -118,6 +121,45 @@ static void warn_of_readers(const bel_task *task)
     }
 }
 
+// A master that does not train needs no training data: a worker describes it. The command knows it
+// before the model is chosen, which depends on the columns.
+static bel_status *describe_input(bel_task *task, bel_member_program *program,
+                                  bel_remote_input **out_input)
+{
+    bel_estimator *estimator = program->estimator;
+    const bel_train_spec *train = program->train;
+    *out_input = NULL;
+    if (estimator->remote_input != NULL || !bel_may_hear_input(task) ||
+        !bel_input_fn_is_elsewhere(train->input_fn, train->input_user, estimator))
+        return NULL;
+    BEL_TRY(bel_hear_input(task, out_input));
+    estimator->remote_input = *out_input;
+    return NULL;
+}
+
+static bel_status *run_master(bel_task *task, bel_member_program *program, bel_result *out_result)
+{
+    bool follows = task->evaluator_count > 0; // an evaluator does
+    if (follows && program->eval_count > 0 && program->evals[0].every_steps > 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "with an evaluator, checkpoints are evaluated as they come: the "
+                      "evaluations' every_steps (eval_every_steps) counts for nothing");
+    }
+    bel_master_config config = master_of(program, task);
+    if (follows) {
+        config.evaluator_evals = config.evals;
+        config.evaluator_count = config.eval_count;
+        config.eval_count = 0;
+    }
+    if (task->master_trains) return run_training_master(&config, program, out_result);
+    bel_remote_input *described;
+    BEL_TRY(describe_input(task, program, &described));
+    bel_status *status = bel_master_run(&config, out_result);
+    if (described != NULL) program->estimator->remote_input = NULL;
+    bel_remote_input_destroy(described);
+    return status;
+}
+
 static bel_status *run_task(bel_task *task, bel_member_program *program, bel_result *out_result)
 {
     char name[48];
@@ -131,21 +173,7 @@ static bel_status *run_task(bel_task *task, bel_member_program *program, bel_res
         bel_log_write(BEL_LOG_INFO, "%s", task->note);
     if (task->follows) return bel_member_follow(program, task->join_timeout_secs, out_result);
     if (task->role != BEL_ROLE_MASTER) return bel_member_run(task, program, out_result);
-    if (task->evaluator_count > 0) { // then an evaluator evaluates
-        if (program->eval_count > 0 && program->evals[0].every_steps > 0) {
-            bel_log_write(BEL_LOG_WARN,
-                          "with an evaluator, checkpoints are evaluated as they come: "
-                          "the evaluations' every_steps (eval_every_steps) counts for nothing");
-        }
-    }
-    bel_master_config config = master_of(program, task);
-    if (task->evaluator_count > 0) {
-        config.evaluator_evals = config.evals;
-        config.evaluator_count = config.eval_count;
-        config.eval_count = 0;
-    }
-    if (task->master_trains) return run_training_master(&config, program, out_result);
-    return bel_master_run(&config, out_result);
+    return run_master(task, program, out_result);
 }
 
 // Ranks share a folder of sockets; the master locks it, so that no cleanup removes it.

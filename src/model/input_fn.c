@@ -4,6 +4,7 @@
 #include "model/input_fn.h"
 
 #include "base/arena.h"
+#include "input/dataset/description.h"
 
 bel_status *bel_input_fn_open(bel_input_fn *input_fn, void *user, const bel_estimator *estimator,
                               bel_mode mode, const bel_column_names *like, bel_input **out_input)
@@ -33,4 +34,17 @@ bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user,
         status = bel_input_fn_open(input_fn, user, estimator, mode, &names, out_input);
     bel_arena_destroy(arena);
     return status;
+}
+
+bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator)
+{
+    bel_dataset *dataset = NULL;
+    const bel_description *description = NULL;
+    bel_status *status = input_fn(user, estimator, BEL_MODE_TRAIN, &dataset);
+    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND;
+    if (status == NULL && dataset != NULL) status = bel_dataset_describe(dataset, &description);
+    if (description != NULL) elsewhere = bel_description_is_elsewhere(description);
+    bel_status_ignore(status); // any other error is reported when the data is opened
+    bel_dataset_destroy(dataset);
+    return elsewhere;
 }

@@ -18,4 +18,8 @@ bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user,
                                    const bel_estimator *estimator, bel_mode mode,
                                    const char *columns, bel_input **out_input) BEL_MUST_USE;
 
+// Whether the data of its training is on other hosts: the function finds no file, or its dataset
+// has one that is not here (bel_description_is_elsewhere). Opens nothing.
+bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator);
+
 #endif

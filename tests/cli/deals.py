@@ -159,12 +159,19 @@ def many_programs(folder, flags):
     return one(LOCAL + [f"--job_dir={folder}", "--", PROGRAM, "clicks-train.csv", "clicks-eval.csv", "1"] + flags)
 
 
+def submitted(folder, flags):
+    words = [BELFRY, "jobs", "submit", "training", "sent", "--config=cluster.yaml", f"--job_dir={folder}",
+             "--replace", "--wait", "--stream_logs", "--"]
+    return call([(words + flags, environment(XDG_STATE_HOME=os.path.abspath(folder + ".state")))])
+
+
 DEALS = {
     "one": lambda d, f: one([BELFRY, "train_and_evaluate", f"--model_dir={d}"] + f),
     "cluster": lambda d, f: one(LOCAL + [f"--job_dir={d}", "--"] + f),
     "evaluator": lambda d, f: one(LOCAL + ["--evaluator_count=1", f"--job_dir={d}", "--"] + f),
     "hand": by_hand,
     "study": lambda d, f: one([BELFRY, "cross_validate", "--folds=2", "--parallel=1", f"--model_dir={d}"] + f),
+    "submitted": submitted,
     "program": program,
     "programs": many_programs,
     "resumed": lambda d, f: one([BELFRY, "train_and_evaluate", f"--model_dir={d}"] + f), # of a complete run
@@ -254,7 +261,7 @@ UNREAD = re.compile("has no effect|counts for nothing|counts only|passed over|sk
 def verdict(flag, without, seen):
     """What a deal does with a flag: read, refused, noted (it says that nothing reads it), idle or silent."""
     named = [line for line in seen["err"].splitlines() + seen["log"] if re.search(rf"\b(no_)?{flag}\b", line)]
-    if max(seen["codes"], default=0) == 2 and any("belfry:" in line for line in named):
+    if max(seen["codes"], default=0) == 2 and any("belfry:" in line or " is FAILED: " in line for line in named):
         return "refused"
     if any(UNREAD.search(line) for line in named):
         return "noted"

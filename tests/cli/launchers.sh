@@ -205,6 +205,23 @@ check "the chief heard of the columns" grep -q "the workers' data: 1438 rows; la
 check "and the next chief hears again" grep -q "waiting for a worker's description" table-0.err
 settings=("${short[@]}") digits=("${plain[@]}")
 
+# A program's chief calls its input function, whose file is not there either.
+"$SOURCE/examples/clicks/make_data" 4000 1 >clicks.csv
+"$SOURCE/examples/clicks/make_data" 500 2 >clicks-eval.csv
+run_ok "$BUILD/tests/own_program" clicks.csv "$work/clicks-eval.csv" 1 --model_dir clicks-here
+program() { # TYPE INDEX DATA_FOLDER: in the background
+    env TF_CONFIG="{\"cluster\": {\"chief\": [\"127.0.0.1:${ports[2]}\"], \"ps\": [\"127.0.0.1:0\"],
+        \"worker\": [\"127.0.0.1:0\", \"127.0.0.1:0\"]}, \"task\": {\"type\": \"$1\", \"index\": $2}}" BELFRY_DATA_DIR="$3" \
+        timeout -k 5 120 "$BUILD/tests/own_program" clicks.csv "$work/clicks-eval.csv" 1 --model_dir clicks \
+        --no_chief_trains >"clicks-${#others[@]}.out" 2>"clicks-${#others[@]}.err" &
+    others+=("$!")
+}
+program chief 0 "$work/nowhere"
+for i in 0 1; do program worker "$i" "$work"; done
+program ps 0 "$work/nowhere"
+ends_well clicks "$(digest clicks-here)"
+check "the program's chief hears of the data" grep -q "waiting for a worker's description" clicks-0.err
+
 # --- A worker with other evaluation data is not asked to help: the results are the master's
 mkdir own other
 cp "$EVAL_CSV" own/eval.csv

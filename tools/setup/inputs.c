@@ -90,13 +90,9 @@ bool bel_flag_inputs_are_elsewhere(const bel_options *options)
     if (!bel_options_is_given(options, "train_files")) return false;
     file_list files = {0};
     bel_status *status = file_list_init(options, BEL_MODE_TRAIN, &files);
-    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND;
+    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND ||
+                     bel_paths_are_elsewhere(files.paths, files.count);
     bel_status_ignore(status); // any other error is reported when the files are opened
-    for (int i = 0; i < files.count && !elsewhere; i++) {
-        struct stat info;
-        bool found = stat(files.paths[i], &info) == 0;
-        elsewhere = found ? !S_ISREG(info.st_mode) : errno == ENOENT || errno == ENOTDIR;
-    }
     file_list_deinit(&files);
     return elsewhere;
 }

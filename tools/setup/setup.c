@@ -472,11 +472,8 @@ static bel_status *find_role(const bel_options *options, bel_setup *setup, bel_r
     bel_status *status = NULL;
     BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
     *out_role = task != NULL ? task->role : BEL_ROLE_MASTER;
-    if (bel_may_hear_input(task) && bel_flag_inputs_are_elsewhere(options)) {
-        bel_log_write(BEL_LOG_INFO, "the training data is not on this host: waiting for a worker's "
-                                    "description of it");
+    if (bel_may_hear_input(task) && bel_flag_inputs_are_elsewhere(options))
         status = bel_hear_input(task, &setup->remote);
-    }
     bel_task_destroy(task);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "input/dataset/description.h"
 
 #include "base/alloc.h"
+#include "input/files/paths.h"
 
 static const char *copy_text(bel_arena *arena, const char *text)
 {
@@ -192,5 +193,27 @@ void bel_description_release(const bel_description *description)
         if (owner == NULL || atomic_fetch_sub(&owner->holders, 1) > 1) continue;
         owner->destroy(owner->user);
         bel_free(owner);
+    }
+}
+
+static bool idx_is_elsewhere(const bel_idx_description *idx)
+{
+    return bel_paths_are_elsewhere(&idx->images_path, 1) ||
+           (idx->labels_path != NULL && bel_paths_are_elsewhere(&idx->labels_path, 1));
+}
+
+bool bel_description_is_elsewhere(const bel_description *description)
+{
+    const bel_source_description *source = &description->source;
+    for (int i = 0; i < source->inner_count; i++)
+        if (bel_description_is_elsewhere(&source->inner[i])) return true;
+    switch (source->kind) {
+    case BEL_SOURCE_CSV: return bel_paths_are_elsewhere(source->csv.paths, source->csv.path_count);
+    case BEL_SOURCE_TEXT:
+        return bel_paths_are_elsewhere(source->text.paths, source->text.path_count);
+    case BEL_SOURCE_TFRECORD:
+        return bel_paths_are_elsewhere(source->tfrecord.paths, source->tfrecord.path_count);
+    case BEL_SOURCE_IDX: return idx_is_elsewhere(&source->idx);
+    default: return false; // memory, functions, and sources that are made of datasets
     }
 }

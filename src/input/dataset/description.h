@@ -166,6 +166,9 @@ void bel_description_copy(bel_arena *arena, const bel_description *from, bel_des
 // Releases the users of maps that a description or a copy of it holds. A zeroed one is accepted.
 void bel_description_release(const bel_description *description);
 
+// Whether a file of its sources is on other hosts, as bel_paths_are_elsewhere says. Opens nothing.
+bool bel_description_is_elsewhere(const bel_description *description);
+
 // Gets the description of a dataset, or its first error. INVALID_ARGUMENT also if the batch stage
 // is missing. The result lives as long as the dataset, and changes only with it.
 bel_status *bel_dataset_describe(const bel_dataset *dataset,

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -103,4 +104,21 @@ bel_status *bel_path_expand_one(bel_arena *arena, const char *path, const char *
     }
     *out_path = found[0];
     return NULL;
+}
+
+bool bel_paths_are_elsewhere(const char *const *paths, int count)
+{
+    bel_arena *arena = bel_arena_create();
+    const char *const *found = NULL;
+    int found_count = 0;
+    bel_status *status = bel_paths_expand(arena, paths, count, &found, &found_count);
+    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND;
+    bel_status_ignore(status); // any other error is reported when the files are opened
+    for (int i = 0; i < found_count && !elsewhere; i++) {
+        struct stat info;
+        bool exists = stat(found[i], &info) == 0;
+        elsewhere = exists ? !S_ISREG(info.st_mode) : errno == ENOENT || errno == ENOTDIR;
+    }
+    bel_arena_destroy(arena);
+    return elsewhere;
 }

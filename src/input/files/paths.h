@@ -2,6 +2,8 @@
 #ifndef BELFRY_INPUT_FILES_PATHS_H
 #define BELFRY_INPUT_FILES_PATHS_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "belfry/status.h"
 
@@ -15,5 +17,9 @@ bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int cou
 // The same for a path that must match one file. INVALID_ARGUMENT: several match.
 bel_status *bel_path_expand_one(bel_arena *arena, const char *path,
                                 const char **out_path) BEL_MUST_USE;
+
+// Whether a host without these files could take another host's description of them instead: one of
+// them is missing, matches nothing, or is no regular file.
+bool bel_paths_are_elsewhere(const char *const *paths, int count);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "input/dataset/description.h"
 #include "input/files/paths.h"
 #include "unit/input/test_fixture.h"
 
@@ -135,6 +136,43 @@ static void test_idx_takes_one_file(void **state)
     bel_free(pattern);
 }
 
+static bel_dataset *lines_of(const char *path)
+{
+    return bel_dataset_from_text(&path, 1);
+}
+
+static bool is_elsewhere(bel_dataset *dataset)
+{
+    const bel_description *description;
+    bel_dataset_batch(dataset, 4);
+    BEL_ASSERT_OK(bel_dataset_describe(dataset, &description));
+    bool elsewhere = bel_description_is_elsewhere(description);
+    bel_dataset_destroy(dataset);
+    return elsewhere;
+}
+
+// A chief without the data asks this before it waits for a worker's description.
+static void test_files_that_are_on_other_hosts(void **state)
+{
+    (void)state;
+    make_file("part-0.txt", "a\n");
+    make_file("labels", "");
+    char *here = in_folder("part-*.txt"), *missing = in_folder("missing.txt");
+    char *nothing = in_folder("none-*.txt"), *labels = in_folder("labels");
+    assert_false(is_elsewhere(lines_of(here)));
+    assert_true(is_elsewhere(lines_of(missing)));
+    assert_true(is_elsewhere(lines_of(nothing)));
+    assert_true(is_elsewhere(lines_of(bel_test_own_folder()))); // no regular file
+    assert_false(is_elsewhere(bel_dataset_from_idx(labels, labels, 0, 10)));
+    assert_true(is_elsewhere(bel_dataset_from_idx(labels, missing, 0, 10)));
+    bel_dataset *const mixed[] = {lines_of(here), lines_of(missing)};
+    assert_true(is_elsewhere(bel_dataset_zip(mixed, 2)));
+    bel_free(here);
+    bel_free(missing);
+    bel_free(nothing);
+    bel_free(labels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +181,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_what_matches_nothing_is_named),
         BEL_TEST_IN_FOLDER(test_a_source_reads_what_matches),
         BEL_TEST_IN_FOLDER(test_idx_takes_one_file),
+        BEL_TEST_IN_FOLDER(test_files_that_are_on_other_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
