@@ -214,7 +214,7 @@ static bel_status *guess_free(bel_guess_state *g, const char *name, bool *out_wr
         bel_str_puts(&g->note, "it counts the rows");
     } else if (number_rows(g, name)) {
         guess_add(g, name, BEL_COLUMN_IGNORE);
-        bel_str_puts(&g->note, "it numbers the rows");
+        bel_str_puts(&g->note, "its name says that it numbers the rows");
     } else if (s->padded > 0) {
         bel_str_puts(&g->note, "numbers with zeros in front; ");
         guess_texts(g, name);

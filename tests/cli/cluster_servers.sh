@@ -51,6 +51,8 @@ submit more plain.yaml
 begins more 2
 run_ok belfry jobs scale more --parameter_server_count 3
 check "the command says so" grep -q '^job more was asked to continue with 3 parameter servers$' out.txt
+run_ok belfry jobs describe more
+check "the request is shown" grep -q '^asked_parameter_servers 3$' out.txt
 begins more 3
 run_ok belfry jobs scale more --parameter_server_count 1
 begins more 1

@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "launch/engine/engine.h"
+#include "launch/folder/scale.h"
 #include "launch/task/role_line.h"
 
 static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
@@ -101,7 +102,7 @@ void bel_jobs_write_top(bel_job_record *const *records, size_t count, bel_str *o
         bel_str_printf(out, "%-*s  %-*s  %-15s  %-10s  %-10s  %s\n", width, record->name, states,
                        state_text(record, state), step_text(record, step),
                        number_text(p.loss, false, loss),
-                       number_text(p.examples_per_second, true, rate), left);
+                       running ? number_text(p.examples_per_second, true, rate) : "-", left);
     }
 }
 
@@ -139,6 +140,9 @@ void bel_job_write_facts(const bel_job_record *record, bel_str *out)
     if (read_progress(record, &p) && p.workers > 0) {
         bel_str_printf(out, "workers %lld\n", (long long)p.workers);
     }
+    const bel_scale asked = bel_scale_read(record->model_dir);
+    if (asked.workers > 0) bel_str_printf(out, "asked_workers %d\n", asked.workers);
+    if (asked.servers > 0) bel_str_printf(out, "asked_parameter_servers %d\n", asked.servers);
     put_time(out, "submitted_at", record->submitted_at);
     put_time(out, "started_at", record->started_at);
     put_time(out, "ended_at", record->ended_at);

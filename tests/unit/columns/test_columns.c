@@ -540,7 +540,7 @@ static void numbers_may_be_names(void **state)
     bel_columns *columns = infer(
         text.text, &(bel_columns_options){.size = sizeof(bel_columns_options), .num_threads = 1});
     assert_int_equal(kind_of(columns, ""), BEL_COLUMN_IGNORE);
-    assert_string_equal(columns->items[0].note, "it numbers the rows");
+    assert_string_equal(columns->items[0].note, "its name says that it numbers the rows");
     assert_int_equal(kind_of(columns, "zip"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "late"), BEL_COLUMN_CATEGORY);
     assert_int_equal(kind_of(columns, "share"), BEL_COLUMN_NUMBER);
