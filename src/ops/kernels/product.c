@@ -255,9 +255,12 @@ static void copy_start(const bel_product *x)
 
 void bel_product_run(const bel_product *product)
 {
-    enum { FEW_COLUMNS = 12 }; // if rows of y are adjacent in a; else each must be transposed
+    // If rows of y are adjacent in a, so that only the result must be transposed, and a block has
+    // several units: then a lane without a column costs most.
+    enum { FEW_COLUMNS = 12 };
     _Alignas(64) float a[A_FLOATS], b[BEL_PRODUCT_B_FLOATS];
-    int64_t few = product->a_row == 1 ? FEW_COLUMNS : BEL_PRODUCT_TURNED_ROWS;
+    bool wide = product->a_row == 1 && bel_product_kernels_get()->width > 1;
+    int64_t few = wide ? FEW_COLUMNS : BEL_PRODUCT_TURNED_ROWS;
     if (product->m == 0 || product->n == 0) return;
     if (product->k == 0) {
         copy_start(product);
