@@ -1,14 +1,15 @@
-# Installed files besides the program, the libraries and the headers, and two Debian packages of all of them:
+# Installed files besides the program, the libraries and the headers, and three Debian packages of all of them:
 # `cpack -G DEB` in a build folder, or `cmake --build --preset release --target package`, makes
-# belfry_VERSION_ARCHITECTURE.deb and belfry-dev_VERSION_ARCHITECTURE.deb.
+# belfry_VERSION_ARCHITECTURE.deb, and belfry-dev and python3-belfry likewise.
 #
 # belfry contains everything that a host of a job needs, including the shared library and the headers, as
 # hosts compile packages (--package_path). belfry-dev has the static libraries of programs that run models or
-# learn (component dev, small.cmake). It depends on the packages that these are linked with. dpkg-shlibdeps
-# reads belfry's dependencies from the binaries. So a package is for the release of Debian on which it was
-# built, or a later one with these libraries. package_needs.cmake ends cpack if dpkg-shlibdeps or file is
-# missing. tests/cli/deb.sh checks the contents of both packages, and tools/check-package installs them into a
-# fresh system.
+# learn (component dev, small.cmake). It depends on the packages that these are linked with. python3-belfry has
+# the Python package (component python), with the table of the interface beside it. dpkg-shlibdeps reads
+# belfry's dependencies from the binaries. So a package is for the release of Debian on which it was built, or a
+# later one with these libraries. package_needs.cmake ends cpack if dpkg-shlibdeps or file is missing.
+# tests/cli/deb.sh checks the contents of the packages, and tools/check-package installs them into a fresh
+# system.
 
 install(FILES README.md CHANGELOG.md SECURITY.md cluster.yaml DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
@@ -24,6 +25,13 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     REGEX "/make[-_][a-z]+$" PERMISSIONS
         OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
+file(GLOB BELFRY_PYTHON CONFIGURE_DEPENDS python/belfry/*.py)
+set(BELFRY_PYTHON_FOLDER lib/python3/dist-packages/belfry)
+install(FILES ${BELFRY_PYTHON} python/belfry/py.typed DESTINATION ${BELFRY_PYTHON_FOLDER} COMPONENT python)
+install(FILES tests/abi/${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}.txt DESTINATION ${BELFRY_PYTHON_FOLDER}
+    RENAME interface.txt COMPONENT python)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-belfry RENAME copyright COMPONENT python)
+
 set(BELFRY_MAINTAINER "Belfry maintainers <maintainers@belfry.invalid>" CACHE STRING
     "Who is named in the Debian package")
 set(CPACK_GENERATOR DEB)
@@ -36,7 +44,7 @@ set(CPACK_PRE_BUILD_SCRIPTS
     ${CMAKE_CURRENT_SOURCE_DIR}/cmake/package_needs.cmake ${CMAKE_CURRENT_SOURCE_DIR}/cmake/package_modes.cmake)
 
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL main dev)
+set(CPACK_COMPONENTS_ALL main dev python)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_MAIN_PACKAGE_NAME belfry)
 set(CPACK_DEBIAN_MAIN_FILE_NAME DEB-DEFAULT)
@@ -67,6 +75,17 @@ in the package belfry.")
 # belfry of the same version has the headers. BELFRY_SMALL_NEEDS are the packages of the static libraries.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "belfry (= ${PROJECT_VERSION}), ${BELFRY_SMALL_NEEDS}")
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF) # it contains no shared objects
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-belfry)
+set(CPACK_DEBIAN_PYTHON_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION
+"Belfry for Python
+Runs trained models on numpy arrays, and makes a program in Python, such as
+one that trains with PyTorch, a program of many processes. It calls the
+library of the package belfry.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "belfry (= ${PROJECT_VERSION}), python3 (>= 3.9), python3-numpy")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF) # it contains no shared objects
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)

@@ -141,6 +141,12 @@ typedef struct bel_train_spec {
 /// Size of a digest: 32 hex digits and the closing 0.
 enum { BEL_RESULT_TEXT = 33 };
 
+/// Value of a metric.
+typedef struct bel_result_metric {
+    char name[64];
+    double value;
+} bel_result_metric;
+
 /// Numbers of an evaluation, and of training. Owns nothing.
 typedef struct bel_result {
     size_t size;             ///< sizeof(bel_result), by the caller; in callbacks by the library
@@ -151,10 +157,7 @@ typedef struct bel_result {
                              ///< step's; NaN if a requested evaluation did not happen
     double batch_mean_loss;  ///< EVAL: mean of the batches' means, as TensorFlow reports it
     int64_t examples;        ///< EVAL: number of evaluated examples
-    struct {
-        char name[64];
-        double value;
-    } metrics[BEL_MAX_METRICS]; ///< EVAL: those that the model function added
+    bel_result_metric metrics[BEL_MAX_METRICS]; ///< EVAL: those that the model function added
     int metric_count;
     bool interrupted;             ///< ended by a signal or bel_request_stop, after saving
     char digest[BEL_RESULT_TEXT]; ///< digest of the last checkpoint
@@ -453,9 +456,9 @@ BEL_API void bel_request_leave(void);
 /// --- Version ------------------------------------------------------------------------------------
 
 #define BEL_VERSION_MAJOR 0
-#define BEL_VERSION_MINOR 2
+#define BEL_VERSION_MINOR 3
 #define BEL_VERSION_PATCH 0
-BEL_API const char *bel_version(void); ///< Library version, "0.2.0". Static.
+BEL_API const char *bel_version(void); ///< Library version, "0.3.0". Static.
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,8 @@ equal "lines of Description that say the summary" "$(field Description | grep -c
 
 # --- Control fields of belfry-dev
 dev=made/belfry-dev_${version}_$architecture.deb
-equal "packages" "$(echo made/*.deb)" "$dev $deb"
+python=made/python3-belfry_${version}_$architecture.deb
+equal "packages" "$(echo made/*.deb)" "$dev $deb $python"
 equal "Section of -dev" "$(dpkg-deb -f "$dev" Section)" libdevel
 needs=$(dpkg-deb -f "$dev" Depends)
 check "it depends on this version of belfry" grep -qF "belfry (= $version)" <<<"$needs"
@@ -64,6 +65,21 @@ for pc in belfry-predictor belfry-learner; do
         check "-dev depends on $owner, which $pc needs" grep -qE "(^|, )$owner(,|$)" <<<"$needs"
     done
 done
+
+# --- The Python package, with the library of the package belfry
+equal "Depends of python3-belfry" "$(dpkg-deb -f "$python" Depends)" \
+    "belfry (= $version), python3 (>= 3.9), python3-numpy"
+dpkg-deb -x "$python" python
+dpkg-deb -x "$deb" with-library
+equal "its folders" "$(cd python/usr && echo *)" "lib share"
+run_ok diff -r -x __pycache__ -x interface.txt "$SOURCE/python/belfry" python/usr/lib/python3/dist-packages/belfry
+check "its table is that of the version" cmp "$SOURCE/tests/abi/${version%.*}.txt" \
+    python/usr/lib/python3/dist-packages/belfry/interface.txt
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    run_ok env PYTHONPATH="$work/python/usr/lib/python3/dist-packages" LD_LIBRARY_PATH="$work/with-library/usr/lib" \
+        PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -c 'import belfry; print(belfry.__version__)'
+    equal "version of the Python package" "$(cat out.txt)" "$version"
+fi
 
 # --- Without the programs that find the dependencies there is no package
 for there in "" dpkg-shlibdeps file; do

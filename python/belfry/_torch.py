@@ -1,0 +1,154 @@
+"""A PyTorch optimizer whose gradients are averaged over the ranks (belfry.ddl.distribute).
+
+A hook on each parameter notes that its gradient is complete. When all of a bucket are, and the buckets before it have
+been passed on, a thread averages them in place by one call: buckets go in one order, that of all ranks, whatever the
+order of the hooks. The call of the C library releases the GIL, so the backward pass continues meanwhile. Before its
+update `optimizer.step` passes on what is left, with zeros for gradients that are missing, and waits. One thread at a
+time calls the library: other calls of belfry.ddl wait for the thread first.
+"""
+
+import contextlib
+import queue
+import threading
+from typing import Any, Dict, Iterator, List, Optional
+
+import torch
+
+from . import ddl
+from .errors import FailedPreconditionError, InvalidArgumentError
+
+
+class Distributed:
+    """The averaging of one optimizer's gradients."""
+
+    def __init__(self, optimizer: Any, model: Optional[Any], bucket_bytes: int) -> None:
+        if getattr(optimizer, "no_sync", None) is not None:
+            raise FailedPreconditionError("the optimizer is distributed already")
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        if not self._parameters:
+            raise InvalidArgumentError("the optimizer has no parameter to train")
+        for parameter in self._parameters:
+            if parameter.device.type != "cpu":
+                raise InvalidArgumentError(f"expected parameters in the processor's memory, got {parameter.device}")
+        state = [p.detach() for p in self._parameters]
+        if model is not None:
+            state += list(model.buffers())
+        ddl.bcast(state)
+        self._make_buckets(bucket_bytes)
+        self._work: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
+        self._error: Optional[BaseException] = None
+        self._syncs = True
+        self._idle = threading.Condition()  # guards _pending, the buckets that the thread has
+        self._pending = 0
+        self._begin()
+        self._hooks = [self._hook(parameter) for parameter in self._parameters]
+        threading.Thread(target=self._run, daemon=True, name="belfry-ddl").start()
+        self._replace_methods(optimizer)
+
+    def _make_buckets(self, bucket_bytes: int) -> None:
+        """Cuts the parameters, last ones first, as the backward pass finishes them."""
+        self._buckets: List[List[Any]] = [[]]
+        self._bucket_of: Dict[int, int] = {}
+        room = bucket_bytes
+        for parameter in reversed(self._parameters):
+            bytes_of = parameter.numel() * parameter.element_size()
+            if self._buckets[-1] and bytes_of > room:
+                self._buckets.append([])
+                room = bucket_bytes
+            room -= bytes_of
+            self._buckets[-1].append(parameter)
+            self._bucket_of[id(parameter)] = len(self._buckets) - 1
+
+    def _begin(self) -> None:
+        """Before the backward pass of a step."""
+        self._missing = [set(map(id, bucket)) for bucket in self._buckets]
+        self._next = 0  # the first bucket that was not passed on
+        self._begun = False  # a backward pass has finished a gradient
+
+    def _hook(self, parameter: Any) -> Any:
+        """Calls `_finished` when the parameter's gradient is complete in a backward pass."""
+        accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        accumulator.register_hook(lambda *_: self._finished(parameter))
+        return accumulator  # it lives as long as it is held
+
+    def _finished(self, parameter: Any) -> None:
+        if not self._syncs:
+            return
+        bucket = self._bucket_of[id(parameter)]
+        if bucket < self._next:
+            raise FailedPreconditionError(
+                "a gradient changes after it was averaged: two backward passes before optimizer.step(); wrap all but "
+                "the last one in `with optimizer.no_sync():`")
+        self._begun = True
+        self._missing[bucket].discard(id(parameter))
+        while self._next < len(self._buckets) and not self._missing[self._next]:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._idle:
+            self._pending += 1
+        self._work.put(self._next)
+        self._next += 1
+
+    def _run(self) -> None:
+        """The thread: one bucket after the other. After an error the rest is passed over."""
+        while True:
+            bucket = self._work.get()
+            if bucket is None:
+                return
+            try:
+                if self._error is None:
+                    ddl._reduce_now([_gradient(parameter) for parameter in self._buckets[bucket]])
+            except BaseException as error:  # raised where the program waits
+                self._error = error
+            with self._idle:
+                self._pending -= 1
+                self._idle.notify_all()
+
+    def complete(self) -> None:
+        """Passes on all buckets of a backward pass that has begun, and waits for them: which ones were passed on
+        before may differ between ranks. Raises what the thread met."""
+        while self._begun and self._next < len(self._buckets):
+            self._pass_on()
+        with self._idle:
+            while self._pending > 0:
+                self._idle.wait()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _replace_methods(self, optimizer: Any) -> None:
+        step, zero_grad = optimizer.step, optimizer.zero_grad
+
+        def averaged_step(closure: Optional[Any] = None) -> Any:
+            if closure is not None:
+                raise InvalidArgumentError("a distributed optimizer takes no closure: call backward before step")
+            self._begun = True  # also without a gradient here
+            self.complete()
+            self._begin()
+            return step()
+
+        def ended_zero_grad(*arguments: Any, **named: Any) -> Any:
+            self.complete()  # of a step that the program leaves out
+            self._begin()
+            return zero_grad(*arguments, **named)
+
+        optimizer.step, optimizer.zero_grad, optimizer.no_sync = averaged_step, ended_zero_grad, self.no_sync
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Gradients of backward passes inside are only accumulated."""
+        self._syncs = False
+        try:
+            yield
+        finally:
+            self._syncs = True
+
+
+def _gradient(parameter: Any) -> Any:
+    """Its gradient in C order; zeros if it has none."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
+    elif not parameter.grad.is_contiguous():
+        parameter.grad = parameter.grad.contiguous()
+    return parameter.grad

@@ -1,0 +1,210 @@
+"""Collectives of processes: the calls of IBM's Distributed Deep Learning (DDL), over belfry/ddl.h.
+
+    import belfry.ddl as ddl
+
+    ddl.init()
+    ddl.bcast(weights)                                  # arrays of rank 0, in place
+    ddl.all_reduce_n(gradients, op="avg")               # in place, one call
+    ddl.finalize()
+
+A PyTorch program becomes distributed by four lines: init, `distribute(optimizer)`, a sampler or data by rank, and
+finalize (docs/python.md). `mpirun`, `srun`, torchrun or `belfry local ranks` start the processes, and tell each its
+rank; without any of them there is one process, and every call works for one.
+
+Every rank makes the same calls in the same order. Sums are added along a fixed tree, so all ranks get the same bits,
+the same ones in every run. If a rank fails or exits, the calls of the others raise, and the message names it.
+"""
+
+import atexit
+import ctypes
+import sys
+from typing import Any, List, Optional, Sequence
+
+from .errors import FailedPreconditionError, InvalidArgumentError
+from .library import lib
+from .tensors import array_of, tensor_of
+
+_OPS = {"sum": "BEL_DDL_SUM", "avg": "BEL_DDL_AVG"}
+
+
+class _Group:
+    """The process's membership; its handle is NULL outside of init … finalize."""
+
+    def __init__(self) -> None:
+        self.handle = ctypes.c_void_p()
+        self.place: Any = None
+        self.distributed: List[Any] = []  # optimizers whose reductions may be under way
+
+    def live(self) -> Any:
+        if not self.handle:
+            raise FailedPreconditionError("there is no group: call ddl.init() first")
+        for optimizer in self.distributed:
+            optimizer.complete()  # one call at a time, in the same order on all ranks
+        return self.handle
+
+
+_group = _Group()
+
+
+def init(mode: Optional[str] = None, pci: bool = True, *, order: str = "fixed", timeout: float = 600,
+         device: int = -1, check: float = 0.0) -> None:
+    """Joins the group and waits for all ranks.
+
+    mode: the algorithm of a sum, a letter with dimensions ("s", "r:4x2", …; docs/ddl.md); None: s. pci: devices are
+    numbered by PCI address. order: "fixed", along the tree over ranks, or "fast", any order. timeout: longest wait for
+    a rank, in seconds. device: preferred device; below 0: by local rank. check: above 0, every sum is compared with one
+    in double, and may differ by this share. The variable BELFRY_DDL_OPTIONS overrides all of them.
+
+    A second call does nothing. Errors: InvalidArgumentError, FailedPreconditionError (ranks have other options),
+    DeadlineExceededError (names the missing rank), AbortedError, UnauthenticatedError, AlreadyExistsError.
+    """
+    if _group.handle:
+        return
+    orders = {"fixed": lib.BEL_DDL_FIXED, "fast": lib.BEL_DDL_FAST}
+    if order not in orders:
+        raise InvalidArgumentError(f"order: expected fixed or fast, got {order}")
+    options = lib.bel_ddl_options()
+    lib.bel_ddl_options_init(ctypes.byref(options), ctypes.sizeof(options))
+    options.mode = mode.encode() if mode is not None else None
+    options.pci, options.order, options.timeout_secs = pci, orders[order], timeout
+    options.device, options.check = device, check
+    lib.bel_ddl_init(ctypes.byref(options), ctypes.byref(_group.handle))
+    _group.place = lib.bel_ddl_place_of(_group.handle)
+
+
+def _place() -> Any:
+    if _group.place is None:
+        raise FailedPreconditionError("there is no group: call ddl.init() first")
+    return _group.place
+
+
+def rank() -> int:
+    """Number of this process among all, from 0 on."""
+    return int(_place().rank)
+
+
+def size() -> int:
+    """Number of processes."""
+    return int(_place().size)
+
+
+def local_rank() -> int:
+    """Number of this process among those of its host."""
+    return int(_place().local_rank)
+
+
+def local_size() -> int:
+    """Number of processes of this host."""
+    return int(_place().local_size)
+
+
+def local_device() -> int:
+    """Device of this process."""
+    return int(_place().device)
+
+
+def _tensors(values: Any, what: str) -> Any:
+    """Arrays of ctypes and of numpy over one array or a sequence of arrays, all in place."""
+    listed = list(values) if isinstance(values, (list, tuple)) else [values]
+    arrays = [array_of(value, f"{what}, array {index}") for index, value in enumerate(listed)]
+    for index, array in enumerate(arrays):
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise InvalidArgumentError(f"{what}, array {index}: expected an array in C order that can be written, as "
+                                       f"the result replaces it; got strides {array.strides} of shape {array.shape}")
+    tensors = [tensor_of(array, f"{what}, array {index}") for index, array in enumerate(arrays)]
+    return (lib.bel_tensor * max(len(tensors), 1))(*tensors), len(tensors), arrays
+
+
+def bcast(tensors: Any, root: int = 0) -> None:
+    """Replaces arrays by those of rank `root`, in place.
+
+    tensors: an array or a sequence of arrays: numpy, or objects with DLPack on the CPU; in C order. The same types and
+    shapes on all ranks.
+    """
+    views, count, _kept = _tensors(tensors, "bcast")
+    lib.bel_ddl_bcast_from(_group.live(), root, views, count)
+
+
+def all_reduce_n(tensors: Any, op: str = "avg", mpi: bool = False, check: float = 0.0) -> None:
+    """Adds or averages arrays over the ranks, in place, in one call.
+
+    tensors: as for bcast; float32, float64, and with "sum" also int32 and int64, mixed as you like. op: "sum" or "avg".
+    mpi and check belong to the group in Belfry: init(mode="m", order="fast") and init(check=…); others are refused.
+    """
+    if op not in _OPS:
+        raise InvalidArgumentError(f"op: expected sum or avg, got {op}")
+    if mpi or check > 0:
+        raise InvalidArgumentError("mpi and check are set for all calls: ddl.init(mode=\"m\", order=\"fast\"), "
+                                   "ddl.init(check=1e-5)")
+    views, count, _kept = _tensors(tensors, "all_reduce_n")
+    lib.bel_ddl_all_reduce_n(_group.live(), getattr(lib, _OPS[op]), views, count)
+
+
+def barrier() -> None:
+    """Waits until all ranks have called it."""
+    lib.bel_ddl_barrier(_group.live())
+
+
+def finalize() -> None:
+    """Waits for the others like a barrier, and leaves the group. Without a group it does nothing.
+
+    A program that ends without it, or by an exception, ends the calls of the other ranks with an error.
+    """
+    if not _group.handle:
+        return
+    try:
+        handle = _group.live()
+    finally:
+        taken, _group.handle = _group.handle, ctypes.c_void_p()
+        _group.place, _group.distributed = None, []
+    lib.bel_ddl_finalize(handle if handle else taken)
+
+
+def _abort(why: str) -> None:
+    """Ends the calls of all ranks: this one cannot continue."""
+    handle, _group.handle, _group.place = _group.handle, ctypes.c_void_p(), None
+    if handle:
+        lib.bel_ddl_abort(handle, why.encode())
+
+
+@atexit.register
+def _leave() -> None:
+    """At the end of a program that did not finalize, which may have raised."""
+    error = getattr(sys, "last_value", None)
+    _abort(f"a rank raised {type(error).__name__}: {error}" if error is not None else "a rank ended without finalize")
+
+
+def distribute(optimizer: Any, *, model: Optional[Any] = None, bucket_bytes: int = 4 << 20) -> Any:
+    """Makes a PyTorch optimizer train with all ranks, and returns it.
+
+    The parameters, and the buffers of `model` if it is given, become those of rank 0. From then on each step uses the
+    gradients' averages over the ranks. They are averaged in buckets of about `bucket_bytes`, in the order in which the
+    backward pass usually finishes them, by a thread, while the pass continues; `optimizer.step` waits for the last one.
+    A parameter without a gradient in a step counts as zeros on that rank.
+
+    Each rank's batch is a part of the step's batch: multiply the learning rate by `ddl.size()` if you keep the batch of
+    one process for each rank (`scale_learning_rate`), and give each rank other examples (`sampler`). To accumulate
+    gradients over several backward passes, wrap all but the last one in `with optimizer.no_sync():`.
+    """
+    from ._torch import Distributed
+    _group.distributed.append(Distributed(optimizer, model, bucket_bytes))
+    return optimizer
+
+
+def scale_learning_rate(optimizer: Any) -> None:
+    """Multiplies the learning rates of a PyTorch optimizer by the number of ranks, as for a batch that is larger by
+    that factor."""
+    for group in optimizer.param_groups:
+        group["lr"] *= size()
+
+
+def sampler(dataset: Any, *, shuffle: bool = True, seed: int = 0) -> Any:
+    """A sampler of PyTorch that gives each rank its part of a dataset; call its `set_epoch` before each epoch."""
+    from torch.utils.data.distributed import DistributedSampler
+    return DistributedSampler(dataset, num_replicas=size(), rank=rank(), shuffle=shuffle, seed=seed)
+
+
+def _reduce_now(arrays: Sequence[Any]) -> None:
+    """Averages arrays on the thread of a distributed optimizer, which is the only one that calls meanwhile."""
+    views, count, _kept = _tensors(list(arrays), "gradients")
+    lib.bel_ddl_all_reduce_n(_group.handle, lib.BEL_DDL_AVG, views, count)
