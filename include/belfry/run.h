@@ -223,6 +223,15 @@ typedef struct bel_run_config {
     /// several store them. A difference ends the job and names the worker or GPU. 0: only at the
     /// start and after a worker's replacement. Only if all workers count in every update. [0]
     int64_t check_replicas;
+
+    // Rows of tables.
+
+    /// A key gets a row in a table in the N-th step whose batches name it. Until then its rows are
+    /// start values and their gradients are dropped. 0 and 1: in the first one. [1]
+    int64_t table_admit_after;
+    /// A row that the batches of this many steps did not name is removed, at the latest a quarter
+    /// as many steps later; so is the count of a key that has no row yet. 0: never. [0]
+    int64_t table_expire_after;
 } bel_run_config;
 
 /// Sets every field to its default. `size` is sizeof *config; nothing beyond it is

@@ -44,6 +44,14 @@ bel_status *bel_ckpt_write_shard_tables(const char *folder, int shard_index, int
 int bel_ckpt_table_count(const bel_ckpt_reader *reader);
 bel_ckpt_table bel_ckpt_table_at(const bel_ckpt_reader *reader, int index, int64_t *out_row_count);
 
+bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name);
+
+// Tables beside the table NAME: "NAME/age", the ages of its rows, and "NAME/uses", the uses of keys
+// that have no row yet. Returns false for these, which are no tables of the model.
+#define BEL_CKPT_AGE "age"
+#define BEL_CKPT_USES "uses"
+bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name);
+
 // Receiver of loaded rows, in blocks of up to some thousand, with a pointer for each column.
 typedef struct bel_ckpt_row_sink {
     bool (*wants)(void *context, int64_t key); // NULL: all

@@ -165,6 +165,22 @@ static int find_table(const bel_manifest *manifest, const char *name)
     return found == NULL ? manifest->table_count : (int)(found - manifest->tables);
 }
 
+bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name)
+{
+    return find_table(&reader->manifest, name) < reader->manifest.table_count;
+}
+
+bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name)
+{
+    const char *last = strrchr(name, '/');
+    if (last == NULL) return true;
+    if (strcmp(last + 1, BEL_CKPT_AGE) != 0 && strcmp(last + 1, BEL_CKPT_USES) != 0) return true;
+    char *owner = bel_strf("%.*s", (int)(last - name), name);
+    bool found = bel_ckpt_has_table(reader, owner);
+    bel_free(owner);
+    return !found;
+}
+
 static bool same_table(const bel_ckpt_table *a, const bel_ckpt_table *b)
 {
     if (a->width != b->width || a->column_count != b->column_count) return false;

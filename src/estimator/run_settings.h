@@ -61,6 +61,12 @@
     ROW(RUN, table_memory, MIB, TRAINING, "0", "[0, 8388608]", "MiB", \
         "Memory for a table's rows on a shard; 0: no limit. A full table continues with the rows that it " \
         "has: new keys keep their start values.", "model=wide_deep") \
+    ROW(RUN, table_admit_after, WHOLE, TRAINING, "1", "[0, 8388608]", "steps", \
+        "A key gets a row of a table in the N-th step that names it; before, it has start values and its " \
+        "gradients are dropped.", "model=wide_deep") \
+    ROW(RUN, table_expire_after, WHOLE, TRAINING, "0", "[0, 8388608]", "steps", \
+        "A row that no batch names for N steps is removed, at most N / 4 steps later. 0: never.", \
+        "model=wide_deep") \
     ROW(RUN, stage_memory, MIB, BEL_VERB_BENCH | BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "0", "[0, 8388608]", "MiB", \
         "Memory for weights: a larger model runs in stages, and each stage's weights are read while the " \
         "one before computes; 0: all are in memory.", NULL) \

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/mapping.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "learner/learner_inner.h"
 #include "learner/training_file.h"
 #include "onnx/graph_file.h"
@@ -326,6 +327,20 @@ bel_status *bel_training_file_read(const char *folder, bel_training_file *out)
     status = read_all(folder, bel_json_root(json), out);
     bel_json_destroy(json);
     return status == NULL ? NULL : bel_status_wrap(status, __FILE__, __LINE__, "%s", folder);
+}
+
+bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
+                                     int64_t *out_number)
+{
+    *out_number = 0;
+    for (int s = 0; s < file->setting_count; s++) {
+        const char *text = file->setting_values[s];
+        if (strcmp(file->setting_names[s], name) != 0) continue;
+        if (!bel_parse_i64(text, strlen(text), out_number) || *out_number < 0)
+            return BEL_ERR(BEL_DATA_LOSS, "%s: expected a number for %s, got \"%s\"",
+                           BEL_TRAINING_SIGNATURE, name, text);
+    }
+    return NULL;
 }
 
 void bel_training_file_deinit(bel_training_file *file)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "checkpoint/setting_names.h"
 #include "learner/learner_inner.h"
 
 // --- Life ----------------------------------------------------------------------------------------
@@ -18,9 +19,11 @@ bel_status *bel_learner_make_tables(bel_learner *l)
         bel_learner_table *table = &l->tables[t];
         table->width = from->width;
         table->group = bel_rule_groups_find(&l->groups, &l->file.optimizers, 0, from->name);
-        const bel_table_config config =
+        bel_table_config config =
             bel_table_describe(from->name, from->width, from->initializer, l->seed,
                                l->groups.items[table->group].optimizer);
+        BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_ADMIT, &config.admit_after));
+        BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_EXPIRE, &config.expire_after));
         BEL_TRY(bel_table_create(&config, &table->table));
     }
     return NULL;
@@ -160,6 +163,7 @@ bel_status *bel_learner_update_rows(bel_learner *l)
         BEL_TRY(bel_table_update(table->table, l->team, &l->groups.items[table->group].numbers, 0,
                                  bel_row_batch_keys(table->batch), table->places, table->sums, 1,
                                  count));
+        bel_table_end_step(table->table, l->step + 1);
     }
     return NULL;
 }

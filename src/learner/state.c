@@ -167,17 +167,17 @@ static bel_status *write_pieces(const bel_learner *l, const piece_list *pieces, 
     BEL_TRY(bel_ckpt_check_finite(pieces->items, pieces->count));
     if (count == 0)
         return bel_ckpt_write_shard(folder, 0, 1, pieces->items, pieces->count, out_shard);
-    bel_ckpt_rows *rows = bel_xcalloc((size_t)count, sizeof *rows);
+    bel_ckpt_rows *rows = bel_xcalloc((size_t)count * BEL_TABLE_MOST_SAVED, sizeof *rows);
     bel_status *status = NULL;
-    int marked = 0;
+    int marked = 0, saved = 0;
     for (; marked < count && status == NULL; marked++) {
         status = bel_table_snapshot(l->tables[marked].table);
         if (status != NULL) break;
-        rows[marked] = bel_table_rows(l->tables[marked].table);
+        saved += bel_table_rows(l->tables[marked].table, rows + saved);
     }
     if (status == NULL)
         status = bel_ckpt_write_shard_tables(folder, 0, 1, pieces->items, pieces->count, rows,
-                                             count, out_shard);
+                                             saved, out_shard);
     for (int t = 0; t < marked; t++)
         bel_table_snapshot_end(l->tables[t].table);
     bel_free(rows);

@@ -99,6 +99,10 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         bel_str_deinit(&math);
     }
     settings_add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
+    if (layout->table_count > 0 && config->table_admit_after > 1)
+        settings_add(settings, BEL_SETTING_ADMIT, "%lld", (long long)config->table_admit_after);
+    if (layout->table_count > 0 && config->table_expire_after > 0)
+        settings_add(settings, BEL_SETTING_EXPIRE, "%lld", (long long)config->table_expire_after);
     for (int f = 0; f < built->function_count; f++) {
         function_settings of = {.settings = settings, .function = built->functions[f].name};
         bel_optimizers_describe(&built->optimizers[f], take_setting, &of);

@@ -29,6 +29,10 @@ typedef enum bel_number_owner { BEL_OF_WORKER, BEL_OF_SHARD, BEL_OF_PROCESS } be
     X(QUEUE, "queue", SHARD, 0, "Chunks and reports that wait for work.")                          \
     X(UNUSED, "unused_frames", SHARD, 1, "Frames dropped: late, repeated or of another.")          \
     X(REFUSED, "refused_rows", SHARD, 1, "Keys of updates that full tables gave no row.")          \
+    X(ROWS, "rows", SHARD, 0, "Rows of tables.")                                                   \
+    X(WAITING, "waiting_keys", SHARD, 0, "Keys without a row that wait for their N-th use.")       \
+    X(ADMITTED, "admitted_rows", SHARD, 1, "Rows that updates created.")                           \
+    X(EXPIRED, "expired_rows", SHARD, 1, "Rows removed as no batch named them.")                   \
     X(MEMORY, "memory_bytes", PROCESS, 0, "Resident memory of the process.")
 
 typedef enum bel_number {

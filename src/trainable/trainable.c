@@ -437,14 +437,17 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
 
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
 {
-    int64_t check = t->estimator->config.check_replicas;
+    const bel_run_config *config = &t->estimator->config;
+    int64_t check = config->check_replicas;
     return (bel_shard_settings){.optimizers = t->built->optimizers,
                                 .function_count = t->built->function_count,
                                 .counting = t->counting,
-                                .seed = t->estimator->config.seed,
+                                .seed = config->seed,
                                 .stats = t->stats,
-                                .sums = t->estimator->config.average == BEL_AVERAGE_SUM,
-                                .check_steps = check > 0 ? check : INT64_MAX};
+                                .sums = config->average == BEL_AVERAGE_SUM,
+                                .check_steps = check > 0 ? check : INT64_MAX,
+                                .table_admit_after = config->table_admit_after,
+                                .table_expire_after = config->table_expire_after};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

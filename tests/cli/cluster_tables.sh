@@ -134,6 +134,43 @@ for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_agg
     done
 done
 
+# --- Rows that come and go, with kills, in two parts
+settings=(--train_steps 60 --save_checkpoints_steps 20 --train_batch_size 16)
+life=(--table_admit_after 2 --table_expire_after 8)
+state() { belfry inspect "$1" | sed -n '/^tables/,$p'; }
+alone live-one --num_gpus 4 "${life[@]}"
+state live-one >one.txt
+equal "tables of the checkpoint" "$(awk 'NF > 1 { print $1 }' one.txt | tr '\n' ' ')" \
+    "deep deep/age deep/uses deep/uses/age wide wide/age wide/uses wide/uses/age "
+check "rows expired, and keys wait" grep -q 'table "deep" on shard 0 at step 60: [1-9][0-9]* rows, [1-9][0-9]* keys wait .* [1-9][0-9]* have expired' err.txt
+for shape in "4 1 crash:shard_passes#90@ps-0" "2 3 crash:worker_rows_reported#40@worker-1 --tcp" "2 0 crash:shard_passed#70@worker-0"; do
+    read -ra words <<<"$shape"
+    rm -rf many
+    BELFRY_FAULT=${words[2]} cluster many --worker_count "${words[0]}" --parameter_server_count "${words[1]}" "${words[@]:3}" -- \
+        --num_gpus "$((4 / words[0]))" "${life[@]}"
+    check "one was killed, $shape" grep -q "killed on purpose" many/logs/*.0.log
+    equal "digest of a life, $shape" "$(digest many)" "$(digest live-one)"
+    state many >many.txt
+    check "the same tables, $shape" cmp many.txt one.txt
+done
+rm -rf parts
+settings=(--train_steps 31 --train_batch_size 16)
+cluster parts --worker_count 2 --parameter_server_count 3 -- --num_gpus 2 "${life[@]}"
+settings=(--train_steps 60 --train_batch_size 16)
+alone parts --num_gpus 4 "${life[@]}"
+equal "digest of a life in two parts" "$(digest parts)" "$(digest live-one)"
+run_ok belfry evaluate --model_dir parts --eval_files clicks-eval.csv
+run_ok belfry export --model_dir parts --export_dir parts.export
+equal "tables of the model" "$(grep -ac 'deep/uses' parts.export/model.onnx || true)" 0
+settings=(--train_steps 90 --train_batch_size 16)
+run_fails 2 "table_expire_after was 8|allow_changes" belfry train_and_evaluate --model_dir parts "${clicks[@]}" \
+    "${settings[@]}" --num_gpus 4 --table_admit_after 2
+alone parts --num_gpus 4 --allow_changes
+equal "tables that live forever" "$(state parts | awk 'NF > 1 { print $1 }' | tr '\n' ' ')" "deep wide "
+rm -rf many
+cluster many --worker_count 3 --parameter_server_count 2 -- --mode async "${life[@]}"
+check "async: $(grep -h 'have expired' many/logs/*.log | tail -n 1)" grep -q '[1-9][0-9]* have expired' many/logs/ps-0.0.log
+
 # --- Full tables: a block of 512 wide rows for 600 keys, on one shard
 settings=(--train_steps 60 --save_checkpoints_steps 20 --train_batch_size 16)
 full=(--embedding_width 512 --table_memory 5)

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "belfry/belfry.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/table.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
 #include "support/examples.h"
@@ -52,6 +53,7 @@ typedef struct model {
 } model;
 
 static bool allow_changes, bf16; // settings of the trainings
+static int64_t admit_after, expire_after;
 
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
@@ -62,6 +64,8 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     config.report = false;
     config.num_gpus = replicas;
     config.allow_changes = allow_changes;
+    config.table_admit_after = admit_after;
+    config.table_expire_after = expire_after;
     if (bf16) config.precision = BEL_PRECISION_BF16;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     bel_param all[10] = {{"model", m->name}};
@@ -219,6 +223,30 @@ static void test_rules_of_tables(void **state)
         assert_same_bits(&m, folder);
         bel_free(folder);
     }
+}
+
+// A learner admits keys and removes rows as the training that it continues. Some ids are named in
+// two of four steps.
+static void test_life_of_rows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RECORDS; i++)
+        data.ids[i][2] = 9000 + i % (4 * BATCH) * (i / BATCH % 2 + 1);
+    admit_after = 2;
+    expire_after = 3;
+    const model m = {"wide_deep", {{"hidden_units", "16"}, {"optimizer", "adagrad"}}, true};
+    assert_same_bits(&m, "life");
+    bel_ckpt_reader *reader;
+    char *folder = bel_path_join(bel_test_own_folder(), "life");
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    int64_t waiting = 0;
+    for (int t = 0; t < bel_ckpt_table_count(reader); t++)
+        if (strcmp(bel_ckpt_table_at(reader, t, &waiting).name, "deep/uses") == 0) break;
+    assert_true(waiting > 0);
+    bel_ckpt_close(reader);
+    bel_free(folder);
+    admit_after = expire_after = 0;
+    bel_test_examples_make(&data);
 }
 
 static void test_the_last_batch_is_smaller(void **state)
@@ -561,6 +589,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_every_model_learns_the_same_bits),
         BEL_TEST_IN_FOLDER(test_every_optimizer_learns_the_same_bits),
         BEL_TEST_IN_FOLDER(test_rules_of_tables),
+        BEL_TEST_IN_FOLDER(test_life_of_rows),
         BEL_TEST_IN_FOLDER(test_the_last_batch_is_smaller),
         BEL_TEST_IN_FOLDER(test_bf16),
         BEL_TEST_IN_FOLDER(test_a_training_goes_on_where_a_learner_ends),

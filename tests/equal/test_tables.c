@@ -127,6 +127,10 @@ typedef struct topology {
     int aggregate;
 } topology;
 
+// bel_run_config
+static int64_t admit_after = 1, expire_after;
+static bool allow_changes;
+
 static bel_estimator *create(const topology *t, const char *folder, const bel_param *params,
                              int count)
 {
@@ -140,6 +144,9 @@ static bel_estimator *create(const topology *t, const char *folder, const bel_pa
     config.num_threads = t->threads;
     config.replicas_to_aggregate = t->aggregate;
     config.save_checkpoints_steps = 25;
+    config.table_admit_after = admit_after;
+    config.table_expire_after = expire_after;
+    config.allow_changes = allow_changes;
     config.report = false;
     bel_estimator *estimator;
     BEL_ASSERT_OK(bel_estimator_create(model, &config, params, count, &estimator));
@@ -191,6 +198,97 @@ static void same_bits_in_two_parts(void **state)
     assert_string_equal(got.digest, expected.digest);
     bel_test_remove_folder(whole);
     bel_test_remove_folder(parts);
+}
+
+// Half of the records have separate ids, which are named once in an epoch, at a random step.
+static int64_t (*make_rare_ids(void))[FIELDS]
+{
+    static int64_t rare[RECORDS][FIELDS];
+    memcpy(rare, ids, sizeof rare);
+    for (int i = 0; i < RECORDS; i += 2)
+        rare[i][1] = rare[i][2] = 1000 + i;
+    return rare;
+}
+
+static bel_result live(const topology *t, const char *folder, int64_t steps)
+{
+    bel_estimator *estimator = create(t, folder, uniform, 1);
+    bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = make_rare_ids(), .max_steps = steps};
+    bel_result result = {.size = sizeof result};
+    BEL_ASSERT_OK(bel_train(estimator, &spec, &result));
+    bel_estimator_destroy(estimator);
+    return result;
+}
+
+static int64_t rows_of(const char *folder, const char *table)
+{
+    bel_ckpt_reader *reader;
+    int64_t rows = 0, found = -1;
+    BEL_ASSERT_OK(bel_ckpt_open_latest(folder, &reader));
+    for (int i = 0; i < bel_ckpt_table_count(reader) && found < 0; i++)
+        if (strcmp(bel_ckpt_table_at(reader, i, &rows).name, table) == 0) found = rows;
+    bel_ckpt_close(reader);
+    return found;
+}
+
+// Rows that come and go: the same bits for every topology, in one part and in two.
+static void rows_live_the_same_for_every_topology(void **state)
+{
+    (void)state;
+    const topology others[] = {
+        {4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {2, {1, 1}, 2, 1, 4}};
+    static const int64_t lives[][2] = {{2, 0}, {1, 17}, {3, 17}};
+    for (size_t l = 0; l < sizeof lives / sizeof lives[0]; l++) {
+        admit_after = lives[l][0];
+        expire_after = lives[l][1];
+        char *folder = bel_test_folder(), *parts = bel_test_folder();
+        bel_result expected = live(&base, folder, STEPS);
+        int64_t rows = rows_of(folder, "table"), waiting = rows_of(folder, "table/uses");
+        assert_true(rows >= KEYS && rows <= KEYS + RECORDS / 2);
+        if (expire_after > 0) assert_true(rows < KEYS + RECORDS / 2); // some have expired
+        assert_int_equal(rows_of(folder, "table/age"), expire_after > 0 ? rows : -1);
+        if (admit_after == 3 || expire_after == 0) assert_true(waiting >= 0);
+        if (admit_after == 3) assert_true(waiting > 0);
+        if (admit_after == 1) assert_int_equal(waiting, -1);
+        live(&base, parts, 31);
+        bel_result got = live(&others[l], parts, STEPS);
+        assert_string_equal(got.digest, expected.digest);
+        bel_test_remove_folder(folder);
+        bel_test_remove_folder(parts);
+        for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+            folder = bel_test_folder();
+            got = live(&others[i], folder, STEPS);
+            assert_string_equal(got.digest, expected.digest);
+            bel_test_remove_folder(folder);
+        }
+    }
+    admit_after = 1;
+    expire_after = 0;
+}
+
+// A resume with another life needs allow_changes. Rows then stay, and ages begin at its step.
+static void another_life_is_another_training(void **state)
+{
+    (void)state;
+    char *folder = bel_test_folder();
+    live(&base, folder, 20);
+    int64_t rows = rows_of(folder, "table");
+    admit_after = 2;
+    expire_after = 30;
+    bel_estimator *estimator = create(&base, folder, uniform, 1);
+    bel_train_spec spec = {
+        .size = sizeof spec, .input_fn = input, .input_user = make_rare_ids(), .max_steps = 40};
+    BEL_ASSERT_FAILS(bel_train(estimator, &spec, NULL), BEL_FAILED_PRECONDITION,
+                     "table_admit_after was not set and is 2; table_expire_after was not set and");
+    bel_estimator_destroy(estimator);
+    allow_changes = true;
+    live(&base, folder, 40);
+    assert_int_equal(rows_of(folder, "table"), rows);
+    allow_changes = false;
+    admit_after = 1;
+    expire_after = 0;
+    bel_test_remove_folder(folder);
 }
 
 // Equal ids are added in another order than in a dense gradient, so the numbers are only close.
@@ -338,7 +436,9 @@ static void warm_starts_take_rows(void **state)
     const bel_rename names[] = {{"other", "table"}};
     static const char *const patterns[] = {"ta*", "one/*"}, *const wrong[] = {"*"};
     char *from = bel_test_folder();
+    expire_after = 1000; // ages are beside the tables there, and are not taken
     train(&topologies[1], from, STEPS, uniform, 1);
+    expire_after = 0;
     bel_warm_start warm = {.checkpoint = from,
                            .variables = patterns,
                            .variable_count = 2,
@@ -371,6 +471,10 @@ static void warm_starts_take_rows(void **state)
     warm.variable_count = 1;
     BEL_ASSERT_FAILS(begin_warm(&base, folder, &warm, NULL), BEL_NOT_FOUND,
                      "has no table \"otter\" for \"table\"; did you mean \"other\"?");
+    const bel_rename ages[] = {{"other/ages", "table"}};
+    warm.names = ages;
+    BEL_ASSERT_FAILS(begin_warm(&base, folder, &warm, NULL), BEL_NOT_FOUND,
+                     "has no table \"other/ages\" for \"table\"; did you mean \"other\"?");
     bel_test_remove_folder(folder);
     bel_test_remove_folder(from);
 }
@@ -426,6 +530,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_for_every_topology),
         cmocka_unit_test(same_bits_in_two_parts),
+        cmocka_unit_test(rows_live_the_same_for_every_topology),
+        cmocka_unit_test(another_life_is_another_training),
         cmocka_unit_test(same_numbers_as_a_dense_variable),
         cmocka_unit_test(mean_over_contributors),
         cmocka_unit_test(contributors_give_the_same_bits_for_every_topology),

@@ -45,20 +45,20 @@ static bool is_wanted(const bel_warm_start *warm, const char *name)
 
 enum { MOST_NAMES = 4096 }; // candidates for the nearest name
 
-// Lists names of the checkpoint's tensors, or of its tables; at most MOST_NAMES.
+// Lists names of the checkpoint's tensors, or of its model's tables; at most MOST_NAMES.
 static int list_names(const bel_ckpt_reader *reader, bool tables, const char **out_names)
 {
-    int count = tables ? bel_ckpt_table_count(reader) : bel_ckpt_tensor_count(reader);
-    if (count > MOST_NAMES) count = MOST_NAMES;
-    for (int i = 0; i < count; i++) {
+    int all = tables ? bel_ckpt_table_count(reader) : bel_ckpt_tensor_count(reader), count = 0;
+    for (int i = 0; i < all && count < MOST_NAMES; i++) {
         bel_dtype dtype;
         bel_shape shape;
         int64_t rows;
         if (tables) {
-            out_names[i] = bel_ckpt_table_at(reader, i, &rows).name;
+            out_names[count] = bel_ckpt_table_at(reader, i, &rows).name;
         } else {
-            bel_ckpt_tensor(reader, i, &out_names[i], &dtype, &shape);
+            bel_ckpt_tensor(reader, i, &out_names[count], &dtype, &shape);
         }
+        count += !tables || bel_ckpt_is_model_table(reader, out_names[count]);
     }
     return count;
 }

@@ -25,6 +25,7 @@ typedef struct bel_shard_settings {
     // If all workers count: interval, in steps, at which the parameters that workers see are
     // compared, the first time at the start; 0: never.
     int64_t check_steps;
+    int64_t table_admit_after, table_expire_after; // bel_table_config
 } bel_shard_settings;
 
 #endif

@@ -18,6 +18,10 @@ void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT])
     values[BEL_NUMBER_QUEUE] = (double)counters.queue;
     values[BEL_NUMBER_UNUSED] = (double)(counters.late + counters.repeated + counters.foreign);
     values[BEL_NUMBER_REFUSED] = (double)counters.refused_rows;
+    values[BEL_NUMBER_ROWS] = (double)counters.rows;
+    values[BEL_NUMBER_WAITING] = (double)counters.waiting_keys;
+    values[BEL_NUMBER_ADMITTED] = (double)counters.admitted_rows;
+    values[BEL_NUMBER_EXPIRED] = (double)counters.expired_rows;
 }
 
 void bel_numbers_of_reports(bel_shard *shard, int worker, double values[BEL_NUMBERS_BY_WORKER])

@@ -96,9 +96,11 @@ typedef struct bel_shard_counters {
     int64_t gather_ns; // over all versions: wait of complete reports for the step's last one, mean
                        // over the counting workers
     int64_t apply_ns;  // over all versions: from the last report to the version
-    int64_t received_bytes, sent_bytes; // payload of frames
-    int64_t refused_rows;               // keys of updates that a full table gave no row
-    int64_t queue;                      // now: chunks to work on, and reports that do not count yet
+    int64_t received_bytes, sent_bytes;  // payload of frames
+    int64_t refused_rows;                // keys of updates that a full table gave no row
+    int64_t rows, waiting_keys;          // now, of all tables: bel_table_tally
+    int64_t admitted_rows, expired_rows; // the same
+    int64_t queue; // now: chunks to work on, and reports that do not count yet
 } bel_shard_counters;
 
 typedef struct bel_shard_reports {   // a worker's, at shard 0

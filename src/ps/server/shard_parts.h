@@ -154,7 +154,9 @@ typedef struct bel_shard_table {
     size_t place_capacity;
     float *means; // for rows whose mean is over their contributors
     size_t mean_capacity;
-    int64_t refused; // bel_table_refused as of the last update
+    // bel_table_refused and bel_table_count_all as of the last update.
+    int64_t refused;
+    bel_table_tally tally;
     bool has_snapshot;
 } bel_shard_table;
 

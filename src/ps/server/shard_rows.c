@@ -88,6 +88,8 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     forget_frames(shard, table);
     bel_table_config config = describe_table(shard, t);
     config.memory_limit = shard->config.table_memory;
+    config.admit_after = shard->config.settings.table_admit_after;
+    config.expire_after = shard->config.settings.table_expire_after;
     return bel_table_create(&config, &table->table);
 }
 
@@ -183,13 +185,25 @@ void bel_shard_answer_waiting_locked(bel_shard *shard)
     }
 }
 
+static void count_rows(bel_shard_counters *counters, bel_shard_table *table)
+{
+    int64_t refused = bel_table_refused(table->table);
+    bel_table_tally now = bel_table_count_all(table->table);
+    counters->refused_rows += refused - table->refused;
+    counters->rows += now.rows - table->tally.rows;
+    counters->waiting_keys += now.waiting - table->tally.waiting;
+    counters->admitted_rows += now.admitted - table->tally.admitted;
+    counters->expired_rows += now.expired - table->tally.expired;
+    table->refused = refused;
+    table->tally = now;
+}
+
 void bel_shard_table_updated_locked(bel_shard *shard, int t)
 {
     bel_shard_table *table = &shard->tables[t];
     table->updating = false;
     shard->work.tables_done++;
-    shard->counters.refused_rows += bel_table_refused(table->table) - table->refused;
-    table->refused = bel_table_refused(table->table);
+    count_rows(&shard->counters, table);
     bel_shard_answer_waiting_locked(shard);
 }
 
@@ -354,6 +368,21 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
         bel_shard_table_due_locked(shard, table);
 }
 
+// Logs the life of a table's rows, if they do not live forever.
+static void describe_life(const bel_shard *shard, bel_log_level level, int t, int64_t version)
+{
+    const bel_shard_settings *settings = &shard->config.settings;
+    if (settings->table_admit_after <= 1 && settings->table_expire_after == 0) return;
+    bel_table_tally tally = bel_table_count_all(shard->tables[t].table);
+    if (tally.rows + tally.waiting + tally.expired == 0) return;
+    bel_log_write(level,
+                  "table \"%s\" on shard %d at step %lld: %lld rows, %lld keys wait for one; %lld "
+                  "rows were created here and %lld have expired",
+                  shard->config.layout->tables[t].name, shard->config.shard, (long long)version,
+                  (long long)tally.rows, (long long)tally.waiting, (long long)tally.admitted,
+                  (long long)tally.expired);
+}
+
 // A table has one snapshot: the preceding one ends, as the master has released it.
 static bel_status *mark_snapshot(bel_shard_table *table)
 {
@@ -462,7 +491,9 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
         BEL_TRY_CTX(update_rows(shard, t), "shard %d, table \"%s\"", shard->config.shard,
                     shard->config.layout->tables[t].name);
     }
+    bel_table_end_step(shard->tables[t].table, shard->step + 1);
     bool saves = (shard->decision.now & BEL_DECIDE_SAVE) != 0;
+    if (saves) describe_life(shard, BEL_LOG_DEBUG, t, shard->step + 1);
     return saves ? mark_snapshot(&shard->tables[t]) : NULL;
 }
 
@@ -470,8 +501,10 @@ bel_status *bel_shard_update_table(bel_shard *shard, int t)
 
 bel_status *bel_shard_mark_tables(bel_shard *shard)
 {
-    for (int t = 0; t < shard->config.layout->table_count; t++)
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        describe_life(shard, BEL_LOG_INFO, t, shard->step);
         BEL_TRY(mark_snapshot(&shard->tables[t]));
+    }
     return NULL;
 }
 

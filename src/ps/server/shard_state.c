@@ -231,11 +231,13 @@ bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt
         return status;
     }
     const bel_layout *layout = shard->config.layout;
-    bel_ckpt_rows *tables = bel_xcalloc((size_t)layout->table_count, sizeof *tables);
+    size_t most = (size_t)layout->table_count * BEL_TABLE_MOST_SAVED;
+    bel_ckpt_rows *tables = bel_xcalloc(most, sizeof *tables);
+    int saved = 0;
     for (int t = 0; t < layout->table_count; t++)
-        tables[t] = bel_table_rows(shard->tables[t].table);
+        saved += bel_table_rows(shard->tables[t].table, tables + saved);
     status = bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count, pieces,
-                                         count, tables, layout->table_count, out_shard);
+                                         count, tables, saved, out_shard);
     bel_free(tables);
     bel_free(pieces);
     return status;

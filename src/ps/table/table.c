@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "ps/table/table_inner.h"
 
-enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20 };
+enum { TILE = 8 * BEL_TABLE_GROUP, MAX_WIDTH = 1 << 20, MAX_SLICE_BITS = 16 };
 
 bel_table_config bel_table_describe(const char *name, int width, bel_initializer initializer,
                                     uint64_t seed, const bel_optimizer *optimizer)
@@ -92,6 +92,37 @@ static void add_layer(bel_table *table, int layer, const bel_optimizer *optimize
     }
 }
 
+// A slice is a power of two, so that it is a range of hashes.
+static void set_life(bel_table *table, const bel_table_config *config)
+{
+    table->admit_after = config->admit_after;
+    table->expire_after = config->expire_after;
+    while (table->slice_bits < MAX_SLICE_BITS &&
+           INT64_C(4) << (table->slice_bits + 1) <= table->expire_after)
+        table->slice_bits++;
+    table->age_name = bel_strf("%s/" BEL_CKPT_AGE, table->name);
+}
+
+// Counts are rows of one float without slots, which expire as the table's rows do. They have a
+// quarter of the memory.
+static bel_status *create_uses(bel_table *table, const bel_table_config *config)
+{
+    char *name = bel_strf("%s/" BEL_CKPT_USES, config->name);
+    int64_t memory = config->memory_limit / 4;
+    table->memory_limit -= memory;
+    bel_table_config uses = {.name = name,
+                             .width = 1,
+                             .start = BEL_TABLE_ZEROS,
+                             .optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1},
+                             .memory_limit = memory,
+                             .expire_after = config->expire_after};
+    bel_status *status = bel_table_create(&uses, &table->uses);
+    bel_free(name);
+    if (status != NULL) return status;
+    table->uses->counts_uses = true;
+    return bel_table_check_limit(table);
+}
+
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table)
 {
     BEL_TRY(check_config(config));
@@ -110,10 +141,13 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     for (int i = 0; i < config->other_count; i++)
         add_layer(table, i + 1, config->others[i]);
     table->memory_limit = config->memory_limit;
-    table->record_floats = (size_t)config->width * (size_t)(1 + table->slot_count);
+    set_life(table, config);
+    table->record_floats =
+        (size_t)config->width * (size_t)(1 + table->slot_count) + (table->expire_after > 0);
     size_blocks(table);
     bel_status *status = bel_table_check_limit(table);
     if (status == NULL) status = bel_table_index_init(table);
+    if (status == NULL && table->admit_after > 1) status = create_uses(table, config);
     if (status != NULL) {
         status = bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", config->name);
         bel_table_destroy(table);
@@ -128,8 +162,15 @@ void bel_table_destroy(bel_table *table)
     if (table == NULL) return;
     bel_table_snapshot_end(table);
     bel_table_index_deinit(table);
+    bel_table_destroy(table->uses);
     for (int i = 0; i < 1 + table->slot_count; i++)
         bel_free(table->columns[i]);
+    bel_free(table->free.at);
+    bel_free(table->retired.at);
+    bel_free(table->due.at);
+    bel_free(table->wait.keys);
+    bel_free(table->wait.positions);
+    bel_free(table->age_name);
     bel_free(table->name);
     bel_free(table);
 }
@@ -139,25 +180,35 @@ int64_t bel_table_count(const bel_table *table)
     return table->count;
 }
 
+bel_table_tally bel_table_count_all(const bel_table *table)
+{
+    return (bel_table_tally){.rows = table->count,
+                             .waiting = table->uses != NULL ? table->uses->count : 0,
+                             .admitted = table->admitted,
+                             .expired = table->expired};
+}
+
 int64_t bel_table_bytes(const bel_table *table)
 {
-    return table->bytes;
+    return table->bytes + (table->uses != NULL ? table->uses->bytes : 0);
 }
 
 int64_t bel_table_refused(const bel_table *table)
 {
-    return table->refused;
+    return table->refused + (table->uses != NULL ? table->uses->refused : 0);
 }
 
 void bel_table_clear(bel_table *table)
 {
     BEL_CHECK(table->snapshot == NULL);
+    if (table->uses != NULL) bel_table_clear(table->uses);
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         bel_table_part *part = &table->parts[p];
         memset(part->buckets, 0, part->capacity * sizeof *part->buckets);
         part->used = 0;
     }
-    table->count = 0;
+    table->count = table->top = 0;
+    table->free.count = 0;
     bel_table_count_bytes(table);
 }
 
@@ -229,24 +280,8 @@ typedef struct update_job {
     const float *sums;
     float scale;
     int64_t n;
-    int64_t old_count; // rows from this number on are new
+    int64_t old_top; // rows from this number on are new
 } update_job;
-
-static void start_slots(const bel_table *table, float *record)
-{
-    for (int k = 0; k < table->slot_count; k++) {
-        float *slot = record + (int64_t)(k + 1) * table->width;
-        for (int i = 0; i < table->width; i++)
-            slot[i] = table->slot_start[k];
-    }
-}
-
-// Initializes a new row: its start values, then each slot's.
-static void start_record(const bel_table *table, int64_t key, float *record)
-{
-    bel_table_start_values(table, key, record);
-    start_slots(table, record);
-}
 
 // Finds the records of a group, NULL for a refused key, and prefetches their cache lines.
 static void fetch_records(const bel_table *table, const uint32_t *rows, int n, float **out_records)
@@ -259,19 +294,15 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
     }
 }
 
-// Initializes new rows and saves the others for a snapshot.
+// Initializes new rows, saves the others for a snapshot, and notes their use.
 static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
 {
     bel_table *table = job->table;
-    if (table->count == job->old_count && table->snapshot == NULL) return;
+    if (table->top == job->old_top && table->snapshot == NULL && table->expire_after == 0) return;
     for (int j = 0; j < n; j++) {
         uint32_t row = table->rows[at + j];
         if (row == BEL_TABLE_REFUSED) continue;
-        if ((int64_t)row >= job->old_count) {
-            start_record(table, job->keys[at + j], records[j]);
-        } else if (table->snapshot != NULL) {
-            bel_table_snapshot_save(table, row);
-        }
+        bel_table_prepare(table, job->old_top, job->keys[at + j], row, records[j]);
     }
 }
 
@@ -310,13 +341,26 @@ static void update_tile(void *argument, int64_t tile)
     }
 }
 
-// All steps that may fail come first (bel_table_admit); the tiles cannot fail.
+// Finds the rows, and creates those of keys that need not wait.
+static bel_status *find_or_admit(bel_table *table, bel_team *team, const int64_t *keys,
+                                 const uint32_t *places, int64_t n)
+{
+    int64_t missing;
+    BEL_TRY(bel_table_look_up(table, team, keys, places, n, &missing));
+    bool waits = missing > 0 && table->uses != NULL;
+    if (waits) BEL_TRY(bel_table_count_uses(table, team, keys, n, &missing));
+    BEL_TRY(bel_table_admit(table, team, keys, n, missing, true));
+    if (waits) bel_table_settle_uses(table);
+    return NULL;
+}
+
+// All steps that may fail come first; the tiles cannot fail.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
                              const int64_t *keys, const uint32_t *places, const float *sums,
                              float scale, int64_t n)
 {
-    update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->count};
-    BEL_TRY(bel_table_admit(table, team, keys, places, n, true));
+    update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->top};
+    BEL_TRY(find_or_admit(table, team, keys, places, n));
     int64_t tiles = (n + TILE - 1) / TILE;
     if (team != NULL) {
         bel_team_run(team, update_tile, &job, tiles);
@@ -378,12 +422,15 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
 {
     BEL_TRY(check_distinct(table, keys, n));
     BEL_TRY(check_absent(table, keys, n));
-    BEL_TRY(bel_table_admit(table, NULL, keys, NULL, n, false));
+    int64_t missing;
+    BEL_TRY(bel_table_look_up(table, NULL, keys, NULL, n, &missing));
+    BEL_TRY(bel_table_admit(table, NULL, keys, n, missing, false));
     size_t row_bytes = (size_t)table->width * sizeof(float);
     for (int64_t i = 0; i < n; i++) {
         float *record = bel_table_record(table, table->rows[i]);
         memcpy(record, rows + i * table->width, row_bytes);
-        if (slots == NULL) start_slots(table, record);
+        if (slots == NULL) bel_table_start_slots(table, record);
+        bel_table_set_last_use(table, record, table->now);
         for (int k = 0; slots != NULL && k < table->slot_count; k++) {
             record += table->width;
             memcpy(record, slots[k] + i * table->width, row_bytes);

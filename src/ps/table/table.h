@@ -6,6 +6,14 @@
 // and their bits depend only on the updates: not on threads, on the order of keys within an update,
 // on pulls, or on the number of shards.
 //
+// With admit_after N a key waits: its N-th update creates its row, and its earlier gradients are
+// dropped. The counts of waiting keys are a second table, `uses`, inside of this one.
+//
+// With expire_after E a row is removed that no update named in E versions: at the first version
+// from then on whose number, modulo the number of slices, is that of the key's slice. A slice is a
+// range of hashes, so each version looks at one range of the index. The number of slices is the
+// largest power of two up to E / 4 and 65,536, or 1. The same goes for the counts of waiting keys.
+//
 // With a memory_limit new keys get rows only while there is room. Then the set of rows also depends
 // on the order of keys within an update and on the number of shards, and on nothing else.
 //
@@ -40,7 +48,12 @@ typedef struct bel_table_config {
     // Optimizers of further step functions that update it. Each has separate slots: a layer.
     const bel_optimizer *others[BEL_MAX_STEP_FUNCTIONS - 1];
     int other_count;
-    int64_t memory_limit; // maximum of bel_table_bytes; 0: no limit
+    // Maximum of bel_table_bytes; 0: no limit. With admit_after above 1, a quarter of it is for
+    // waiting keys and the rest for rows, so that neither depends on how many there are of the
+    // other.
+    int64_t memory_limit;
+    int64_t admit_after;  // updates that name a key until one creates its row; 0 and 1: the first
+    int64_t expire_after; // versions without an update of a row until it is removed; 0: never
 } bel_table_config;
 
 // Returns the configuration of a graph's table. `initializer` is ZEROS, UNIFORM or NORMAL.
@@ -59,9 +72,9 @@ void bel_table_destroy(bel_table *table);
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows);
 
 // As bel_table_pull, and writes each row's place to out_places, BEL_TABLE_NOWHERE for an absent
-// row. A row never moves, so a place is valid until bel_table_clear. A caller that pulls rows and
-// updates them later saves the update its look-ups, half of its time. Places never come from a
-// peer.
+// row. A row never moves, so a place is valid until bel_table_end_step or bel_table_clear. A caller
+// that pulls rows and updates them later saves the update its look-ups, half of its time. Places
+// never come from a peer.
 #define BEL_TABLE_NOWHERE UINT32_MAX
 void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
                            uint32_t *out_places);
@@ -70,20 +83,36 @@ void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t 
 // (clip by value, weight decay, update). Only the given rows change: ADAM is lazy, so a row that no
 // example named keeps its moments. Creates absent rows, in order of the keys, each if the table
 // stays within memory_limit; the others stay absent, and bel_table_refused counts them. With a
-// limit let keys ascend, as those of reports and of bel_row_batch_keys do. Runs on the threads of
-// `team` (NULL: the caller's). RESOURCE_EXHAUSTED: no memory; the message gives the number of rows
-// and their bytes. After an error no row has changed.
+// limit let keys ascend, as those of reports and of bel_row_batch_keys do. With admit_after an
+// absent key may wait instead. Runs on the threads of `team` (NULL: the caller's).
+// RESOURCE_EXHAUSTED: no memory; the message gives the number of rows and their bytes. After an
+// error no row has changed; keys that wait may be counted.
 // `places`: those that bel_table_pull_places noted for these keys; NULL: unknown. `layer`: the
 // number of the optimizer; 0: the first.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
                              const int64_t *keys, const uint32_t *places, const float *sums,
                              float scale, int64_t n) BEL_MUST_USE;
 
+// Ends the step that makes `version`, and removes the rows and counts that are due at it. Updates
+// belong to the version after the last one that ended, or after the restored one. A removed row's
+// place is for later rows; while a snapshot has the row, it stays there. Not during a pull. Needed
+// only with expire_after.
+void bel_table_end_step(bel_table *table, int64_t version);
+
 int64_t bel_table_count(const bel_table *table);
-// Memory that memory_limit limits: a function of the keys that have rows, in whatever order they
-// were created or loaded. After a load of fewer rows than before the process holds more.
+
+typedef struct bel_table_tally {
+    int64_t rows, waiting;     // now: keys that have a row, keys that wait for one
+    int64_t admitted, expired; // since the table was created: rows made by updates, rows removed
+} bel_table_tally;
+
+bel_table_tally bel_table_count_all(const bel_table *table);
+
+// Memory that memory_limit limits: a function of the keys that have rows or wait, in whatever order
+// they were created, removed or loaded. The process holds what the most rows took so far.
 int64_t bel_table_bytes(const bel_table *table);
-int64_t bel_table_refused(const bel_table *table); // absent keys of updates that got no row
+// Absent keys of updates that got no row, or could not wait, as the table was full.
+int64_t bel_table_refused(const bel_table *table);
 
 // --- Snapshots -----------------------------------------------------------------------------------
 
@@ -102,30 +131,38 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
                                      float *const *out_slots) BEL_MUST_USE;
 void bel_table_snapshot_end(bel_table *table);
 
-// Adds a checkpoint's rows, which must not exist yet: values and slots. If `slots` is NULL they are
-// as in a new row. RESOURCE_EXHAUSTED: beyond memory_limit, or no memory; DATA_LOSS: a duplicate
-// key. After an error no row was added.
+// Adds a checkpoint's rows, which must not exist yet: values and slots, with age 0. If `slots` is
+// NULL they are as in a new row. RESOURCE_EXHAUSTED: beyond memory_limit, or no memory; DATA_LOSS:
+// a duplicate key. After an error no row was added.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
 // --- Checkpoints ---------------------------------------------------------------------------------
 
-// Returns the snapshot (no rows without one) for bel_ckpt_write_shard_tables. Columns are "values",
-// "<rule>/<slot>", and for layers after the first "<rule>/<layer>/<slot>". The table owns the
-// memory. Reading it returns ABORTED at a value that is not finite.
-bel_ckpt_rows bel_table_rows(const bel_table *table);
+// Writes the snapshot (no rows without one) for bel_ckpt_write_shard_tables, and returns the number
+// of tables that it is, at most BEL_TABLE_MOST_SAVED:
+// - the rows, named as the table. Columns are "values", "<rule>/<slot>", and for layers after the
+//   first "<rule>/<layer>/<slot>";
+// - with expire_after "NAME/age": a float for each row, the versions since its last update;
+// - with admit_after above 1 "NAME/uses": for each waiting key the updates that named it; with
+//   expire_after also "NAME/uses/age".
+// The table owns the memory. Reading it returns ABORTED at a value that is not finite.
+enum { BEL_TABLE_MOST_SAVED = 4 };
+int bel_table_rows(const bel_table *table, bel_ckpt_rows *out_rows);
 
 // Loads the rows of one of `shard_count` shards block by block, from a checkpoint of any number of
-// shards. The table must have no rows; after an error it may have some. NOT_FOUND: no such table.
-// DATA_LOSS: other columns, or malformed. RESOURCE_EXHAUSTED.
+// shards. The table must have no rows; after an error it may have some. Without ages in the
+// checkpoint, the rows were updated at its step; without uses, no key waits. NOT_FOUND: no such
+// table. DATA_LOSS: other columns, or malformed. RESOURCE_EXHAUSTED.
 bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
                               int shard_count) BEL_MUST_USE;
 
 // Loads start values for rows from another training's checkpoint, in which the table is named
-// `there`. The other training may have had any optimizer: slots are as in a new row.
+// `there`. The other training may have had any optimizer: slots are as in a new row. Ages and keys
+// that wait are not loaded.
 bel_status *bel_table_warm_up(bel_table *table, const bel_ckpt_reader *reader, const char *there,
                               int shard, int shard_count) BEL_MUST_USE;
 
-// Removes all rows; memory is kept for the next ones. Not during a snapshot.
+// Removes all rows and waiting keys; memory is kept for the next ones. Not during a snapshot.
 void bel_table_clear(bel_table *table);
 
 #endif

@@ -116,6 +116,13 @@ typedef struct admission {
     int64_t count, bytes; // the table's afterwards
 } admission;
 
+// The table's `top` afterwards: new rows first take free numbers.
+static int64_t admission_top(const admission *a)
+{
+    int64_t unused = a->count - a->table->count - a->table->free.count;
+    return a->table->top + (unused > 0 ? unused : 0);
+}
+
 static int64_t block_bytes(const bel_table *table, int64_t rows)
 {
     return (int64_t)(blocks_for(&table->keys, rows) * table->keys.bytes +
@@ -196,8 +203,9 @@ static int64_t refuse_rest(admission *a)
 static bel_status *take_room(admission *a)
 {
     bel_table *table = a->table;
-    BEL_TRY(grow_blocks(&table->keys, blocks_for(&table->keys, a->count)));
-    BEL_TRY(grow_blocks(&table->records, blocks_for(&table->records, a->count)));
+    int64_t top = admission_top(a);
+    BEL_TRY(grow_blocks(&table->keys, blocks_for(&table->keys, top)));
+    BEL_TRY(grow_blocks(&table->records, blocks_for(&table->records, top)));
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         if (a->grown[p].capacity <= table->parts[p].capacity) continue;
         void *buckets;
@@ -213,7 +221,7 @@ static bel_status *admission_reserve(admission *a)
 {
     bel_table *table = a->table;
     long long new_rows = (long long)(a->count - table->count);
-    if (a->count >= BEL_TABLE_REFUSED || !is_within_limit(table, a->bytes)) {
+    if (admission_top(a) >= BEL_TABLE_REFUSED || !is_within_limit(table, a->bytes)) {
         return BEL_ERR(
             BEL_RESOURCE_EXHAUSTED,
             "table \"%s\" has %lld rows in %lld bytes; %lld more rows would take it to "
@@ -327,6 +335,23 @@ static void move_rows(const bel_table_part *from, const bel_table_part *to)
     }
 }
 
+// Returns the number of the j-th new row: a free one, or the next unused one.
+static uint32_t number_of(const bel_table *table, int64_t j)
+{
+    int64_t free = table->free.count;
+    return j < free ? table->free.at[free - 1 - j] : (uint32_t)(table->top + j - free);
+}
+
+// Prepares a number that another row had: its record is not beside those of the other new rows, so
+// it is initialized here.
+static void reuse_row(bel_table *table, int64_t key, uint32_t row)
+{
+    float *record = bel_table_record(table, row);
+    if (table->snapshot != NULL) bel_table_snapshot_skip(table, row);
+    bel_table_start_values(table, key, record);
+    bel_table_start_slots(table, record);
+}
+
 // Inserts one part's new rows, in the order of the list: a row's number depends only on the list.
 static void insert_part(void *argument, int64_t p)
 {
@@ -345,8 +370,9 @@ static void insert_part(void *argument, int64_t p)
             uint64_t later = bel_table_hash(a->keys[table->missing[j + AHEAD]]);
             __builtin_prefetch(&part->buckets[bel_table_place(part, later)]);
         }
-        uint32_t row = (uint32_t)(table->count + j), position = table->missing[j];
+        uint32_t row = number_of(table, j), position = table->missing[j];
         uint64_t hash = bel_table_hash(a->keys[position]);
+        if ((int64_t)row < table->top) reuse_row(table, a->keys[position], row);
         index_place free = find_place(part, hash);
         BEL_CHECK(free.bucket->row_after[free.at] == 0); // keys of an update are distinct
         free.bucket->hash[free.at] = hash;
@@ -354,6 +380,16 @@ static void insert_part(void *argument, int64_t p)
         *bel_table_key(table, row) = a->keys[position];
         table->rows[position] = row;
     }
+}
+
+// The new rows have the numbers of number_of.
+static void take_numbers(const admission *a)
+{
+    bel_table *table = a->table;
+    int64_t new_rows = a->count - table->count, free = table->free.count;
+    table->top = admission_top(a);
+    table->free.count -= new_rows < free ? new_rows : free;
+    table->count = a->count;
 }
 
 static void table_index_run(bel_team *team, bel_team_job *job, void *argument, int64_t tiles)
@@ -380,17 +416,24 @@ static bel_status *grow_scratch(bel_table *table, int64_t n)
     return NULL;
 }
 
-// Runs the phases described above. The snapshot's room is reserved before rows are created, so that
-// an error leaves the table unchanged.
-bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
-                            const uint32_t *places, int64_t n, bool refuses)
+// The snapshot's room is reserved before rows are created, so that an error leaves the table
+// unchanged.
+bel_status *bel_table_look_up(bel_table *table, bel_team *team, const int64_t *keys,
+                              const uint32_t *places, int64_t n, int64_t *out_missing)
 {
     BEL_CHECK(n >= 0 && n < UINT32_MAX);
     BEL_TRY(grow_scratch(table, n));
     admission a = {.table = table, .keys = keys, .places = places, .n = n};
     table_index_run(team, find_tile, &a, (n + TILE - 1) / TILE);
     if (table->snapshot != NULL) BEL_TRY(bel_table_snapshot_reserve(table, n));
-    int64_t missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
+    *out_missing = atomic_load_explicit(&a.missing, memory_order_relaxed);
+    return NULL;
+}
+
+bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys, int64_t n,
+                            int64_t missing, bool refuses)
+{
+    admission a = {.table = table, .keys = keys, .n = n};
     if (missing == 0) return NULL;
     if (refuses && is_full(table)) {
         refuse_all(&a);
@@ -406,10 +449,75 @@ bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *key
     }
     BEL_TRY(admission_reserve(&a));
     table_index_run(team, insert_part, &a, BEL_TABLE_PARTS);
-    table->count = a.count;
+    if (refuses) table->admitted += a.count - table->count;
+    take_numbers(&a);
     table->bytes = a.bytes;
     table->refused += refused;
     return NULL;
+}
+
+// --- Removal -------------------------------------------------------------------------------------
+
+// Buckets from a hash's first bucket to `bucket`, around the end.
+static uint64_t distance(const bel_table_part *part, uint64_t hash, uint64_t bucket)
+{
+    uint64_t first = bel_table_place(part, hash);
+    return bucket >= first ? bucket - first : bucket + part->capacity - first;
+}
+
+// Frees a place of a bucket: its last row moves there, as a bucket is filled from the front. True
+// if the bucket was full, so that a later bucket may have rows that a search would not reach now.
+static bool free_place(bel_table_bucket *bucket, int at)
+{
+    int last = BEL_TABLE_BUCKET - 1;
+    bool full = bucket->row_after[last] != 0;
+    while (bucket->row_after[last] == 0)
+        last--;
+    bucket->hash[at] = bucket->hash[last];
+    bucket->row_after[at] = bucket->row_after[last];
+    bucket->hash[last] = 0;
+    bucket->row_after[last] = 0;
+    return full;
+}
+
+// Fills the free place of bucket `to` from the first later bucket that has a row whose search
+// passes `to`, then that bucket's, and so on. A bucket that is not full ends every search.
+static void close_gap(const bel_table_part *part, uint64_t to)
+{
+    for (uint64_t b = to;;) {
+        b = b + 1 == part->capacity ? 0 : b + 1;
+        bel_table_bucket *bucket = &part->buckets[b];
+        uint64_t passed = b >= to ? b - to : b + part->capacity - to;
+        int at = 0;
+        while (at < BEL_TABLE_BUCKET && bucket->row_after[at] != 0 &&
+               distance(part, bucket->hash[at], b) < passed)
+            at++;
+        bool found = at < BEL_TABLE_BUCKET && bucket->row_after[at] != 0;
+        bool full = bucket->row_after[BEL_TABLE_BUCKET - 1] != 0;
+        if (found) {
+            bel_table_bucket *gap = &part->buckets[to];
+            int free = first_free(gap);
+            gap->hash[free] = bucket->hash[at];
+            gap->row_after[free] = bucket->row_after[at];
+            (void)free_place(bucket, at);
+            to = b;
+        }
+        if (!full) return;
+    }
+}
+
+void bel_table_remove(bel_table *table, int64_t key)
+{
+    uint64_t hash = bel_table_hash(key);
+    bel_table_part *part = &table->parts[bel_table_part_of(hash)];
+    index_place found = find_place(part, hash);
+    uint32_t row = found.bucket->row_after[found.at] - 1;
+    BEL_CHECK(row != BEL_TABLE_NO_ROW);
+    if (free_place(found.bucket, found.at))
+        close_gap(part, (uint64_t)(found.bucket - part->buckets));
+    part->used--;
+    table->count--;
+    bel_table_note(bel_table_snapshot_has(table, row) ? &table->retired : &table->free, row);
 }
 
 void bel_table_count_bytes(bel_table *table)

@@ -1,10 +1,12 @@
 // Inside view of a table, for the files table*.c of this folder.
 //
-// A row gets a number at its creation, which never changes. Its record (values, then slots) is in a
-// block of records, its key in a block of keys; blocks never move. The index maps keys to numbers.
-// It has PARTS hash tables of (hash, number), one for each part of the keys, with buckets and
-// linear probing. The hash is a bijection of the key, so a look-up touches the index and the record
-// but no key: the cost of a look-up is its cache lines. Keys by number serve the snapshots.
+// A row gets a number at its creation, which never changes. Its record is in a block of records:
+// its values, then its slots, with expire_after then the version of its last use. Its key is in a
+// block of keys; blocks never move. The number of a removed row is free for a later one. The index
+// maps keys to numbers. It has PARTS hash tables of (hash, number), one for each part of the keys,
+// with buckets and linear probing. The hash is a bijection of the key, so a look-up touches the
+// index and the record but no key: the cost of a look-up is its cache lines. Keys by number serve
+// the snapshots.
 //
 // The upper 5 bits of a hash select the part, the next 32 the place in its array, and the lowest 27
 // the shard. Places are in the order of hashes, so that a larger array is filled from a smaller one
@@ -13,7 +15,9 @@
 #define BELFRY_PS_TABLE_TABLE_INNER_H
 
 #include <stdatomic.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "ps/table/table.h"
 
@@ -29,7 +33,8 @@ enum {
 };
 
 #define BEL_TABLE_NO_ROW BEL_TABLE_NOWHERE
-#define BEL_TABLE_REFUSED (BEL_TABLE_NO_ROW - 1) // in `rows`: a key that got none, as it is full
+#define BEL_TABLE_REFUSED (BEL_TABLE_NO_ROW - 1) // in `rows`: a key that waits, or that got no room
+#define BEL_TABLE_NOT_IN UINT32_MAX              // in `saved`: the number's row is younger
 
 // A cache line of the index, filled from the front. All five hashes are compared without a branch:
 // a mispredicted branch costs more than the comparisons.
@@ -39,8 +44,8 @@ typedef struct bel_table_bucket {
     uint32_t unused;
 } bel_table_bucket;
 
-// A full bucket overflows into the next one. Rows are never removed, so a bucket with a free place
-// ends a search.
+// A full bucket overflows into the next one, and a bucket with a free place ends a search: a
+// removal moves a later row into the place that it frees.
 typedef struct bel_table_part {
     bel_table_bucket *buckets;
     uint64_t capacity; // buckets
@@ -55,13 +60,24 @@ typedef struct bel_table_blocks {
     int bits;
 } bel_table_blocks;
 
+// Numbers of rows.
+typedef struct bel_table_numbers {
+    uint32_t *at;
+    int64_t count;
+    size_t capacity;
+} bel_table_numbers;
+
 // State of a snapshot. An update copies a row before it changes it for the first time, and notes
 // the copy's place under the lock of the row's number. A reader takes the same lock and finds the
-// row's place.
+// row's place. A row that is removed meanwhile is left as it is, and its number is not free before
+// the end.
 typedef struct bel_table_snapshot_state {
-    int64_t count;   // the snapshot has the rows below this number
-    uint32_t *saved; // [row]: place of its copy + 1; 0: unchanged since
-    char **keys;     // directories of blocks at the snapshot's start
+    int64_t count;            // rows
+    int64_t top;              // the snapshot has the rows below this number, but for `absent`
+    uint32_t now;             // version of the ages
+    uint32_t *saved;          // [row]: place of its copy + 1; 0: unchanged since; BEL_TABLE_NOT_IN
+    bel_table_numbers absent; // numbers without a row at the snapshot's start
+    char **keys;              // directories of blocks at the snapshot's start
     char **records;
     char **copies; // blocks of copies; the directory has its maximum length
     size_t copy_blocks;
@@ -69,6 +85,14 @@ typedef struct bel_table_snapshot_state {
     uint32_t *order; // row numbers by key; NULL until the first reading
     pthread_mutex_t locks[BEL_TABLE_LOCKS];
 } bel_table_snapshot_state;
+
+// Keys of an update that have no row, in a table whose keys wait.
+typedef struct bel_table_waiting {
+    int64_t *keys;
+    uint32_t *positions; // in the update
+    int64_t count;
+    size_t key_capacity, position_capacity;
+} bel_table_waiting;
 
 struct bel_table {
     char *name;
@@ -81,9 +105,21 @@ struct bel_table {
     char *columns[1 + BEL_TABLE_MAX_SLOTS];  // names in checkpoints
     float slot_start[BEL_TABLE_MAX_SLOTS];
     int64_t memory_limit;
-    int64_t count, bytes; // rows; memory that they need, by a function of the rows by part
-    int64_t refused;      // keys of updates, since the creation
+    int64_t count, bytes;      // rows; memory that they need, by a function of the rows by part
+    int64_t top;               // numbers that rows had so far: those from here on are unused
+    bel_table_numbers free;    // numbers below `top` without a row
+    bel_table_numbers retired; // the same, while a snapshot has the row
+    int64_t refused, admitted, expired; // since the creation
     size_t record_floats;
+    int64_t expire_after;
+    int slice_bits;         // the number of slices is a power of two
+    uint32_t now;           // the last version that ended, modulo 2^32
+    char *age_name;         // in checkpoints
+    bel_table_numbers due;  // rows that bel_table_end_step removes
+    int64_t admit_after;    // at least 2 if there are `uses`
+    bool counts_uses;       // it is the `uses` of a table
+    bel_table *uses;        // counts of waiting keys; NULL: no key waits
+    bel_table_waiting wait; // for the update in progress
     bel_table_blocks keys, records;
     bel_table_part parts[BEL_TABLE_PARTS];
     // For the update in progress: row numbers by position, and positions of new rows by part.
@@ -127,6 +163,20 @@ static inline float *bel_table_record(const bel_table *table, uint32_t row)
                           table->record_floats * sizeof(float), row);
 }
 
+// With expire_after: the version of the row's last use, modulo 2^32, in the record's last float.
+static inline uint32_t bel_table_last_use(const bel_table *table, const float *record)
+{
+    uint32_t version;
+    memcpy(&version, record + table->record_floats - 1, sizeof version);
+    return version;
+}
+
+static inline void bel_table_set_last_use(const bel_table *table, float *record, uint32_t version)
+{
+    if (table->expire_after == 0) return;
+    memcpy(record + table->record_floats - 1, &version, sizeof version);
+}
+
 // Prefetches the cache lines of `count` floats.
 static inline void bel_table_prefetch(const float *record, size_t count)
 {
@@ -135,6 +185,13 @@ static inline void bel_table_prefetch(const float *record, size_t count)
     for (size_t i = 0; i < end; i += LINE)
         __builtin_prefetch(record + i);
     if (end % LINE != 0) __builtin_prefetch(record + end - 1); // it may extend over one more line
+}
+
+static inline void bel_table_note(bel_table_numbers *numbers, uint32_t row)
+{
+    numbers->at =
+        bel_xgrow(numbers->at, &numbers->capacity, (size_t)numbers->count + 1, sizeof *numbers->at);
+    numbers->at[numbers->count++] = row;
 }
 
 // --- table_index.c -------------------------------------------------------------------------------
@@ -150,12 +207,21 @@ void bel_table_seek(const bel_table *table, const int64_t *keys, int n, uint64_t
 void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_t fetch_floats,
                     uint32_t *out_rows);
 
-// Finds the rows of n keys (table->rows, by position) and creates the absent ones, with their keys
-// but without content: their numbers start at the former count. `places` is as in
-// bel_table_update. `refuses`: keys beyond the limit get BEL_TABLE_REFUSED, the last ones first;
-// false: they are an error. After an error nothing has changed.
-bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys,
-                            const uint32_t *places, int64_t n, bool refuses) BEL_MUST_USE;
+// Finds the rows of n keys (table->rows, by position), BEL_TABLE_NO_ROW for the missing ones, and
+// reserves room for their copies in a snapshot. `places` is as in bel_table_update.
+bel_status *bel_table_look_up(bel_table *table, bel_team *team, const int64_t *keys,
+                              const uint32_t *places, int64_t n, int64_t *out_missing) BEL_MUST_USE;
+
+// Then creates the missing rows, with their keys but without content, except that the former place
+// of another row has the start values. The numbers of the others start at the former `top`.
+// `missing`: the number of BEL_TABLE_NO_ROW in table->rows. `refuses`: keys beyond the limit get
+// BEL_TABLE_REFUSED, the last ones first; false: they are an error. After an error nothing has
+// changed.
+bel_status *bel_table_admit(bel_table *table, bel_team *team, const int64_t *keys, int64_t n,
+                            int64_t missing, bool refuses) BEL_MUST_USE;
+
+// Removes a row, which must exist. The caller calls bel_table_count_bytes.
+void bel_table_remove(bel_table *table, int64_t key);
 
 void bel_table_count_bytes(bel_table *table); // sets `bytes`
 
@@ -170,20 +236,58 @@ static inline int64_t bel_table_snapshot_key(const bel_table_snapshot_state *sna
     return *key;
 }
 
+// --- table_uses.c --------------------------------------------------------------------------------
+
+// For a table with uses: counts a use of each key whose row is BEL_TABLE_NO_ROW in table->rows.
+// Those that wait further, or for which there is no room to wait, become BEL_TABLE_REFUSED;
+// *out_missing: the others, which the update admits. RESOURCE_EXHAUSTED.
+bel_status *bel_table_count_uses(bel_table *table, bel_team *team, const int64_t *keys, int64_t n,
+                                 int64_t *out_missing) BEL_MUST_USE;
+// Then removes the counts of the admitted keys.
+void bel_table_settle_uses(bel_table *table);
+
 // --- table_order.c -------------------------------------------------------------------------------
 
 // Writes the snapshot's row numbers in order of keys, to room for all. RESOURCE_EXHAUSTED.
 bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot,
                                 uint32_t *out_order) BEL_MUST_USE;
 
-// --- table_start.c -------------------------------------------------------------------------------
-
-void bel_table_start_values(const bel_table *table, int64_t key, float *out_values);
-
 // --- table_snapshot.c ----------------------------------------------------------------------------
 
 // Reserves room for copies of those rows of table->rows[0..n) that have no copy.
 bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n) BEL_MUST_USE;
 void bel_table_snapshot_save(bel_table *table, uint32_t row); // call it before the row changes
+void bel_table_snapshot_skip(bel_table *table, uint32_t row); // before a new row has that number
+
+// True if the snapshot, if there is one, has a row of that number.
+static inline bool bel_table_snapshot_has(const bel_table *table, uint32_t row)
+{
+    const bel_table_snapshot_state *snapshot = table->snapshot;
+    return snapshot != NULL && (int64_t)row < snapshot->top &&
+           snapshot->saved[row] != BEL_TABLE_NOT_IN;
+}
+
+// As bel_table_snapshot_range; ages are versions since the last use. The table has expire_after.
+bel_status *bel_table_snapshot_ages(const bel_table *table, int64_t first, int64_t n,
+                                    int64_t *out_keys, float *out_ages) BEL_MUST_USE;
+
+// --- table_start.c -------------------------------------------------------------------------------
+
+void bel_table_start_values(const bel_table *table, int64_t key, float *out_values);
+void bel_table_start_slots(const bel_table *table, float *record);
+
+// Prepares a row for an update: initializes a new one, saves another for the snapshot, and notes
+// the use. Rows from number `old_top` on are new.
+static inline void bel_table_prepare(bel_table *table, int64_t old_top, int64_t key, uint32_t row,
+                                     float *record)
+{
+    if ((int64_t)row >= old_top) {
+        bel_table_start_values(table, key, record);
+        bel_table_start_slots(table, record);
+    } else if (table->snapshot != NULL) {
+        bel_table_snapshot_save(table, row);
+    }
+    bel_table_set_last_use(table, record, table->now + 1);
+}
 
 #endif

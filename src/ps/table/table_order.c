@@ -4,6 +4,7 @@
 // in memory for the largest of them. So the result takes 4 bytes a row, and the rest is small.
 //
 // The sample decides only how large the buckets are. Keys are distinct, so they have one order.
+// Numbers without a row are left out: their keys are being written when rows get the numbers.
 #include "base/alloc.h"
 #include "base/sort.h"
 #include "ps/table/table_inner.h"
@@ -12,7 +13,8 @@ enum { BUCKET_ROWS = 8192, SAMPLES = 8 }; // most rows of a bucket on average; s
 
 typedef struct ordering {
     const bel_table_snapshot_state *snapshot;
-    int64_t count;
+    int64_t count;    // rows
+    uint64_t *absent; // bit of each number without a row; NULL: all numbers have one
     uint32_t *order;
     uint32_t buckets; // a power of two
     int64_t *borders; // first keys of the buckets after the first: buckets - 1
@@ -24,7 +26,25 @@ static int64_t key_at(const ordering *o, int64_t row)
     return bel_table_snapshot_key(o->snapshot, (uint32_t)row);
 }
 
-// The rows of the sample are those of hashed numbers, as neighboring rows may have similar keys.
+static bool is_absent(const ordering *o, int64_t number)
+{
+    return o->absent != NULL && (o->absent[number / 64] >> (number % 64) & 1) != 0;
+}
+
+// Writes the next rows from number *at on, up to a group of them, and advances *at. Returns how
+// many there are; 0: no more.
+static int next_rows(const ordering *o, int64_t *at, uint32_t *out_rows)
+{
+    int n = 0;
+    for (; n < BEL_TABLE_GROUP && *at < o->snapshot->top; ++*at) {
+        out_rows[n] = (uint32_t)*at;
+        n += !is_absent(o, *at);
+    }
+    return n;
+}
+
+// The rows of the sample are those of hashed numbers, as neighboring rows may have similar keys. A
+// number without a row leads to the next one that has one.
 static bel_status *find_borders(ordering *o)
 {
     int64_t n = (int64_t)o->buckets * SAMPLES;
@@ -33,8 +53,10 @@ static bel_status *find_borders(ordering *o)
     BEL_TRY(bel_pages_create(bytes, false, "a sample of keys", &memory));
     bel_keyed *items = memory;
     for (int64_t i = 0; i < n; i++) {
-        uint64_t row = bel_table_hash(i) % (uint64_t)o->count;
-        items[i] = (bel_keyed){.key = key_at(o, (int64_t)row)};
+        int64_t top = o->snapshot->top, row = (int64_t)(bel_table_hash(i) % (uint64_t)top);
+        while (is_absent(o, row))
+            row = row + 1 == top ? 0 : row + 1;
+        items[i] = (bel_keyed){.key = key_at(o, row)};
     }
     const bel_keyed *sorted = bel_sort_keyed(items, items + n, n);
     for (uint32_t b = 1; b < o->buckets; b++)
@@ -43,13 +65,12 @@ static bel_status *find_borders(ordering *o)
     return NULL;
 }
 
-// Finds the buckets of a group of rows from `first` on: a binary search for all of them at once,
-// without branches.
-static void find_buckets(const ordering *o, int64_t first, int n, uint32_t *out_buckets)
+// Finds the buckets of a group of rows: a binary search for all of them at once, without branches.
+static void find_buckets(const ordering *o, const uint32_t *rows, int n, uint32_t *out_buckets)
 {
     int64_t keys[BEL_TABLE_GROUP];
     for (int i = 0; i < n; i++) {
-        keys[i] = key_at(o, first + i);
+        keys[i] = key_at(o, rows[i]);
         out_buckets[i] = 0;
     }
     for (uint32_t half = o->buckets / 2; half > 0; half /= 2) {
@@ -62,14 +83,13 @@ static void find_buckets(const ordering *o, int64_t first, int n, uint32_t *out_
 // Counts the rows of each bucket in `starts` of the next one; returns the largest count.
 static int64_t count_rows(ordering *o)
 {
-    uint32_t buckets[BEL_TABLE_GROUP];
-    for (int64_t i = 0; i < o->count; i += BEL_TABLE_GROUP) {
-        int n = bel_table_group(i, o->count);
-        find_buckets(o, i, n, buckets);
+    uint32_t rows[BEL_TABLE_GROUP], buckets[BEL_TABLE_GROUP];
+    int64_t at = 0, largest = 0;
+    for (int n; (n = next_rows(o, &at, rows)) > 0;) {
+        find_buckets(o, rows, n, buckets);
         for (int k = 0; k < n; k++)
             o->starts[buckets[k] + 1]++;
     }
-    int64_t largest = 0;
     for (uint32_t b = 0; b < o->buckets; b++) {
         if (o->starts[b + 1] > largest) largest = o->starts[b + 1];
         o->starts[b + 1] += o->starts[b];
@@ -80,12 +100,12 @@ static int64_t count_rows(ordering *o)
 // Writes row numbers to their buckets. A bucket's start moves to its end, the next one's start.
 static void divide_rows(ordering *o)
 {
-    uint32_t buckets[BEL_TABLE_GROUP];
-    for (int64_t i = 0; i < o->count; i += BEL_TABLE_GROUP) {
-        int n = bel_table_group(i, o->count);
-        find_buckets(o, i, n, buckets);
+    uint32_t rows[BEL_TABLE_GROUP], buckets[BEL_TABLE_GROUP];
+    int64_t at = 0;
+    for (int n; (n = next_rows(o, &at, rows)) > 0;) {
+        find_buckets(o, rows, n, buckets);
         for (int k = 0; k < n; k++)
-            o->order[o->starts[buckets[k]]++] = (uint32_t)(i + k);
+            o->order[o->starts[buckets[k]]++] = rows[k];
     }
 }
 
@@ -110,6 +130,23 @@ static bel_status *sort_buckets(ordering *o, int64_t largest)
     return NULL;
 }
 
+static bel_status *order_rows(ordering *o)
+{
+    BEL_TRY(find_borders(o));
+    int64_t largest = count_rows(o);
+    divide_rows(o);
+    return sort_buckets(o, largest);
+}
+
+static void mark_absent(ordering *o)
+{
+    const bel_table_numbers *absent = &o->snapshot->absent;
+    for (int64_t i = 0; i < absent->count; i++)
+        o->absent[absent->at[i] / 64] |= UINT64_C(1) << absent->at[i] % 64;
+    if (absent->count == 0) o->absent = NULL;
+}
+
+// One allocation has the borders, the starts and the bits.
 bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot, uint32_t *out_order)
 {
     ordering o = {.snapshot = snapshot, .count = snapshot->count, .order = out_order, .buckets = 1};
@@ -117,16 +154,14 @@ bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot, uint32
     while (o.count / BUCKET_ROWS >= o.buckets)
         o.buckets *= 2;
     void *memory;
-    size_t bytes = ((size_t)o.buckets * 2 + 1) * sizeof(int64_t);
+    size_t words = snapshot->absent.count > 0 ? (size_t)snapshot->top / 64 + 1 : 0;
+    size_t bytes = ((size_t)o.buckets * 2 + 1 + words) * sizeof(int64_t);
     BEL_TRY(bel_pages_create(bytes, false, "buckets of rows", &memory));
     o.borders = memory;
     o.starts = o.borders + o.buckets;
-    bel_status *status = find_borders(&o);
-    if (status == NULL) {
-        int64_t largest = count_rows(&o);
-        divide_rows(&o);
-        status = sort_buckets(&o, largest);
-    }
+    o.absent = (uint64_t *)(o.starts + o.buckets + 1);
+    mark_absent(&o);
+    bel_status *status = order_rows(&o);
     bel_pages_destroy(memory, bytes);
     return status;
 }

@@ -1,9 +1,12 @@
 // A snapshot: the rows at one moment, readable during updates.
 //
-// The start copies nothing. An update copies a row before its first change since the start.
+// The start copies no row. An update copies a row before its first change since the start.
 // Invariant: `saved` of a row is written under the row's lock, and only by the thread that updates
 // the row. So an updater may read it without the lock. A reader looks and copies under the lock, so
 // it sees the old row, in the record or in the copy.
+//
+// A removed row's key and record stay as they are until the end (`retired`). The numbers that were
+// free at the start are listed then: a reader leaves them out, as rows may get them meanwhile.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,6 +14,11 @@
 #include "ps/table/table_inner.h"
 
 static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
+{
+    return (size_t)snapshot->top * sizeof(uint32_t);
+}
+
+static size_t order_bytes(const bel_table_snapshot_state *snapshot)
 {
     return (size_t)snapshot->count * sizeof(uint32_t);
 }
@@ -23,16 +31,26 @@ static char **copy_directory(const bel_table_blocks *blocks)
     return copy;
 }
 
-bel_status *bel_table_snapshot(bel_table *table)
+static void copy_numbers(const bel_table_numbers *from, bel_table_numbers *to)
+{
+    to->at = bel_xgrow(to->at, &to->capacity, (size_t)from->count, sizeof *to->at);
+    to->count = from->count;
+    if (from->count > 0) memcpy(to->at, from->at, (size_t)from->count * sizeof *to->at);
+}
+
+static bel_status *snapshot_one(bel_table *table)
 {
     BEL_CHECK(table->snapshot == NULL);
     void *saved;
     BEL_TRY_CTX(
-        bel_pages_create((size_t)table->count * sizeof(uint32_t), false, "a snapshot", &saved),
+        bel_pages_create((size_t)table->top * sizeof(uint32_t), false, "a snapshot", &saved),
         "table \"%s\"", table->name);
     bel_table_snapshot_state *snapshot = bel_xcalloc(1, sizeof *snapshot);
     snapshot->count = table->count;
+    snapshot->top = table->top;
+    snapshot->now = table->now;
     snapshot->saved = saved;
+    copy_numbers(&table->free, &snapshot->absent);
     snapshot->keys = copy_directory(&table->keys);
     snapshot->records = copy_directory(&table->records);
     snapshot->copies = bel_xcalloc(table->records.count, sizeof *snapshot->copies);
@@ -42,16 +60,29 @@ bel_status *bel_table_snapshot(bel_table *table)
     return NULL;
 }
 
+bel_status *bel_table_snapshot(bel_table *table)
+{
+    if (table->uses != NULL) BEL_TRY(snapshot_one(table->uses));
+    bel_status *status = snapshot_one(table);
+    if (status != NULL && table->uses != NULL) bel_table_snapshot_end(table->uses);
+    return status;
+}
+
 void bel_table_snapshot_end(bel_table *table)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
+    if (table->uses != NULL) bel_table_snapshot_end(table->uses);
     if (snapshot == NULL) return;
+    for (int64_t i = 0; i < table->retired.count; i++)
+        bel_table_note(&table->free, table->retired.at[i]);
+    table->retired.count = 0;
     for (size_t i = 0; i < snapshot->copy_blocks; i++)
         bel_pages_destroy(snapshot->copies[i], table->records.bytes);
     for (int i = 0; i < BEL_TABLE_LOCKS; i++)
         pthread_mutex_destroy(&snapshot->locks[i]);
     bel_pages_destroy(snapshot->saved, saved_bytes(snapshot));
-    bel_pages_destroy(snapshot->order, saved_bytes(snapshot));
+    bel_pages_destroy(snapshot->order, order_bytes(snapshot));
+    bel_free(snapshot->absent.at);
     bel_free(snapshot->keys);
     bel_free(snapshot->records);
     bel_free(snapshot->copies);
@@ -81,7 +112,7 @@ bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
     int64_t wanted = atomic_load_explicit(&snapshot->copy_count, memory_order_relaxed);
     for (int64_t i = 0; i < n; i++) {
         uint32_t row = table->rows[i];
-        wanted += (int64_t)row < snapshot->count && snapshot->saved[row] == 0;
+        wanted += (int64_t)row < snapshot->top && snapshot->saved[row] == 0;
     }
     while ((int64_t)snapshot->copy_blocks << table->records.bits < wanted) {
         void *block;
@@ -98,13 +129,23 @@ bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n)
 void bel_table_snapshot_save(bel_table *table, uint32_t row)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
-    if ((int64_t)row >= snapshot->count || snapshot->saved[row] != 0) return;
+    if ((int64_t)row >= snapshot->top || snapshot->saved[row] != 0) return;
     int64_t place = atomic_fetch_add_explicit(&snapshot->copy_count, 1, memory_order_relaxed);
     memcpy(copy_at(table, place), bel_table_record(table, row),
            table->record_floats * sizeof(float));
     pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
     pthread_mutex_lock(lock);
     snapshot->saved[row] = (uint32_t)place + 1;
+    pthread_mutex_unlock(lock);
+}
+
+void bel_table_snapshot_skip(bel_table *table, uint32_t row)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    if ((int64_t)row >= snapshot->top) return;
+    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_lock(lock);
+    snapshot->saved[row] = BEL_TABLE_NOT_IN;
     pthread_mutex_unlock(lock);
 }
 
@@ -115,12 +156,12 @@ static bel_status *make_order(const bel_table *table)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
     void *order;
-    BEL_TRY(bel_pages_create(saved_bytes(snapshot), false, "the order of rows", &order));
+    BEL_TRY(bel_pages_create(order_bytes(snapshot), false, "the order of rows", &order));
     bel_status *status = bel_table_sort_rows(snapshot, order);
     if (status == NULL) {
         snapshot->order = order;
     } else {
-        bel_pages_destroy(order, saved_bytes(snapshot));
+        bel_pages_destroy(order, order_bytes(snapshot));
     }
     return status;
 }
@@ -131,9 +172,15 @@ static const float *record_at(const bel_table *table, uint32_t row)
                           table->record_floats * sizeof(float), row);
 }
 
-// Writes one row to the outputs; each may be NULL.
-static void read_row(const bel_table *table, uint32_t row, int64_t place, float *out_rows,
-                     float *const *out_slots)
+// Arrays to write rows to, each of which may be NULL.
+typedef struct outputs {
+    int64_t *keys;
+    float *rows;
+    float *const *slots;
+    float *ages;
+} outputs;
+
+static void read_row(const bel_table *table, uint32_t row, int64_t place, const outputs *out)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
     size_t row_bytes = (size_t)table->width * sizeof(float);
@@ -141,25 +188,26 @@ static void read_row(const bel_table *table, uint32_t row, int64_t place, float 
     pthread_mutex_lock(lock);
     uint32_t saved = snapshot->saved[row];
     const float *record = saved != 0 ? copy_at(table, saved - 1) : record_at(table, row);
-    if (out_rows != NULL) memcpy(out_rows + place * table->width, record, row_bytes);
-    for (int k = 0; out_slots != NULL && k < table->slot_count; k++) {
-        if (out_slots[k] == NULL) continue;
-        memcpy(out_slots[k] + place * table->width, record + (int64_t)(k + 1) * table->width,
+    if (out->rows != NULL) memcpy(out->rows + place * table->width, record, row_bytes);
+    for (int k = 0; out->slots != NULL && k < table->slot_count; k++) {
+        if (out->slots[k] == NULL) continue;
+        memcpy(out->slots[k] + place * table->width, record + (int64_t)(k + 1) * table->width,
                row_bytes);
     }
+    if (out->ages != NULL)
+        out->ages[place] = (float)(snapshot->now - bel_table_last_use(table, record));
     pthread_mutex_unlock(lock);
 }
 
 // Rows are in the order of their creation, so reading by key is random access: rows ahead are
 // prefetched.
-bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
-                                     int64_t *out_keys, float *out_rows, float *const *out_slots)
+static bel_status *read_range(const bel_table *table, int64_t first, int64_t n, const outputs *out)
 {
     enum { AHEAD = 16 };
     const bel_table_snapshot_state *snapshot = table->snapshot;
     BEL_CHECK(snapshot != NULL && first >= 0 && n >= 0 && n <= snapshot->count - first);
     if (snapshot->order == NULL) BEL_TRY_CTX(make_order(table), "table \"%s\"", table->name);
-    bool contents = out_rows != NULL || out_slots != NULL;
+    bool contents = out->rows != NULL || out->slots != NULL || out->ages != NULL;
     for (int64_t i = 0; i < n; i++) {
         uint32_t row = snapshot->order[first + i];
         if (contents && i + AHEAD < n) {
@@ -167,8 +215,22 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
             bel_table_prefetch(record_at(table, later), table->record_floats);
             __builtin_prefetch(&snapshot->saved[later]);
         }
-        if (out_keys != NULL) out_keys[i] = bel_table_snapshot_key(snapshot, row);
-        if (contents) read_row(table, row, i, out_rows, out_slots);
+        if (out->keys != NULL) out->keys[i] = bel_table_snapshot_key(snapshot, row);
+        if (contents) read_row(table, row, i, out);
     }
     return NULL;
+}
+
+bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
+                                     int64_t *out_keys, float *out_rows, float *const *out_slots)
+{
+    const outputs out = {.keys = out_keys, .rows = out_rows, .slots = out_slots};
+    return read_range(table, first, n, &out);
+}
+
+bel_status *bel_table_snapshot_ages(const bel_table *table, int64_t first, int64_t n,
+                                    int64_t *out_keys, float *out_ages)
+{
+    const outputs out = {.keys = out_keys, .ages = out_ages};
+    return read_range(table, first, n, &out);
 }

@@ -46,3 +46,12 @@ void bel_table_start_values(const bel_table *table, int64_t key, float *out_valu
             out_values[i + j] = start_element(table, words[j]);
     }
 }
+
+void bel_table_start_slots(const bel_table *table, float *record)
+{
+    for (int k = 0; k < table->slot_count; k++) {
+        float *slot = record + (int64_t)(k + 1) * table->width;
+        for (int i = 0; i < table->width; i++)
+            slot[i] = table->slot_start[k];
+    }
+}

@@ -6,6 +6,8 @@
 
 #include "ps/table/table_inner.h"
 
+enum { MAX_STEPS = 1 << 24 }; // ages and counts are floats in a checkpoint
+
 // Describes the checkpoint's table: column 0 is the values, the others are the rules' slots.
 static bel_ckpt_table table_describe(const bel_table *table)
 {
@@ -15,6 +17,14 @@ static bel_ckpt_table table_describe(const bel_table *table)
         .column_count = 1 + table->slot_count,
         .columns = (const char *const *)table->columns,
     };
+}
+
+// Describes the ages, which are a table of the same keys.
+static bel_ckpt_table describe_ages(const bel_table *table)
+{
+    static const char *const columns[] = {"values"};
+    return (bel_ckpt_table){
+        .name = table->age_name, .width = 1, .column_count = 1, .columns = columns};
 }
 
 // --- Save ----------------------------------------------------------------------------------------
@@ -46,14 +56,29 @@ static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t 
     return check_finite(table, out_keys, column, out_floats, n);
 }
 
-bel_ckpt_rows bel_table_rows(const bel_table *table)
+static bel_status *read_age(void *context, int64_t first, int64_t n, int64_t *out_keys, int column,
+                            float *out_floats)
 {
-    return (bel_ckpt_rows){
+    (void)column;
+    return bel_table_snapshot_ages(context, first, n, out_keys, out_floats);
+}
+
+int bel_table_rows(const bel_table *table, bel_ckpt_rows *out_rows)
+{
+    int count = 0;
+    bel_ckpt_rows rows = {
         .table = table_describe(table),
         .row_count = table->snapshot != NULL ? bel_table_snapshot_count(table) : 0,
         .read = read_column,
         .context = (void *)(uintptr_t)table, // the reader casts it to const again
     };
+    out_rows[count++] = rows;
+    if (table->expire_after > 0) {
+        rows.table = describe_ages(table);
+        rows.read = read_age;
+        out_rows[count++] = rows;
+    }
+    return table->uses == NULL ? count : count + bel_table_rows(table->uses, out_rows + count);
 }
 
 // --- Restore -------------------------------------------------------------------------------------
@@ -62,6 +87,7 @@ typedef struct restoring {
     bel_table *table;
     int shard, shard_count;
     int64_t own, others; // rows that were shown, of this and of other shards
+    bool alike;          // the file of this shard's number has its rows and no others
 } restoring;
 
 // The hash decides, so a checkpoint of any number of shards can be loaded.
@@ -74,27 +100,89 @@ static bool is_mine(void *context, int64_t key)
     return mine;
 }
 
+// Checks ages (least 0) and counts of uses (least 1), which are integers.
+static bel_status *check_steps(const char *name, float least, const int64_t *keys,
+                               const float *steps, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (steps[i] >= least && steps[i] <= MAX_STEPS && steps[i] == floorf(steps[i])) continue;
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "table \"%s\", key %lld: expected an integer from %g to %d, got %g", name,
+                       (long long)keys[i], (double)least, MAX_STEPS, (double)steps[i]);
+    }
+    return NULL;
+}
+
 static bel_status *table_state_take(void *context, int64_t n, const int64_t *keys,
                                     const float *const *columns)
 {
     const restoring *r = context;
+    if (r->table->counts_uses) BEL_TRY(check_steps(r->table->name, 1, keys, columns[0], n));
     return bel_table_load(r->table, keys, columns[0], columns + 1, n);
 }
 
+// Notes the last use of rows.
+static bel_status *take_ages(void *context, int64_t n, const int64_t *keys,
+                             const float *const *columns)
+{
+    const restoring *r = context;
+    bel_table *table = r->table;
+    BEL_TRY(check_steps(table->age_name, 0, keys, columns[0], n));
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP) {
+        uint64_t hashes[BEL_TABLE_GROUP];
+        uint32_t rows[BEL_TABLE_GROUP];
+        int group = bel_table_group(i, n);
+        bel_table_seek(table, keys + i, group, hashes);
+        bel_table_find(table, hashes, group, table->record_floats, rows);
+        for (int j = 0; j < group; j++) {
+            if (rows[j] == BEL_TABLE_NO_ROW)
+                return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected a row for key %lld, got none",
+                               table->age_name, (long long)keys[i + j]);
+            bel_table_set_last_use(table, bel_table_record(table, rows[j]),
+                                   table->now - (uint32_t)columns[0][i + j]);
+        }
+    }
+    return NULL;
+}
+
 // A checkpoint of as many shards has this shard's rows, and no others, in one file. If that is not
-// so, the rows were assigned otherwise, and all files are read.
+// so, the rows were assigned otherwise, and all files are read. Rows, ages and uses are assigned
+// alike.
+static bel_status *restore_rows(restoring *r, const bel_ckpt_reader *reader,
+                                const bel_ckpt_table *expected, const bel_ckpt_row_sink *sink)
+{
+    int files = bel_ckpt_file_count(reader), own = files == r->shard_count ? r->shard : -1;
+    r->own = r->others = 0;
+    if (own >= 0) BEL_TRY(bel_ckpt_read_table_file(reader, expected, own, sink));
+    r->alike = r->alike || (r->own > 0 && r->others == 0);
+    if (r->alike) return NULL;
+    for (int f = 0; f < files; f++)
+        if (f != own) BEL_TRY(bel_ckpt_read_table_file(reader, expected, f, sink));
+    return NULL;
+}
+
+static bel_status *restore_table(restoring *r, const bel_ckpt_reader *reader)
+{
+    bel_table *table = r->table;
+    const bel_ckpt_row_sink rows = {.wants = is_mine, .take = table_state_take, .context = r};
+    const bel_ckpt_row_sink ages = {.wants = is_mine, .take = take_ages, .context = r};
+    bel_ckpt_table values = table_describe(table), aged = describe_ages(table);
+    table->now = (uint32_t)bel_ckpt_reader_info(reader)->step;
+    BEL_TRY(restore_rows(r, reader, &values, &rows));
+    if (table->expire_after == 0 || !bel_ckpt_has_table(reader, table->age_name)) return NULL;
+    return restore_rows(r, reader, &aged, &ages);
+}
+
 bel_status *bel_table_restore(bel_table *table, const bel_ckpt_reader *reader, int shard,
                               int shard_count)
 {
     restoring r = {.table = table, .shard = shard, .shard_count = shard_count};
-    bel_ckpt_table expected = table_describe(table);
-    const bel_ckpt_row_sink sink = {.wants = is_mine, .take = table_state_take, .context = &r};
-    int files = bel_ckpt_file_count(reader), own = files == shard_count ? shard : -1;
-    if (own >= 0) BEL_TRY(bel_ckpt_read_table_file(reader, &expected, own, &sink));
-    if (r.own > 0 && r.others == 0) return NULL;
-    for (int f = 0; f < files; f++)
-        if (f != own) BEL_TRY(bel_ckpt_read_table_file(reader, &expected, f, &sink));
-    return NULL;
+    BEL_TRY(restore_table(&r, reader));
+    if (table->uses == NULL) return NULL;
+    table->uses->now = table->now; // also if no key waits there
+    if (!bel_ckpt_has_table(reader, table->uses->name)) return NULL;
+    r.table = table->uses;
+    return restore_table(&r, reader);
 }
 
 static bel_status *take_values(void *context, int64_t n, const int64_t *keys,

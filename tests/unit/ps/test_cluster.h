@@ -49,6 +49,7 @@ static size_t inner_frames = LANE_FRAMES; // capacity of a lane between shards
 enum { TABLE_IDS = 64 };                  // most ids in a replica's batch
 static int table_width;                   // width of a table beside the variables; 0: no table
 static int64_t table_memory;              // bel_shard_config
+static int64_t table_admit_after, table_expire_after; // bel_shard_settings
 static bool with_exchanges;
 static int64_t check_steps;                      // bel_shard_settings
 static const int *step_functions;                // by step: 0, or 1 for the other step function
@@ -144,7 +145,9 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .settings = {.optimizers = c->optimizers,
                                                 .function_count = step_functions != NULL ? 2 : 1,
                                                 .counting = c->counting,
-                                                .check_steps = check_steps},
+                                                .check_steps = check_steps,
+                                                .table_admit_after = table_admit_after,
+                                                .table_expire_after = table_expire_after},
                                    .generation = 1,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],

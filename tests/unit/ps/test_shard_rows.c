@@ -15,6 +15,7 @@ static float row_value(int worker, int64_t step, int64_t key, int j)
 
 static bool names(int worker, int64_t step, int64_t key)
 {
+    if (step == 1 && key % 8 == 7) return false;
     return (key + step + worker) % 3 != 0;
 }
 
@@ -68,18 +69,43 @@ static void play(cluster *c, int worker, int64_t step, double (*expected)[WIDTH]
     play_part(c, worker, step, expected, WHOLE);
 }
 
+// A key that a step does not name loses its row, or its count, if rows expire after one step.
 static void update(double (*expected)[WIDTH], int64_t step)
 {
-    for (int64_t key = 0; key < KEYS; key++)
-        for (int w = 0; w < WORKERS; w++)
+    static int uses[KEYS];
+    for (int64_t key = 0; key < KEYS; key++) {
+        bool named = names(0, step, key) || names(1, step, key);
+        if (step == 0 || (!named && table_expire_after == 1)) uses[key] = 0;
+        if (!named && table_expire_after == 1) memset(expected[key], 0, sizeof expected[key]);
+        uses[key] += named;
+        for (int w = 0; uses[key] >= table_admit_after && w < WORKERS; w++)
             for (int j = 0; names(w, step, key) && j < WIDTH; j++)
                 expected[key][j] -= 0.5 * (double)row_value(w, step, key, j) / REPLICAS;
+    }
 }
 
-static void rows_are_updated(void **state)
+// All 40 keys but 5 are named in each of the three steps, and these in the first and last.
+static void check_counts(const cluster *c, int shards)
 {
-    (void)state;
-    table_width = WIDTH;
+    enum { SELDOM = KEYS / 8 };
+    bel_shard_counters sum = {0};
+    for (int k = 0; k < shards; k++) {
+        bel_shard_counters counters = bel_shard_count(c->shards[k]);
+        sum.rows += counters.rows;
+        sum.waiting_keys += counters.waiting_keys;
+        sum.admitted_rows += counters.admitted_rows;
+        sum.expired_rows += counters.expired_rows;
+    }
+    bool expires = table_expire_after == 1, waits = table_admit_after == 2 && expires;
+    int64_t expired = expires && !waits ? SELDOM : 0;
+    assert_int_equal(sum.rows, waits ? KEYS - SELDOM : KEYS);
+    assert_int_equal(sum.waiting_keys, waits ? SELDOM : 0);
+    assert_int_equal(sum.expired_rows, expired);
+    assert_int_equal(sum.admitted_rows, sum.rows + expired);
+}
+
+static void check_updates(void)
+{
     for (int shards = 1; shards <= MAX_SHARDS; shards++) {
         double expected[KEYS][WIDTH] = {{0}};
         cluster *c = cluster_create(shards, replicas_of, WORKERS, sgd, STEPS);
@@ -94,9 +120,20 @@ static void rows_are_updated(void **state)
             assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
         for (int k = 0; k < shards; k++)
             BEL_ASSERT_OK(bel_shard_check(c->shards[k]));
+        check_counts(c, shards);
         cluster_destroy(c);
     }
+}
+
+static void rows_are_updated(void **state)
+{
+    (void)state;
+    table_width = WIDTH;
+    for (table_admit_after = 1; table_admit_after <= 2; table_admit_after++)
+        for (table_expire_after = 0; table_expire_after <= 1; table_expire_after++)
+            check_updates();
     table_width = 0;
+    table_admit_after = table_expire_after = 0;
 }
 
 // Wide rows, of which the limit holds one block of 16. The keys after those get no row: they keep
@@ -180,10 +217,13 @@ static void replaced_workers_get_the_same_rows(void **state)
     (void)state;
     table_width = WIDTH;
     for (int cut = 0; cut < REPORTED + 24; cut++) {
+        table_admit_after = 1 + cut % 2;
+        table_expire_after = cut / 2 % 2;
         check_replaced(cut, false);
         check_replaced(cut, true);
     }
     table_width = 0;
+    table_admit_after = table_expire_after = 0;
 }
 
 static bel_status *send_one(bel_frame frame)
