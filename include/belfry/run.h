@@ -223,6 +223,14 @@ typedef struct bel_run_config {
     /// several store them. A difference ends the job and names the worker or GPU. 0: only at the
     /// start and after a worker's replacement. Only if all workers count in every update. [0]
     int64_t check_replicas;
+
+    // Local steps.
+
+    /// Number of batches that each replica trains, with the optimizer, between two exchanges: H. A
+    /// step is then one exchange: the mean of all replicas' values and optimizer slots. It reads H
+    /// batches of each replica; docs/slow-links.md. Only with SYNC and all workers, for one step
+    /// function without tables and collectives. From 1. [1]
+    int local_steps;
 } bel_run_config;
 
 /// Sets every field to its default. `size` is sizeof *config; nothing beyond it is
