@@ -224,6 +224,14 @@ typedef struct bel_run_config {
     /// start and after a worker's replacement. Only if all workers count in every update. [0]
     int64_t check_replicas;
 
+    // Local steps.
+
+    /// Number of batches that each replica trains, with the optimizer, between two exchanges: H. A
+    /// step is then one exchange: the mean of all replicas' values and optimizer slots. It reads H
+    /// batches of each replica; docs/slow-links.md. Only with SYNC and all workers, for one step
+    /// function without tables and collectives. From 1. [1]
+    int local_steps;
+
     // Rows of tables.
 
     /// A key gets a row in a table in the N-th step whose batches name it. Until then its rows are

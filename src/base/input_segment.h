@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 // Segment of a run's input. From step `first_step` on, replica r reads block first_block + (step -
-// first_step) * replica_count + r. Block b is the batch_size records of the input from origin + b *
-// batch_size on. A run whose batch size changes has an origin, since the records read before do not
-// fill blocks of the new size.
+// first_step) * replica_count + r. With local steps replica_count is their number times that of
+// replicas, and local step h of replica r has h * replicas + r instead of r. Block b is the
+// batch_size records of the input from origin + b * batch_size on. A run whose batch size changes
+// has an origin, since the records read before do not fill blocks of the new size.
 typedef struct bel_input_segment {
     int64_t first_step;
     int64_t first_block;
@@ -18,7 +19,7 @@ typedef struct bel_input_segment {
     int64_t origin;     // from 0 to batch_size - 1
 } bel_input_segment;
 
-// Returns the block of a replica at a step that is not before the segment.
+// Returns the block of a replica, or of its local step, at a step that is not before the segment.
 static inline int64_t bel_input_segment_block(const bel_input_segment *segment, int64_t step,
                                               int64_t replica)
 {

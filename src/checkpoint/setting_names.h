@@ -20,6 +20,7 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_MODE "mode"                   // set if not all replicas count in a step
 #define BEL_SETTING_BACKUPS "replicas_to_aggregate"
 #define BEL_SETTING_AVERAGE "average"
+#define BEL_SETTING_LOCAL_STEPS "local_steps" // set if not 1
 #define BEL_SETTING_RATE_SCALE "scale_learning_rate"
 #define BEL_SETTING_ELASTIC "elastic_rescale"
 #define BEL_SETTING_REMAINDER "drop_remainder"

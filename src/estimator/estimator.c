@@ -95,8 +95,34 @@ static bel_counting counting_of(const bel_run_config *config)
     static const bel_counting_kind kinds[] = {[BEL_AGGREGATE_SYNC] = BEL_COUNTING_BACKUPS,
                                               [BEL_AGGREGATE_ASYNC] = BEL_COUNTING_ASYNC,
                                               [BEL_AGGREGATE_BOUNDED] = BEL_COUNTING_BOUNDED};
-    return bel_counting_of(kinds[config->mode], config->replicas_to_aggregate,
-                           config->accumulate_steps, config->num_workers, config->max_staleness);
+    bel_counting counting =
+        bel_counting_of(kinds[config->mode], config->replicas_to_aggregate,
+                        config->accumulate_steps, config->num_workers, config->max_staleness);
+    counting.local_steps = config->local_steps;
+    return counting;
+}
+
+// Refuses settings that mean nothing, or something else, if replicas train between exchanges.
+static bel_status *check_local(const bel_run_config *c, const bel_counting *counting)
+{
+    const char *why = NULL;
+    if (!bel_counting_is_local(counting)) return NULL;
+    if (c->mode != BEL_AGGREGATE_SYNC) {
+        why = "in modes async and bounded replicas have no common exchange; hint: mode sync";
+    } else if (bel_counting_has_ledger(counting)) {
+        why = "with backup workers (replicas_to_aggregate below their number) a late replica's "
+              "batches would be lost; hint: all workers";
+    } else if (c->average == BEL_AVERAGE_SUM) {
+        why = "parameters are averaged, and their sum over replicas means nothing; hint: average "
+              "examples";
+    } else if (c->elastic_rescale) {
+        why = "elastic_rescale raises the learning rate with the number of replicas, but the batch "
+              "of a local step is that of one replica; hint: workers may come and go without it";
+    } else if (c->update_device == BEL_DEVICE_CUDA) {
+        why = "replicas are updated in the process's memory; hint: update_device cpu";
+    }
+    if (why == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "local_steps is %d: %s", c->local_steps, why);
 }
 
 // Refuses settings that need all workers in every step, if a ledger decides who counts.
@@ -124,6 +150,7 @@ bel_status *bel_run_config_check(const bel_run_config *config)
 {
     BEL_TRY(check_settings(config));
     bel_counting counting = counting_of(config);
+    BEL_TRY(check_local(config, &counting));
     return bel_counting_has_ledger(&counting) ? check_counted(config, &counting) : NULL;
 }
 
@@ -164,6 +191,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
 {
     const bel_run_config *c = &estimator->config;
     *out_counting = counting_of(c);
+    BEL_TRY(check_local(c, out_counting));
     if (!bel_counting_has_ledger(out_counting)) return NULL;
     BEL_TRY(check_counted(c, out_counting));
     int workers = out_counting->workers;
@@ -184,9 +212,11 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     return NULL;
 }
 
-int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
+int64_t bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting)
 {
-    return bel_counting_replicas(counting, estimator->replicas_of, estimator->config.num_workers);
+    int64_t replicas =
+        bel_counting_replicas(counting, estimator->replicas_of, estimator->config.num_workers);
+    return replicas * counting->local_steps;
 }
 
 // Checks the limits again, with the cluster's numbers.
@@ -324,7 +354,7 @@ static bel_status *estimator_resolve(const bel_run_config *config, bel_run_confi
     return NULL;
 }
 
-bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int *out_blocks)
+bel_status *bel_run_config_blocks_per_step(const bel_run_config *config, int64_t *out_blocks)
 {
     bel_estimator placed = {.has_towers_of = false};
     bel_task *task = NULL;

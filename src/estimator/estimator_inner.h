@@ -105,15 +105,15 @@ bel_program_options bel_estimator_program_options(const bel_estimator *estimator
 // The same for evaluation and prediction.
 bel_program_options bel_estimator_evaluation_options(const bel_estimator *estimator);
 
-// Blocks of the input that a step consumes: one for each replica. If reports are taken as they
-// come, only replicas that can count have one.
-int bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
+// Blocks of the input that a step consumes: one for each replica, with local steps that many. If
+// reports are taken as they come, only replicas that can count have one.
+int64_t bel_estimator_blocks_per_step(const bel_estimator *estimator, const bel_counting *counting);
 
 // The same without an estimator: for a run by `config` in this process or, if the environment
 // describes a task, in its job. Steps of an epoch and of a schedule follow from it.
 // INVALID_ARGUMENT: bel_estimator_create would refuse the settings.
 bel_status *bel_run_config_blocks_per_step(const bel_run_config *config,
-                                           int *out_blocks) BEL_MUST_USE;
+                                           int64_t *out_blocks) BEL_MUST_USE;
 
 // Replaces the program's counts by a cluster's: workers, shards, towers of each worker (NULL: the
 // program's), threads of a tower (0: the cores divided by all towers). INVALID_ARGUMENT: the

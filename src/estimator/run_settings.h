@@ -82,6 +82,9 @@
     ROW(RUN, accumulate_steps, INT, TRAINING, "1", "[1, 1024]", "batches", \
         "Batches that each tower computes, one after another, for one update (gradient accumulation): a " \
         "step's batch is this many times as large, in the same memory.", NULL) \
+    ROW(RUN, local_steps, INT, TRAINING, "1", "[1, 1e6]", "batches", \
+        "Batches that each replica trains with the optimizer between two exchanges, for slow links; a step " \
+        "is then one exchange, the mean of all replicas' parameters and optimizer slots.", NULL) \
     ROW(RUN, max_staleness, INT, TRAINING, "0", "[0, 1e9]", "steps", \
         "how far a worker may run ahead of the slowest.", "mode=bounded") \
     ROW(RUN, average, CHOICE, TRAINING, "examples", "examples|replicas|sum", NULL, \

@@ -163,19 +163,17 @@ void bel_learner_destroy(bel_learner *l)
     bel_space_free_array(l->layout, l->values);
     bel_space_free_array(l->layout, l->gradients);
     bel_space_free_array(l->layout, l->averages);
-    bel_space_free_array(l->layout, l->directions);
     for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
         bel_space_free_array(l->layout, l->slots[k]);
+    bel_space_update_deinit(&l->update);
     bel_layout_destroy(l->layout);
-    bel_rule_groups_deinit(&l->groups);
     bel_free(l->outputs);
     bel_free(l->output_variables);
     bel_free(l->lookup_outputs);
     bel_free(l->shapes);
     bel_free(l->data);
-    bel_free(l->group_of);
-    bel_free(l->grain_squares);
-    bel_free(l->factors);
+    bel_free(l->slot_starts);
+    bel_free(l->reported);
     bel_free(l->segments);
     for (int s = 0; s < l->setting_count; s++) {
         bel_free(l->setting_names[s]);
@@ -334,7 +332,7 @@ static bel_status *learner_compute(bel_learner *l, float *out_loss)
 
 static bel_status *update(bel_learner *l)
 {
-    bel_rule_groups_begin(&l->groups, &l->step);
+    bel_rule_groups_begin(&l->update.groups, &l->step, &l->step);
     bel_status *status = bel_learner_update_rows(l);
     l->torn = status != NULL;
     if (status != NULL) return status;

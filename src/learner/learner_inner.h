@@ -11,9 +11,8 @@
 #include "belfry/learner.h"
 #include "checkpoint/checkpoint.h"
 #include "onnx/onnx.h"
-#include "optim/groups.h"
 #include "ps/client/row_batch.h"
-#include "ps/layout/layout.h"
+#include "ps/layout/space_update.h"
 #include "ps/table/table.h"
 #include "runtime/runner.h"
 
@@ -67,13 +66,9 @@ struct bel_learner {
     // With the layout of the space.
     float *values, *gradients, *averages; // averages is NULL if not kept
     float *slots[BEL_RULE_MAX_SLOTS];
-    float *directions;     // needs_norm: from the first pass
-    double *grain_squares; // needs_norm
-    float *factors;        // needs_norm: by variable
-    bool needs_norm, trusts;
-    bel_rule_groups groups;
-    int *group_of; // by variable
-    float average_rest;
+    float **slot_starts; // by variable and slot, as in bel_space_values
+    bool *reported;      // by variable
+    bel_space_update update;
     bel_learner_table *tables;
 
     // The rest of a checkpoint.

@@ -18,10 +18,10 @@ bel_status *bel_learner_make_tables(bel_learner *l)
         const bel_graph_table *from = &graph->tables[t];
         bel_learner_table *table = &l->tables[t];
         table->width = from->width;
-        table->group = bel_rule_groups_find(&l->groups, &l->file.optimizers, 0, from->name);
+        table->group = bel_rule_groups_find(&l->update.groups, &l->file.optimizers, 0, from->name);
         bel_table_config config =
             bel_table_describe(from->name, from->width, from->initializer, l->seed,
-                               l->groups.items[table->group].optimizer);
+                               l->update.groups.items[table->group].optimizer);
         BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_ADMIT, &config.admit_after));
         BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_EXPIRE, &config.expire_after));
         BEL_TRY(bel_table_create(&config, &table->table));
@@ -160,9 +160,9 @@ bel_status *bel_learner_update_rows(bel_learner *l)
         const bel_learner_table *table = &l->tables[t];
         int64_t count = bel_row_batch_count(table->batch);
         bel_row_batch_sum(table->batch, table->gradients, table->width, table->sums);
-        BEL_TRY(bel_table_update(table->table, l->team, &l->groups.items[table->group].numbers, 0,
-                                 bel_row_batch_keys(table->batch), table->places, table->sums, 1,
-                                 count));
+        BEL_TRY(bel_table_update(
+            table->table, l->team, &l->update.groups.items[table->group].numbers, 0,
+            bel_row_batch_keys(table->batch), table->places, table->sums, 1, count));
         bel_table_end_step(table->table, l->step + 1);
     }
     return NULL;

@@ -47,7 +47,7 @@ static bel_status *check_settings(const bel_learner *l, const bel_ckpt_reader *r
 static bel_status *restore_slots(bel_learner *l, const bel_ckpt_reader *reader, int v)
 {
     const bel_layout_variable *variable = bel_learner_variable(l, v);
-    const bel_rule *rule = l->groups.items[l->group_of[v]].rule;
+    const bel_rule *rule = bel_space_update_group(&l->update, v)->rule;
     size_t room = strlen(variable->name) + BEL_RULE_SLOT_TEXT;
     char *name = bel_xmalloc(room);
     bel_status *status = NULL;
@@ -146,7 +146,7 @@ static void add_piece(piece_list *to, const bel_layout_variable *variable, const
 static void add_variable(const bel_learner *l, int v, piece_list *to)
 {
     const bel_layout_variable *variable = bel_learner_variable(l, v);
-    const bel_rule *rule = l->groups.items[l->group_of[v]].rule;
+    const bel_rule *rule = bel_space_update_group(&l->update, v)->rule;
     size_t room = strlen(variable->name) + BEL_RULE_SLOT_TEXT;
     add_piece(to, variable, variable->name, l->values);
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return;

@@ -213,10 +213,10 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
     const Bel__Counting *counting = setup->counting;
     bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
                 counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
-                counting->workers > 0 && setup->series >= 0 && setup->series <= BEL_MAX_SERIES &&
-                setup->returned >= 0 && setup->returned <= BEL_MAX_RETURNED &&
-                setup->check_steps >= 0 && setup->table_admit_after >= 0 &&
-                setup->table_expire_after >= 0;
+                counting->workers > 0 && counting->local_steps > 0 && setup->series >= 0 &&
+                setup->series <= BEL_MAX_SERIES && setup->returned >= 0 &&
+                setup->returned <= BEL_MAX_RETURNED && setup->check_steps >= 0 &&
+                setup->table_admit_after >= 0 && setup->table_expire_after >= 0;
     // Only if all workers count may there be more reports than workers, which then take turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
@@ -230,7 +230,8 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         .function_count = 1,
         .counting = {.kind = (bel_counting_kind)counting->kind,
                      .workers = counting->workers,
-                     .max_lead = counting->max_lead},
+                     .max_lead = counting->max_lead,
+                     .local_steps = counting->local_steps},
         .seed = setup->seed,
         .stats = {.series = setup->series, .returned = setup->returned},
         .sums = setup->sums,

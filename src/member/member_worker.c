@@ -93,7 +93,8 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     config.space = w->space;
     config.client = w->client;
     config.ranges = w->ranges;
-    config.ledger = bel_member_has_ledger(m); // from the master
+    config.ledger = bel_member_has_ledger(m); // from the master, which may have scaled the rates
+    config.optimizers = m->settings.optimizers;
     config.leaves = &w->leaves;
     config.first_step = setup->step;
     config.segment = (bel_input_segment){.first_step = segment->first_step,

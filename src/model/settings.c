@@ -81,6 +81,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     }
     if (config->average == BEL_AVERAGE_REPLICAS)
         settings_add(settings, BEL_SETTING_AVERAGE, "replicas");
+    if (config->local_steps > 1)
+        settings_add(settings, BEL_SETTING_LOCAL_STEPS, "%d", config->local_steps);
     if (config->average == BEL_AVERAGE_SUM) settings_add(settings, BEL_SETTING_AVERAGE, "sum");
     if (config->scale_learning_rate != BEL_SCALE_NONE) {
         settings_add(settings, BEL_SETTING_RATE_SCALE,

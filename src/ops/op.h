@@ -69,6 +69,7 @@ typedef bel_status *bel_infer_fn(const bel_attr_list *attrs, const bel_spec *inp
 typedef struct bel_run_context {
     uint64_t seed;
     int64_t step;
+    int local_step, local_steps; // the replica's batch in this step, of how many; 0: the only one
     int64_t replica;
     int64_t round;
     int traced_as;     // in traces of devices: 1 + the worker of the run; 0: none …
@@ -78,11 +79,12 @@ typedef struct bel_run_context {
     int64_t bad_low, bad_limit;
 } bel_run_context;
 
-// Returns the counter of random operations, unique for each step, replica and round.
+// Returns the counter of random operations, unique for each batch of a replica, and round.
 static inline uint64_t bel_run_place(const bel_run_context *context)
 {
-    return (uint64_t)context->step << 24 ^ (uint64_t)context->replica << 4 ^
-           (uint64_t)context->round;
+    int64_t batches = context->local_steps > 1 ? context->local_steps : 1;
+    return (uint64_t)(context->step * batches + context->local_step) << 24 ^
+           (uint64_t)context->replica << 4 ^ (uint64_t)context->round;
 }
 
 // Bound call: every shape known, every address set before it runs.

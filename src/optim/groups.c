@@ -27,12 +27,13 @@ int bel_rule_groups_find(bel_rule_groups *groups, const bel_optimizers *optimize
     return groups->count++;
 }
 
-void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs)
+void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs, const int64_t *updates)
 {
     for (int g = 0; g < groups->count; g++) {
         bel_rule_group *group = &groups->items[g];
-        group->numbers = bel_rule_begin_scaled(group->optimizer, runs[group->function],
-                                               group->lr_factor, group->decay_factor);
+        group->numbers =
+            bel_rule_begin_scaled(group->optimizer, runs[group->function], updates[group->function],
+                                  group->lr_factor, group->decay_factor);
     }
 }
 

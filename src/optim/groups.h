@@ -26,9 +26,9 @@ typedef struct bel_rule_groups { // zero-initialize, free with bel_rule_groups_d
 int bel_rule_groups_find(bel_rule_groups *groups, const bel_optimizers *optimizers, int function,
                          const char *name);
 
-// Computes the numbers of a step. Rules and schedules count the steps of their function, of which
-// runs[f] were made before.
-void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs);
+// Computes the numbers of a step. Schedules count the steps of their function, of which runs[f]
+// were made before. Rules count its updates: updates[f], the same number without local steps.
+void bel_rule_groups_begin(bel_rule_groups *groups, const int64_t *runs, const int64_t *updates);
 
 void bel_rule_groups_deinit(bel_rule_groups *groups);
 

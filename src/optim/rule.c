@@ -84,7 +84,7 @@ static const bel_rule_kernels *kernels(void)
 
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step)
 {
-    return bel_rule_begin_scaled(optimizer, step, 1, 1);
+    return bel_rule_begin_scaled(optimizer, step, step, 1, 1);
 }
 
 bel_rule_decay bel_rule_decay_of(double decay)
@@ -93,10 +93,10 @@ bel_rule_decay bel_rule_decay_of(double decay)
     return (bel_rule_decay){keeps, (float)(keeps ? 1 - decay : decay)};
 }
 
-bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
-                                    double decay_factor)
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, int64_t updates,
+                                    double lr_factor, double decay_factor)
 {
-    double rate = bel_optimizer_rate(optimizer, step) * lr_factor, t = (double)step + 1;
+    double rate = bel_optimizer_rate(optimizer, step) * lr_factor, t = (double)updates + 1;
     double weight_decay = optimizer->weight_decay * decay_factor;
     bel_rule_step numbers = {.kind = (int32_t)optimizer->kind,
                              .nesterov = optimizer->nesterov,

@@ -42,9 +42,11 @@ bel_rule_decay bel_rule_decay_of(double decay);
 // bel_optimizer_check.
 bel_rule_step bel_rule_begin(const bel_optimizer *optimizer, int64_t step);
 
-// The same for variables with separate factors for learning rate and weight decay.
-bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, double lr_factor,
-                                    double decay_factor);
+// The same for variables with separate factors for learning rate and weight decay. `updates` is the
+// number of updates that were made before: `step`, unless replicas make several local ones in a
+// step. Schedules count steps, corrections of a moment's bias count updates.
+bel_rule_step bel_rule_begin_scaled(const bel_optimizer *optimizer, int64_t step, int64_t updates,
+                                    double lr_factor, double decay_factor);
 
 // Bounds of the averaged gradient. 0: no bound, or each replica's gradient was clipped before.
 static inline double bel_rule_clip_value(const bel_optimizer *optimizer)

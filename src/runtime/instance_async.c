@@ -98,6 +98,8 @@ static void instance_async_prepare(bel_instance *instance, const bel_run_context
         bel_run_context *own = &async->contexts[s];
         own->seed = context->seed;
         own->step = context->step;
+        own->local_step = context->local_step;
+        own->local_steps = context->local_steps;
         own->replica = context->replica;
         own->round = context->round;
         async->failures[s].error = 0;

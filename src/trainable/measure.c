@@ -17,8 +17,15 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
     const bel_layout *layout = t->layout;
     const bel_program_options options = bel_estimator_program_options(t->estimator);
     BEL_TRY(bel_trainable_arena_bytes(t, &options, &sizes->activation_bytes));
+    int kept = bel_optimizers_kept(t->built->optimizers);
     sizes->parameters = layout->parameters;
-    sizes->slot_elements = layout->parameters * bel_optimizers_kept(t->built->optimizers);
+    if (bel_counting_is_local(&t->counting)) {
+        kept = t->built->optimizers->main.moving_average_decay > 0 ? 1 : 0;
+        for (int v = 0; v < layout->variable_count; v++)
+            sizes->exchanged += layout->variables[v].elements;
+        sizes->activation_bytes += layout->parameters * (int64_t)sizeof(float);
+    }
+    sizes->slot_elements = layout->parameters * kept;
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =

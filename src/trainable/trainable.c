@@ -180,12 +180,41 @@ static int count_shards(const bel_trainable *t)
     return most > 1 ? (int)most : 1;
 }
 
+// With local steps slots are variables after those of the model: replicas update them, and shards
+// take their means. They have the names of slots in checkpoints, which differ only in who wrote
+// them. Returns their number; the caller frees the names.
+static size_t list_slots(const bel_trainable *t, bel_layout_variable *variables, size_t count)
+{
+    size_t slots = 0;
+    if (!bel_counting_is_local(&t->counting)) return 0;
+    for (size_t v = 0; v < count; v++) {
+        const bel_layout_variable *of = &variables[v];
+        if (of->kind != BEL_VARIABLE_TRAINABLE) continue;
+        const bel_optimizer *optimizer = bel_optimizers_find(t->built->optimizers, of->name);
+        const bel_rule *rule = bel_rule_get(optimizer);
+        for (int k = 0; k < rule->slot_count; k++) {
+            size_t room = strlen(of->name) + BEL_RULE_SLOT_TEXT;
+            char *name = bel_xmalloc(room);
+            (void)bel_rule_slot_name(name, room, of->name, rule, 0, k);
+            variables[count + slots++] = (bel_layout_variable){
+                .name = name,
+                .shape = of->shape,
+                .kind = BEL_VARIABLE_STATE_MEAN,
+                .slot = true,
+                .initializer = {.kind = BEL_INIT_CONSTANT,
+                                .value = (double)bel_rule_slot_start(optimizer, k)}};
+        }
+    }
+    return slots;
+}
+
 // Makes the layout. Variables keep their order, so graph and layout number them alike.
 static void make_layout(bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
     size_t count = graph->variable_count;
-    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
+    bel_layout_variable *variables =
+        bel_xcalloc(count * (1 + BEL_RULE_MAX_SLOTS), sizeof *variables);
     t->variables = bel_xcalloc(count, sizeof *t->variables);
     for (size_t v = 0; v < count; v++) {
         const bel_graph_variable *from = &graph->variables[v];
@@ -197,10 +226,13 @@ static void make_layout(bel_trainable *t)
                                   .kept_by = variable_stays(t, v) ? 0 : kept_by(t, v)};
         t->variables[v] = (int)v;
     }
-    t->layout = bel_layout_create(variables, (int)count, count_shards(t));
+    size_t slots = list_slots(t, variables, count);
+    t->layout = bel_layout_create(variables, (int)(count + slots), count_shards(t));
     t->layout->exchanges = graph->collective_count > 0 && !bel_counting_has_ledger(&t->counting);
     for (size_t i = 0; i < graph->table_count; i++)
         add_table(t, (int)i);
+    for (size_t s = count; s < count + slots; s++)
+        bel_free(variables[s].name);
     bel_free(variables);
 }
 
@@ -429,6 +461,8 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .program = bel_estimator_program_options(t->estimator),
                                .cards = bel_estimator_cards(t->estimator, worker),
                                .seed = config->seed,
+                               .optimizers = t->built->optimizers,
+                               .local_steps = t->counting.local_steps,
                                .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
                                .whole_steps = config->drop_remainder,
                                .audit_dir = config->audit_input ? config->model_dir : NULL,

@@ -75,6 +75,8 @@ static bel_status *check_memory(const bel_trainable *t)
         if (own > kept) kept = own;
     }
     double copies = 3 + 2 * kept + t->estimator->replica_count;
+    if (bel_counting_is_local(&t->counting)) // slots have two buffers, and a copy in each replica
+        copies += kept + (kept + 1) * t->estimator->replica_count;
     if (t->estimator->config.update_device == BEL_DEVICE_CUDA) copies = 1 + kept; // the snapshot
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.num_workers;
     double needed = parameters * copies * sizeof(float);
@@ -229,8 +231,45 @@ static bel_status *check_replicas(const bel_trainable *t)
     return NULL;
 }
 
+static bel_status *refuse_local(const bel_trainable *t, const char *what, const char *name,
+                                const char *why)
+{
+    return BEL_ERR(BEL_UNIMPLEMENTED, "local_steps is %d, but %s \"%s\" %s; hint: local_steps 1",
+                   t->counting.local_steps, what, name, why);
+}
+
+// Refuses models whose replicas need each other, or a shard's work, in every batch.
+static bel_status *check_local(const bel_trainable *t)
+{
+    const bel_built *built = t->built;
+    const bel_graph *graph = built->graph;
+    if (!bel_counting_is_local(&t->counting)) return NULL;
+    if (graph->table_count > 0)
+        return refuse_local(t, "table", graph->tables[0].name,
+                            "has rows on the shards, which every batch reads and updates there");
+    if (graph->collective_count > 0) {
+        char first[BEL_COLLECTIVE_TEXT];
+        return refuse_local(t, "collective", bel_graph_collective_text(graph, 0, first),
+                            "exchanges values of all replicas in every batch");
+    }
+    if (built->function_count > 1)
+        return refuse_local(t, "step function", built->functions[1].name,
+                            "takes turns with another one, step by step");
+    for (size_t v = 0; v < graph->variable_count; v++)
+        if (graph->variables[v].kind == BEL_VARIABLE_STATE_SUM)
+            return refuse_local(t, "variable", graph->variables[v].name,
+                                "adds up over replicas, and a mean of their values is no sum");
+    const bel_estimator_spec *spec = &built->functions->spec;
+    for (int i = 0; t->loop && i < spec->return_count; i++)
+        if (spec->returns[i].kind == BEL_RETURN_REPLICAS)
+            return refuse_local(t, "returned value of", built->functions->name,
+                                "is separate for each replica, which has several batches");
+    return NULL;
+}
+
 bel_status *bel_trainable_check(const bel_trainable *t)
 {
+    BEL_TRY(check_local(t));
     BEL_TRY(check_functions(t));
     BEL_TRY(check_collectives(t));
     BEL_TRY(check_replicas(t));

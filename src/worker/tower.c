@@ -30,7 +30,14 @@ static int rounds_of(const bel_tower *tower)
     return left <= 0 ? 0 : (left + towers - 1) / towers;
 }
 
-// The order in which a tower reads blocks: its replicas of each step, step after step. After the
+// Index of a replica's batch among those of its step.
+static int64_t part_of_step(const bel_worker *worker, int64_t local_step, int replica)
+{
+    return local_step * worker->config.assignment->replica_count + worker->first_replica + replica;
+}
+
+// The order in which a tower reads blocks: its replicas of each step, or local step, one after the
+// other. After the
 // input's last block replicas have no examples. With a ledger more blocks may follow: those of a
 // lost worker are leased again.
 static int64_t next_block(void *context, int64_t index)
@@ -44,9 +51,10 @@ static int64_t next_block(void *context, int64_t index)
         if (first < 0) return BEL_BLOCK_END;
         return first + own < end ? first + own : BEL_BLOCK_EMPTY;
     }
-    int64_t step = config->first_step + index / rounds;
-    int64_t replica = tower->worker->first_replica + own;
-    int64_t block = bel_input_segment_block(&config->segment, step, replica);
+    int64_t local = bel_worker_local_steps(tower->worker), turn = index / rounds;
+    int64_t step = config->first_step + turn / local;
+    int64_t part = part_of_step(tower->worker, turn % local, (int)own);
+    int64_t block = bel_input_segment_block(&config->segment, step, part);
     return block < end ? block : BEL_BLOCK_END;
 }
 
@@ -89,6 +97,7 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     tower->program.device = worker->devices[index];
     tower->program.on_device = config->updater != NULL;
     BEL_TRY(bel_team_create(config->program.threads, &tower->team));
+    BEL_TRY(bel_local_init(tower));
     tower->runners = bel_xcalloc((size_t)config->model_count, sizeof(bel_runner *));
     for (int f = 0; f < config->model_count; f++) {
         const bel_worker_function *function = &worker->functions[f];
@@ -110,6 +119,7 @@ void bel_tower_deinit(bel_tower *tower)
     for (int f = 0; tower->runners != NULL && f < tower->worker->config.model_count; f++)
         bel_runner_destroy(tower->runners[f]);
     bel_free(tower->runners);
+    bel_local_deinit(tower);
     if (tower->observer != NULL) bel_runner_destroy(tower->observer);
     bel_free(tower->observed);
     bel_team_destroy(tower->team);
@@ -120,12 +130,13 @@ void bel_tower_deinit(bel_tower *tower)
 }
 
 // Called by any thread of the team, while the program runs: part of an output is final. Outputs
-// after the reports are the loss, rows and series.
+// after the reports are the loss, rows and series. After local steps reports are made of values.
 static void tower_publish(void *context, int output, int64_t first, int64_t count)
 {
     bel_tower *tower = context;
     bel_worker *worker = tower->worker;
     const bel_worker_function *function = worker->function;
+    if (bel_worker_is_local(worker)) return;
     if (output >= function->report_count) return; // rows are reported when all replicas have run
     bel_status *status =
         bel_worker_finish(worker, function->output_variables[output], first, count);
@@ -139,8 +150,8 @@ static void tower_publish(void *context, int output, int64_t first, int64_t coun
     pthread_mutex_unlock(&tower->mutex);
 }
 
-// Inputs are the batch's, variables the current version's, and reports go to the replica's gradient
-// range: nothing is copied.
+// Inputs are the batch's, variables the current version's or with local steps the replica's, and
+// reports go to its gradient range: nothing is copied.
 static void tower_bind(bel_tower *tower, bel_instance *instance, const bel_batch *batch)
 {
     const bel_worker *worker = tower->worker;
@@ -151,12 +162,13 @@ static void tower_bind(bel_tower *tower, bel_instance *instance, const bel_batch
             bel_instance_bind_input(instance, (int)i, batch->fields[model->fields[i]].data);
     const bel_updater *updater = config->updater;
     const float *there = updater != NULL ? updater->ops->values(updater, tower->index) : NULL;
+    bool local = bel_worker_is_local(worker);
     for (size_t v = 0; v < model->graph->variable_count; v++) {
         int variable = model->variables[v];
-        bel_instance_bind_variable(instance, (int)v,
-                                   there != NULL
-                                       ? there + config->layout->variables[variable].offset
-                                       : bel_space_variable(config->space, variable));
+        const float *values = there != NULL ? there + config->layout->variables[variable].offset
+                              : local       ? bel_local_variable(tower, variable)
+                                            : bel_space_variable(config->space, variable);
+        bel_instance_bind_variable(instance, (int)v, values);
     }
 }
 
@@ -182,7 +194,8 @@ static void bind_reports(bel_tower *tower, bel_instance *instance)
 {
     const bel_worker *worker = tower->worker;
     const bel_worker_config *config = &worker->config;
-    float *range = worker->config.ranges[tower->replica];
+    bool local = bel_worker_is_local(worker);
+    float *range = local ? tower->local.gradients : config->ranges[tower->replica];
     const bel_worker_function *function = worker->function;
     for (int r = 0; r < function->report_count; r++) {
         const bel_layout_variable *variable =
@@ -196,6 +209,12 @@ static double *stats_of(const bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     return worker->stats_list + (size_t)tower->replica * (size_t)worker->stats_size;
+}
+
+// Examples of the present batch, which stats_of may sum over several.
+static double examples_of(const bel_tower *tower)
+{
+    return tower->run->batch != NULL ? (double)tower->run->batch->example_count : 0;
 }
 
 static double scalar_of(const bel_instance *instance, int output)
@@ -213,12 +232,12 @@ static void fill_returns(bel_tower *tower, const bel_instance *instance, int out
     for (int i = 0; i < model->return_count; i++) {
         const bel_worker_return *returned = &model->returns[i];
         const float *values = bel_instance_output(instance, output + i).data;
-        double factor = returned->kind == BEL_RETURN_MEAN ? stats[BEL_STATS_EXAMPLES] : 1;
+        double factor = returned->kind == BEL_RETURN_MEAN ? examples_of(tower) : 1;
         double *place = stats + bel_stats_returned(worker->config.stats) + returned->first;
         if (returned->kind == BEL_RETURN_REPLICAS)
             place += (worker->first_replica + tower->replica) * returned->elements;
         for (int e = 0; e < returned->elements; e++)
-            place[e] = (double)values[e] * factor;
+            place[e] += (double)values[e] * factor;
     }
 }
 
@@ -230,13 +249,14 @@ static void fill_series(bel_tower *tower, const bel_instance *instance, double *
     for (int i = 0; i < model->series_count; i++) {
         if (model->series[2 * i] == NULL) continue; // another function's
         double *place = stats + bel_stats_series(i);
-        place[0] = scalar_of(instance, output++);
+        double sum = scalar_of(instance, output++), weight = examples_of(tower);
         if (model->series[2 * i + 1] != NULL) {
-            place[1] = scalar_of(instance, output++);
+            weight = scalar_of(instance, output++);
         } else {
-            place[1] = stats[BEL_STATS_EXAMPLES];
-            place[0] *= place[1];
+            sum *= weight;
         }
+        place[0] += sum;
+        place[1] += weight;
     }
     fill_returns(tower, instance, output, stats);
 }
@@ -259,29 +279,31 @@ static void say_not_finite(const bel_tower *tower, double value)
     bel_str_deinit(&records);
 }
 
-// The loss follows the reports among the outputs.
+// Adds the batch's statistics to those of the step. The loss follows the reports among the outputs.
 static void fill_stats(bel_tower *tower, const bel_instance *instance)
 {
     double *stats = stats_of(tower);
     double value = scalar_of(instance, tower->worker->function->report_count);
-    stats[BEL_STATS_LOSS_SUM] = value * stats[BEL_STATS_EXAMPLES];
-    stats[BEL_STATS_NONFINITE] = isfinite(value) ? 0 : 1;
-    if (!isfinite(value)) say_not_finite(tower, value);
+    stats[BEL_STATS_LOSS_SUM] += value * examples_of(tower);
+    if (!isfinite(value) && stats[BEL_STATS_NONFINITE] == 0) {
+        stats[BEL_STATS_NONFINITE] = 1;
+        say_not_finite(tower, value);
+    }
     fill_series(tower, instance, stats);
 }
 
-// Sets the replica's weight, as soon as its batch has arrived.
+// Sets the replica's weight, as soon as its batch has arrived. A local step adds to it.
 static void set_weight(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     double *stats = stats_of(tower);
-    int64_t examples = tower->run->batch != NULL ? tower->run->batch->example_count : 0;
+    if (tower->local.step == 0) memset(stats, 0, (size_t)worker->stats_size * sizeof *stats);
+    stats[BEL_STATS_EXAMPLES] += examples_of(tower);
+    int64_t examples = (int64_t)stats[BEL_STATS_EXAMPLES];
     bel_weight weight = {.replicas = examples > 0, .examples = examples};
     worker->plain_weights[tower->replica] = bel_weight_once(weight);
     worker->weights[tower->replica] =
         worker->config.counts_replicas ? bel_weight_once(weight) : weight;
-    memset(stats, 0, (size_t)worker->stats_size * sizeof *stats);
-    stats[BEL_STATS_EXAMPLES] = (double)examples;
 }
 
 static void trace(const bel_tower *tower, bel_trace_span span, int64_t begun, int64_t done)
@@ -311,8 +333,8 @@ static bel_status *take_batch(bel_tower *tower)
     atomic_store_explicit(&tower->input_bytes, bel_prefetch_bytes(tower->prefetch),
                           memory_order_relaxed);
     if (worker->audit != NULL && tower->run->batch != NULL) {
-        BEL_TRY(bel_audit_note(worker->audit, worker->step, worker->first_replica + tower->replica,
-                               tower->run->batch));
+        int64_t part = part_of_step(worker, tower->local.step, tower->replica);
+        BEL_TRY(bel_audit_note(worker->audit, worker->step, part, tower->run->batch));
     }
     if (tower->run->batch != NULL && tower->run->batch->example_count == 0)
         tower->run->batch = NULL;
@@ -338,6 +360,7 @@ static bool is_observed(bel_tower *tower)
     const bel_worker *worker = tower->worker;
     const bel_worker_observation *observation = worker->config.observation;
     if (observation == NULL || worker->first_replica + tower->replica != 0) return false;
+    if (tower->local.step > 0) return false;
     int64_t made = worker->step + 1, before = tower->observable;
     tower->observable = made;
     if (before == 0) before = made - 1;
@@ -391,6 +414,8 @@ static bel_status *begin_batch(bel_tower *tower)
     bel_fault_point("tower_compute");
     run->context.seed = worker->config.seed;
     run->context.step = worker->step;
+    run->context.local_step = tower->local.step;
+    run->context.local_steps = bel_worker_local_steps(worker);
     run->context.replica = worker->first_replica + tower->replica;
     run->context.traced_as = worker->config.worker + 1;
     run->context.tower = tower->index;
@@ -422,6 +447,7 @@ static bel_status *run_part(bel_tower *tower, int part)
     if (part == exchanges) {
         fill_stats(tower, run->instance);
         bel_tower_sum_rows(tower);
+        if (bel_worker_is_local(worker)) bel_local_update(tower);
     }
     int64_t done = bel_clock_ns();
     trace(tower, BEL_TRACE_COMPUTE, begun, done);
@@ -455,7 +481,8 @@ static void keep_error(bel_tower *tower, bel_status *status)
 void bel_tower_take(bel_tower *tower, int replica)
 {
     turn_to(tower, replica);
-    if (replica == tower->index) bel_fault_point("tower_step"); // once a step
+    if (replica == tower->index && tower->local.step == 0)
+        bel_fault_point("tower_step"); // once a step
     keep_error(tower, take_batch(tower));
     if (tower->status == NULL) bel_tower_gather_ids(tower);
 }
@@ -471,14 +498,24 @@ void bel_tower_run(bel_tower *tower, int replica, int part)
     }
 }
 
-// Without tables and exchanges: runs each replica's batch and program, one after the other, on the
-// thread of this tower.
-void bel_tower_step(bel_tower *tower)
+// Runs each replica's batch and program, one after the other.
+static void run_replicas(bel_tower *tower)
 {
     const bel_worker *worker = tower->worker;
     for (int replica = tower->index; replica < worker->replica_count && tower->status == NULL;
          replica += worker->config.tower_count) {
         bel_tower_take(tower, replica);
+        if (bel_worker_is_local(worker) && tower->local.step == 0) bel_local_begin(tower);
         bel_tower_run(tower, replica, 0);
+    }
+}
+
+// Without tables and exchanges, on the thread of this tower. Blocks are read in the order of the
+// input, so local steps are the outer loop.
+void bel_tower_step(bel_tower *tower)
+{
+    for (int h = 0; h < bel_worker_local_steps(tower->worker); h++) {
+        tower->local.step = h;
+        run_replicas(tower);
     }
 }

@@ -27,12 +27,13 @@
 bel_program_output *bel_worker_list_outputs(const bel_layout *layout, const bel_worker_model *model,
                                             int *out_reports, int *out_count)
 {
-    size_t variables = (size_t)layout->variable_count, lookups = model->graph->lookup_count;
+    size_t variables = (size_t)bel_layout_model_variables(layout);
+    size_t lookups = model->graph->lookup_count;
     bel_program_output *outputs = bel_xcalloc(
         variables + 1 + lookups + 2 * (size_t)model->series_count + (size_t)model->return_count,
         sizeof *outputs);
     int count = 0;
-    for (int v = 0; v < layout->variable_count; v++)
+    for (int v = 0; v < (int)variables; v++)
         if (model->reports[v] != NULL) {
             outputs[count++] = (bel_program_output){.value = model->reports[v], .external = true};
         }
@@ -68,12 +69,13 @@ static void list_outputs(const bel_worker *worker, bel_worker_function *function
     function->chunk_reports =
         bel_xcalloc((size_t)layout->chunk_count, sizeof *function->chunk_reports);
     int next = 0;
-    for (int v = 0; v < layout->variable_count; v++)
+    for (int v = 0; v < bel_layout_model_variables(layout); v++)
         if (model->reports[v] != NULL) function->output_variables[next++] = v;
     next = function->report_count + 1; // after the loss
     for (size_t l = 0; l < lookups; l++)
         function->lookup_outputs[l] = model->row_gradients[l] != NULL ? next++ : -1;
     function->first_series_output = next;
+    if (bel_worker_is_local(worker)) return; // chunks are reported when all replicas have trained
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         for (int s = 0; s < chunk->segment_count; s++) {
@@ -224,10 +226,10 @@ static void begin_reports(bel_worker *worker)
     }
 }
 
-// After all replicas have run: reports zeros for chunks without values, and chunks with values of
-// replicas. One replica's write to such a chunk says nothing about the others'. If it were counted
-// down, the chunk could be passed, and its variable be one version ahead, before another replica
-// has read it.
+// After all replicas have run: reports zeros for chunks without values, chunks with values of
+// replicas, and after local steps all chunks. One replica's write to such a chunk says nothing
+// about the others'. If it were counted down, the chunk could be passed, and its variable be one
+// version ahead, before another replica has read it.
 static bel_status *report_rest(bel_worker *worker)
 {
     const bel_layout *layout = worker->config.layout;

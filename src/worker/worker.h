@@ -4,7 +4,9 @@
 // program for each of its replicas, which writes gradients directly into the replica's range. As
 // soon as all replicas have finished a chunk, its nodes are summed and reported. Step statistics
 // follow; then the loop continues with the next version. With a ledger the next version is shard
-// 0's answer. A worker keeps no state that outlives a step.
+// 0's answer. With local steps each replica trains several batches in its range, from the version's
+// values on, and reports the new values when all have (local.c). A worker keeps no state that
+// outlives a step.
 #ifndef BELFRY_WORKER_WORKER_H
 #define BELFRY_WORKER_WORKER_H
 
@@ -82,10 +84,16 @@ typedef struct bel_worker_config {
     bel_stats_shape stats;
     const bel_input *input;
     bel_client *client;
-    float *const *ranges; // by replica of the worker: its gradients, laid out as the space; zeroed
+    // By replica of the worker: its gradients, or with local steps its values and slots, laid out
+    // as the space; zeroed.
+    float *const *ranges;
     int tower_count;
     bel_program_options program; // each tower's; a tower has program.threads threads
     bel_card_choice cards;       // the GPUs for towers
+    // Above 1: each replica trains that many batches in a step, by the rules of the first step
+    // function's optimizers, and reports its values and slots.
+    int local_steps;
+    const bel_optimizers *optimizers; // with local steps
     uint64_t seed;
     bool counts_replicas; // each replica counts once; false: by its examples
     bool whole_steps;     // skips blocks that do not fill a step of all replicas

@@ -1,5 +1,6 @@
 // Inside view of a worker, for worker.c (the loop), tower.c (one tower's part of a step), report.c
-// (reports of chunks), rows.c (rows of tables) and pin.c (memory that GPUs copy).
+// (reports of chunks), local.c (local steps), rows.c (rows of tables) and pin.c (memory that GPUs
+// copy).
 #ifndef BELFRY_WORKER_WORKER_INNER_H
 #define BELFRY_WORKER_WORKER_INNER_H
 
@@ -11,6 +12,7 @@
 #include "input/batch/audit.h"
 #include "ps/client/row_batch.h"
 #include "ps/layout/exchange.h"
+#include "ps/layout/space_update.h"
 #include "runtime/runner.h"
 #include "worker/worker.h"
 
@@ -73,6 +75,16 @@ typedef struct bel_worker_function {
     int exchange_count;      // number of stops of its program
 } bel_worker_function;
 
+// A tower's rules and scratch for local steps.
+typedef struct bel_local {
+    int step; // the present local step, from 0; 0 without local steps
+    bel_space_update update;
+    float *gradients;      // by the present replica's program, laid out as the space
+    int64_t *slot_offsets; // by variable and slot: its first element in the space
+    float **slots;         // addresses for the present replica, as in bel_space_values
+    bool *reported;        // by variable of the layout
+} bel_local;
+
 typedef struct bel_tower {
     bel_worker *worker;
     int index;
@@ -86,6 +98,7 @@ typedef struct bel_tower {
     bel_replica_run *runs; // bel_tower_runs of them
     bel_replica_run *run;  // the present one for the functions below …
     int replica;           // … and its number, counted from the worker's first
+    bel_local local;
     int64_t input_ns, compute_ns;
     atomic_llong input_bytes; // its batches' bytes, at the last one taken
     pthread_mutex_t mutex;    // guards status while its threads publish
@@ -129,6 +142,18 @@ struct bel_worker {
     atomic_bool waits;
 };
 
+// Number of batches that a replica trains in a step.
+static inline int bel_worker_local_steps(const bel_worker *worker)
+{
+    return worker->config.local_steps > 1 ? worker->config.local_steps : 1;
+}
+
+// True if replicas train between reports.
+static inline bool bel_worker_is_local(const bel_worker *worker)
+{
+    return bel_worker_local_steps(worker) > 1;
+}
+
 // End of the round's replicas.
 static inline int bel_worker_round_end(const bel_worker *worker)
 {
@@ -153,6 +178,16 @@ void bel_tower_take(bel_tower *tower, int replica);
 void bel_tower_run(bel_tower *tower, int replica, int part);
 // Returns the tower's state of one of its replicas of the round.
 const bel_replica_run *bel_tower_run_of(const bel_tower *tower, int replica);
+
+// local.c: local steps; without them these do nothing. Initialization may fail; deinit in any case.
+bel_status *bel_local_init(bel_tower *tower) BEL_MUST_USE;
+void bel_local_deinit(bel_tower *tower);
+// Copies the version's values and slots into the range of the tower's present replica.
+void bel_local_begin(bel_tower *tower);
+// Returns the address of that replica's value of a variable.
+const float *bel_local_variable(const bel_tower *tower, int variable);
+// Updates them, when its program has run.
+void bel_local_update(bel_tower *tower);
 
 // exchange.c: runs exchange `exchange` of the step among the worker's replicas, all of which have
 // run the parts up to it. Errors name the collective and the replica.

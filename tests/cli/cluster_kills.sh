@@ -63,6 +63,17 @@ for point in worker_reported#45@worker-0 worker_sends_stats#12@worker-1 worker_s
     survives "crash:$point"
 done
 data=("${digits[@]}")
+
+# --- With local steps: a replacement trains all batches of its step again
+settings+=(--local_steps 3 --optimizer adam)
+run_ok train local "${settings[@]}" --num_workers 2
+whole=$(digest local)
+for point in tower_compute#41@worker-1 tower_compute#64 worker_reported#40@worker-0 shard_passes#30@ps-0; do
+    survives "crash:$point"
+done
+survives crash:tower_compute#50@worker-0 --tcp
+survives crash:tower_compute#50@worker-0 --parameter_server_count 0
+settings=("${settings[@]::${#settings[@]}-4}")
 whole=$dense
 
 while read -r point; do

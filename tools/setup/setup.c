@@ -181,7 +181,8 @@ static bel_status *read_run(const bel_options *options, bel_run_config *out_conf
     return set_towers(options, out_config, out_towers);
 }
 
-static bel_status *count_blocks(const bel_options *options, const char *model_dir, int *out_blocks)
+static bel_status *count_blocks(const bel_options *options, const char *model_dir,
+                                int64_t *out_blocks)
 {
     bel_run_config config;
     int *towers;
@@ -197,7 +198,7 @@ static bel_status *count_blocks(const bel_options *options, const char *model_di
 // Sets the parameters of a table. A checkpoint that is read has them already.
 static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
 {
-    int blocks;
+    int64_t blocks;
     BEL_TRY(bel_table_check_label(options, setup->columns));
     if (setup->checkpoint != NULL) return bel_table_check_reading(options);
     BEL_TRY(count_blocks(options, setup->model_dir, &blocks));

@@ -52,7 +52,7 @@ static int64_t batch_of(const bel_options *options, const bel_columns *columns)
 }
 
 // Returns the steps of a training by the flags, or else by the table's defaults.
-static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int blocks)
+static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int64_t blocks)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
     int64_t batch = batch_of(options, columns) * blocks, rows = bel_columns_rows(columns);
@@ -63,7 +63,7 @@ static int64_t likely_steps(const bel_options *options, const bel_columns *colum
     return steps > 0 ? steps : 1; // a description by hand may have no row count
 }
 
-int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int blocks)
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int64_t blocks)
 {
     enum { MOST = 100 };
     static const char *const flags[] = {"eval_every_steps", "save_checkpoints_steps",
@@ -103,7 +103,7 @@ static const char *schedule_of(const bel_options *options)
 // resumed training, which may be longer (model/longer.h). A checkpoint without it had
 // --decay_steps.
 static bel_status *set_decay(bel_params *params, const bel_options *options,
-                             const bel_columns *columns, const char *remembering, int blocks)
+                             const bel_columns *columns, const char *remembering, int64_t blocks)
 {
     const bel_option *flag = bel_options_find(options, "decay_steps");
     const char *schedules = strchr(flag->when, '=') + 1;
@@ -123,7 +123,7 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
 
 // Sets the model's flags for which tables have other defaults.
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
-                                const bel_columns *columns, const char *remembering, int blocks)
+                                const bel_columns *columns, const char *remembering, int64_t blocks)
 {
     bel_table_defaults of_table = defaults_of(columns);
     char penalty[32];
@@ -272,7 +272,8 @@ static bel_status *check_rate(const bel_params *params, const bel_columns *colum
 }
 
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
-                                 const bel_columns *columns, const char *remembering, int blocks)
+                                 const bel_columns *columns, const char *remembering,
+                                 int64_t blocks)
 {
     BEL_TRY(set_defaults(params, options, columns, remembering, blocks));
     if (bel_columns_weight_mean(columns) != 1)

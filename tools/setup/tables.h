@@ -37,7 +37,7 @@ bel_status *bel_table_check_reading(const bel_options *options) BEL_MUST_USE;
 // its values. `blocks`: batches of a step.
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, const char *remembering,
-                                 int blocks) BEL_MUST_USE;
+                                 int64_t blocks) BEL_MUST_USE;
 
 // Default batch size, and default number of passes over the data.
 int64_t bel_table_batch_size(const bel_columns *columns);
@@ -45,7 +45,8 @@ int64_t bel_table_epochs(const bel_columns *columns);
 
 // Returns the default number of steps between evaluations if --keep_best or --early_stopping
 // compares them: one pass over the data, with at most a hundred evaluations in all. 0 otherwise.
-int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns, int blocks);
+int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *columns,
+                             int64_t blocks);
 
 // Prints the columns as a table for people.
 void bel_table_print(const bel_columns *columns, bel_str *out);

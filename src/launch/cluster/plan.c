@@ -247,21 +247,22 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
 {
     enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as measured
     double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4;
+    double exchanged = s->exchanged > 0 ? (double)s->exchanged * 4 : parameters;
     double bytes = PROGRAM_MIB * 1048576.0;
     if (p->has_shard) {
-        double own = parameters / plan->shard_count;
+        double own = exchanged / plan->shard_count;
         if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
-        double own_slots = parameters > 0 ? slots * (own / parameters) : 0;
+        double own_slots = exchanged > 0 ? slots * (own / exchanged) : 0;
         bytes += 2 * own + own_slots;      // double buffering
         bytes += own + own_slots;          // the version that is being saved
         bytes += own * plan->worker_count; // a report of each worker
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
     }
     if (p->towers > 0) {
-        bytes += 2 * parameters + p->towers * (parameters + (double)s->activation_bytes);
+        bytes += 2 * exchanged + p->towers * (exchanged + (double)s->activation_bytes);
         bytes += (double)s->data_bytes + (double)s->row_bytes;
     }
-    if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += parameters;
+    if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += exchanged;
     return bytes;
 }
 

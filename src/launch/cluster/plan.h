@@ -30,9 +30,10 @@ typedef struct bel_plan {
 // Sizes of the model for the printed plan; 0: unknown.
 typedef struct bel_plan_sizes {
     int64_t parameters;         // elements
-    int64_t slot_elements;      // the optimizer's, for all parameters
+    int64_t slot_elements;      // the optimizer's, for all parameters, which only shards have
+    int64_t exchanged;          // elements of a report, if slots are among them (local steps)
     const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: equal shares
-    int64_t activation_bytes;   // one tower's
+    int64_t activation_bytes;   // one tower's, with the gradients of local steps
     int64_t row_bytes;          // rows of tables in one step's batch, with gradients, per worker
     int64_t data_bytes;         // training data that a training process keeps
 } bel_plan_sizes;

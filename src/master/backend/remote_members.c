@@ -108,6 +108,7 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
     s->counting.kind = (int32_t)from->counting.kind;
     s->counting.workers = from->counting.workers;
     s->counting.max_lead = from->counting.max_lead;
+    s->counting.local_steps = from->counting.local_steps;
     s->counting.block_end = block_end;
     s->message.counting = &s->counting;
     s->message.seed = from->seed;
@@ -178,7 +179,8 @@ static void free_setup(setup *s)
 }
 
 // Sends a member its setup, to begin anew; a worker also `step`. Only a member with a shard gets
-// the model's variables, whose list may be long.
+// the model's variables, whose list may be long. With local steps workers update, too, and need the
+// rates as the master has scaled them.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
 {
     const bel_layout *layout = r->config.trainable->layout;
@@ -199,8 +201,8 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     if (has_shard) {
         describe_variables(layout, &s);
         describe_tables(layout, &s);
-        describe_optimizers(&settings, &s);
     }
+    if (has_shard || bel_counting_is_local(&settings.counting)) describe_optimizers(&settings, &s);
     bel_members_set_generation(r->config.members, member, r->backend.generation);
     s.message.clock = bel_clock_ns();
     bel_members_send(r->config.members, member, r->backend.generation, &s.message.base);

@@ -61,11 +61,13 @@ bel_status *bel_job_find_last_step(bel_job *job)
             records = bel_input_records(job->trainable.input);
     if (records == 0) return BEL_ERR(BEL_INVALID_ARGUMENT, "the training input has no example");
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "one whole step needs %lld examples (batch size %lld × %d replicas), but the "
+                   "one whole step needs %lld examples (batch size %lld × %d %s), but the "
                    "training input has only %lld; hint: a smaller batch size, repeat, or no "
                    "drop_remainder",
                    (long long)(batch * segment->replica_count), (long long)batch,
-                   (int)segment->replica_count, (long long)records);
+                   (int)segment->replica_count,
+                   bel_counting_is_local(&job->trainable.counting) ? "local batches" : "replicas",
+                   (long long)records);
 }
 
 static void say_remainder(const bel_job *job)
@@ -81,7 +83,8 @@ static void say_remainder(const bel_job *job)
 // Warns of a single step, which is hardly ever intended.
 static void say_single_step(const bel_job *job)
 {
-    int64_t batch = bel_input_batch_size(job->trainable.input) * job->backend->replica_count,
+    int64_t batch = bel_input_batch_size(job->trainable.input) *
+                    bel_job_newest_segment(&job->segments)->replica_count,
             records = bel_input_records(job->trainable.input);
     if (records > batch || job->steps.last - job->steps.first != 1) return;
     bel_log_write(BEL_LOG_WARN,
@@ -139,6 +142,18 @@ static void describe_counting(const bel_counting *counting, bel_str *out_plan)
     }
 }
 
+// Logs the meaning of a step with local steps.
+static void say_local_steps(const bel_job *job)
+{
+    const bel_counting *counting = &job->trainable.counting;
+    if (!bel_counting_is_local(counting)) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "local_steps %d: a step is one exchange, after %d batches of each replica, and "
+                  "takes the mean of their parameters and slots; steps of checkpoints, evaluations "
+                  "and schedules are exchanges",
+                  counting->local_steps, counting->local_steps);
+}
+
 // Logs how many parameter servers, or workers that might hold a shard, hold none.
 static void say_unused_shards(const bel_job *job)
 {
@@ -168,9 +183,9 @@ void bel_job_describe(const bel_job *job)
                   "%lld parameters in %d variables%s; %d worker%s, %d replica%s of batch %lld, %d "
                   "shard%s, %d thread%s each; %s",
                   (long long)job->trainable.layout->parameters,
-                  job->trainable.layout->variable_count, rows, job->backend->worker_count,
-                  job->backend->worker_count == 1 ? "" : "s", job->backend->replica_count,
-                  job->backend->replica_count == 1 ? "" : "s",
+                  bel_layout_model_variables(job->trainable.layout), rows,
+                  job->backend->worker_count, job->backend->worker_count == 1 ? "" : "s",
+                  job->backend->replica_count, job->backend->replica_count == 1 ? "" : "s",
                   (long long)bel_input_batch_size(job->trainable.input), job->backend->shard_count,
                   job->backend->shard_count == 1 ? "" : "s", estimator->thread_count,
                   estimator->thread_count == 1 ? "" : "s", config->model_dir);
@@ -203,6 +218,7 @@ void bel_job_describe(const bel_job *job)
     describe_counting(&job->trainable.counting, &plan);
     bel_log_write(BEL_LOG_INFO, "%s", plan.text);
     bel_str_deinit(&plan);
+    say_local_steps(job);
     say_remainder(job);
     say_single_step(job);
     say_unread(job);

@@ -117,16 +117,16 @@ static bel_status *read_table(const bel_job *job, const bel_ckpt_reader *reader,
 // Variables come first, then tables.
 static const char *name_at(const bel_layout *layout, int index)
 {
-    bool table = index >= layout->variable_count;
-    return table ? layout->tables[index - layout->variable_count].name
-                 : layout->variables[index].name;
+    int variables = bel_layout_model_variables(layout);
+    bool table = index >= variables;
+    return table ? layout->tables[index - variables].name : layout->variables[index].name;
 }
 
 // Refuses spelling mistakes: a pattern that matches nothing, a name that no variable has, or a
 // pattern for one name.
 static bel_status *check_spec(const bel_warm_start *warm, const bel_layout *layout)
 {
-    int count = layout->variable_count + layout->table_count;
+    int count = bel_layout_model_variables(layout) + layout->table_count;
     for (int i = 0; i < warm->variable_count; i++) {
         bool found = false;
         for (int v = 0; v < count && !found; v++)
@@ -181,7 +181,7 @@ static bel_status *read_all(const bel_job *job, const bel_ckpt_reader *reader, f
     const bel_warm_start *warm = &job->spec->warm_start;
     const bel_layout *layout = job->trainable.layout;
     int variables = 0, tables = 0;
-    for (int v = 0; v < layout->variable_count; v++) {
+    for (int v = 0; v < bel_layout_model_variables(layout); v++) {
         const bel_layout_variable *variable = &layout->variables[v];
         if (!is_wanted(warm, variable->name)) continue;
         if (variable->kind == BEL_VARIABLE_TRAINABLE) BEL_TRY(check_rule(job, variable->name));
@@ -195,7 +195,8 @@ static bel_status *read_all(const bel_job *job, const bel_ckpt_reader *reader, f
         tables++;
     }
     bel_str line = {0};
-    bel_str_printf(&line, "warm start: %d of %d variables", variables, layout->variable_count);
+    bel_str_printf(&line, "warm start: %d of %d variables", variables,
+                   bel_layout_model_variables(layout));
     if (layout->table_count > 0)
         bel_str_printf(&line, " and %d of %d tables", tables, layout->table_count);
     bel_log_write(BEL_LOG_INFO, "%s from %s", line.text, bel_ckpt_folder(reader));
@@ -217,7 +218,7 @@ static bel_status *warm_up(const bel_job *job, float *values)
 static bel_status *call_function(const bel_job *job, float *values)
 {
     const bel_layout *layout = job->trainable.layout;
-    for (int v = 0; v < layout->variable_count; v++) {
+    for (int v = 0; v < bel_layout_model_variables(layout); v++) {
         const bel_layout_variable *variable = &layout->variables[v];
         float *own = values + variable->offset;
         BEL_TRY_CTX(job->spec->init_fn(job->spec->init_user, job->estimator, variable->name,

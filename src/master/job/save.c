@@ -190,7 +190,7 @@ static bel_status *continue_segments(bel_job *job, const bel_ckpt_info *info)
     set_segments(&job->segments, info->segments, info->segment_count);
     BEL_TRY(take_batch_size(job, info->step));
     const bel_input_segment last = *bel_job_newest_segment(&job->segments);
-    int replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
+    int64_t replicas = bel_estimator_blocks_per_step(job->estimator, &job->trainable.counting);
     bool begins =
         !bel_counting_has_ledger(&job->trainable.counting) || last.first_step == info->step;
     bel_input_set_origin(job->trainable.input, last.origin);

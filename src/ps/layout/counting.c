@@ -9,10 +9,12 @@ bel_counting bel_counting_of(bel_counting_kind asked, int wanted, int accumulate
     bool sync = asked == BEL_COUNTING_BACKUPS;
     if (sync && wanted == 0) wanted = accumulate * workers;
     if (sync && (wanted == 0 || wanted >= workers))
-        return (bel_counting){.kind = BEL_COUNTING_ALL, .workers = wanted > 0 ? wanted : workers};
+        return (bel_counting){
+            .kind = BEL_COUNTING_ALL, .workers = wanted > 0 ? wanted : workers, .local_steps = 1};
     return (bel_counting){.kind = asked,
                           .workers = wanted > 0 ? wanted : 1,
-                          .max_lead = asked == BEL_COUNTING_BOUNDED ? max_lead : 0};
+                          .max_lead = asked == BEL_COUNTING_BOUNDED ? max_lead : 0,
+                          .local_steps = 1};
 }
 
 int bel_counting_turns(const bel_counting *counting, int workers, int worker)

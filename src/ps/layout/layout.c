@@ -31,7 +31,8 @@ static int64_t take_variables(bel_layout *layout, const bel_layout_variable *var
         variable->first_grain = layout->grain_count;
         size += layout_align(variable->elements, BEL_LAYOUT_ALIGN);
         layout->grain_count += bel_grains_of(variable->elements);
-        layout->parameters += variable->elements;
+        layout->slot_count += variable->slot;
+        layout->parameters += variable->slot ? 0 : variable->elements;
     }
     return size;
 }
@@ -192,6 +193,7 @@ uint64_t bel_layout_fingerprint(const bel_layout *layout)
     bel_hasher *hasher = bel_hasher_create();
     for (int v = 0; v < layout->variable_count; v++) {
         const bel_layout_variable *variable = &layout->variables[v];
+        if (variable->slot) continue;
         int64_t numbers[2] = {variable->kind, variable->shape.rank};
         bel_hasher_update(hasher, variable->name, strlen(variable->name) + 1);
         bel_hasher_update(hasher, numbers, sizeof numbers);

@@ -27,6 +27,7 @@ typedef struct bel_layout_variable {
     bel_variable_kind kind;
     bel_initializer initializer;
     uint32_t kept_by; // bit f: step function f does not change it
+    bool slot;        // an optimizer's slot of another variable, which replicas update
     int64_t elements;
     // elements of each replica's separate value, in order; 0: one shared value
     int64_t own_elements;
@@ -97,15 +98,16 @@ typedef struct bel_layout {
                         // the creator
     bool exchanges;     // workers exchange values within a step (exchange.h); set by the creator
     bel_index names;    // by name: the variables
+    int slot_count;     // the last of the variables are slots (local steps, counting.h)
     int shard_count;
     int64_t size;        // elements of the space
     int64_t grain_count; // grains of all variables
-    int64_t parameters;  // elements without padding
+    int64_t parameters;  // elements without padding and slots
 } bel_layout;
 
-// Lays out the variables for `shard_count` shards; reads and copies name, shape, kind, kept_by and
-// initializer. Chunks have min(1 Mi, max(16 Ki, size / (8 shards))) elements; each goes, largest
-// first, to the least loaded shard. A shard may own no chunk.
+// Lays out the variables for `shard_count` shards; reads and copies name, shape, kind, kept_by,
+// slot and initializer. Slots come last. Chunks have min(1 Mi, max(16 Ki, size / (8 shards)))
+// elements; each goes, largest first, to the least loaded shard. A shard may own no chunk.
 bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable_count,
                               int shard_count);
 void bel_layout_destroy(bel_layout *layout);
@@ -115,8 +117,15 @@ void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 
 int bel_layout_find(const bel_layout *layout, const char *name); // -1: not found
 
+// Returns the number of the model's variables, which come before the slots.
+static inline int bel_layout_model_variables(const bel_layout *layout)
+{
+    return layout->variable_count - layout->slot_count;
+}
+
 // Hash on which two processes must agree: names, shapes and kinds in their order, what step
-// functions keep, and tables. Shards are not part of it.
+// functions keep, and tables. Shards are not part of it, nor are slots, which follow from the
+// optimizer.
 uint64_t bel_layout_fingerprint(const bel_layout *layout);
 
 // Returns the grains of a run of elements that starts at a grain border of a variable.

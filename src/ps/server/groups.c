@@ -38,7 +38,7 @@ void bel_shard_make_groups(bel_shard *shard)
 // A rule and a schedule count the steps of their function.
 void bel_shard_begin_numbers(bel_shard *shard)
 {
-    bel_rule_groups_begin(&shard->rules.groups, shard->rules.runs);
+    bel_rule_groups_begin(&shard->rules.groups, shard->rules.runs, shard->rules.runs);
     shard->rules.average_rest =
         bel_rule_average_rest(&shard->config.settings.optimizers->main, shard->step);
 }

@@ -111,7 +111,7 @@ static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t
     }
 }
 
-// State variables have no rule.
+// Variables without a rule: states, and after local steps the values of replicas.
 static void state_piece(pass *p, const bel_segment *segment, int64_t at, int64_t n)
 {
     const bel_layout_variable *variable = &p->shard->config.layout->variables[segment->variable];
@@ -124,10 +124,13 @@ static void state_piece(pass *p, const bel_segment *segment, int64_t at, int64_t
         first_piece(p, offset, n);
         return;
     }
-    bool mean = variable->kind == BEL_VARIABLE_STATE_MEAN;
+    bool adds = variable->kind == BEL_VARIABLE_STATE_SUM;
     const float *sum = sum_piece(p->shard, p->chunk, offset, n);
+    float *new_values = p->new_values + offset, *averages = p->shard->memory.averages;
     for (int64_t i = 0; i < n; i++)
-        p->new_values[offset + i] = mean ? sum[i] * p->scale : p->values[offset + i] + sum[i];
+        new_values[i] = adds ? p->values[offset + i] + sum[i] : sum[i] * p->scale;
+    if (variable->kind == BEL_VARIABLE_TRAINABLE && averages != NULL)
+        bel_rule_average(new_values, p->shard->rules.average_rest, averages + offset, n);
 }
 
 // Runs a job on `n` elements from `at` of a segment, which all belong to one variable.
@@ -139,8 +142,9 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
         keep_piece(p, job, offset, n);
         return;
     }
-    bel_variable_kind kind = shard->config.layout->variables[segment->variable].kind;
-    if (kind != BEL_VARIABLE_TRAINABLE) { // with the sums, as reports may be gone at the update
+    if (!bel_shard_updates(
+            shard, bel_shard_function(shard),
+            segment->variable)) { // with the sums, as reports may be gone at the update
         if (job != BEL_JOB_UPDATE) state_piece(p, segment, at, n);
         return;
     }

@@ -79,11 +79,13 @@ static inline int bel_shard_layer(const bel_shard *shard, int function, int vari
     return layer;
 }
 
-// True if a step of the function updates a trainable variable.
+// True if a step of the function updates a trainable variable by its rule. With local steps
+// replicas do that, and this shard takes the mean of their values.
 static inline bool bel_shard_updates(const bel_shard *shard, int function, int variable)
 {
     const bel_layout_variable *v = &shard->config.layout->variables[variable];
-    return v->kind == BEL_VARIABLE_TRAINABLE && (v->kept_by >> function & 1) == 0;
+    return v->kind == BEL_VARIABLE_TRAINABLE && (v->kept_by >> function & 1) == 0 &&
+           !bel_counting_is_local(&shard->config.settings.counting);
 }
 
 // True if this step gives a chunk of this shard new values.

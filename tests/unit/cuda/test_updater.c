@@ -410,7 +410,7 @@ static void begin_step(trial *t, int number)
     step->scale = replicas > 0 ? (float)(1.0 / (double)replicas) : 0;
     step->of_gradient = number == 3 ? 1 : step->scale;
     step->average_rest = bel_rule_average_rest(&t->optimizers[0], number);
-    bel_rule_groups_begin(&t->groups, &runs);
+    bel_rule_groups_begin(&t->groups, &runs, &runs);
     for (int v = 0; v < VARIABLES; v++)
         t->factors[v] = 1;
 }

@@ -194,7 +194,7 @@ static void send_setup(fixture *f, char *address, char *checkpoint, Bel__Setup s
     setup.schedule = &schedule;
     setup.segment = &segment;
     setup.counting = &counting;
-    counting.workers = 1;
+    counting.workers = counting.local_steps = 1;
     bel_mailbox_send(caller_of(f), 1, &setup.base);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/real.h"
 #include "optim/rule.h"
 #include "optim/settings.h"
 #include "support/bel_test.h"
@@ -434,7 +435,8 @@ static void test_scaled(void **state)
         bel_optimizer o = {
             .kind = (bel_optimizer_kind)kind, .learning_rate = 0.3, .weight_decay = 0.1};
         BEL_ASSERT_OK(bel_optimizer_check(&o));
-        bel_rule_step got = bel_rule_begin_scaled(&o, 3, 0.7, 0.2), plain = bel_rule_begin(&o, 3);
+        bel_rule_step got = bel_rule_begin_scaled(&o, 3, 3, 0.7, 0.2),
+                      plain = bel_rule_begin(&o, 3);
         o.learning_rate *= 0.7;
         o.weight_decay *= 0.2;
         bel_rule_step want = bel_rule_begin(&o, 3);
@@ -444,11 +446,27 @@ static void test_scaled(void **state)
     }
     bel_optimizer o = {.kind = BEL_OPTIMIZER_ADAMW, .learning_rate = 0.3, .weight_decay = 0.1};
     BEL_ASSERT_OK(bel_optimizer_check(&o));
-    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 1); // only the slots change
+    bel_rule_step numbers = bel_rule_begin_scaled(&o, 0, 0, 0, 1); // only the slots change
     float gradient = 4.0f, value = 2.0f, m = 0, v = 0;
     bel_rule_apply(&numbers, &gradient, 1.0f, &value, &value, (float *[BEL_RULE_MAX_SLOTS]){&m, &v},
                    1);
     assert_true(value == 2.0f && m > 0 && v > 0);
+}
+
+// A schedule counts steps; corrections of bias count updates, of which a step may have several.
+static void test_updates_in_a_step(void **state)
+{
+    (void)state;
+    bel_optimizer o = {
+        .kind = BEL_OPTIMIZER_ADAM,
+        .learning_rate = 0.3,
+        .schedule = {.kind = BEL_SCHEDULE_EXPONENTIAL, .decay_steps = 10, .decay_rate = 0.5}};
+    BEL_ASSERT_OK(bel_optimizer_check(&o));
+    bel_rule_step got = bel_rule_begin_scaled(&o, 3, 14, 1, 1);
+    double rate = bel_optimizer_rate(&o, 3);
+    assert_true(got.rate == (float)(rate / (1 - bel_real_pow(0.9, 15))));
+    assert_true(got.root == bel_rule_begin(&o, 14).root);
+    assert_true(got.rate != bel_rule_begin(&o, 3).rate && got.rate != bel_rule_begin(&o, 14).rate);
 }
 
 // If a norm is 0, the trust ratio is 1.
@@ -566,8 +584,9 @@ int main(void)
         cmocka_unit_test(test_rules),      cmocka_unit_test(test_slow_decays),
         cmocka_unit_test(test_clip_value), cmocka_unit_test(test_factor),
         cmocka_unit_test(test_slots),      cmocka_unit_test(test_sum_square),
-        cmocka_unit_test(test_scaled),     cmocka_unit_test(test_average),
-        cmocka_unit_test(test_trust),      cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_scaled),     cmocka_unit_test(test_updates_in_a_step),
+        cmocka_unit_test(test_average),    cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
