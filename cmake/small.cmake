@@ -100,7 +100,7 @@ target_compile_options(belfry_small_loading PRIVATE $<$<CONFIG:Release>:-Os>)
 # The learner's additions: update rules and rows, which run, and checkpoints, which do not.
 file(GLOB learning CONFIGURE_DEPENDS src/learner/*.c src/optim/*.c src/ps/table/*.c)
 list(FILTER learning EXCLUDE REGEX "_isa\\.c$")
-foreach(name layout norms space initial row_set)
+foreach(name layout norms space space_update initial row_set)
     list(APPEND learning src/ps/layout/${name}.c)
 endforeach()
 belfry_small_objects(belfry_small_learning ${learning} src/ps/client/row_batch.c src/base/sort.c)

@@ -1,15 +1,17 @@
 """A PyTorch optimizer whose gradients are averaged over the ranks (belfry.ddl.distribute).
 
 A hook on each parameter notes that its gradient is complete. When all of a bucket are, and the buckets before it have
-been passed on, a thread averages them in place by one call: buckets go in one order, that of all ranks, whatever the
-order of the hooks. The call of the C library releases the GIL, so the backward pass continues meanwhile. Before its
-update `optimizer.step` passes on what is left, with zeros for gradients that are missing, and waits. One thread at a
-time calls the library: other calls of belfry.ddl wait for the thread first.
+been passed on, a thread averages them in place by one call. Buckets go in one order, that of all ranks, whatever the
+order of the hooks. The call of the C library releases the GIL, so the backward pass continues meanwhile. A callback at
+the end of the pass passes on what is left, with zeros for gradients that are missing, and waits: when `backward`
+returns, gradients are averages. With several distributed optimizers no bucket is passed on before that, because their
+order would depend on the hooks.
 """
 
 import contextlib
 import queue
 import threading
+import types
 from typing import Any, Dict, Iterator, List, Optional
 
 import torch
@@ -35,7 +37,7 @@ class Distributed:
             state += list(model.buffers())
         ddl.bcast(state)
         self._make_buckets(bucket_bytes)
-        self._work: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
+        self._work: "queue.SimpleQueue[int]" = queue.SimpleQueue()
         self._error: Optional[BaseException] = None
         self._syncs = True
         self._idle = threading.Condition()  # guards _pending, the buckets that the thread has
@@ -74,15 +76,22 @@ class Distributed:
     def _finished(self, parameter: Any) -> None:
         if not self._syncs:
             return
+        ddl._group.check()
         bucket = self._bucket_of[id(parameter)]
         if bucket < self._next:
             raise FailedPreconditionError(
                 "a gradient changes after it was averaged: two backward passes before optimizer.step(); wrap all but "
                 "the last one in `with optimizer.no_sync():`")
-        self._begun = True
+        if not self._begun:
+            self._begun = True
+            torch.autograd.Variable._execution_engine.queue_callback(self.complete)  # when the pass ends
         self._missing[bucket].discard(id(parameter))
-        while self._next < len(self._buckets) and not self._missing[self._next]:
+        while self._only() and self._next < len(self._buckets) and not self._missing[self._next]:
             self._pass_on()
+
+    @staticmethod
+    def _only() -> bool:
+        return len(ddl._group.distributed) == 1
 
     def _pass_on(self) -> None:
         with self._idle:
@@ -94,8 +103,6 @@ class Distributed:
         """The thread: one bucket after the other. After an error the rest is passed over."""
         while True:
             bucket = self._work.get()
-            if bucket is None:
-                return
             try:
                 if self._error is None:
                     ddl._reduce_now([_gradient(parameter) for parameter in self._buckets[bucket]])
@@ -105,35 +112,51 @@ class Distributed:
                 self._pending -= 1
                 self._idle.notify_all()
 
+    def is_busy(self) -> bool:
+        """Whether the thread has buckets: then it may be inside a call of the library."""
+        with self._idle:
+            return self._pending > 0
+
     def complete(self) -> None:
         """Passes on all buckets of a backward pass that has begun, and waits for them: which ones were passed on
         before may differ between ranks. Raises what the thread met."""
         while self._begun and self._next < len(self._buckets):
             self._pass_on()
         with self._idle:
-            while self._pending > 0:
+            while self._pending > 0:  # each call of the thread has the group's timeout
                 self._idle.wait()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
 
+    def _check_parameters(self, optimizer: Any) -> None:
+        present = {id(p) for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
+        if not present <= self._bucket_of.keys():
+            raise FailedPreconditionError("the optimizer has parameters that it did not train when it was distributed: "
+                                          "call ddl.distribute after all of them are added and unfrozen")
+
     def _replace_methods(self, optimizer: Any) -> None:
+        """As methods, which schedulers of learning rates expect."""
         step, zero_grad = optimizer.step, optimizer.zero_grad
 
-        def averaged_step(closure: Optional[Any] = None) -> Any:
+        def averaged_step(_optimizer: Any, closure: Optional[Any] = None) -> Any:
             if closure is not None:
                 raise InvalidArgumentError("a distributed optimizer takes no closure: call backward before step")
+            ddl._group.check()
+            self._check_parameters(optimizer)
             self._begun = True  # also without a gradient here
             self.complete()
             self._begin()
             return step()
 
-        def ended_zero_grad(*arguments: Any, **named: Any) -> Any:
+        def ended_zero_grad(_optimizer: Any, *arguments: Any, **named: Any) -> Any:
             self.complete()  # of a step that the program leaves out
             self._begin()
             return zero_grad(*arguments, **named)
 
-        optimizer.step, optimizer.zero_grad, optimizer.no_sync = averaged_step, ended_zero_grad, self.no_sync
+        optimizer.step = types.MethodType(averaged_step, optimizer)
+        optimizer.zero_grad = types.MethodType(ended_zero_grad, optimizer)
+        optimizer.no_sync = self.no_sync
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -35,9 +35,13 @@ class _Group:
         self.place: Any = None
         self.distributed: List[Any] = []  # optimizers whose reductions may be under way
 
-    def live(self) -> Any:
+    def check(self) -> None:
         if not self.handle:
             raise FailedPreconditionError("there is no group: call ddl.init() first")
+
+    def live(self) -> Any:
+        """The handle, when no thread uses it."""
+        self.check()
         for optimizer in self.distributed:
             optimizer.complete()  # one call at a time, in the same order on all ranks
         return self.handle
@@ -153,18 +157,23 @@ def finalize() -> None:
     if not _group.handle:
         return
     try:
-        handle = _group.live()
-    finally:
-        taken, _group.handle = _group.handle, ctypes.c_void_p()
-        _group.place, _group.distributed = None, []
-    lib.bel_ddl_finalize(handle if handle else taken)
+        _group.live()
+    except BaseException as error:
+        _abort(f"{type(error).__name__}: {error}")
+        raise
+    taken, _group.handle = _group.handle, ctypes.c_void_p()
+    _group.place, _group.distributed = None, []
+    lib.bel_ddl_finalize(taken)
 
 
 def _abort(why: str) -> None:
-    """Ends the calls of all ranks: this one cannot continue."""
-    handle, _group.handle, _group.place = _group.handle, ctypes.c_void_p(), None
-    if handle:
-        lib.bel_ddl_abort(handle, why.encode())
+    """Ends the calls of all ranks: this one cannot continue. If a thread is inside a call, the group must stay: the end
+    of the process ends the others' calls."""
+    if not _group.handle or any(optimizer.is_busy() for optimizer in _group.distributed):
+        return
+    taken, _group.handle = _group.handle, ctypes.c_void_p()
+    _group.place, _group.distributed = None, []
+    lib.bel_ddl_abort(taken, why.encode())
 
 
 @atexit.register
@@ -206,5 +215,6 @@ def sampler(dataset: Any, *, shuffle: bool = True, seed: int = 0) -> Any:
 
 def _reduce_now(arrays: Sequence[Any]) -> None:
     """Averages arrays on the thread of a distributed optimizer, which is the only one that calls meanwhile."""
+    _group.check()
     views, count, _kept = _tensors(list(arrays), "gradients")
     lib.bel_ddl_all_reduce_n(_group.handle, lib.BEL_DDL_AVG, views, count)

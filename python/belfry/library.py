@@ -64,8 +64,13 @@ class Library:
         self._functions: Dict[str, str] = {}
         self._structs: Dict[str, List[str]] = {}
         self._callbacks: Dict[str, str] = {}
-        with open(os.path.join(_FOLDER, "interface.txt"), encoding="utf-8") as file:
-            self._read(file.read().splitlines())
+        table = os.path.join(_FOLDER, "interface.txt")
+        try:
+            with open(table, encoding="utf-8") as file:
+                self._read(file.read().splitlines())
+        except FileNotFoundError:
+            raise ImportError(f"belfry: there is no {table}, which is a link in the sources; hint: install the package "
+                              "(docs/python.md) instead of copying its folder") from None
         path = _find_library()
         try:
             self._library = ctypes.CDLL(path)

@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+import threading
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Predictor:
 
     path: the folder of an export (`belfry export`, `--export`), or an ONNX file. threads: threads that run it; 0: only
     the calling one. stage_memory: limit for the bytes of weights in memory; 0: no limit. seed: for random operations.
-    Files stay mapped as long as the object lives. One thread at a time uses it; the GIL is free while it computes.
+    Files stay mapped as long as the object lives. Threads that share it take turns; the GIL is free while it computes.
 
     Errors: NotFoundError, DataLossError (a malformed file), UnimplementedError (an operator that Belfry lacks, named),
     FailedPreconditionError, InvalidArgumentError.
@@ -36,6 +37,7 @@ class Predictor:
     def __init__(self, path: Union[str, "os.PathLike[str]"], *, threads: int = 0, stage_memory: int = 0,
                  seed: int = 0) -> None:
         self._handle = ctypes.c_void_p()
+        self._turn = threading.Lock()
         options = lib.bel_predictor_options(size=ctypes.sizeof(lib.bel_predictor_options), threads=threads,
                                             stage_memory=stage_memory, seed=seed)
         lib.bel_predictor_load(os.fsencode(path), ctypes.byref(options), ctypes.byref(self._handle))
@@ -62,11 +64,9 @@ class Predictor:
         """
         if len(inputs) != len(self.inputs):
             raise InvalidArgumentError(f"expected {self._list(self.inputs)}, got {len(inputs)} inputs")
-        for index, value in enumerate(inputs):
-            self._bind(index, value)
-        lib.bel_predictor_run(self._live())
-        results = tuple(self._output(index) for index in range(len(self.outputs)))
-        return results[0] if len(results) == 1 else results
+        with self._turn:
+            results = self._run(enumerate(inputs))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: Dict[str, Any]) -> Dict[str, Any]:
         """Runs the model on inputs by name; an array, as for a call, or a pandas frame whose columns are the features
@@ -75,17 +75,16 @@ class Predictor:
         if set(places) != set(inputs):
             raise InvalidArgumentError(f"expected {self._list(self.inputs)}, got "
                                        f"{', '.join(sorted(inputs)) or 'no input'}")
-        for name, value in inputs.items():
-            self._bind(places[name], value)
-        lib.bel_predictor_run(self._live())
-        return {port.name: self._output(index) for index, port in enumerate(self.outputs)}
+        with self._turn:
+            results = self._run((places[name], value) for name, value in inputs.items())
+        return {port.name: result for port, result in zip(self.outputs, results)}
 
     def close(self) -> None:
         """Frees the model; every later call is an error. A second close does nothing."""
-        if self._handle:
-            lib.bel_predictor_destroy(self._handle)
-            self._handle = ctypes.c_void_p()
-            self._bound, self._views = [None] * len(self.inputs), []
+        with self._turn:
+            taken, self._handle = self._handle, ctypes.c_void_p()
+            self._bound, self._views = [None] * len(self._bound), []
+            lib.bel_predictor_destroy(taken)
 
     def __enter__(self) -> "Predictor":
         return self
@@ -107,6 +106,12 @@ class Predictor:
             raise InvalidArgumentError("the predictor is closed")
         return self._handle
 
+    def _run(self, inputs: Iterable[Tuple[int, Any]]) -> List[Any]:
+        for index, value in inputs:
+            self._bind(index, value)
+        lib.bel_predictor_run(self._live())
+        return [self._output(index) for index in range(len(self.outputs))]
+
     def _bind(self, index: int, value: Any) -> None:
         """Binds an input. An array that is bound already needs no call, one of the same shape only its address."""
         if value is self._bound[index]:
@@ -115,8 +120,10 @@ class Predictor:
         if type(value) is not np.ndarray:
             value = value.to_numpy() if hasattr(value, "to_numpy") else value
             value = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else array_of(value, port.name)
-        if value.dtype != port.dtype or not value.flags.c_contiguous:
-            value = np.ascontiguousarray(value, dtype=port.dtype).reshape(value.shape)
+        if value.dtype != port.dtype:
+            value = _converted(value, port)
+        if not value.flags.c_contiguous:
+            value = np.ascontiguousarray(value)
         bound = self._bound[index]
         if bound is not None and bound.shape == value.shape:
             tensor = self._tensors[index]
@@ -139,6 +146,19 @@ class Predictor:
             memory: Any = (ctypes.c_char * (elements * dtype.itemsize)).from_address(tensor.data)
             kept = self._views[index] = (tensor.data, np.frombuffer(memory, dtype).reshape(shape))
         return kept[1].copy()
+
+
+def _converted(value: Any, port: Port) -> Any:
+    """`value` with the type of a port. InvalidArgumentError: texts, complex numbers, or a fraction for an integer."""
+    if value.dtype.kind not in "biuf":
+        hint = "; an export of a table takes positions of texts, in the order of `values` in its signature.json"
+        raise InvalidArgumentError(f"input {port.name}: expected numbers for {port.dtype}, got {value.dtype}"
+                                   f"{hint if value.dtype.kind in 'OSU' else ''}")
+    if np.dtype(port.dtype).kind in "iu" and value.dtype.kind == "f":
+        wrong = value[~(np.isfinite(value) & (value == np.floor(value)) & (np.abs(value) < 2.0**63))]
+        if wrong.size > 0:
+            raise InvalidArgumentError(f"input {port.name}: expected integers for {port.dtype}, got {wrong.flat[0]}")
+    return value.astype(port.dtype)
 
 
 def _port(port: Any) -> Port:

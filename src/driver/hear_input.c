@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "belfry/estimator.h"
 #include "driver/reach.h"
@@ -102,28 +103,32 @@ static void hang_up(hearing *h)
     }
 }
 
-static bel_status *hear_workers(hearing *h, const bel_task *task, bel_remote_input **out_input)
+// Looks at requests to end between short waits.
+static bel_status *hear_workers(hearing *h, const bel_task *task, const char *why,
+                                bel_remote_input **out_input)
 {
+    enum { PAUSE_NS = 200000000 };
     int64_t deadline = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
     for (;;) {
         BEL_TRY(hear_all(h, out_input));
         int64_t now = bel_clock_ns();
         if (*out_input != NULL) return NULL;
-        if (now >= deadline) {
-            return BEL_ERR(BEL_DEADLINE_EXCEEDED,
-                           "no worker has described the training data within %g s",
-                           task->join_timeout_secs);
+        if (bel_end_requested()) {
+            return BEL_ERR(BEL_CANCELLED,
+                           "ended, as it was told to, while no worker described the training data");
         }
-        (void)bel_doorbell_wait(h->bell, deadline);
+        if (now >= deadline) {
+            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "%s, and no worker has described it within %g s",
+                           why, task->join_timeout_secs);
+        }
+        (void)bel_doorbell_wait(h->bell, now + PAUSE_NS < deadline ? now + PAUSE_NS : deadline);
     }
 }
 
-bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input)
+bel_status *bel_hear_input(bel_task *task, const char *why, bel_remote_input **out_input)
 {
     *out_input = NULL;
-    bel_log_write(
-        BEL_LOG_INFO,
-        "the training data is not on this host: waiting for a worker's description of it");
+    bel_log_write(BEL_LOG_INFO, "%s: waiting for a worker's description of it", why);
     BEL_TRY(bel_task_reach(task));
     hearing h = {.bell = bel_doorbell_create()};
     pthread_mutex_init(&h.mutex, NULL);
@@ -138,7 +143,7 @@ bel_status *bel_hear_input(bel_task *task, bel_remote_input **out_input)
     bel_endpoint *endpoint;
     bel_status *status = bel_endpoint_create(&config, &endpoint);
     if (status == NULL) {
-        status = hear_workers(&h, task, out_input);
+        status = hear_workers(&h, task, why, out_input);
         bel_endpoint_settle(endpoint);
         hang_up(&h);
         bel_endpoint_destroy(endpoint);

@@ -129,12 +129,16 @@ static bel_status *describe_input(bel_task *task, bel_member_program *program,
     bel_estimator *estimator = program->estimator;
     const bel_train_spec *train = program->train;
     *out_input = NULL;
-    if (estimator->remote_input != NULL || !bel_may_hear_input(task) ||
-        !bel_input_fn_is_elsewhere(train->input_fn, train->input_user, estimator))
-        return NULL;
-    BEL_TRY(bel_hear_input(task, out_input));
-    estimator->remote_input = *out_input;
-    return NULL;
+    if (estimator->remote_input != NULL || !bel_may_hear_input(task)) return NULL;
+    bel_str error = {0};
+    bel_status *status = NULL;
+    if (bel_input_fn_is_elsewhere(train->input_fn, train->input_user, estimator, &error)) {
+        const char *why = error.length > 0 ? error.text : BEL_INPUT_ELSEWHERE;
+        status = bel_hear_input(task, why, out_input);
+    }
+    bel_str_deinit(&error);
+    if (status == NULL && *out_input != NULL) estimator->remote_input = *out_input;
+    return status;
 }
 
 static bel_status *run_master(bel_task *task, bel_member_program *program, bel_result *out_result)

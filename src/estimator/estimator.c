@@ -115,6 +115,12 @@ static bel_status *check_local(const bel_run_config *c, const bel_counting *coun
     } else if (c->average == BEL_AVERAGE_SUM) {
         why = "parameters are averaged, and their sum over replicas means nothing; hint: average "
               "examples";
+    } else if (c->accumulate_steps > 1) {
+        why = "with accumulate_steps an update uses several batches, but a local step uses one; "
+              "hint: replicas_to_aggregate for more replicas than towers";
+    } else if (c->scale_learning_rate != BEL_SCALE_NONE) {
+        why = "scale_learning_rate is for the batch of all replicas, but the batch of a local "
+              "step is that of one replica; hint: give the learning rate of one replica";
     } else if (c->elastic_rescale) {
         why = "elastic_rescale raises the learning rate with the number of replicas, but the batch "
               "of a local step is that of one replica; hint: workers may come and go without it";

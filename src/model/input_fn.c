@@ -36,15 +36,17 @@ bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user,
     return status;
 }
 
-bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator)
+bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator,
+                               bel_str *out_error)
 {
     bel_dataset *dataset = NULL;
     const bel_description *description = NULL;
     bel_status *status = input_fn(user, estimator, BEL_MODE_TRAIN, &dataset);
-    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND;
     if (status == NULL && dataset != NULL) status = bel_dataset_describe(dataset, &description);
-    if (description != NULL) elsewhere = bel_description_is_elsewhere(description);
+    bool elsewhere = bel_status_code(status) == BEL_NOT_FOUND;
+    if (elsewhere) bel_str_puts(out_error, bel_status_message(status));
     bel_status_ignore(status); // any other error is reported when the data is opened
+    if (description != NULL) elsewhere = bel_description_is_elsewhere(description);
     bel_dataset_destroy(dataset);
     return elsewhere;
 }

@@ -3,6 +3,7 @@
 #ifndef BELFRY_ESTIMATOR_INPUT_FN_H
 #define BELFRY_ESTIMATOR_INPUT_FN_H
 
+#include "base/str.h"
 #include "belfry/estimator.h"
 #include "input/batch/input.h"
 
@@ -18,8 +19,10 @@ bel_status *bel_input_fn_open_like(bel_input_fn *input_fn, void *user,
                                    const bel_estimator *estimator, bel_mode mode,
                                    const char *columns, bel_input **out_input) BEL_MUST_USE;
 
-// Whether the data of its training is on other hosts: the function finds no file, or its dataset
-// has one that is not here (bel_description_is_elsewhere). Opens nothing.
-bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator);
+// Whether the data of its training is on other hosts: the function or its dataset gives NOT_FOUND,
+// whose message is appended to *out_error, or the dataset has a file that is not here
+// (bel_description_is_elsewhere). Opens nothing.
+bool bel_input_fn_is_elsewhere(bel_input_fn *input_fn, void *user, const bel_estimator *estimator,
+                               bel_str *out_error);
 
 #endif

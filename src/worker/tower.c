@@ -515,6 +515,10 @@ static void run_replicas(bel_tower *tower)
 void bel_tower_step(bel_tower *tower)
 {
     for (int h = 0; h < bel_worker_local_steps(tower->worker); h++) {
+        if (h > 0 && bel_client_is_cancelled(tower->worker->config.client)) {
+            keep_error(tower, BEL_ERR(BEL_CANCELLED, "the round is not needed any more"));
+            return;
+        }
         tower->local.step = h;
         run_replicas(tower);
     }

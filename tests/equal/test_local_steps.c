@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "belfry/belfry.h"
+#include "estimator/estimator_inner.h"
 #include "support/bel_test.h"
 #include "support/digits.h"
 
@@ -292,7 +293,7 @@ static void test_deals(void **state)
         bel_snprintf(name, sizeof name, "deal-%d", i);
         char *folder = bel_path_join(bel_test_own_folder(), name);
         bel_run_config config = config_of(&deals[i], 5);
-        if (turns) config.accumulate_steps = 4; // one tower plays all replicas
+        if (turns) config.replicas_to_aggregate = 4; // one tower plays all replicas
         bel_result result = {.size = sizeof result};
         if (disturbed) bel_fault_set("lane:delay+repeat+reorder");
         BEL_ASSERT_OK(
@@ -380,6 +381,15 @@ static void test_refused(void **state)
          "local_steps is 2, but variable \"count\" adds up over replicas"},
         {exchange, BEL_AGGREGATE_SYNC, 0, 2, 0, 0, BEL_UNIMPLEMENTED, "exchanges values of all"},
     };
+    bel_run_config more = config_of(&(deal){2, {1, 1}, 1, 1}, 2);
+    more.model_dir = "unused";
+    more.accumulate_steps = 4;
+    BEL_ASSERT_FAILS(bel_run_config_check(&more), BEL_INVALID_ARGUMENT,
+                     "local_steps is 2: with accumulate_steps");
+    more.accumulate_steps = 1;
+    more.scale_learning_rate = BEL_SCALE_LINEAR;
+    BEL_ASSERT_FAILS(bel_run_config_check(&more), BEL_INVALID_ARGUMENT,
+                     "local_steps is 2: scale_learning_rate is for the batch of all replicas");
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         rows all = {.count = 0};
         add_block(&all, 0);

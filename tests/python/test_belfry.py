@@ -110,12 +110,13 @@ class Predictor(unittest.TestCase):
         self.assertEqual(list(y), ["predictions"])
         self.assertTrue(np.array_equal(y["predictions"], self.model(self.x)))
 
-    def test_threads_have_predictors_of_their_own(self):
-        results = {}
+    def test_threads_with_one_predictor_and_with_several(self):
+        results, expected = {}, {count: self.model(self.x[:count]) for count in (1, 7, 200)}
 
         def predict(number):
-            with belfry.Predictor(EXPORT) as model:
-                results[number] = [model(self.x) for _ in range(5)]
+            own = belfry.Predictor(EXPORT) if number % 2 == 0 else self.model
+            results[number] = [np.array_equal(own(self.x[:count]), y) for _ in range(50)
+                               for count, y in expected.items()]
 
         threads = [threading.Thread(target=predict, args=(number,)) for number in range(4)]
         for thread in threads:
@@ -123,8 +124,7 @@ class Predictor(unittest.TestCase):
         for thread in threads:
             thread.join()
         for number in range(4):
-            for y in results[number]:
-                self.assertTrue(np.array_equal(y, self.model(self.x)))
+            self.assertTrue(all(results[number]), number)
 
     def test_bad_input(self):
         cases = {
@@ -132,6 +132,8 @@ class Predictor(unittest.TestCase):
             lambda: self.model(): (belfry.InvalidArgumentError, r"1 input \(x\), got 0"),
             lambda: self.model(self.x, self.x): (ValueError, r"1 input \(x\), got 2"),
             lambda: self.model.run({"y": self.x}): (belfry.InvalidArgumentError, r"1 input \(x\), got y"),
+            lambda: self.model([["a"] * 64]): (belfry.InvalidArgumentError, "input x: expected numbers.*signature.json"),
+            lambda: self.model(self.x + 1j): (belfry.InvalidArgumentError, "input x: expected numbers.*complex"),
             lambda: self.model("text"): (belfry.InvalidArgumentError, "x: expected a numpy array.*got str"),
             lambda: self.model(self.x[:0]): (belfry.InvalidArgumentError, "at least one example"),
             lambda: belfry.Predictor("nowhere"): (belfry.NotFoundError, "nowhere"),

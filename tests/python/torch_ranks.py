@@ -34,6 +34,7 @@ optimizer = ddl.distribute(torch.optim.Adam(ours.parameters(), lr=0.01), model=o
 theirs.load_state_dict(ours.state_dict())
 wrapped = torch.nn.parallel.DistributedDataParallel(theirs, broadcast_buffers=False)
 reference = torch.optim.Adam(wrapped.parameters(), lr=0.01)
+schedules = [torch.optim.lr_scheduler.StepLR(one, 4, 0.5) for one in (optimizer, reference)]
 generator = torch.Generator().manual_seed(100 + rank)
 for step in range(12):
     batches = [(torch.randn(8, 20, generator=generator), torch.randint(0, 5, (8,), generator=generator))
@@ -44,8 +45,12 @@ for step in range(12):
         for model, syncs in ((ours, optimizer), (wrapped, wrapped)):
             with contextlib.nullcontext() if index + 1 == len(batches) else syncs.no_sync():
                 torch.nn.functional.cross_entropy(model(x), y).backward()
+    for model in (ours, wrapped):
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
     optimizer.step()
     reference.step()
+    for schedule in schedules:
+        schedule.step()
 assert digest(ours) == digest(theirs), "other bits than DistributedDataParallel"
 
 # A parameter without a gradient on one rank, a step that is left out, and a second backward pass that comes too late.
@@ -68,6 +73,8 @@ else:
     raise AssertionError("a late backward pass was accepted")
 for call, words in ((lambda: ddl.distribute(optimizer), "distributed already"),
                     (lambda: optimizer.step(lambda: 0), "no closure"),
+                    (lambda: [optimizer.add_param_group({"params": [torch.zeros(2, requires_grad=True)]}),
+                              optimizer.step()], "after all of them are added"),
                     (lambda: ddl.distribute(torch.optim.SGD([torch.zeros(2)], lr=1)), "no parameter to train")):
     try:
         call()
@@ -76,4 +83,11 @@ for call, words in ((lambda: ddl.distribute(optimizer), "distributed already"),
     else:
         raise AssertionError("no error: " + words)
 ddl.finalize()
+for call in (lambda: two[0](torch.ones(1, 2)).sum().backward(), optimizer.step):
+    try:
+        call()
+    except belfry.FailedPreconditionError as error:
+        assert "ddl.init() first" in str(error), error
+    else:
+        raise AssertionError("a step without a group")
 print(digest(ours), done)

@@ -474,7 +474,7 @@ static bel_status *find_role(const bel_options *options, bel_setup *setup, bel_r
     BEL_TRY(bel_task_from_environment(bel_options_bool(options, "chief_trains"), &task));
     *out_role = task != NULL ? task->role : BEL_ROLE_MASTER;
     if (bel_may_hear_input(task) && bel_flag_inputs_are_elsewhere(options))
-        status = bel_hear_input(task, &setup->remote);
+        status = bel_hear_input(task, BEL_INPUT_ELSEWHERE, &setup->remote);
     bel_task_destroy(task);
     return status;
 }

@@ -36,6 +36,10 @@ LANES_INLINE void lanes_store(float *p, lanes x)
 LANES_INLINE void lanes_store_some_8(float *p, __m256 x, int64_t n)
 {
     __m128 part = _mm256_castps256_ps128(x);
+    if (n == 8) {
+        _mm256_storeu_ps(p, x);
+        return;
+    }
     if (n >= 4) {
         _mm_storeu_ps(p, part);
         part = _mm256_extractf128_ps(x, 1);

@@ -289,6 +289,12 @@ static bel_status *check_lanes(const bel_client *client, int64_t version,
     return NULL;
 }
 
+bool bel_client_is_cancelled(const bel_client *client)
+{
+    const bel_client_config *config = &client->config;
+    return config->cancelled != NULL && config->cancelled(config->cancelled_context);
+}
+
 // Runs on the worker's thread. In one process any thread's work for the shards is progress and
 // postpones the stall. The first successful wait maps other processes' memory (attach).
 //
@@ -311,7 +317,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
             return error;
         }
         if (done) break;
-        if (config->cancelled != NULL && config->cancelled(config->cancelled_context)) {
+        if (bel_client_is_cancelled(client)) {
             return missing(client, version, awaited, BEL_CANCELLED, "training is ending");
         }
         if (config->help != NULL && config->help(config->help_context)) {
@@ -348,16 +354,15 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
 
 // With a ledger a worker may be several reports ahead of a slow shard, as shard 0 drops late ones
 // and answers. So it waits for room there, until the stall timeout.
-static bel_status *send_in_time(const bel_client_config *config, bel_lane *lane,
-                                const bel_frame *frame)
+static bel_status *send_in_time(const bel_client *client, bel_lane *lane, const bel_frame *frame)
 {
+    const bel_client_config *config = &client->config;
     const struct timespec nap = {.tv_nsec = 1000000};
     int64_t deadline = bel_clock_ns() + (int64_t)(config->stall_timeout_secs * 1e9);
     for (;;) {
         bel_status *status = bel_lane_send(lane, frame);
         bool is_full = config->ledger && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
-        if (!is_full || bel_clock_ns() >= deadline ||
-            (config->cancelled != NULL && config->cancelled(config->cancelled_context)))
+        if (!is_full || bel_clock_ns() >= deadline || bel_client_is_cancelled(client))
             return status;
         bel_status_ignore(status); // tried again
         (void)nanosleep(&nap, NULL);
@@ -370,7 +375,7 @@ bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame)
     frame.generation = config->generation;
     frame.incarnation = config->incarnation;
     frame.sender = config->worker;
-    BEL_TRY_CTX(send_in_time(config, config->lanes[shard], &frame), "worker %d, %s to shard %d",
+    BEL_TRY_CTX(send_in_time(client, config->lanes[shard], &frame), "worker %d, %s to shard %d",
                 config->worker, bel_frame_kind_name(frame.kind), shard);
     return NULL;
 }

@@ -44,6 +44,9 @@ typedef struct bel_client_config {
     bel_stats_shape stats; // the step statistics
 } bel_client_config;
 
+// Whether `cancelled` says so: the step's result would not be used.
+bool bel_client_is_cancelled(const bel_client *client);
+
 bel_client *bel_client_create(const bel_client_config *config);
 void bel_client_destroy(bel_client *client);
 

@@ -444,6 +444,17 @@ static const float *take_means(bel_shard_table *table, const bel_row_set *sums, 
 static void warn_if_full(const bel_shard *shard, const bel_shard_table *table, const char *name)
 {
     if (table->refused > 0 || bel_table_refused(table->table) == 0) return;
+    if (shard->config.settings.table_admit_after > 1) {
+        bel_log_write(BEL_LOG_WARN,
+                      "table \"%s\" is full on shard %d at step %lld, its rows or its counts of "
+                      "waiting keys, which have a quarter: %lld of %lld bytes (table_memory); its "
+                      "rows are trained further, and new keys keep their start values; hint: "
+                      "table_expire_after removes old ones",
+                      name, shard->config.shard, (long long)shard->step,
+                      (long long)bel_table_bytes(table->table),
+                      (long long)shard->config.table_memory);
+        return;
+    }
     bel_log_write(
         BEL_LOG_WARN,
         "table \"%s\" is full on shard %d at step %lld: %lld rows take %lld of %lld bytes "
