@@ -188,8 +188,8 @@ def distribute(optimizer: Any, *, model: Optional[Any] = None, bucket_bytes: int
 
     The parameters, and the buffers of `model` if it is given, become those of rank 0. From then on each step uses the
     gradients' averages over the ranks. They are averaged in buckets of about `bucket_bytes`, in the order in which the
-    backward pass usually finishes them, by a thread, while the pass continues; `optimizer.step` waits for the last one.
-    A parameter without a gradient in a step counts as zeros on that rank.
+    backward pass usually finishes them, by a thread, while the pass continues. When `backward` returns, gradients are
+    averages, so they may be clipped. A parameter without a gradient in a step counts as zeros on that rank.
 
     Each rank's batch is a part of the step's batch: multiply the learning rate by `ddl.size()` if you keep the batch of
     one process for each rank (`scale_learning_rate`), and give each rank other examples (`sampler`). To accumulate

@@ -25,7 +25,6 @@ _PLAIN: Dict[str, Any] = {
     "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
     "uint8_t": ctypes.c_uint8, "uint16_t": ctypes.c_uint16,
 }
-_MARK = re.compile(r"^# belfry/|^    ")
 _DECLARED = re.compile(r"(?P<type>.*?[\s*])(?P<name>\w+)\s*(?P<size>\[[^\]]*\])?$")
 
 

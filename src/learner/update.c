@@ -1,5 +1,6 @@
 // Optimizer: a shard's update from the sum over one replica (ps/layout/space_update.h), on the
-// team's threads.
+// team's threads. Workers with local steps make the same call, so the learner has the bits of a
+// job with one replica. Values and slots are updated in place: no step runs meanwhile.
 #include "base/alloc.h"
 #include "learner/learner_inner.h"
 #include "ps/layout/space.h"

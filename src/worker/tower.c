@@ -37,9 +37,8 @@ static int64_t part_of_step(const bel_worker *worker, int64_t local_step, int re
 }
 
 // The order in which a tower reads blocks: its replicas of each step, or local step, one after the
-// other. After the
-// input's last block replicas have no examples. With a ledger more blocks may follow: those of a
-// lost worker are leased again.
+// other. After the input's last block replicas have no examples. With a ledger more blocks may
+// follow: those of a lost worker are leased again.
 static int64_t next_block(void *context, int64_t index)
 {
     const bel_tower *tower = context;
