@@ -61,6 +61,7 @@ static const char *const point_names[] = {
     "master_states_best",
     "member_begins",
     "shard_decides",
+    "shard_kept_piece",
     "shard_loads",
     "shard_passed",
     "shard_passes",

@@ -21,11 +21,13 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20 };
-enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
+enum { SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
+enum { SEALS = SIZE_SEALS | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
 
 // --- Memory -------------------------------------------------------------------------------------
 
@@ -93,10 +95,58 @@ bel_status *bel_linux_shared_create(const char *name, size_t bytes, int *out_des
     return status;
 }
 
+int bel_linux_shared_open(const char *name)
+{
+    return open_memory(name);
+}
+
+size_t bel_linux_shared_bytes(int descriptor)
+{
+    struct stat state;
+    bool known = fcntl(descriptor, F_GET_SEALS) >= 0 && fstat(descriptor, &state) == 0;
+    return known && state.st_size > 0 ? (size_t)state.st_size : 0;
+}
+
+// A successor maps it for writing, so it has no seal against that. Readers get a descriptor that
+// was opened for reading.
+bel_status *bel_linux_shared_keep(int descriptor, size_t bytes, int *out_descriptor,
+                                  void **out_memory)
+{
+    static const char name[] = "kept";
+    char path[64];
+    bel_snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    size_t before = bel_linux_shared_bytes(descriptor);
+    int reading = open(path, O_RDONLY | O_CLOEXEC);
+    void *memory = NULL;
+    bel_status *status = NULL;
+    if (fcntl(descriptor, F_GET_SEALS) < 0 || (before != 0 && before != bytes)) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT,
+                         "kept memory of %zu bytes, expected a memfd of %zu bytes", before, bytes);
+    } else if (reading < 0) {
+        status = memory_error("open", name, bytes);
+    } else if (before == 0 && ftruncate(descriptor, (off_t)bytes) != 0) {
+        status = memory_error("size", name, bytes);
+    } else if ((memory = map_aligned(descriptor, bytes, PROT_READ | PROT_WRITE)) == NULL) {
+        errno = ENOMEM;
+        status = memory_error("map", name, bytes);
+    } else if (fcntl(descriptor, F_ADD_SEALS, SIZE_SEALS) != 0) {
+        status = memory_error("seal", name, bytes);
+    }
+    if (descriptor >= 0) close(descriptor);
+    if (status == NULL) {
+        *out_descriptor = reading;
+        *out_memory = memory;
+        return NULL;
+    }
+    if (memory != NULL) munmap(memory, bytes);
+    if (reading >= 0) close(reading);
+    return status;
+}
+
 bool bel_linux_shared_is_sealed(int descriptor)
 {
     int seals = fcntl(descriptor, F_GET_SEALS);
-    return seals >= 0 && (seals & SEALS) == SEALS;
+    return seals >= 0 && (seals & SIZE_SEALS) == SIZE_SEALS;
 }
 
 void *bel_linux_shared_map(int descriptor, size_t bytes)

@@ -20,7 +20,20 @@
 bel_status *bel_linux_shared_create(const char *name, size_t bytes, int *out_descriptor,
                                     void **out_memory) BEL_MUST_USE;
 
-// Returns true for a memfd with all seals of bel_linux_shared_create; false for anything else.
+// Makes a memfd without a size, for bel_linux_shared_keep in another process. -1: not possible.
+int bel_linux_shared_open(const char *name);
+
+// Sizes a memfd of bel_linux_shared_open, maps it for reading and writing, and seals its size. If
+// it has that size already, another process has used it, and its contents stay. *out_descriptor is
+// another descriptor of it, for reading only. Takes ownership of `descriptor`, also on failure.
+// INVALID_ARGUMENT: it is no memfd, or has another size; others as above.
+bel_status *bel_linux_shared_keep(int descriptor, size_t bytes, int *out_descriptor,
+                                  void **out_memory) BEL_MUST_USE;
+
+// Returns the size of a memfd; 0: no size yet, or no memfd.
+size_t bel_linux_shared_bytes(int descriptor);
+
+// Returns true for a memfd whose size is sealed; false for anything else.
 bool bel_linux_shared_is_sealed(int descriptor);
 
 // Maps from the beginning, for reading; NULL without memory. Mappings from 2 MiB on are aligned to

@@ -284,6 +284,7 @@ static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup 
     }
     if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
     if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
+    m->shard.held = (bel_kept_state){0};
     return m->worker.here ? bel_member_worker_run(m) : NULL;
 }
 
@@ -342,7 +343,9 @@ static bel_status *take_message(member *m, const Bel__Message *message)
         return message->generation == m->generation ? bel_member_help_take(m, message->evaluate)
                                                     : NULL;
     } else if (m->shard.engine.runs && message->generation == m->generation) {
-        return bel_member_shard_message(m, message);
+        if (message->kind_case != BEL__MESSAGE__KIND_HOLD)
+            return bel_member_shard_message(m, message);
+        bel_member_shard_hold(m);
     }
     return NULL;
 }
@@ -460,6 +463,7 @@ static bel_status *member_run(member *m)
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
+    if (m->shard.here) BEL_TRY(bel_member_look_at_memory(m));
     m->shard.shares_memory = m->shm.hub != NULL;
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));

@@ -55,6 +55,8 @@ void bel_member_join_with_new_token(member *m);
 // member_memory.c. Opens the hub, unless lanes use gRPC; with a hub, peers read memory in place.
 bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
+// Finds the state that a predecessor of this process has left (m->shard.held).
+bel_status *bel_member_look_at_memory(member *m) BEL_MUST_USE;
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
 // Frees the region and its space for another assignment, which has other rooms for rows in a
@@ -95,9 +97,12 @@ void bel_member_shard_forget_assignment(
 void bel_member_shard_free(member *m); // after the endpoint's end
 // Handles the master's messages to a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const Bel__Message *message) BEL_MUST_USE;
+// Stops the work and answers with the version that the shard holds.
+void bel_member_shard_hold(member *m);
 
 // member_shard_tell.c. Reports steps and snapshots to the master.
 void bel_member_shard_progress(member *m);
+void bel_member_shard_report(member *m);     // the same, at once, also after the engine's end
 void bel_member_shard_tell_again(member *m); // to another master, or over another connection
 // Shard 0 has made a step: bel_control_config.made, on the engine's thread.
 void bel_member_shard_step_made(void *member, const bel_control_made *made);

@@ -100,6 +100,8 @@ static void send_join(member *m)
     join.epoch_records = input != NULL ? bel_input_epoch_records(input) : 0;
     join.data_file = file;
     join.leaves = bel_leave_stood() && m->program->master_over == NULL;
+    join.held_generation = m->shard.held.generation;
+    join.held_step = m->shard.held.step;
     bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);

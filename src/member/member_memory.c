@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/linux_shared.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "member/member_inner.h"
@@ -126,14 +127,50 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
-// With a hub and a shard the space is in the region; a process with only a worker has a separate
-// space, over which it maps the shards' parts.
+bel_status *bel_member_look_at_memory(member *m)
+{
+    int descriptor = m->task->memory;
+    size_t bytes = descriptor > 0 ? bel_linux_shared_bytes(descriptor) : 0;
+    if (bytes == 0) return NULL; // nothing yet
+    void *memory = bel_linux_shared_map(descriptor, bytes);
+    if (memory == NULL) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "cannot map the memory of this process's predecessor");
+    }
+    m->shard.held = bel_kept_look(memory, bytes);
+    bel_linux_shared_unmap(memory, bytes);
+    return NULL;
+}
+
+// Makes the region in the memory that the launcher holds for this process and its successors, if
+// the shard can keep its state.
+static bel_status *make_kept(member *m, const bel_layout *layout)
+{
+    member_shard *s = &m->shard;
+    const char *why_not = bel_kept_why_not(layout, &m->settings);
+    if (why_not != NULL) {
+        bel_log_write(BEL_LOG_DEBUG,
+                      "if this process is lost, training goes back to a checkpoint: %s", why_not);
+        return NULL;
+    }
+    BEL_TRY(bel_shm_region_keep(m->task->memory, bel_kept_bytes(layout, s->index, &m->settings),
+                                &m->shm.parameters));
+    s->memory.kept =
+        bel_kept_over(bel_shm_region_memory(m->shm.parameters), layout, s->index, &m->settings);
+    return NULL;
+}
+
+// With a hub and a shard the space is in the region, as it is if its state is kept; a process with
+// only a worker has a separate space, over which it maps the shards' parts.
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
-    if (!m->shard.here || m->shm.hub == NULL) return bel_space_create(layout, 2, out_space);
     size_t bytes = bel_space_bytes(layout);
-    BEL_TRY(bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m),
-                                  &m->shm.parameters));
+    if (m->shard.here && m->task->memory > 0) BEL_TRY(make_kept(m, layout));
+    if (m->shm.parameters == NULL) {
+        if (!m->shard.here || m->shm.hub == NULL) return bel_space_create(layout, 2, out_space);
+        BEL_TRY(bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m),
+                                      &m->shm.parameters));
+    }
     char *memory = bel_shm_region_memory(m->shm.parameters);
     float *const buffers[2] = {(float *)(void *)memory, (float *)(void *)(memory + bytes)};
     *out_space = bel_space_over(layout, buffers);
@@ -280,6 +317,7 @@ void bel_member_free_memory(member *m)
     }
     bel_free(s->memory.outboxes);
     bel_free(s->memory.answer_rooms);
+    bel_kept_destroy(s->memory.kept);
     bel_member_free_ranges(m);
     bel_shm_region_destroy(m->shm.parameters);
 }

@@ -13,6 +13,7 @@
 #include "export/exporters.h"
 #include "member/member.h"
 #include "ps/server/control.h"
+#include "ps/server/kept.h"
 #include "trainable/trainable.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
@@ -28,6 +29,7 @@ typedef struct member_shard_memory {
     void **answer_rooms; // with a hub: by worker, for requested rows; NULL: the shard's
     float *snapshot;
     float *averages; // their snapshot; NULL: the optimizer keeps none
+    bel_kept *kept;  // state that outlives the process; NULL: it does not
 } member_shard_memory;
 
 // The shard's ends of lanes, of one generation (member_lanes.c).
@@ -102,6 +104,7 @@ typedef struct member_shard {
     member_shard_reports reports;
     member_shard_made made;
     member_shard_sending sending;
+    bel_kept_state held; // state of a shard that does not run: a predecessor's, or this process's
 } member_shard;
 
 // --- A worker ------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ static bel_status *make_shard(member *m)
                                      .shard = s->index,
                                      .assignment = s->assignment,
                                      .space = s->memory.space,
+                                     .kept = s->memory.kept,
                                      .snapshot = s->memory.snapshot,
                                      .snapshot_averages = s->memory.averages,
                                      .settings = m->settings,
@@ -140,8 +141,9 @@ static bel_status *load_checkpoint(member *m, const Bel__Setup *setup)
 }
 
 // For this one shard: the master combines the snapshots of all shards.
-static bel_control *make_control(member *m, const Bel__Schedule *schedule)
+static bel_control *make_control(member *m, const Bel__Setup *setup)
 {
+    const Bel__Schedule *schedule = setup->schedule;
     const member_shard *s = &m->shard;
     const bel_control_config config = {.shard_count = 1,
                                        .first_step = schedule->first_step,
@@ -155,7 +157,9 @@ static bel_control *make_control(member *m, const Bel__Schedule *schedule)
                                        .asks = schedule->asks,
                                        .made = bel_member_shard_step_made,
                                        .made_context = m,
-                                       .worker_count = s->assignment->worker_count};
+                                       .worker_count = s->assignment->worker_count,
+                                       .continues = setup->held,
+                                       .kept = s->memory.kept};
     return bel_control_create(&config);
 }
 
@@ -166,10 +170,12 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
     member_shard *s = &m->shard;
     if (s->shard == NULL) BEL_TRY(make_shard(m));
     bel_shard_restart(s->shard, m->generation);
-    BEL_TRY_CTX(load_checkpoint(m, setup), "shard %d", s->index);
+    bel_status *status = setup->held ? bel_shard_continue(s->shard, setup->schedule->first_step)
+                                     : load_checkpoint(m, setup);
+    BEL_TRY_CTX(status, "shard %d", s->index);
     bel_member_make_lanes(m, setup);
     bel_member_shard_forget_made(&s->made);
-    if (s->index == 0) s->control = make_control(m, setup->schedule);
+    if (s->index == 0) s->control = make_control(m, setup);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
     atomic_store(&s->reports.snapshot_ready, -1);
     atomic_store(&s->engine.resuming, true);
@@ -240,6 +246,32 @@ static bel_status *finish_and_answer(member *m, const Bel__Finish *finish)
     snapshot.whole = finish->whole;
     bel_member_send(m, &snapshot.base);
     return NULL;
+}
+
+static void end_engine(member_shard *s)
+{
+    atomic_store(&s->engine.stop, true);
+    bel_doorbell_ring(s->bell);
+    if (s->engine.runs) pthread_join(s->engine.thread, NULL);
+    s->engine.runs = false;
+}
+
+// The work stops, so the state no longer changes. All steps are reported before the answer. From
+// then on this process has no running state, whatever master it meets, until the next setup.
+void bel_member_shard_hold(member *m)
+{
+    member_shard *s = &m->shard;
+    end_engine(s);
+    bel_member_shard_report(m);
+    bel_str words = {0};
+    s->held =
+        (bel_kept_state){.generation = m->generation, .step = bel_shard_doing(s->shard, &words)};
+    bel_str_deinit(&words);
+    Bel__Held held;
+    bel__held__init(&held);
+    held.step = s->held.step;
+    bel_member_send(m, &held.base);
+    m->generation = 0;
 }
 
 // Ends a shard's pause, or releases a snapshot.
@@ -398,10 +430,7 @@ void bel_member_shard_stop(member *m)
     s->search.generation = 0;
     pthread_mutex_unlock(&s->search.mutex);
     bel_endpoint_settle(m->endpoint);
-    atomic_store(&s->engine.stop, true);
-    bel_doorbell_ring(s->bell);
-    if (s->engine.runs) pthread_join(s->engine.thread, NULL);
-    s->engine.runs = false;
+    end_engine(s);
     bel_lane_close_all(s->lanes.workers, s->assignment->worker_count);
     bel_lane_close_all(s->lanes.shards, s->layout->shard_count);
     bel_lane_close(s->lanes.master);

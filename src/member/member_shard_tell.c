@@ -157,13 +157,9 @@ static bool tell_snapshot(member *m, const bel_control_state *state)
     return true;
 }
 
-// Main thread, on each round: reports to the master, and sends values that did not fit the lane
-// before.
-void bel_member_shard_progress(member *m)
+static void shard_report(member *m, bool due)
 {
     member_shard *s = &m->shard;
-    if (!s->engine.runs) return;
-    bool due = atomic_exchange(&s->reports.progress_due, false);
     bel_control_state state = {0};
     if (s->control != NULL) bel_control_wait(s->control, 0, &state);
     // In this order: the master receives each snapshot before a later step. It uses the snapshot
@@ -171,6 +167,19 @@ void bel_member_shard_progress(member *m)
     if (tell_snapshot(m, &state)) due = true;
     bel_member_shard_go_on_sending(m);
     if (s->control != NULL) tell_progress(m, &state, due);
+}
+
+void bel_member_shard_report(member *m)
+{
+    shard_report(m, true);
+}
+
+// Main thread, on each round: reports to the master, and sends values that did not fit the lane
+// before.
+void bel_member_shard_progress(member *m)
+{
+    if (!m->shard.engine.runs) return;
+    shard_report(m, atomic_exchange(&m->shard.reports.progress_due, false));
 }
 
 void bel_member_shard_tell_again(member *m)

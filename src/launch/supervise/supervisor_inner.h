@@ -63,6 +63,7 @@ typedef struct bel_child {
     int sent;                  // the last signal that the supervisor sent it; 0: none
     int64_t lost_pid;          // the last process that the master reported as lost
     int64_t still_ns;          // since when it is stopped (SIGSTOP …); 0: it is not
+    int memory_fd;             // memory with which a shard's successor continues; -1: none
     bel_child_remote remote;
     bel_child_output output;
     bel_child_lives lives;

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/linux_host.h"
 #include "base/linux_lock.h"
+#include "base/linux_shared.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/program.h"
@@ -221,21 +222,35 @@ static bel_status *spawn_away(const bel_supervisor *s, bel_child *child, char **
     return status;
 }
 
-// A local master gets the lock of the model folder.
+// Returns the descriptor that a local child inherits; 0: none. A master gets the lock of the model
+// folder, and a process with a shard memory in which it keeps its state. The supervisor holds that
+// memory, so it outlives the child. Without it the job goes back to a checkpoint.
+static int inheritance_of(const bel_supervisor *s, bel_child *child)
+{
+    bel_role role = child->task->role;
+    if (role == BEL_ROLE_MASTER) return s->lock > 2 ? s->lock : 0;
+    bool has_shard = role == BEL_ROLE_PS || (role == BEL_ROLE_WORKER && child->task->ps_count == 0);
+    if (!has_shard || !child->task->recovers) return 0;
+    if (child->memory_fd < 0) child->memory_fd = bel_linux_shared_open("belfry-parameters");
+    return child->memory_fd > 2 ? child->memory_fd : 0;
+}
+
 static bel_status *spawn_child(bel_supervisor *s, bel_child *child, int output, int error)
 {
     const bel_reach *reach = s->config->reach;
     char **words = reach != NULL ? reach->words(reach, child->task) : NULL;
-    bool gives_lock = words == NULL && child->task->role == BEL_ROLE_MASTER && s->lock > 2;
     bel_status *status;
     child->away = words != NULL;
-    child->task->lock = gives_lock ? BEL_LINUX_INHERITED : 0;
+    int inherited = child->away ? 0 : inheritance_of(s, child);
+    bool is_master = child->task->role == BEL_ROLE_MASTER;
+    child->task->lock = inherited > 0 && is_master ? BEL_LINUX_INHERITED : 0;
+    child->task->memory = inherited > 0 && !is_master ? BEL_LINUX_INHERITED : 0;
     environment e = make_environment(s, child->task, child->away);
     char **arguments = name_arguments(s, child->task);
     if (child->away) {
         status = spawn_away(s, child, words, arguments, e.items, output, error);
     } else {
-        bel_linux_spawn spawn = {.inherited = gives_lock ? s->lock : 0,
+        bel_linux_spawn spawn = {.inherited = inherited,
                                  .program = s->config->program,
                                  .arguments = arguments,
                                  .environment = e.items,
@@ -325,6 +340,7 @@ static bel_child *add_child(bel_supervisor *s, bel_task *task)
     *child = (bel_child){.task = task,
                          .process.descriptor = -1,
                          .remote.input_fd = -1,
+                         .memory_fd = -1,
                          .output = {.error_fd = -1, .log_fd = -1}};
     task->supervisor = (int64_t)getpid();
     bel_role_text(task->role, task->index, child->name);
@@ -400,6 +416,7 @@ void bel_supervisor_clean_up(bel_supervisor *supervisor, bool again)
         if (child->remote.input_fd >= 0) close(child->remote.input_fd);
         if (child->output.error_fd >= 0) close(child->output.error_fd);
         if (child->output.log_fd >= 0) close(child->output.log_fd);
+        if (child->memory_fd >= 0) close(child->memory_fd);
         bel_task_destroy(child->task);
         bel_free(child->output.log_path);
         bel_str_deinit(&child->output.line);

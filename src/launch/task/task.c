@@ -199,7 +199,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"local_rank", -1, BEL_TASK_MOST_MEMBERS - 1, -1, 0},
                   {"local_size", 0, BEL_TASK_MOST_MEMBERS, 0, 0},
                   {"carried", 0, 1, 0, 0},
-                  {"counted", 0, 1, 0, 0}};
+                  {"counted", 0, 1, 0, 0},
+                  {"memory", 0, INT32_MAX, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -222,6 +223,7 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->local_size = (int)n[16].value;
     task->carried = n[17].value != 0;
     task->foreign = n[18].value != 0;
+    task->memory = (int)n[19].value;
     BEL_TRY(read_towers(root, task));
     BEL_TRY(check_local(root, task));
     if (!has_index(task)) return bel_task_bad(own, "index", "below the count of its role");
@@ -248,14 +250,14 @@ void bel_task_write(const bel_task *task, bel_str *out)
                    "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
                    "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
                    "\"lock\":%d,\"stall_timeout_ms\":%lld,\"local_rank\":%d,\"local_size\":%d,"
-                   "\"carried\":%d,\"master\":",
+                   "\"carried\":%d,\"memory\":%d,\"master\":",
                    bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
                    task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
                    task->thread_count, llround(task->join_timeout_secs * 1e3),
                    llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
                    task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock,
                    llround(task->stall_timeout_secs * 1e3), task->local_rank, task->local_size,
-                   task->carried ? 1 : 0);
+                   task->carried ? 1 : 0, task->memory);
     bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_exact(out, task->listen_address);

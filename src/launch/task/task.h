@@ -9,7 +9,7 @@
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
 //                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
-//                  "sockets": "/run/x",
+//                  "memory": 3, "sockets": "/run/x",
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key",
 //                  "counted": 0}
 //   BELFRY_TASK_INDEX
@@ -78,6 +78,7 @@ typedef struct bel_task {
                         // parent is killed, another process replaces this one
     char *note;         // for the log: input that was reinterpreted; NULL: none
     int lock;           // for a master: descriptor with the model folder's lock; 0: none
+    int memory; // for a process with a shard: descriptor of memory that outlives it; 0: none
 } bel_task;
 
 // Stands for an address that is known only where the process runs.

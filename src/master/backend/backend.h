@@ -55,6 +55,9 @@ typedef struct bel_backend_ops {
     // Asks shard 0 for a step, if steps are made on request by the schedule; in order. Any thread,
     // from start until the workers have finished.
     void (*ask)(bel_backend *backend, int64_t version, int function, bool wanted);
+    // After a loss: returns the version at which all shards can continue, as the lost one has come
+    // back with its state; all their points can be taken. -1: load is needed. NULL: always.
+    int64_t (*hold)(bel_backend *backend);
     // Ends training at once.
     void (*cancel)(bel_backend *backend);
     // After the workers have finished: the error that ended them, or NULL.
@@ -83,6 +86,7 @@ struct bel_backend {
     int replica_count;   // their replicas
     bool paused;         // training ended for another assignment; it continues after save and load
     bool runs;           // after gather: members hold the state of a running job
+    bool held;           // after hold: shards continue with the state that they have
     bool leaves;         // paused because this process was told to leave
     int64_t reached;     // last step that any member has reached since load
     bool lost;           // a lost member's state is gone: calls fail until load and start

@@ -32,7 +32,7 @@ static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *read
     bel_free(r->plan.checkpoint);
     r->plan.checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
     r->plan.begins_anew = backend->lost || backend->paused;
-    backend->lost = backend->paused = r->over = r->started = false;
+    backend->lost = backend->paused = backend->held = r->over = r->started = false;
     bool averaged = r->config.trainable->built->optimizers->main.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -473,6 +473,7 @@ static const bel_backend_ops remote_ops = {
     .take_points = take_points,
     .stop_at = stop_at,
     .ask = remote_ask,
+    .hold = bel_remote_hold,
     .begin_help = bel_remote_begin_help,
     .end_help = bel_remote_end_help,
     .read_values = bel_remote_read_values,

@@ -14,6 +14,8 @@ static void send_asked(remote *r, int shard)
     bel__values__init(&values);
     Bel__Finish finish;
     bel__finish__init(&finish);
+    Bel__Hold hold;
+    bel__hold__init(&hold);
     save.step = values.step = finish.step = r->asked.step;
     char empty[] = "";
     if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, even if it gains access
@@ -27,6 +29,7 @@ static void send_asked(remote *r, int shard)
     case BEL_ASKED_VALUES: bel_remote_send_to_shard(r, shard, &values.base); break;
     case BEL_ASKED_WHOLE:
     case BEL_ASKED_FINISH: bel_remote_send_to_shard(r, shard, &finish.base); break;
+    case BEL_ASKED_HOLD: bel_remote_send_to_shard(r, shard, &hold.base); break;
     }
 }
 
@@ -64,6 +67,13 @@ void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m)
     r->asked.whole[shard] = m->step;
     r->asked.answers++;
     if (shard == 0) r->backend.leased = m->next_block;
+}
+
+void bel_remote_take_held(remote *r, int member, const Bel__Held *m)
+{
+    if (r->asked.what != BEL_ASKED_HOLD) return;
+    bel_members_set_held(r->config.members, member, r->backend.generation, m->step);
+    r->asked.answers++;
 }
 
 bool bel_remote_joins_whole(remote *r, int member)

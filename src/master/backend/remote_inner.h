@@ -9,6 +9,7 @@
 //   remote_seats.c       members by role
 //   remote_leave.c       processes that are told to leave
 //   remote_rescue.c      saving without a worker
+//   remote_hold.c        continuing with the state that shards have
 //   remote_files.c       checkpoints of shards without access to the model folder
 //   remote_show.c        members' numbers
 //   remote_help.c        workers that help with evaluations
@@ -71,6 +72,8 @@ void bel_remote_ask_shards(remote *r, bel_asked what, int64_t step, char *folder
 void bel_remote_ask_again(remote *r, int shard);
 // Takes an answer to BEL_ASKED_WHOLE.
 void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m);
+// Takes an answer to BEL_ASKED_HOLD.
+void bel_remote_take_held(remote *r, int member, const Bel__Held *m);
 // Handles a member that comes back while shards are asked whether their version is complete, or are
 // paused. True: the caller has nothing to do for it.
 bool bel_remote_joins_whole(remote *r, int member);
@@ -162,6 +165,10 @@ void bel_remote_show(bel_backend *backend, bel_board *board); // for bel_backend
 
 // Called on each round of the wait; remote_rescue.c explains it.
 void bel_remote_rescue(remote *r);
+
+// --- remote_hold.c -------------------------------------------------------------------------------
+
+int64_t bel_remote_hold(bel_backend *backend); // for bel_backend_ops
 
 // --- remote_values.c -----------------------------------------------------------------------------
 

@@ -193,7 +193,8 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.step = step;
     s.message.clock_lead = view->clock_lead_ns;
     bool has_shard = bel_remote_shard_of(r, member) >= 0;
-    s.message.fetches = view->blind && has_shard;
+    s.message.held = r->backend.held && has_shard;
+    s.message.fetches = view->blind && has_shard && !s.message.held;
     describe_schedule(&r->plan, &s);
     describe_members(r, &s.message);
     describe_settings(&settings, r->plan.block_end, &s);
@@ -471,6 +472,7 @@ static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
     case BEL__MESSAGE__KIND_PROGRESS: return shard == 0;
     case BEL__MESSAGE__KIND_SNAPSHOT:
     case BEL__MESSAGE__KIND_SAVED:
+    case BEL__MESSAGE__KIND_HELD:
     case BEL__MESSAGE__KIND_ADMITTED:
     case BEL__MESSAGE__KIND_FETCH:
     case BEL__MESSAGE__KIND_PIECE: return shard >= 0;
@@ -507,6 +509,7 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     case BEL__MESSAGE__KIND_PROGRESS: take_progress(r, m->progress); break;
     case BEL__MESSAGE__KIND_SNAPSHOT: take_snapshot(r, member, m->snapshot); break;
     case BEL__MESSAGE__KIND_SAVED: take_saved(r, member, m->saved); break;
+    case BEL__MESSAGE__KIND_HELD: bel_remote_take_held(r, member, m->held); break;
     case BEL__MESSAGE__KIND_ENDED: take_ended(r, member, m->ended); break;
     case BEL__MESSAGE__KIND_FETCH: bel_remote_answer_fetch(r, member, m->fetch); break;
     case BEL__MESSAGE__KIND_PIECE: bel_remote_take_piece(r, member, m->piece); break;

@@ -104,6 +104,7 @@ typedef enum bel_asked {
     BEL_ASKED_VALUES, // send the snapshot of `step` on the current lane
     BEL_ASKED_FINISH, // make a snapshot of the end, which is `step`
     BEL_ASKED_WHOLE,  // make a current one, if no part of the next version is made
+    BEL_ASKED_HOLD,   // stop
 } bel_asked;
 
 typedef struct remote_asked {
@@ -111,7 +112,7 @@ typedef struct remote_asked {
     int64_t step;
     char *folder;   // borrowed
     int64_t *whole; // by shard: its answer to BEL_ASKED_WHOLE
-    int answers;    // number of these answers
+    int answers;    // number of these answers, or of those to BEL_ASKED_HOLD
 } remote_asked;
 
 // Parts of the checkpoint that shards write, and files of shards without access to its folder

@@ -314,8 +314,10 @@ static bel_status *train_run(bel_job *job)
     bool over;
     BEL_TRY(train_gather(job, &over));
     if (over) return NULL;
-    // Members that continue come with the snapshot that was not evaluated.
-    if (job->task != NULL && !job->backend->runs) BEL_TRY(bel_job_make_up_evals(job));
+    // Members that continue come with the snapshot that was not evaluated; shards that continue
+    // have no other.
+    bool anew = !job->backend->runs && !job->backend->held;
+    if (job->task != NULL && anew) BEL_TRY(bel_job_make_up_evals(job));
     bel_job_rescale(job);
     BEL_TRY(bel_job_find_last_step(job)); // replicas may have changed, or blocks were omitted
     // Members that continue may be past the checkpoint, from which nothing would be left.
@@ -490,8 +492,18 @@ static bel_status *begin_hooks(bel_job *job)
     return recall(job);
 }
 
-// Rounds of training: after a loss from the newest checkpoint, after a pause from the one just
-// made.
+// Whether all shards still have one version after a loss: training continues there, and everything
+// before it was made.
+static bool holds(bel_job *job)
+{
+    bel_backend *backend = job->backend;
+    int64_t step = backend->lost && backend->ops->hold != NULL ? backend->ops->hold(backend) : -1;
+    if (step >= 0) job->steps.first = step;
+    return step >= 0;
+}
+
+// Rounds of training: after a loss from the version that shards have, or from the newest
+// checkpoint; after a pause from the one just made.
 static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_count)
 {
     BEL_TRY(bel_job_prepare(job, evals, eval_count));
@@ -508,6 +520,10 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (status == NULL) status = paused ? save_pause(job) : train_finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
         bel_status_ignore(status); // the loss was reported, and is repaired
+        if (holds(job)) {
+            BEL_TRY(take_points_before(job, INT64_MAX));
+            continue;
+        }
         if (!paused) job->loop.end = -1;
         BEL_TRY(bel_job_go_back(job));
         BEL_TRY(recall(job));

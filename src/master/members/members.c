@@ -82,6 +82,8 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
         s->member.pid != 0 && !planned && join->incarnation > s->member.incarnation;
     s->member.incarnation = join->incarnation;
     s->member.generation = generation;
+    s->member.held_generation = join->held_generation;
+    s->member.held_step = join->held_step;
     s->member.step = join->step;
     s->member.pid = join->pid;
     s->member.clock_lead_ns = bel_clock_ns() - join->clock;
@@ -196,6 +198,14 @@ int bel_members_count(const bel_members *members)
 void bel_members_set_generation(bel_members *members, int member, uint32_t generation)
 {
     members->seats[member].member.generation = generation;
+}
+
+void bel_members_set_held(bel_members *members, int member, uint32_t generation, int64_t step)
+{
+    bel_member_view *m = &members->seats[member].member;
+    m->generation = 0;
+    m->held_generation = generation;
+    m->held_step = step;
 }
 
 int bel_members_find(const bel_members *members, bel_role role, int index)

@@ -71,7 +71,10 @@ typedef struct bel_member_view {
     bool here, vacant;
     bool blind; // cannot access the model folder
     uint32_t incarnation;
-    uint32_t generation; // generation of the state that it holds; 0: none
+    uint32_t generation; // generation of the state that it runs; 0: none
+    // With a shard that does not run: generation (0: none) and version of the state that it holds.
+    uint32_t held_generation;
+    int64_t held_step;
     char *host, *address;
     int64_t pid;
     int64_t step;     // step of its newest status
@@ -107,6 +110,9 @@ void bel_members_retire(bel_members *members, int member);
 // Dismisses a member that was told to leave and has nothing left to do: it ends, and its seat is
 // empty until another process takes it. This is no loss.
 void bel_members_let_go(bel_members *members, int member);
+
+// Records that the member has stopped its shard, and holds its state.
+void bel_members_set_held(bel_members *members, int member, uint32_t generation, int64_t step);
 
 // Sends a message of this kind (wire/message.h). Nothing is sent to an absent member.
 void bel_members_send(bel_members *members, int member, uint32_t generation,

@@ -22,6 +22,7 @@
 #include "base/requests.h"
 #include "base/thread.h"
 #include "ps/layout/step_stats.h"
+#include "ps/server/kept.h"
 
 enum { FEWEST_POINTS = 1024, MOST_KEPT_POINTS = 1 << 20 };
 
@@ -68,6 +69,47 @@ static size_t series_size(const bel_control *control)
     return 2 * (size_t)control->config.stats.series;
 }
 
+static void read_point(const bel_control *control, int64_t place, bel_control_point *out_point)
+{
+    const step_point *from = &control->points[place];
+    size_t size = series_size(control);
+    *out_point = (bel_control_point){.step = from->step,
+                                     .loss = from->loss,
+                                     .examples_per_second = from->examples_per_second,
+                                     .steps_per_second = from->steps_per_second,
+                                     .for_hooks_alone = from->for_hooks_alone};
+    if (size > 0) {
+        memcpy(out_point->series, control->series + (size_t)place * size, size * sizeof(double));
+    }
+}
+
+static void keep_point(const bel_control *control, int64_t place)
+{
+    bel_control_point point;
+    read_point(control, place, &point);
+    bel_kept_add_point(control->config.kept, &point);
+}
+
+// Takes a predecessor's points; the master may not have received all of them.
+static void recall_points(bel_control *control)
+{
+    bel_kept *kept = control->config.kept;
+    size_t size = series_size(control);
+    bel_kept_drop_points_after(kept, control->config.first_step);
+    for (int64_t i = bel_kept_first_point(kept); i < bel_kept_end_point(kept); i++) {
+        bel_control_point point;
+        bel_kept_read_point(kept, i, &point);
+        int64_t place = control->point_count++ % control->point_room;
+        control->points[place] = (step_point){.step = point.step,
+                                              .loss = point.loss,
+                                              .examples_per_second = point.examples_per_second,
+                                              .steps_per_second = point.steps_per_second};
+        if (size > 0) {
+            memcpy(control->series + (size_t)place * size, point.series, size * sizeof(double));
+        }
+    }
+}
+
 bel_control *bel_control_create(const bel_control_config *config)
 {
     bel_control *control = bel_xcalloc(1, sizeof *control);
@@ -85,6 +127,7 @@ bel_control *bel_control_create(const bel_control_config *config)
     control->series = bel_xcalloc(FEWEST_POINTS * series_size(control), sizeof(double));
     pthread_mutex_init(&control->mutex, NULL);
     bel_cond_init(&control->cond);
+    if (config->kept != NULL) recall_points(control);
     return control;
 }
 
@@ -171,6 +214,7 @@ static void add_point_locked(bel_control *control, const double *stats, bool for
     }
     control->point_ns = now;
     control->point_examples = control->state.examples;
+    if (control->config.kept != NULL) keep_point(control, place);
 }
 
 static bool is_multiple(int64_t version, int64_t period)
@@ -200,7 +244,7 @@ static void take_stats_locked(bel_control *control, int64_t version, const doubl
     if (examples > 0) control->state.loss = stats[BEL_STATS_LOSS_SUM] / examples;
     control->state.step = version;
     control->state.examples += (int64_t)examples;
-    bool first = version == config->first_step + 1;
+    bool first = version == config->first_step + 1 && !config->continues;
     bool last = left != BEL_STEPS_FOLLOW || version == config->last_step; // possibly
     bool due = first || last || is_multiple(version, config->series_steps);
     bool snapshot = version == control->snapshot_ordered;
@@ -455,22 +499,14 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
     pthread_mutex_lock(&control->mutex);
     int count = 0;
     bool snapshot = false;
-    size_t size = series_size(control);
     while (count < capacity && !snapshot && control->points_taken < control->point_count) {
         int64_t place = control->points_taken++ % control->point_room;
         const step_point *from = &control->points[place];
         bel_control_point *point = &out_points[count++];
+        read_point(control, place, point);
         snapshot = from->snapshot && from->step == control->snapshot_ordered &&
                    control->snapshot_busy; // otherwise it was released
-        *point = (bel_control_point){.step = from->step,
-                                     .loss = from->loss,
-                                     .examples_per_second = from->examples_per_second,
-                                     .steps_per_second = from->steps_per_second,
-                                     .for_hooks_alone = from->for_hooks_alone,
-                                     .snapshot = snapshot};
-        if (size > 0) {
-            memcpy(point->series, control->series + (size_t)place * size, size * sizeof(double));
-        }
+        point->snapshot = snapshot;
     }
     pthread_mutex_unlock(&control->mutex);
     return count;

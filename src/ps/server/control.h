@@ -6,6 +6,7 @@
 #ifndef BELFRY_PS_SERVER_CONTROL_H
 #define BELFRY_PS_SERVER_CONTROL_H
 
+#include "ps/server/kept.h"
 #include "ps/server/shard.h"
 
 typedef struct bel_control bel_control;
@@ -29,6 +30,8 @@ typedef struct bel_control_config {
     int64_t hook_steps;    // interval, in steps, of the hooks; 0: never
     bel_stats_shape stats; // the step statistics
     int worker_count;
+    bool continues; // shards continue at first_step: the step is not the first of a run
+    bel_kept *kept; // shard 0's, where points are recorded, or a predecessor's are; NULL
     // Steps are made only on request (bel_control_ask), at most up to last_step.
     bool asks;
     // called on any thread; required with `asks`
@@ -37,7 +40,7 @@ typedef struct bel_control_config {
 } bel_control_config;
 
 // A step that the master records.
-typedef struct bel_control_point {
+struct bel_control_point {
     int64_t step;                      // the version that the step made
     double loss;                       // mean over its examples
     double examples_per_second;        // since the previous point; 0 at the first
@@ -45,7 +48,7 @@ typedef struct bel_control_point {
     bool for_hooks_alone;              // only for hooks, not for the series
     bool snapshot;                     // a snapshot of this version is made, and not yet released
     double series[2 * BEL_MAX_SERIES]; // the step's: sum and weight of each series
-} bel_control_point;
+};
 
 typedef struct bel_control_state {
     int64_t step;     // the newest version

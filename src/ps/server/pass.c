@@ -193,16 +193,26 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
            (averaged ? shard->memory.averages : values) + chunk->offset, bytes);
 }
 
-// Runs piece by piece; a segment's squares are taken once its sums are complete.
+// Runs piece by piece; a segment's squares are taken once its sums are complete. The last pass
+// changes slots in place: if they are kept, it leaves out the pieces that a predecessor has
+// finished.
 static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 {
     const bel_layout *layout = p->shard->config.layout;
+    bel_kept *kept = kind != BEL_JOB_SUM ? p->shard->config.kept : NULL;
+    int local = (int)(p->chunk - p->shard->chunks);
+    int64_t piece = 0, done = kept != NULL ? bel_kept_open_chunk(kept, local, p->shard->step) : 0;
     for (int s = 0; s < chunk->segment_count; s++) {
         const bel_segment *segment = &layout->segments[chunk->first_segment + s];
         p->layer = bel_shard_layer(p->shard, bel_shard_function(p->shard), segment->variable);
-        for (int64_t at = 0; at < segment->count; at += PIECE) {
-            int64_t left = segment->count - at;
-            run_piece(p, kind, segment, at, left < PIECE ? left : PIECE);
+        for (int64_t at = 0; at < segment->count; at += PIECE, piece++) {
+            int64_t left = segment->count - at, n = left < PIECE ? left : PIECE;
+            if (piece < done) continue;
+            if (kept != NULL) bel_kept_copy_piece(kept, local, piece, segment->offset + at, n);
+            run_piece(p, kind, segment, at, n);
+            if (kept == NULL) continue;
+            bel_fault_point("shard_kept_piece"); // as if in the middle of it
+            bel_kept_end_piece(kept, local, piece);
         }
         if (kind == BEL_JOB_SUM && chunk->kind == BEL_VARIABLE_TRAINABLE) {
             take_squares(p, segment);
@@ -233,7 +243,8 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     int current = atomic_load(&space->current[local->chunk]);
     const bel_assignment *assignment = shard->config.assignment;
 
-    if (chunk->kind != BEL_VARIABLE_FROZEN) {
+    bool made = local->version > shard->step && job.kind != BEL_JOB_SUM; // by an earlier pass
+    if (chunk->kind != BEL_VARIABLE_FROZEN && !made) {
         // Reports may be gone at the update, so the selection of the first pass stays.
         if (job.kind != BEL_JOB_UPDATE) take_reports(shard, local);
         pass p = {.shard = shard,
@@ -246,6 +257,9 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
         run_segments(&p, job.kind, chunk);
     }
     if (job.kind == BEL_JOB_SUM) return;
+    local->version = shard->step + 1;
+    if (shard->config.kept != NULL)
+        bel_kept_set_version(shard->config.kept, job.local, shard->step + 1);
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
         current = 1 - current;
         atomic_store_explicit(&space->current[local->chunk], (unsigned char)current,

@@ -161,6 +161,7 @@ static bool try_publish_locked(bel_shard *shard)
     count_times_locked(shard);
     shard->rules.runs[bel_shard_function(shard)]++;
     shard->step = version;
+    if (shard->config.kept != NULL) bel_kept_set_step(shard->config.kept, version);
     publish_locked(shard, decision);
     bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
@@ -214,8 +215,10 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
 static bool is_whole_locked(const bel_shard *shard)
 {
     bool whole = shard->error == NULL && !step_done_locked(shard);
-    for (int i = 0; i < shard->chunk_count; i++)
-        whole = whole && !(shard->chunks[i].queued && bel_shard_changes(shard, i));
+    for (int i = 0; i < shard->chunk_count; i++) {
+        bool made = shard->chunks[i].queued || shard->chunks[i].version > shard->step;
+        whole = whole && !(made && bel_shard_changes(shard, i));
+    }
     if (bel_shard_on_devices(shard))
         whole = whole && shard->work.summed == 0 && shard->work.passed == 0;
     for (int t = 0; t < shard->config.layout->table_count; t++)

@@ -32,6 +32,7 @@
 #include "ps/layout/shard_settings.h"
 #include "ps/layout/space.h"
 #include "ps/layout/step_stats.h"
+#include "ps/server/kept.h"
 #include "transport/lane.h"
 
 typedef struct bel_shard bel_shard;
@@ -73,6 +74,9 @@ typedef struct bel_shard_config {
     // replicas or several step functions; `space` then uses `snapshot`'s memory. NULL: the
     // parameters are in `space`.
     bel_updater *updater;
+    // Memory of slots and averages, in which the shard records how far each chunk is. `space` is
+    // over its buffers. It must outlive the shard. NULL: the shard allocates them.
+    bel_kept *kept;
     float *snapshot; // the snapshot's values, laid out as the space; shards of a process share it
     float *snapshot_averages; // the same for moving averages, if the optimizer keeps them
     bel_shard_settings settings;
@@ -141,6 +145,11 @@ void *bel_shard_place(void *peer, const bel_frame *frame);
 // checkpoint's. Errors: those of bel_ckpt_read, e.g. a wrong shape, with the variable's name.
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
 
+// Instead of a load: continues at `version` with the state that the shard holds, or that a
+// predecessor left in `kept`. Chunks whose next version is made already keep it: in this step they
+// are not updated. No step runs. INTERNAL: a chunk has neither of both versions.
+bel_status *bel_shard_continue(bel_shard *shard, int64_t version) BEL_MUST_USE;
+
 // Begins the shard's step, answers the workers' pulls, and calls `events` from then on.
 void bel_shard_start(bel_shard *shard, const bel_shard_events *events);
 
@@ -152,7 +161,7 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
                           int64_t *out_step);
 
 // Resets all state but memory to that of a new shard, under another generation; the caller loads a
-// checkpoint next. No thread may be in the shard. Frames under way become invalid.
+// checkpoint next, or continues. No thread may be in the shard. Frames under way become invalid.
 void bel_shard_restart(bel_shard *shard, uint32_t generation);
 
 // Takes frames and runs one job. Returns false if there is no work now. Thread-safe.

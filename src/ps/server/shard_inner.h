@@ -3,11 +3,13 @@
 //   policy_all.c, policy_ledger.c  counting and answers, with ledger.c, lease.c and answer.c
 //   norms.c, values.c, inbox.c     norms, values for workers, destination of frames
 //   groups.c, pass.c, ready.c      a step's numbers, arithmetic, work that can begin
+//   kept.c                         state in memory that outlives the process
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
 
 #include <pthread.h>
 
+#include "ps/server/kept.h"
 #include "ps/server/shard_parts.h"
 
 enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the L1 cache

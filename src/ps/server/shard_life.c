@@ -37,22 +37,30 @@ static void start_slots(bel_shard *shard, int function)
 static bel_status *shard_allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
+    const bel_kept *kept = shard->config.kept;
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
         for (int k = 0; k < shard->rules.slot_counts[l]; k++) {
             BEL_TRY(
                 bel_space_array(layout, "snapshot of slots", &shard->memory.snapshot_slots[l][k]));
             shard->memory.slots[l][k] = shard->memory.snapshot_slots[l][k];
-            if (!bel_shard_on_devices(shard))
+            if (kept != NULL) {
+                shard->memory.slots[l][k] = bel_kept_slots(kept, k); // there is one layer
+            } else if (!bel_shard_on_devices(shard)) {
                 BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->memory.slots[l][k]));
+            }
         }
     }
-    for (int f = 0; f < shard->config.settings.function_count; f++)
+    bool holds = kept != NULL && bel_kept_holds(kept);
+    for (int f = 0; f < shard->config.settings.function_count && !holds; f++)
         start_slots(shard, f);
     if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
         BEL_CHECK(shard->config.snapshot_averages != NULL);
         shard->memory.averages = shard->config.snapshot_averages;
-        if (!bel_shard_on_devices(shard))
+        if (kept != NULL) {
+            shard->memory.averages = bel_kept_averages(kept);
+        } else if (!bel_shard_on_devices(shard)) {
             BEL_TRY(bel_space_array(layout, "moving averages", &shard->memory.averages));
+        }
     }
     if (!shard->rules.needs_norm) return NULL;
     size_t grains = (size_t)layout->grain_count * (size_t)bel_shard_norm_planes(shard);
@@ -93,6 +101,8 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                                                      BEL_SHARD_PIECE * sizeof(float))};
         shard->inbox.elements += layout->chunks[c].count;
     }
+    for (int i = 0; i < shard->chunk_count && config->kept != NULL; i++)
+        shard->chunks[i].version = bel_kept_version(config->kept, i);
     shard->inbox.sums = bel_xcalloc(nodes, sizeof *shard->inbox.sums);
     shard->inbox.rows =
         bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->inbox.rows);
@@ -131,12 +141,13 @@ void bel_shard_destroy(bel_shard *shard)
     if (updater != NULL) updater->ops->forget(updater);
     for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
-            if (shard->memory.slots[l][k] != shard->memory.snapshot_slots[l][k])
+            bool own = shard->memory.slots[l][k] != shard->memory.snapshot_slots[l][k];
+            if (own && shard->config.kept == NULL)
                 bel_space_free_array(layout, shard->memory.slots[l][k]);
             bel_space_free_array(layout, shard->memory.snapshot_slots[l][k]);
         }
     }
-    if (shard->memory.averages != shard->config.snapshot_averages)
+    if (shard->memory.averages != shard->config.snapshot_averages && shard->config.kept == NULL)
         bel_space_free_array(layout, shard->memory.averages);
     bel_space_free_array(layout, shard->memory.sums);
     shard->policy->destroy(shard);

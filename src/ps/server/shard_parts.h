@@ -43,6 +43,7 @@ typedef struct bel_shard_chunk {
     int64_t inbox_offset; // this chunk's offset in each inbox
     float *scratch;       // rows of the summation tree, and one piece of the gradient
     bool passed;          // its new values are ready
+    int64_t version;      // its values' version; after bel_shard_continue perhaps the next one
 } bel_shard_chunk;
 
 // State of a worker's values. A late worker gets all of the next version when it is published; one

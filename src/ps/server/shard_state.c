@@ -78,6 +78,8 @@ static bel_status *load_runs(bel_shard *shard, const bel_ckpt_reader *reader)
 bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
 {
     const bel_layout *layout = shard->config.layout;
+    bel_kept *kept = shard->config.kept;
+    if (kept != NULL) bel_kept_clear(kept);
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
@@ -90,10 +92,38 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
         }
     }
     shard->step = shard->loaded = bel_ckpt_reader_info(reader)->step;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        shard->chunks[i].version = shard->step;
+        if (kept != NULL) bel_kept_set_version(kept, i, shard->step);
+    }
+    if (kept != NULL) bel_kept_begin(kept, shard->config.generation, shard->loaded, shard->step);
     BEL_TRY(load_runs(shard, reader));
     bel_updater *updater = shard->config.updater;
     if (updater != NULL) BEL_TRY(updater->ops->load(updater));
     return bel_shard_load_tables(shard, reader);
+}
+
+// The buffer of a version follows from the number of steps since the load, as before. A chunk whose
+// next version is made shows the old one until its pass, so workers see one version.
+bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
+{
+    bel_kept *kept = shard->config.kept;
+    if (kept != NULL) shard->loaded = bel_kept_loaded(kept);
+    for (int i = 0; i < shard->chunk_count; i++) {
+        bel_shard_chunk *local = &shard->chunks[i];
+        if (local->version != version && local->version != version + 1) {
+            return BEL_ERR(BEL_INTERNAL, "shard %d holds version %lld of chunk %d, expected %lld",
+                           shard->config.shard, (long long)local->version, local->chunk,
+                           (long long)version);
+        }
+        bool frozen = shard->config.layout->chunks[local->chunk].kind == BEL_VARIABLE_FROZEN;
+        int buffer = frozen ? 0 : (int)((version - shard->loaded) % 2);
+        atomic_store(&shard->config.space->current[local->chunk], (unsigned char)buffer);
+    }
+    shard->step = version;
+    shard->rules.runs[0] = version; // there is one step function
+    if (kept != NULL) bel_kept_begin(kept, shard->config.generation, shard->loaded, version);
+    return NULL;
 }
 
 // No step runs, so everything is read without the lock.

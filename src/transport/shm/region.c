@@ -48,6 +48,16 @@ bel_status *bel_shm_region_create(const char *name, size_t bytes, bel_shm_region
     return NULL;
 }
 
+bel_status *bel_shm_region_keep(int descriptor, size_t bytes, bel_shm_region **out_region)
+{
+    size_t page = page_bytes(), rounded = (bytes + page - 1) / page * page;
+    void *memory = NULL;
+    int reading = -1;
+    BEL_TRY(bel_linux_shared_keep(descriptor, rounded, &reading, &memory));
+    *out_region = region_make(reading, memory, rounded, true);
+    return NULL;
+}
+
 // Checks seals, then size, then maps; the region owns the descriptor only on success.
 static bel_status *open_sealed(int descriptor, size_t least_bytes, bel_shm_region **out_region)
 {

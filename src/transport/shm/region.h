@@ -1,9 +1,11 @@
 // Regions: memory that one process writes and others read in place.
 //
-// A region belongs to one incarnation of one writer. It is a memfd that its owner sizes, maps and
-// then seals (F_SEAL_SHRINK, GROW, FUTURE_WRITE, SEAL). So a process that gets its descriptor can
-// map it only for reading, and its size never changes. A mapping cannot be revoked: readers drop
-// theirs before they deal with a successor. Untouched pages cost no memory.
+// A region is a memfd that its owner sizes, maps and then seals (F_SEAL_SHRINK, GROW, FUTURE_WRITE,
+// SEAL). So a process that gets its descriptor can map it only for reading, and its size never
+// changes. A mapping cannot be revoked: readers drop theirs before they deal with a successor.
+// Untouched pages cost no memory. A region belongs to one incarnation of one writer, except a kept
+// one: a writer's successor continues with it. Its size is sealed, too, and peers get a descriptor
+// that was opened for reading.
 #ifndef BELFRY_TRANSPORT_SHM_REGION_H
 #define BELFRY_TRANSPORT_SHM_REGION_H
 
@@ -20,9 +22,15 @@ typedef struct bel_shm_region bel_shm_region;
 bel_status *bel_shm_region_create(const char *name, size_t bytes,
                                   bel_shm_region **out_region) BEL_MUST_USE;
 
+// Makes a region of memory that this process was given (bel_linux_shared_open), zeroed unless a
+// predecessor has used it. Takes ownership of the descriptor, also on failure. Errors: as above;
+// INVALID_ARGUMENT: the predecessor used another size.
+bel_status *bel_shm_region_keep(int descriptor, size_t bytes,
+                                bel_shm_region **out_region) BEL_MUST_USE;
+
 // Opens the reader's view of a region whose descriptor came from its writer. Takes ownership of the
-// descriptor, also on failure. INVALID_ARGUMENT: it is no memfd, not sealed as above, or smaller
-// than `least_bytes`.
+// descriptor, also on failure. INVALID_ARGUMENT: it is no memfd, its size is not sealed, or it is
+// smaller than `least_bytes`.
 bel_status *bel_shm_region_open(int descriptor, size_t least_bytes,
                                 bel_shm_region **out_region) BEL_MUST_USE;
 

@@ -30,7 +30,7 @@ static void test_there_and_back(void **state)
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
         "\"supervisor\":77,\"recovers\":1,\"min_workers\":2,"
         "\"added\":1,\"lock\":3,\"stall_timeout_ms\":2500,"
-        "\"local_rank\":3,\"local_size\":2,\"carried\":1,\"master\":\"unix:/"
+        "\"local_rank\":3,\"local_size\":2,\"carried\":1,\"memory\":6,\"master\":\"unix:/"
         "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // the task wins
@@ -85,14 +85,14 @@ static void test_defaults(void **state)
     assert_int_equal(task->supervisor, 0);
     bel_str written = {0};
     bel_task_write(task, &written);
-    assert_string_equal(
-        written.text,
-        "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
-        "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
-        "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
-        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
-        "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,"
-        "\"local_rank\":-1,\"local_size\":2,\"carried\":0,\"master\":\"a:1\",\"listen\":\"a:1\"}");
+    assert_string_equal(written.text,
+                        "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
+                        "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
+                        "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
+                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
+                        "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,"
+                        "\"local_rank\":-1,\"local_size\":2,\"carried\":0,\"memory\":0,\"master\":"
+                        "\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
 }

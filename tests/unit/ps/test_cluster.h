@@ -8,6 +8,7 @@
 #include "optim/settings.h"
 #include "ps/client/client.h"
 #include "ps/server/control.h"
+#include "ps/server/kept.h"
 #include "ps/server/shard.h"
 #include "support/bel_test.h"
 #include "transport/inproc/inproc.h"
@@ -18,6 +19,7 @@ typedef struct cluster {
     bel_layout *layout;
     bel_assignment *assignment;
     bel_space *space;
+    bel_kept *kept;             // shard 0's, with kept_memory
     float *snapshot, *averages; // for `space`
     bel_doorbell *bell;
     bel_lane *worker_ends[MAX_WORKERS][MAX_SHARDS]; // by worker, by shard
@@ -51,8 +53,10 @@ static int table_width;                   // width of a table beside the variabl
 static int64_t table_memory;              // bel_shard_config
 static int64_t table_admit_after, table_expire_after; // bel_shard_settings
 static bool with_exchanges;
-static int64_t check_steps;                      // bel_shard_settings
-static const int *step_functions;                // by step: 0, or 1 for the other step function
+static void *kept_memory;         // for the only shard; NULL: none
+static int64_t kept_from;         // version at which a predecessor's state is continued; -1: none
+static int64_t check_steps;       // bel_shard_settings
+static const int *step_functions; // by step: 0, or 1 for the other step function
 static bel_control *(*make_control)(cluster *c); // for new clusters; NULL: none
 
 // Variables of every kind, two of them longer than a chunk.
@@ -130,11 +134,38 @@ static void make_lanes(cluster *c)
     }
 }
 
-static void make_shards(cluster *c, bel_optimizer optimizer)
+static bel_shard_settings settings_of(const cluster *c)
 {
-    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
-    for (int f = 0; f < 2; f++)
-        c->optimizers[f] = (bel_optimizers){.main = optimizer};
+    return (bel_shard_settings){.optimizers = c->optimizers,
+                                .function_count = step_functions != NULL ? 2 : 1,
+                                .counting = c->counting,
+                                .check_steps = check_steps,
+                                .table_admit_after = table_admit_after,
+                                .table_expire_after = table_expire_after};
+}
+
+static void fill_space(const bel_space *space)
+{
+    for (int64_t i = 0; i < space->layout->size; i++)
+        space->buffers[0][i] = (float)(i % 101) / 50.0f - 1.0f;
+}
+
+static void make_space(cluster *c)
+{
+    if (kept_memory == NULL) {
+        BEL_ASSERT_OK(bel_space_create(c->layout, 2, &c->space));
+        fill_space(c->space);
+        return;
+    }
+    const bel_shard_settings settings = settings_of(c);
+    c->kept = bel_kept_over(kept_memory, c->layout, 0, &settings);
+    float *buffers[2] = {bel_kept_buffer(c->kept, 0), bel_kept_buffer(c->kept, 1)};
+    c->space = bel_space_over(c->layout, buffers);
+    if (kept_from < 0) fill_space(c->space);
+}
+
+static void make_shards(cluster *c)
+{
     for (int k = 0; k < c->layout->shard_count; k++) {
         bel_shard_config config = {.layout = c->layout,
                                    .shard = k,
@@ -142,12 +173,8 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .space = c->space,
                                    .snapshot = c->snapshot,
                                    .snapshot_averages = c->averages,
-                                   .settings = {.optimizers = c->optimizers,
-                                                .function_count = step_functions != NULL ? 2 : 1,
-                                                .counting = c->counting,
-                                                .check_steps = check_steps,
-                                                .table_admit_after = table_admit_after,
-                                                .table_expire_after = table_expire_after},
+                                   .kept = c->kept,
+                                   .settings = settings_of(c),
                                    .generation = 1,
                                    .worker_lanes = c->shard_ends[k],
                                    .shard_lanes = c->inner_ends[k],
@@ -155,6 +182,9 @@ static void make_shards(cluster *c, bel_optimizer optimizer)
                                    .table_memory = table_memory};
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
+    if (c->kept != NULL && kept_from < 0) bel_kept_begin(c->kept, 1, 0, 0);
+    if (c->kept != NULL && kept_from >= 0)
+        BEL_ASSERT_OK(bel_shard_continue(c->shards[0], kept_from));
     for (int k = 0; k < c->layout->shard_count; k++) {
         bool first = k == 0; // only shard 0 leases, and asks for a step's function
         bel_shard_events events = {c, decide, first ? function_of : NULL, snapshot_ready};
@@ -177,18 +207,19 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
     c->layout = make_layout(shards);
     c->assignment = bel_assignment_create(replicas_of, workers);
     assert_in_range(c->assignment->replica_count, 1, REPLICAS);
-    BEL_ASSERT_OK(bel_space_create(c->layout, 2, &c->space));
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
+    for (int f = 0; f < 2; f++)
+        c->optimizers[f] = (bel_optimizers){.main = optimizer};
+    make_space(c);
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot", &c->snapshot));
     BEL_ASSERT_OK(bel_space_array(c->layout, "snapshot of averages", &c->averages));
-    for (int64_t i = 0; i < c->layout->size; i++)
-        c->space->buffers[0][i] = (float)(i % 101) / 50.0f - 1.0f;
     for (int r = 0; r < REPLICAS; r++)
         BEL_ASSERT_OK(bel_space_array(c->layout, "gradients", &c->gradients[r]));
     for (int w = 0; w < workers && counting.workers > 0; w++)
         BEL_ASSERT_OK(bel_space_array(c->layout, "parameters", &c->outboxes[w]));
     make_lanes(c);
     if (make_control != NULL) c->control = make_control(c);
-    make_shards(c, optimizer);
+    make_shards(c);
     for (int w = 0; w < workers; w++) {
         c->row_buffers[w] = bel_xcalloc(bel_row_buffer_bytes(c->layout, c->assignment, w) + 1, 1);
         c->client_configs[w] = (bel_client_config){.worker = w,
@@ -205,7 +236,8 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
                                                    .cancelled_context = c,
                                                    .stall_timeout_secs = 0.2};
         c->clients[w] = bel_client_create(&c->client_configs[w]);
-        BEL_ASSERT_OK(bel_client_pull(c->clients[w], 0));
+        BEL_ASSERT_OK(
+            bel_client_pull(c->clients[w], c->kept != NULL && kept_from > 0 ? kept_from : 0));
     }
     return c;
 }
@@ -240,6 +272,7 @@ static void cluster_destroy(cluster *c)
     bel_space_free_array(c->layout, c->snapshot);
     bel_space_free_array(c->layout, c->averages);
     bel_space_destroy(c->space);
+    bel_kept_destroy(c->kept);
     bel_doorbell_destroy(c->bell);
     bel_control_destroy(c->control);
     bel_assignment_destroy(c->assignment);

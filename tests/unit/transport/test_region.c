@@ -111,7 +111,7 @@ static void test_refuses_what_is_no_region(void **state)
 static void test_refuses_missing_seals(void **state)
 {
     (void)state;
-    static const int seals[] = {0, SEAL_SHRINK | SEAL_GROW, SEAL_SHRINK | SEAL_GROW | SEAL_SEAL};
+    static const int seals[] = {0, SEAL_SHRINK, SEAL_GROW | SEAL_SEAL};
     for (size_t i = 0; i < sizeof seals / sizeof *seals; i++) {
         int descriptor = memfd_create("loose", ALLOW_SEALING | CLOSE_ON_EXEC);
         assert_int_equal(ftruncate(descriptor, 8192), 0);
@@ -157,9 +157,44 @@ static void test_stitches_parts(void **state)
     bel_shm_region_destroy(b);
 }
 
+// A successor maps the same memory for writing, with its contents; a peer gets a descriptor that
+// cannot be mapped for writing.
+static void test_kept_memory_outlives_its_region(void **state)
+{
+    (void)state;
+    enum { BYTES = 8192 };
+    int held = bel_linux_shared_open("test");
+    bel_shm_region *region = NULL, *next = NULL;
+    assert_true(held >= 0);
+    assert_int_equal(bel_linux_shared_bytes(held), 0);
+    BEL_ASSERT_OK(bel_shm_region_keep(dup(held), BYTES - 1, &region));
+    uint8_t *own = bel_shm_region_memory(region);
+    own[BYTES - 1] = 7;
+    bel_shm_region *view = open_copy(region, BYTES);
+    assert_int_equal(((const uint8_t *)bel_shm_region_memory(view))[BYTES - 1], 7);
+    int peers = bel_shm_region_descriptor(region);
+    assert_ptr_equal(mmap(NULL, BYTES, PROT_WRITE, MAP_SHARED, peers, 0), MAP_FAILED);
+    assert_int_equal(ftruncate(held, 2 * BYTES), -1);
+    bel_shm_region_destroy(region);
+    assert_int_equal(bel_linux_shared_bytes(held), BYTES);
+    BEL_ASSERT_FAILS(bel_shm_region_keep(dup(held), 2 * BYTES, &next), BEL_INVALID_ARGUMENT,
+                     "kept memory of 8192 bytes, expected a memfd of 16384 bytes");
+    BEL_ASSERT_OK(bel_shm_region_keep(dup(held), BYTES, &next));
+    own = bel_shm_region_memory(next);
+    assert_int_equal(own[BYTES - 1], 7);
+    own[0] = 9;
+    assert_int_equal(((const uint8_t *)bel_shm_region_memory(view))[0], 9);
+    bel_shm_region_destroy(next);
+    bel_shm_region_destroy(view);
+    close(held);
+    int other = open("/dev/null", O_RDWR);
+    BEL_ASSERT_FAILS(bel_shm_region_keep(other, BYTES, &next), BEL_INVALID_ARGUMENT, "a memfd");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_memory_outlives_its_region),
         cmocka_unit_test(test_reads_what_is_written),
         cmocka_unit_test(test_seals_hold),
         cmocka_unit_test(test_refuses_what_is_no_region),

@@ -1,0 +1,202 @@
+// A shard's state in memory that outlives its process. A child process trains in memory that it
+// shares with this one, and is killed at every piece in turn; this process continues. Values,
+// slots and averages are those of an undisturbed training.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/linux_shared.h"
+#include "base/number.h"
+#include "unit/ps/test_cluster.h"
+
+static const int replicas_of[] = {3, 2};
+enum { WORKERS = 2, STEPS = 3 };
+
+static const bel_optimizer plain = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+static const bel_optimizer averaged = {.kind = BEL_OPTIMIZER_ADAM,
+                                       .learning_rate = 0.1,
+                                       .beta1 = 0.9,
+                                       .beta2 = 0.999,
+                                       .epsilon = 1e-6,
+                                       .moving_average_decay = 0.9};
+static const bel_optimizer clipped = {
+    .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9, .clip_global_norm = 1};
+static const bel_optimizer lamb = {.kind = BEL_OPTIMIZER_LAMB,
+                                   .learning_rate = 0.1,
+                                   .beta1 = 0.9,
+                                   .beta2 = 0.999,
+                                   .epsilon = 1e-6};
+
+static bel_shard_settings settings_with(bel_optimizers *optimizers, const bel_optimizer *main)
+{
+    *optimizers = (bel_optimizers){.main = *main};
+    BEL_ASSERT_OK(bel_optimizer_check(&optimizers->main));
+    return (bel_shard_settings){.optimizers = optimizers, .function_count = 1};
+}
+
+static size_t bytes_for(const bel_optimizer *optimizer)
+{
+    bel_optimizers optimizers;
+    const bel_shard_settings settings = settings_with(&optimizers, optimizer);
+    bel_layout *layout = make_layout(1);
+    assert_null(bel_kept_why_not(layout, &settings));
+    size_t bytes = bel_kept_bytes(layout, 0, &settings);
+    bel_layout_destroy(layout);
+    return bytes;
+}
+
+static void *make_memory(size_t bytes)
+{
+    void *memory = NULL;
+    int reading = -1;
+    BEL_ASSERT_OK(bel_linux_shared_keep(bel_linux_shared_open("test"), bytes, &reading, &memory));
+    close(reading);
+    return memory;
+}
+
+// Trains from version `from` to the end.
+static void train(cluster *c, int64_t from)
+{
+    for (int64_t step = from; step < STEPS; step++) {
+        for (int w = 0; w < WORKERS; w++)
+            assert_int_equal(wait_for(c, w, step), 0);
+        for (int w = 0; w < WORKERS; w++)
+            report_step(c, w, step);
+    }
+    for (int w = 0; w < WORKERS; w++)
+        assert_int_equal(wait_for(c, w, STEPS), BEL_DECIDE_STOP);
+}
+
+// Values and averages at the end. A wrong slot of an earlier step shows in them.
+static float *finish(cluster *c, int64_t from)
+{
+    train(c, from);
+    BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
+    size_t size = (size_t)c->layout->size;
+    float *result = bel_xcalloc(2 * size, sizeof *result);
+    memcpy(result, c->snapshot, size * sizeof *result);
+    memcpy(result + size, c->averages, size * sizeof *result);
+    cluster_destroy(c);
+    return result;
+}
+
+// Trains in a child, which is killed at piece number `kill`. Returns true if it was killed.
+static bool is_killed_at(const bel_optimizer *optimizer, int kill)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char fault[64];
+        bel_snprintf(fault, sizeof fault, "crash:shard_kept_piece#%d", kill);
+        bel_fault_enable();
+        bel_fault_set(fault);
+        kept_from = -1;
+        cluster *c = cluster_create(1, replicas_of, WORKERS, *optimizer, STEPS);
+        train(c, 0);
+        _exit(0);
+    }
+    int status;
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+}
+
+static void survives_every_piece(const bel_optimizer *optimizer)
+{
+    size_t bytes = bytes_for(optimizer), size;
+    cluster *alone = cluster_create(1, replicas_of, WORKERS, *optimizer, STEPS);
+    size = 2 * (size_t)alone->layout->size * sizeof(float);
+    float *expected = finish(alone, 0);
+    int kill = 1, mixed = 0;
+    for (bool killed = true; killed; kill++) {
+        kept_memory = make_memory(bytes);
+        killed = is_killed_at(optimizer, kill);
+        bel_kept_state state = bel_kept_look(kept_memory, bytes);
+        assert_int_equal(state.generation, 1);
+        assert_int_equal(state.step, killed ? state.step : STEPS);
+        kept_from = killed ? state.step : STEPS - 1;
+        cluster *c = cluster_create(1, replicas_of, WORKERS, *optimizer, STEPS);
+        for (int local = 0; local < c->layout->chunk_count; local++)
+            mixed += bel_kept_version(c->kept, local) > state.step;
+        float *result = finish(c, kept_from);
+        assert_memory_equal(result, expected, size);
+        bel_free(result);
+        bel_linux_shared_unmap(kept_memory, bytes);
+        kept_memory = NULL;
+    }
+    assert_true(kill > 2 * STEPS); // a chunk has several pieces …
+    assert_true(mixed > 0);        // … and some chunks were already at the next version
+    bel_free(expected);
+}
+
+static void plain_steps_survive(void **state)
+{
+    (void)state;
+    survives_every_piece(&plain);
+}
+
+static void slots_and_averages_survive(void **state)
+{
+    (void)state;
+    survives_every_piece(&averaged);
+}
+
+static void two_passes_survive(void **state)
+{
+    (void)state;
+    survives_every_piece(&clipped);
+}
+
+// A version that is neither that of a chunk nor the one before.
+static void a_wrong_version_is_refused(void **state)
+{
+    (void)state;
+    kept_memory = make_memory(bytes_for(&plain));
+    kept_from = -1;
+    cluster *c = cluster_create(1, replicas_of, WORKERS, plain, STEPS);
+    train(c, 0);
+    BEL_ASSERT_FAILS(bel_shard_continue(c->shards[0], STEPS - 2), BEL_INTERNAL,
+                     "holds version 3 of chunk 0, expected 1");
+    BEL_ASSERT_FAILS(bel_shard_continue(c->shards[0], STEPS + 1), BEL_INTERNAL, "expected 4");
+    cluster_destroy(c);
+    kept_memory = NULL;
+}
+
+static void other_memory_has_no_state(void **state)
+{
+    (void)state;
+    size_t bytes = bytes_for(&plain);
+    char *memory = make_memory(bytes);
+    assert_int_equal(bel_kept_look(memory, bytes).generation, 0); // zeros
+    memset(memory, 0x5a, bytes);
+    assert_int_equal(bel_kept_look(memory, bytes).generation, 0);
+    assert_int_equal(bel_kept_look(memory, bytes - 1).generation, 0);
+    assert_int_equal(bel_kept_look(memory, 0).generation, 0);
+}
+
+static void some_jobs_keep_no_state(void **state)
+{
+    (void)state;
+    bel_optimizers optimizers;
+    bel_shard_settings settings = settings_with(&optimizers, &lamb);
+    bel_layout *layout = make_layout(1);
+    assert_string_equal(bel_kept_why_not(layout, &settings), "the optimizer has trust ratios");
+    settings = settings_with(&optimizers, &plain);
+    assert_null(bel_kept_why_not(layout, &settings));
+    settings.counting = (bel_counting){.kind = BEL_COUNTING_ASYNC, .workers = 1};
+    assert_non_null(bel_kept_why_not(layout, &settings));
+    settings.counting = (bel_counting){.local_steps = 2};
+    assert_non_null(bel_kept_why_not(layout, &settings));
+    bel_layout_destroy(layout);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_steps_survive),       cmocka_unit_test(slots_and_averages_survive),
+        cmocka_unit_test(two_passes_survive),        cmocka_unit_test(a_wrong_version_is_refused),
+        cmocka_unit_test(other_memory_has_no_state), cmocka_unit_test(some_jobs_keep_no_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
