@@ -58,9 +58,9 @@ def _count_field(field: str, fields: Mapping[str, str]) -> Optional[str]:
 
 
 def settings_of(struct: str) -> Dict[str, str]:
-    """The fields of a struct that a user sets, with their declarations: all but sizes, counts and `user`."""
+    """The fields of a struct that a user sets, with their declarations: no sizes, counts, `user` and results."""
     fields = lib.fields(struct)
-    hidden = {"size", "user", *(count for field in fields if "*" in fields[field]
+    hidden = {"size", *(name for name in fields if re.search(r"^out_|^(\w+_)?user$", name)), *(count for field in fields if "*" in fields[field]
                                 for count in [_count_field(field, fields)] if count is not None)}
     return {name: words for name, words in fields.items() if name not in hidden}
 
