@@ -3,6 +3,7 @@
     belfry.Estimator      trains, evaluates and predicts with a model function, in one process or many
     belfry.Dataset        input: arrays, files, generators, and stages such as shuffle and batch
     belfry.ops, layers    what a model function builds a graph of; metrics, summaries
+    belfry.Loop           several step functions, in the order that the program decides
     belfry.Predictor      a trained model inside the program
     belfry.ddl            collectives of processes: a program that trains in one process trains in many
 """
@@ -19,6 +20,7 @@ from .graph import Value
 from .hooks import Exporter, Hook, HookContext
 from .optimizers import FTRL, LAMB, LARS, SGD, Adadelta, Adagrad, Adam, AdamW, Momentum, Optimizer, RMSProp
 from .predictor import Port, Predictor
+from .replicator import Loop, Replicator
 from .results import Result, StepReport, StepResult
 from .version import VERSION as __version__
 
@@ -26,8 +28,8 @@ __all__ = [
     "AbortedError", "Adadelta", "Adagrad", "Adam", "AdamW", "AlreadyExistsError", "CancelledError", "Context",
     "DataLossError", "Dataset", "DeadlineExceededError", "Error", "Estimator", "EstimatorSpec", "EvalSpec", "Exporter",
     "FOREVER", "FTRL", "FailedPreconditionError", "Hook", "HookContext", "InternalError", "InvalidArgumentError", "LAMB",
-    "LARS", "Momentum", "NotFoundError", "Optimizer", "OutOfRangeError", "PermissionDeniedError", "Port", "Predictor",
-    "RMSProp", "Record", "ResourceExhaustedError", "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult",
+    "LARS", "Loop", "Momentum", "NotFoundError", "Optimizer", "OutOfRangeError", "PermissionDeniedError", "Port", "Predictor",
+    "RMSProp", "Record", "Replicator", "ResourceExhaustedError", "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult",
     "TrainSpec", "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError", "Value",
     "__version__", "layers", "metrics", "ops", "request_stop", "summaries", "train_and_evaluate",
 ]

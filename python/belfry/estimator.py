@@ -18,7 +18,6 @@ that needs their graph or data, so their results must depend only on their argum
 
 import ctypes
 import os
-import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -29,6 +28,7 @@ from .dataset import Dataset
 from .errors import Error, FailedPreconditionError, InvalidArgumentError
 from .graph import Building, Value, handle_of
 from .hooks import Exporter, Hook, pointers
+from .job import in_job, report_at_end
 from .library import lib
 from .metrics import Metric
 from .optimizers import Optimizer
@@ -558,9 +558,10 @@ def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs:
     try:
         result, code = _train(estimator, train_spec, eval_specs)
     except Exception as error:
-        _report_at_end(error)
+        if in_job():
+            report_at_end(error, estimator.is_chief)
         raise
-    if code == 128 + 2 and not _in_job():
+    if code == 128 + 2 and not in_job():
         raise KeyboardInterrupt(f"stopped and saved at step {result.global_step if result else '?'}")
     if code != 0:
         raise SystemExit(code)
@@ -588,26 +589,3 @@ def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[Eva
         made = Result(result, estimator.model_dir)
         made.evaluations = {spec.name: Result(out, estimator.model_dir) for spec, out in zip(eval_specs, results)}
         return made, code.value
-
-
-def _in_job() -> bool:
-    """Whether a supervisor or a launcher of Belfry started this process."""
-    return "BELFRY_TASK" in os.environ
-
-
-def _report_at_end(error: Exception) -> None:
-    """If this exception ends a process of a job, the supervisor gets its message and the exit code of Belfry."""
-    if not _in_job():
-        return
-    before = sys.excepthook
-
-    def report(kind: Any, value: BaseException, trace: Any) -> None:
-        before(kind, value, trace)
-        if value is error:
-            failed = value if isinstance(value, Error) else value.__cause__
-            code = failed.code if isinstance(failed, Error) else lib.BEL_UNKNOWN
-            text = failed.message if isinstance(failed, Error) else f"{type(value).__name__}: {value}"
-            status = lib.bel_status_create(code, b"python", 0, b"%s", text.encode(errors="replace"))
-            raise SystemExit(lib.bel_status_report(status))
-
-    sys.excepthook = report
