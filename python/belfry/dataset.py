@@ -164,12 +164,8 @@ class Dataset:
     def from_csv(paths: Union[Path, Sequence[Path]], **options: Any) -> "Dataset":
         """Rows of CSV files, or of patterns of them. options: fields of bel_csv_options: label_column, class_count,
         scale, vector_name, delimiter, no_header, id_columns, length_column, holdout={"share": 0.2, "held": True},
-        columns={"path": "str", "age": np.float32} …"""
-        given = dict(options)
-        columns = given.pop("columns", None)
-        if columns is not None:
-            given["columns"] = [{"name": name, "dtype": dtype} for name, dtype in columns.items()]
-        return _from_options("csv", {"paths": _list(paths), **given})
+        columns={"path": str, "age": np.float32} …"""
+        return _from_options("csv", {"paths": _list(paths), **options})
 
     @staticmethod
     def from_idx(images: Path, labels: Optional[Path] = None, *, scale: float = 1.0, class_count: int = 0) -> "Dataset":
@@ -190,9 +186,9 @@ class Dataset:
     def from_tfrecord(paths: Union[Path, Sequence[Path]],
                       features: Optional[Mapping[str, Mapping[str, Any]]] = None) -> "Dataset":
         """Records of TFRecord files. features: those of tf.train.Example that become fields, by key, each a dict of
-        dtype (np.float32, np.int64, np.uint8 or "str"), shape [()] and field (another name); None: the record's bytes
-        become the str field "record"."""
-        listed = None if features is None else [{"key": key, "shape": (), **item} for key, item in features.items()]
+        dtype (np.float32, np.int64, np.uint8 or str), shape [()], field (another name) and missing (the value of records
+        without it; unset: they are an error). None: the record's bytes become the str field "record"."""
+        listed = None if features is None else [_example_feature(key, item) for key, item in features.items()]
         return _from_options("tfrecord", {"paths": _list(paths), "features": listed})
 
     @staticmethod
@@ -415,6 +411,17 @@ def _arrays(x: Any, label: Any) -> Dict[str, Any]:
     if len(set(lengths.values())) > 1:
         raise InvalidArgumentError(f"from_memory: expected arrays with equal numbers of rows, got {lengths}")
     return arrays
+
+
+def _example_feature(key: str, item: Mapping[str, Any]) -> Dict[str, Any]:
+    """Fields of bel_example_feature."""
+    made = {"key": key, "shape": (), **item}
+    missing = made.pop("missing", None)
+    if missing is not None:
+        made["missing"] = ctypes.cast(ctypes.create_string_buffer(
+            structs.text(missing, key) if isinstance(missing, str) else np.array(missing, made["dtype"]).tobytes()),
+            ctypes.c_void_p)
+    return made
 
 
 def _list(paths: Any) -> List[Any]:

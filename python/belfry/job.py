@@ -35,7 +35,7 @@ def report_at_end(error: BaseException, shown: bool) -> None:
             print(line if shown else json.dumps({"time": round(time.time(), 3), "level": "info", "message": line}),
                   file=sys.stderr)
         sys.stderr.flush()
-        failed = error if isinstance(error, Error) else error.__cause__
+        failed = error.__cause__ if isinstance(error.__cause__, Error) else error  # it says in which function
         code = failed.code if isinstance(failed, Error) else lib.BEL_UNKNOWN
         text = failed.message if isinstance(failed, Error) else f"{type(error).__name__}: {error}"
         status = lib.bel_status_create(code, b"python", 0, b"%s", text.encode(errors="replace"))

@@ -8,7 +8,7 @@ converts a value by the declaration of its field:
     bool, numbers           the same; fractions, overflow and other types are refused
     const char *            a str, or a path
     an enumeration          the end of an enumerator's name: "best" is BEL_EXPORT_BEST
-    bel_dtype, bel_shape    a type of numpy; a sequence with None or -1 for an open dimension
+    bel_dtype, bel_shape    a type of numpy, or str; a sequence with None or -1 for an open dimension
     a struct                a mapping of its fields
     a list                  a sequence; its count is set as well
     a list of pairs         also a mapping: {"encoder/*": "bert/*"} is a list of bel_rename
@@ -154,7 +154,10 @@ def convert(kind: str, value: Any, keep: List[Any], what: str) -> Any:
     if base == "char" and "*" in kind:
         return text(value, what)
     if "*" in kind:
-        return value  # an opaque object
+        if not isinstance(value, (ctypes.c_void_p, ctypes._Pointer)):
+            raise InvalidArgumentError(f"{what}: expected an object of the library, got {value!r}")
+        keep.append(value)
+        return value
     if base == "bool":
         if not isinstance(value, (bool, np.bool_)):
             raise InvalidArgumentError(f"{what}: expected True or False, got {value!r}")
@@ -166,7 +169,7 @@ def convert(kind: str, value: Any, keep: List[Any], what: str) -> Any:
             raise InvalidArgumentError(f"{what}: expected a number, got {value!r}")
         return float(value)
     if base == "bel_dtype":
-        return dtype_number(value, what)
+        return lib.BEL_DTYPE_STRING if value in (str, "str") else dtype_number(value, what)
     if base == "bel_shape":
         return shape(value, what)
     if base in lib.enums:
