@@ -43,6 +43,10 @@ class Call:
         if cause is not None and cause is not error:
             raise cause from error
 
+    def last(self) -> Optional[BaseException]:
+        """The exception that was raised last."""
+        return self._raised[-1][1] if self._raised else None
+
     def status(self, kind: Any, function: Callable[..., Any]) -> Any:
         """A C function of type `kind`, which returns a status, for one of Python, whose result is dropped."""
         def called(*arguments: Any) -> Optional[int]:

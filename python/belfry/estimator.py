@@ -584,6 +584,9 @@ def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[Eva
             lib.bel_train_with_signals(*arguments, ctypes.byref(code))
         else:
             lib.bel_train_and_evaluate(*arguments)
+        raised = call.last()
+        if 0 < code.value < 128 and raised is not None:  # the library has logged the error of a member of a job
+            raise raised
         if result.digest == b"":
             return None, code.value
         made = Result(result, estimator.model_dir)

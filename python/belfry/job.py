@@ -1,8 +1,8 @@
 """The end of a process of a job by an exception: its supervisor gets the message and Belfry's exit code.
 
-A supervisor shows all lines of the process that represents the job, and warnings of the others. So the exception's
-traceback is shown once: by the former, while the others write it to their log files. It has the frames of the program,
-without those of this package.
+A supervisor shows all lines of the process that represents the job, and warnings of the others. So the traceback of an
+exception of the program is shown once: by the former, while the others write it to their log files. It has the frames
+of the program, without those of this package. An error of the library is only its message.
 """
 
 import json
@@ -31,11 +31,11 @@ def report_at_end(error: BaseException, shown: bool) -> None:
         if value is not error:
             before(kind, value, trace)
             return
-        for line in _traceback(error):
+        failed = error.__cause__ if isinstance(error.__cause__, Error) else error  # it says in which function
+        for line in _traceback(error) if failed is not error or not isinstance(error, Error) else []:
             print(line if shown else json.dumps({"time": round(time.time(), 3), "level": "info", "message": line}),
                   file=sys.stderr)
         sys.stderr.flush()
-        failed = error.__cause__ if isinstance(error.__cause__, Error) else error  # it says in which function
         code = failed.code if isinstance(failed, Error) else lib.BEL_UNKNOWN
         text = failed.message if isinstance(failed, Error) else f"{type(error).__name__}: {error}"
         status = lib.bel_status_create(code, b"python", 0, b"%s", text.encode(errors="replace"))
