@@ -83,17 +83,16 @@ def _add(record: int, fields: Any, what: str) -> None:
         raise InvalidArgumentError(f"{what}: expected a dict of fields, got {type(fields).__name__}")
     for name, value in fields.items():
         if isinstance(value, str):
-            encoded = value.encode()
-            shape, dtype, source, size = (len(encoded),), lib.BEL_DTYPE_STRING, encoded, len(encoded)
+            array: Any = np.frombuffer(value.encode(), np.uint8)
+            shape, dtype = array.shape, lib.BEL_DTYPE_STRING
         else:
             array = _elements(value, f"{what}: field {name}")
             shape, dtype = array.shape, dtype_number(array.dtype, f"{what}: field {name}")
-            source, size = ctypes.c_void_p(array.ctypes.data), array.nbytes
         memory = lib.bel_record_add(record, structs.text(name, what), dtype,
                                     ctypes.byref(structs.shape(shape, f"{what}: field {name}")))
         if not memory:
             raise InvalidArgumentError(f"{what}: field {name}: the library refuses {shape} of type {dtype}")
-        ctypes.memmove(memory, source, size)
+        ctypes.memmove(memory, array.ctypes.data, array.nbytes)
 
 
 def _elements(value: Any, what: str) -> Any:
@@ -136,7 +135,11 @@ class Dataset:
             kind += "*" * (len(parameter) - len(parameter.lstrip("*")))
             converted.append(value if value is None else structs.convert(
                 kind, value, keep, f"Dataset.{name}: {parameter.lstrip('*')}"))
-        return self._then(lambda _call, handle: getattr(lib, function)(handle, *converted))
+
+
+        def stage(_call: Call, handle: int) -> None:
+            getattr(lib, function)(handle, *converted)
+        return self._then(stage)
 
     # --- Sources
 
@@ -285,8 +288,10 @@ class Dataset:
 
     def filter(self, keep: Callable[[Record], bool]) -> "Dataset":
         """Keeps the records for which a function returns true; judged once at opening, before any map."""
-        return self._then(lambda call, handle: lib.bel_dataset_filter(handle, call.plain(
-            lib.bel_filter_fn, lambda _user, record: bool(keep(Record(record))), False), None))
+        def stage(call: Call, handle: int) -> None:
+            lib.bel_dataset_filter(handle, call.plain(
+                lib.bel_filter_fn, lambda _user, record: bool(keep(Record(record))), False), None)
+        return self._then(stage)
 
     def bucket_by_length(self, length: Callable[[Record], int], boundaries: Sequence[int]) -> "Dataset":
         """Batches records of similar length together; boundaries rise."""
@@ -415,7 +420,7 @@ def _arrays(x: Any, label: Any) -> Dict[str, Any]:
 
 def _example_feature(key: str, item: Mapping[str, Any]) -> Dict[str, Any]:
     """Fields of bel_example_feature."""
-    made = {"key": key, "shape": (), **item}
+    made: Dict[str, Any] = {"key": key, "shape": (), **item}
     missing = made.pop("missing", None)
     if missing is not None:
         made["missing"] = ctypes.cast(ctypes.create_string_buffer(

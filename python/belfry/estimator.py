@@ -18,7 +18,7 @@ that needs their graph or data, so their results must depend only on their argum
 
 import ctypes
 import os
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -115,11 +115,13 @@ class _Features(Mapping[str, Value]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and bool(lib.bel_context_has_feature(self._at.context, name.encode()))
 
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
     def __iter__(self) -> Iterator[str]:
         raise InvalidArgumentError("features are taken by name: features[\"x\"]")
 
-    def __len__(self) -> int:
-        raise InvalidArgumentError("features are taken by name: features[\"x\"]")
+    __len__ = __iter__  # type: ignore[assignment]
 
 
 class _Params(Mapping[str, Any]):
@@ -216,26 +218,29 @@ class EstimatorSpec:
         for name, item in self.losses.items():
             loss, factor = item if isinstance(item, tuple) else (item, 1.0)
             lib.bel_loss_add(context, spec, label(name), handle_of(loss, f"loss {name}"), factor)
-        outputs = self.predictions if isinstance(self.predictions, Mapping) else {"predictions": self.predictions}
-        for name, output in outputs.items():
-            if name == "predictions" and output is not None:
+        for name, output in _by_name(self.predictions, "predictions"):
+            if name == "predictions":
                 lib.bel_predictions_set(spec, handle_of(output, "EstimatorSpec.predictions"))
-            elif output is not None:
+            else:
                 lib.bel_output_add(context, spec, label(name), handle_of(output, f"prediction {name}"))
-        optimizers = self.optimizer if isinstance(self.optimizer, Mapping) else {None: self.optimizer}
-        for pattern, optimizer in optimizers.items():
-            if optimizer is not None and not isinstance(optimizer, Optimizer):
+        for pattern, optimizer in _by_name(self.optimizer, None):
+            if not isinstance(optimizer, Optimizer):
                 raise InvalidArgumentError(f"EstimatorSpec.optimizer: expected a belfry.Optimizer, got {optimizer!r}")
-            if optimizer is not None:
-                lib.bel_optimizer_use(spec, label(pattern) if pattern else None, ctypes.byref(optimizer.struct))
+            lib.bel_optimizer_use(spec, label(pattern) if pattern else None, ctypes.byref(optimizer.struct))
         for name, metric in self.metrics.items():
             if not isinstance(metric, Metric):
                 raise InvalidArgumentError(f"metric {name}: expected one of belfry.metrics, got {metric!r}")
-            metric.add(name, call.plain(lib.bel_metric_fn, metric.own, float("nan")) if metric.own else None)
+            own = metric.own
+            metric.add(name, *([call.plain(lib.bel_metric_fn, own, float("nan")), None] if own else []))
         for name, (value, kind) in self.returns.items():
             number = structs.convert("bel_return_kind", kind, [], f"returns {name}")
             lib.bel_return_add(context, spec, label(name), handle_of(value, f"returns {name}"), number)
         lib.bel_graph_check(at.graph)
+
+
+def _by_name(given: Any, name: Optional[str]) -> Iterable[Tuple[Any, Any]]:
+    """The items of a mapping; of one thing, under this name; of None, nothing."""
+    return given.items() if isinstance(given, Mapping) else [] if given is None else [(name, given)]
 
 
 ModelFunction = Callable[[Context], EstimatorSpec]
@@ -426,10 +431,8 @@ class Estimator:
     @property
     def model_dir(self) -> Optional[str]:
         """The folder of checkpoints."""
-        return self._effective("model_dir")
-
-    def _effective(self, name: str) -> Any:
-        return _setting(lib.bel_estimator_config(self.handle).contents, name)
+        folder: Optional[str] = _setting(lib.bel_estimator_config(self.handle).contents, "model_dir")
+        return folder
 
     @property
     def rank(self) -> int:

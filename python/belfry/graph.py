@@ -10,7 +10,7 @@ the shapes, and the graph stays failed. Values belong to the function that makes
 
 import ctypes
 import threading
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -95,6 +95,17 @@ def constant(value: Any, dtype: Any = None, what: str = "constant") -> "Value":
     return value_of(call("bel_constant", ctypes.byref(tensor_of(array, what))))
 
 
+def _operators(function: str) -> Tuple[Any, Any]:
+    """The methods of an operator of two values, and of the same with swapped operands."""
+    def operate(a: "Value", other: Any, swapped: bool = False) -> "Value":
+        if function == "div" and a.dtype.kind != "f":
+            raise InvalidArgumentError(f"/ is for floats, and this is {a.dtype}; hint: belfry.ops.cast, or "
+                                       "belfry.ops.div, which truncates")
+        handles = handle_of(a, function), handle_of(other, function, a)
+        return value_of(call("bel_" + function, *(handles[::-1] if swapped else handles)))
+    return operate, lambda a, other: operate(a, other, True)
+
+
 class Value:
     """A result of an operation. dtype: its type, of numpy. shape: a tuple with None for an open dimension, such as
     the batch."""
@@ -119,72 +130,24 @@ class Value:
             return "<belfry.Value of an earlier graph>"
         return f"<belfry.Value {self.dtype} [{', '.join('?' if d is None else str(d) for d in self.shape)}]>"
 
-    def _operate(self, function: str, other: Any, swapped: bool = False) -> "Value":
-        a, b = handle_of(self, function), handle_of(other, function, self)
-        return value_of(call("bel_" + function, *((b, a) if swapped else (a, b))))
-
-    def __add__(self, other: Any) -> "Value":
-        return self._operate("add", other)
-
-    def __radd__(self, other: Any) -> "Value":
-        return self._operate("add", other, True)
-
-    def __sub__(self, other: Any) -> "Value":
-        return self._operate("sub", other)
-
-    def __rsub__(self, other: Any) -> "Value":
-        return self._operate("sub", other, True)
-
-    def __mul__(self, other: Any) -> "Value":
-        return self._operate("mul", other)
-
-    def __rmul__(self, other: Any) -> "Value":
-        return self._operate("mul", other, True)
-
-    def __truediv__(self, other: Any) -> "Value":
-        return self._fraction()._operate("div", other)
-
-    def __rtruediv__(self, other: Any) -> "Value":
-        return self._fraction()._operate("div", other, True)
-
-    def __pow__(self, other: Any) -> "Value":
-        return self._operate("pow", other)
-
-    def __rpow__(self, other: Any) -> "Value":
-        return self._operate("pow", other, True)
-
-    def __matmul__(self, other: Any) -> "Value":
-        return self._operate("matmul", other)
-
-    def __rmatmul__(self, other: Any) -> "Value":
-        return self._operate("matmul", other, True)
-
-    def __eq__(self, other: Any) -> "Value":  # type: ignore[override]
-        return self._operate("equal", other)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("sub")
+    __mul__, __rmul__ = _operators("mul")
+    __truediv__, __rtruediv__ = _operators("div")
+    __pow__, __rpow__ = _operators("pow")
+    __matmul__, __rmatmul__ = _operators("matmul")
+    __and__, __rand__ = _operators("and")
+    __or__, __ror__ = _operators("or")
+    __xor__, __rxor__ = _operators("xor")
+    __eq__ = _operators("equal")[0]
+    __lt__ = _operators("less")[0]
+    __le__ = _operators("less_or_equal")[0]
+    __gt__ = _operators("greater")[0]
+    __ge__ = _operators("greater_or_equal")[0]
 
     def __ne__(self, other: Any) -> "Value":  # type: ignore[override]
-        return ~self._operate("equal", other)
-
-    def __lt__(self, other: Any) -> "Value":
-        return self._operate("less", other)
-
-    def __le__(self, other: Any) -> "Value":
-        return self._operate("less_or_equal", other)
-
-    def __gt__(self, other: Any) -> "Value":
-        return self._operate("greater", other)
-
-    def __ge__(self, other: Any) -> "Value":
-        return self._operate("greater_or_equal", other)
-
-    def __and__(self, other: Any) -> "Value":
-        return self._operate("and", other)
-
-    def __or__(self, other: Any) -> "Value":
-        return self._operate("or", other)
-
-    def __xor__(self, other: Any) -> "Value":
-        return self._operate("xor", other)
+        same: Value = self == other
+        return ~same
 
     def __invert__(self) -> "Value":
         return value_of(call("bel_not", handle_of(self, "not")))
@@ -204,57 +167,36 @@ class Value:
     def __iter__(self) -> Any:
         raise InvalidArgumentError("a value of a graph cannot be iterated; hint: belfry.ops.split makes parts of it")
 
-    def _fraction(self) -> "Value":
-        if self.dtype.kind != "f":
-            raise InvalidArgumentError(f"/ is for floats, and this is {self.dtype}; hint: belfry.ops.cast, or "
-                                       "belfry.ops.div, which truncates")
-        return self
-
     def __getitem__(self, index: Any) -> "Value":
         """Slices as numpy does: integers, slices, None for a new axis, and an ellipsis. An open dimension allows only
         the full range. For indices that are values use belfry.ops.gather."""
         items = list(index) if isinstance(index, tuple) else [index]
-        rank, used = len(self.shape), sum(item is not None and item is not Ellipsis for item in items)
-        if used > rank or sum(item is Ellipsis for item in items) > 1:
-            raise InvalidArgumentError(f"expected at most {rank} indices, got {used}")
-        if Ellipsis not in [item for item in items if not isinstance(item, Value)]:
-            items.append(Ellipsis)
-        place = next(i for i, item in enumerate(items) if item is Ellipsis)
-        items[place:place + 1] = [slice(None)] * (rank - used)
-        return self._slice(items)
-
-    def _slice(self, items: List[Any]) -> "Value":
-        """Slices by an item for each dimension, with None for new axes in between."""
-        axes: List[int] = []
-        ranges: List[Tuple[int, int, int]] = []
-        dropped: List[int] = []
-        new: List[int] = []
-        axis = kept = 0
         for item in items:
-            if item is None:
-                new.append(kept)
-                kept += 1
-                continue
-            if isinstance(item, slice):
-                kept += 1
-                if item != slice(None):
-                    axes.append(axis)
-                    ranges.append(self._range(item))
-            elif hasattr(item, "__index__"):
-                place = self._place(int(item), axis)
-                axes.append(axis)
-                ranges.append((place, place + 1, 1))
-                dropped.append(axis)
-            else:
+            if not isinstance(item, (int, np.integer, slice, type(None), type(Ellipsis))):
                 raise InvalidArgumentError(f"expected an integer or a slice as index, got {type(item).__name__}; hint: "
                                            "belfry.ops.gather")
-            axis += 1
+        rank, used = len(self.shape), sum(item is not None and item is not Ellipsis for item in items)
+        if used > rank or items.count(Ellipsis) > 1:
+            raise InvalidArgumentError(f"expected at most {rank} indices and one ellipsis, got {used}")
+        place = items.index(Ellipsis) if Ellipsis in items else len(items)
+        items[place:place + 1] = [slice(None)] * (rank - used)
+        ranges = {}  # start, end and step by axis
+        dropped = []
+        for axis, item in enumerate(item for item in items if item is not None):
+            if not isinstance(item, slice):
+                first = self._place(int(item), axis)
+                ranges[axis] = first, first + 1, 1
+                dropped.append(axis)
+            elif item != slice(None):
+                ranges[axis] = _range(item)
         value = self
-        if axes:
-            columns = [_numbers(list(column)) for column in zip(*ranges)]
-            value = value_of(call("bel_slice", handle_of(self, "slice"), _numbers(axes), *columns, len(axes)))
+        if ranges:
+            columns = [_numbers(column) for column in zip(*ranges.values())]
+            value = value_of(call("bel_slice", handle_of(self, "slice"), _numbers(ranges), *columns, len(ranges)))
         if dropped:
             value = value_of(call("bel_squeeze", value._handle, _numbers(dropped), len(dropped)))
+        kept = [item for item in items if item is None or isinstance(item, slice)]
+        new = [axis for axis, item in enumerate(kept) if item is None]
         if new:
             value = value_of(call("bel_unsqueeze", value._handle, _numbers(new), len(new)))
         return value
@@ -265,13 +207,15 @@ class Value:
             raise InvalidArgumentError(f"index {index} is out of range for axis {axis} of {self!r}")
         return index % size
 
-    @staticmethod
-    def _range(item: slice) -> Tuple[int, int, int]:
-        step = 1 if item.step is None else int(item.step)
-        first = (0 if step > 0 else 2**63 - 1) if item.start is None else int(item.start)
-        last = (2**63 - 1 if step > 0 else -2**63) if item.stop is None else int(item.stop)
-        return first, last, step
+
+def _range(item: slice) -> Tuple[int, int, int]:
+    """Start, end and step of bel_slice."""
+    step = 1 if item.step is None else int(item.step)
+    first = (0 if step > 0 else 2**63 - 1) if item.start is None else int(item.start)
+    last = (2**63 - 1 if step > 0 else -2**63) if item.stop is None else int(item.stop)
+    return first, last, step
 
 
-def _numbers(values: List[int]) -> Any:
-    return (ctypes.c_int64 * len(values))(*values)
+def _numbers(values: Iterable[int]) -> Any:
+    listed = list(values)
+    return (ctypes.c_int64 * len(listed))(*listed)

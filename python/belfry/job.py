@@ -46,8 +46,7 @@ def report_at_end(error: BaseException, shown: bool) -> None:
 
 def _traceback(error: BaseException) -> Any:
     """The lines of an exception's traceback."""
-    described = traceback.TracebackException.from_exception(error)
-    described.__cause__ = None  # the library's error, which is reported after it
-    described.stack = traceback.StackSummary.from_list(
-        [frame for frame in described.stack if not os.path.abspath(frame.filename).startswith(_PACKAGE)])
-    return "".join(described.format()).splitlines()
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if not os.path.abspath(frame.filename).startswith(_PACKAGE)]
+    lines = [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
+    return ["Traceback (most recent call last):", *"".join(lines).splitlines()]

@@ -23,6 +23,7 @@ import inspect
 import math
 import re
 import sys
+from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import structs
@@ -75,10 +76,10 @@ class _Parameter(NamedTuple):
         return found[1] if found else ""
 
 
-def _declared(function: str) -> List[_Parameter]:
-    """The parameters after the graph."""
+def _declared(function: str, skip: int) -> List[_Parameter]:
+    """The parameters after the first ones."""
     found = []
-    for words in lib.parameters(function)[1:]:
+    for words in lib.parameters(function)[skip:]:
         split = re.match(r"(.*?)(\w+)$", words)
         assert split, words
         kind, name = split[1].strip(), split[2]
@@ -93,8 +94,8 @@ def _declared(function: str) -> List[_Parameter]:
 class _Arguments:
     """Converts the arguments of one call."""
 
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
-        self.name, self.given = name, given
+    def __init__(self, name: str, given: Mapping[str, Any], frame: FrameType) -> None:
+        self.name, self.given, self.frame = name, given, frame
         self.keep: List[Any] = []
         self.outs: List[Any] = []
         values = [value for value in given.values() if isinstance(value, Value)]
@@ -112,9 +113,9 @@ class _Arguments:
         if kind == "count":
             return self.count
         if kind == "file":
-            return sys._getframe(3).f_code.co_filename.encode()
+            return self.frame.f_code.co_filename.encode()
         if name == "line" and kind == "int":
-            return sys._getframe(3).f_lineno
+            return self.frame.f_lineno
         if kind == "value":
             return None if value is None and default is None else handle_of(value, what, self.like)
         if kind == "values":
@@ -124,7 +125,7 @@ class _Arguments:
         if kind == "numbers":
             return self._numbers(name, value, what)
         if parameter.options:
-            return self._options(parameter.options, value)
+            return self._options(parameter.options, value or {})
         if kind == "bel_initializer":
             return initializer(value)
         if kind == "const bel_shape *":
@@ -153,9 +154,8 @@ class _Arguments:
         for key, value in options.items():
             if key in _LENGTHS and value is not None:
                 self._check_length(key, _list(value, f"{self.name}: {key}"), f"{self.name}: {key}")
-        options = structs.make(kind, options, self.keep, self.name)
-        self.keep.append(options)
-        return ctypes.byref(options)
+        self.keep.append(structs.make(kind, options, self.keep, self.name))
+        return ctypes.byref(self.keep[-1])
 
 
 def _list(value: Any, what: str) -> Sequence[Any]:
@@ -164,18 +164,13 @@ def _list(value: Any, what: str) -> Sequence[Any]:
     return value
 
 
-@functools.lru_cache(maxsize=None)
-def layer(name: str) -> Callable[..., Any]:
-    """A function that belfry.layers wraps, with the parameters of C."""
-    return _make(name)
+def derive(name: str, function: str, skip: int, use: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python for one of C, without its first `skip` parameters.
 
-
-def _make(name: str) -> Callable[..., Any]:
-    """The function of this name."""
-    function = f"bel_{name}_at" if f"bel_{name}_at" in functions() else "bel_" + name
-    parameters = _declared(function)
-    defaults = {p.name: _DEFAULTS.get(f"{name}.{p.name}", _DEFAULTS.get(p.name, _REQUIRED))
-                for p in parameters}
+    use: gets the converted arguments and the _Arguments; its result is the function's.
+    """
+    parameters = _declared(function, skip)
+    defaults = {p.name: _DEFAULTS.get(f"{name}.{p.name}", _DEFAULTS.get(p.name, _REQUIRED)) for p in parameters}
     places, optional = [], False
     for p in parameters:
         if p.kind in ("out", "count", "file") or p.name == "line":
@@ -185,8 +180,7 @@ def _make(name: str) -> Callable[..., Any]:
             inspect.Parameter.KEYWORD_ONLY if optional and required else inspect.Parameter.POSITIONAL_OR_KEYWORD
         optional = optional or not required
         places.append(inspect.Parameter(p.name, style, default=defaults[p.name]))
-    places.sort(key=lambda place: place.kind)
-    signature = inspect.Signature(places)
+    signature = inspect.Signature(sorted(places, key=lambda place: place.kind))
 
     def operation(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -194,15 +188,24 @@ def _make(name: str) -> Callable[..., Any]:
         except TypeError as error:
             raise InvalidArgumentError(f"{name}{signature}: {error}") from None
         bound.apply_defaults()
-        arguments = _Arguments(name, bound.arguments)
-        converted = [arguments.of(p, defaults[p.name]) for p in parameters]
-        result = value_of(call(function, *converted))
-        return (result, *(value_of(out.value) for out in arguments.outs)) if arguments.outs else result
+        arguments = _Arguments(name, bound.arguments, sys._getframe(1))
+        return use([arguments.of(p, defaults[p.name]) for p in parameters], arguments)
 
     operation.__name__ = operation.__qualname__ = name
     operation.__doc__ = f"{function}({', '.join(lib.parameters(function))}): the header describes it."
     operation.__signature__ = signature  # type: ignore[attr-defined]
     return operation
+
+
+@functools.lru_cache(maxsize=None)
+def layer(name: str) -> Callable[..., Any]:
+    """The operation of this name, or the function that a layer of belfry.layers wraps."""
+    function = f"bel_{name}_at" if f"bel_{name}_at" in functions() else "bel_" + name
+
+    def use(converted: List[Any], arguments: _Arguments) -> Any:
+        result = value_of(call(function, *converted))
+        return (result, *(value_of(out.value) for out in arguments.outs)) if arguments.outs else result
+    return derive(name, function, 1, use)
 
 
 def functions() -> List[str]:
@@ -219,8 +222,7 @@ def __dir__() -> List[str]:
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("_") or name not in __dir__():
         raise AttributeError(str(structs.refuse(name, __dir__(), "belfry.ops")))
-    made = globals()[name] = _make(name)
-    return made
+    return layer(name)
 
 
 def initializer(value: Any) -> Any:

@@ -8,7 +8,7 @@ ranges and defaults. `schedule` has the fields of bel_schedule, `lr_mults` and `
 to factors. The field `kind` is in `Optimizer(kind, learning_rate, **fields)`.
 """
 
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 from . import structs
 
@@ -27,51 +27,21 @@ class Optimizer:
         return f"Optimizer({kind[1]!r}, {', '.join(f'{name}={value!r}' for name, value in rest)})"
 
 
-def SGD(learning_rate: float, **fields: Any) -> Optimizer:
-    """p -= a g"""
-    return Optimizer("sgd", learning_rate, **fields)
+def _kind(kind: str, words: str) -> Callable[..., Optimizer]:
+    """A function that makes optimizers of a kind."""
+    def make(learning_rate: float, **fields: Any) -> Optimizer:
+        return Optimizer(kind, learning_rate, **fields)
+    make.__doc__ = f"An optimizer, {words}. fields: others of bel_optimizer."
+    return make
 
 
-def Momentum(learning_rate: float, **fields: Any) -> Optimizer:
-    """m = mu m + g; p -= a m, or with nesterov=True p -= a (g + mu m). momentum: mu [0.9]."""
-    return Optimizer("momentum", learning_rate, **fields)
-
-
-def Adam(learning_rate: float, **fields: Any) -> Optimizer:
-    """Kingma & Ba 2015. beta1 [0.9], beta2 [0.999], epsilon [1e-8]."""
-    return Optimizer("adam", learning_rate, **fields)
-
-
-def AdamW(learning_rate: float, **fields: Any) -> Optimizer:
-    """Loshchilov & Hutter 2019: Adam, whose weight_decay does not enter the gradient."""
-    return Optimizer("adamw", learning_rate, **fields)
-
-
-def Adagrad(learning_rate: float, **fields: Any) -> Optimizer:
-    """Duchi et al. 2011. initial_accumulator [0.1], epsilon [1e-8]."""
-    return Optimizer("adagrad", learning_rate, **fields)
-
-
-def RMSProp(learning_rate: float, **fields: Any) -> Optimizer:
-    """Tieleman & Hinton 2012. rmsprop_decay [0.9], rmsprop_momentum [off], rmsprop_centered."""
-    return Optimizer("rmsprop", learning_rate, **fields)
-
-
-def FTRL(learning_rate: float, **fields: Any) -> Optimizer:
-    """McMahan et al. 2013. ftrl_l1, ftrl_l2, ftrl_l2_shrinkage, learning_rate_power [-0.5]."""
-    return Optimizer("ftrl", learning_rate, **fields)
-
-
-def LAMB(learning_rate: float, **fields: Any) -> Optimizer:
-    """You et al. 2020."""
-    return Optimizer("lamb", learning_rate, **fields)
-
-
-def LARS(learning_rate: float, **fields: Any) -> Optimizer:
-    """You et al. 2017. momentum [0.9], lars_trust."""
-    return Optimizer("lars", learning_rate, **fields)
-
-
-def Adadelta(learning_rate: float, **fields: Any) -> Optimizer:
-    """Zeiler 2012. adadelta_decay [0.95]."""
-    return Optimizer("adadelta", learning_rate, **fields)
+SGD = _kind("sgd", "p -= a g")
+Momentum = _kind("momentum", "m = mu m + g; p -= a m. momentum [0.9], nesterov [False]")
+Adam = _kind("adam", "Kingma & Ba 2015. beta1 [0.9], beta2 [0.999], epsilon [1e-8]")
+AdamW = _kind("adamw", "Loshchilov & Hutter 2019: Adam with a weight_decay beside the gradient")
+Adagrad = _kind("adagrad", "Duchi et al. 2011. initial_accumulator [0.1], epsilon [1e-8]")
+RMSProp = _kind("rmsprop", "Tieleman & Hinton 2012. rmsprop_decay [0.9], rmsprop_momentum, rmsprop_centered")
+FTRL = _kind("ftrl", "McMahan et al. 2013. ftrl_l1, ftrl_l2, ftrl_l2_shrinkage, learning_rate_power [-0.5]")
+LAMB = _kind("lamb", "You et al. 2020. beta1 [0.9], beta2 [0.999], weight_decay")
+LARS = _kind("lars", "You et al. 2017. momentum [0.9], lars_trust, weight_decay")
+Adadelta = _kind("adadelta", "Zeiler 2012. adadelta_decay [0.95]")

@@ -134,7 +134,7 @@ static void restore_handlers(const struct sigaction before[HANDLED])
 
 static void take_signals(bool has_supervisor)
 {
-    caught = noticed = 0; // of an earlier training
+    caught = noticed = 0; // set by a signal during an earlier training
     has_timer = has_supervisor && make_timer();
     repeats_count = !has_timer;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;

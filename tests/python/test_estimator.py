@@ -171,7 +171,7 @@ class Graphs(Case):
         cases = {
             lambda x: x @ x: "MatMul.*inner dimensions differ", lambda x: bool(x > 0): "neither true nor false",
             lambda x: list(x): "cannot be iterated", lambda x: x[:, 99]: "index 99 is out of range for axis 1",
-            lambda x: x[0]: "index 0 is out of range for axis 0", lambda x: x[0, 0, 0]: "at most 2 indices, got 3",
+            lambda x: x[0]: "index 0 is out of range for axis 0", lambda x: x[0, 0, 0]: "at most 2 indices and one ellipsis, got 3",
             lambda x: x["a"]: "expected an integer or a slice", lambda x: ops.relu(3.0): "expected a value of the graph",
             lambda x: ops.max_pool(x, [2]): "kernel: expected 0 numbers",
             lambda x: ops.transpose(x, [1]): "permutation: expected 2 numbers",
@@ -188,6 +188,14 @@ class Graphs(Case):
                 raise AssertionError("no error with " + words)
             with self.subTest(words):
                 self.refuses(words, lambda: self.train(model_fn))
+
+    def test_features_by_name(self):
+        def model_fn(ctx):
+            self.assertEqual((ctx.features.get("z"), "x" in ctx.features, "label" in ctx.features), (None, True, False))
+            self.refuses("taken by name", lambda: list(ctx.features))
+            self.assertEqual((ctx.features["x"].shape, ctx.batch_size, ctx.labels.dtype), ((None, 64), 32, np.int64))
+            return classify(ctx, ctx.feature)
+        self.train(model_fn, max_steps=1)
 
     def test_values_of_another_function(self):
         kept = []

@@ -87,9 +87,8 @@ static char *package_folder(const bel_options *options)
     const char *folder = bel_options_has(options, "package_path")
                              ? bel_options_string(options, "package_path")
                              : NULL;
-    const char *module = bel_options_has(options, "module_name")
-                             ? bel_options_string(options, "module_name")
-                             : NULL;
+    const char *module =
+        bel_options_has(options, "module_name") ? bel_options_string(options, "module_name") : NULL;
     if (folder != NULL) return bel_xstrdup(folder);
     return module != NULL ? bel_xstrndup(module, strcspn(module, ".")) : NULL;
 }
