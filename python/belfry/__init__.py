@@ -10,14 +10,16 @@
 
 from . import layers, metrics, ops, summaries
 from .calls import request_stop
+from .config import RunConfig
 from .dataset import FOREVER, Dataset, Record, Skip
 from .errors import (AbortedError, AlreadyExistsError, CancelledError, DataLossError, DeadlineExceededError, Error,
                      FailedPreconditionError, InternalError, InvalidArgumentError, NotFoundError, OutOfRangeError,
                      PermissionDeniedError, ResourceExhaustedError, UnauthenticatedError, UnavailableError,
                      UnimplementedError, UnknownError)
-from .estimator import Context, Estimator, EstimatorSpec, EvalSpec, RunConfig, TrainSpec, train_and_evaluate
+from .estimator import Estimator, EvalSpec, TrainSpec, train_and_evaluate
 from .graph import Value
 from .hooks import Exporter, Hook, HookContext
+from .model import Context, EstimatorSpec
 from .optimizers import FTRL, LAMB, LARS, SGD, Adadelta, Adagrad, Adam, AdamW, Momentum, Optimizer, RMSProp
 from .predictor import Port, Predictor
 from .replicator import Loop, Replicator

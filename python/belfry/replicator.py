@@ -21,9 +21,10 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 from . import structs
 from .calls import Call
 from .errors import InvalidArgumentError
-from .estimator import Estimator, ModelFunction
+from .estimator import Estimator
 from .hooks import memory_of
 from .library import lib
+from .model import ModelFunction
 from .results import StepResult
 
 StepFunction = Union[ModelFunction, Tuple[ModelFunction, str]]

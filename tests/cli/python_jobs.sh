@@ -18,6 +18,14 @@ examples=$SOURCE/examples/python
 
 run_ok "$python" "$SOURCE/tests/python/test_estimator.py" "$TRAIN_CSV" "$EVAL_CSV"
 
+# --- The page's examples
+ln -s "$SOURCE/examples" examples
+awk '/^## / { taken = /Models and training|Datasets/ } /^```/ { inside = taken && /python/; next } inside' \
+    "$SOURCE/docs/python.md" >page.py
+check "the page has examples" test "$(grep -c . page.py)" -gt 25
+run_ok "$python" page.py
+check "they print accuracy and digest" grep -qE '^0\.9[0-9]+ [0-9a-f]{32}$' out.txt
+
 # --- The same model in Python, in C, and built in
 trains() { # MODEL STEPS: the arguments of a training
     echo "$python $SOURCE/tests/python/train_digits.py $1 $TRAIN_CSV $EVAL_CSV $2"

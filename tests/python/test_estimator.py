@@ -691,9 +691,49 @@ class Datasets(Case):
         self.refuses("there is no lable_column; did you mean label_column",
                      lambda: belfry.Dataset.from_csv("x", lable_column="y"))
 
+    def test_tfrecords(self):
+        def crc(data):  # CRC-32C, masked as TFRecord files do
+            value = 0xffffffff
+            for byte in data:
+                value ^= byte
+                for _ in range(8):
+                    value = (value >> 1) ^ (0x82f63b78 if value & 1 else 0)
+            value ^= 0xffffffff
+            return (((value >> 15 | value << 17) + 0xa282ead8) & 0xffffffff).to_bytes(4, "little")
+
+        def message(number, data):  # a field of a protobuf message
+            return bytes([number << 3 | 2, len(data)]) + data
+
+        def example(**features):
+            entries = b"".join(message(1, message(1, name.encode()) + message(2, value))
+                               for name, value in features.items())
+            return message(1, entries)
+        floats = message(2, message(1, np.array([1.5, 2.5], "<f4").tobytes()))
+        records = [example(f=floats, i=message(3, message(1, b"\x05"))), example(f=floats)]
+        path = os.path.join(self.folder, "records")
+        with open(path, "wb") as file:
+            for record in records:
+                length = len(record).to_bytes(8, "little")
+                file.write(length + crc(length) + record + crc(record))
+        features = {"f": {"dtype": np.float32, "shape": [2]}, "i": {"dtype": np.int64, "field": "j", "missing": 7}}
+        self.assertEqual(self.rows(belfry.Dataset.from_tfrecord(path, features), ("f", "j")),
+                         [[[1.5, 2.5], [1.5, 2.5]], [5, 7]])
+        lengths = belfry.Dataset.from_tfrecord(path).map(lambda r: {"x": np.int64(len(r["record"]))}, drop=["record"])
+        self.assertEqual(self.rows(lengths), [len(record) for record in records])
+
+    def test_maps_of_the_library(self):
+        path = os.path.join(self.folder, "lines")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("One word\nword\n")
+        ids = self.rows(belfry.Dataset.from_text(path).map_words(max_count=3), ["ids"],
+                        shapes={"ids": [3]}, values={"ids": -1})
+        self.assertEqual((ids[0][1:], ids[1][1:]), ([ids[1][0], -1], [-1, -1]))
+        self.refuses("map_words: there is no max_words; expected one of",
+                     lambda: belfry.Dataset.from_text(path).map_words(max_words=3))
+
     def test_arrays_are_read_in_place_and_others_are_copied(self):
         x = np.arange(12, dtype=np.float32).reshape(6, 2)
-        data = belfry.Dataset.from_memory(x)
+        data = belfry.Dataset.from_memory(x)  # not copied
         x[0, 0] = 99
         self.assertEqual(self.rows(data.take(1)), [[99, 1]])
         self.assertEqual(self.rows(belfry.Dataset.from_memory(x[::2]))[1], [4, 5])
