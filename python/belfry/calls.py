@@ -6,10 +6,11 @@ says where it happened, is its cause.
 """
 
 import collections
+import contextlib
 import os
 import threading
 import traceback
-from typing import Any, Callable, Deque, List, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type
 
 from .errors import Error, FailedPreconditionError
 from .library import lib
@@ -107,14 +108,14 @@ def check_process() -> None:
 _training = threading.Lock()
 
 
-class Training:
-    """Lets one training run at a time in a process; a context manager."""
-
-    def __enter__(self) -> None:
-        if not _training.acquire(blocking=False):
-            raise FailedPreconditionError("this process trains already; expected one training at a time")
-
-    def __exit__(self, *_: Any) -> None:
+@contextlib.contextmanager
+def training() -> Iterator[None]:
+    """Lets one training run at a time in a process."""
+    if not _training.acquire(blocking=False):
+        raise FailedPreconditionError("this process trains already; expected one training at a time")
+    try:
+        yield
+    finally:
         _training.release()
 
 

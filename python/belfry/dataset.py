@@ -13,6 +13,7 @@ that are ready, or the library's maps.
 """
 
 import ctypes
+import inspect
 import itertools
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -22,6 +23,7 @@ from . import structs
 from .calls import Call
 from .errors import InvalidArgumentError
 from .library import lib
+from .ops import derive
 from .tensors import array_of, dtype_number, numpy_dtype, tensor_of
 
 Path = Union[str, "Any"]
@@ -95,6 +97,14 @@ def _add(record: int, fields: Any, what: str) -> None:
         ctypes.memmove(memory, array.ctypes.data, array.nbytes)
 
 
+def _change(record: int, skip: Any, function: Callable[..., Fields], *part: int) -> None:
+    """Adds the fields that a map returns for a record."""
+    try:
+        _add(record, function(Record(record), *part), "map")
+    except Skip:
+        skip[0] = True
+
+
 def _elements(value: Any, what: str) -> Any:
     """An array in C order; floats and lists of floats become float32, arrays keep their type."""
     array = np.asarray(value)
@@ -103,6 +113,21 @@ def _elements(value: Any, what: str) -> Any:
     if array.dtype.hasobject:
         raise InvalidArgumentError(f"{what}: expected numbers of one shape, or a str; got {value!r}")
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _stage(name: str, words: str, **defaults: Any) -> Callable[..., "Dataset"]:
+    """The method of a stage of which all arguments are plain, made from its declaration."""
+    function = f"bel_dataset_{name}"
+    arguments_of = derive(name, function, 1, lambda converted, _arguments: converted, **defaults)
+
+    def method(self: "Dataset", *arguments: Any, **named: Any) -> "Dataset":
+        converted = arguments_of(*arguments, **named)
+
+        def stage(_call: Call, handle: int) -> None:
+            getattr(lib, function)(handle, *converted)
+        return self._then(stage)
+    method.__name__, method.__doc__ = name, f"{inspect.signature(arguments_of)}: {words}"
+    return method
 
 
 class Dataset:
@@ -124,22 +149,6 @@ class Dataset:
 
     def _then(self, stage: Callable[[Call, int], None]) -> "Dataset":
         return Dataset(self._source, self._stages + (stage,))
-
-    def _stage(self, name: str, *arguments: Any) -> "Dataset":
-        """A stage whose arguments are converted by their declarations."""
-        function = f"bel_dataset_{name}"
-        keep: List[Any] = []
-        converted = []
-        for words, value in zip(lib.parameters(function)[1:], arguments):
-            kind, _, parameter = words.rpartition(" ")
-            kind += "*" * (len(parameter) - len(parameter.lstrip("*")))
-            converted.append(value if value is None else structs.convert(
-                kind, value, keep, f"Dataset.{name}: {parameter.lstrip('*')}"))
-
-
-        def stage(_call: Call, handle: int) -> None:
-            getattr(lib, function)(handle, *converted)
-        return self._then(stage)
 
     # --- Sources
 
@@ -250,41 +259,19 @@ class Dataset:
 
     # --- Stages that renumber
 
-    def shuffle(self, buffer_size: int = 0, seed: int = 0) -> "Dataset":
-        """Permutes each epoch inside windows of buffer_size records; 0: one window over everything."""
-        return self._stage("shuffle", buffer_size, seed)
-
-    def shuffle_sliding(self, buffer_size: int, seed: int = 0) -> "Dataset":
-        """Shuffles as tf.data does, with a buffer that slides over the stream."""
-        return self._stage("shuffle_sliding", buffer_size, seed)
-
-    def repeat(self, count: int = FOREVER) -> "Dataset":
-        """Repeats the records; each pass is an epoch."""
-        return self._stage("repeat", count)
-
-    def take(self, count: int) -> "Dataset":
-        """Keeps at most the first `count` records."""
-        return self._stage("take", count)
-
-    def skip(self, count: int) -> "Dataset":
-        """Drops the first `count` records."""
-        return self._stage("skip", count)
-
-    def shard(self, count: int, index: int) -> "Dataset":
-        """Keeps records whose number modulo count is index. Workers of a job need no shard."""
-        return self._stage("shard", count, index)
-
-    def enumerate(self, field: str, start: int = 0) -> "Dataset":
-        """Adds an int64 field with the record's position in the stream."""
-        return self._stage("enumerate", field, start)
-
-    def window(self, size: int, shift: int = 0, stride: int = 1, drop_remainder: bool = False) -> "Dataset":
-        """Windows of `size` records, which give every field a leading dimension. shift 0: they do not overlap."""
-        return self._stage("window", size, shift, stride, drop_remainder)
-
-    def cache(self, path: Optional[Path] = None, most_bytes: int = 0) -> "Dataset":
-        """Caches the records of the stages before, in memory (up to most_bytes; 0: no limit) or in a file."""
-        return self._stage("cache", path, most_bytes)
+    shuffle = _stage("shuffle", "permutes each epoch inside windows of buffer_size records; 0: one window over "
+                     "everything.", buffer_size=0, seed=0)
+    shuffle_sliding = _stage("shuffle_sliding", "shuffles as tf.data does, with a buffer that slides over the stream.",
+                             seed=0)
+    repeat = _stage("repeat", "repeats the records; each pass is an epoch.", count=FOREVER)
+    take = _stage("take", "keeps at most the first `count` records.")
+    skip = _stage("skip", "drops the first `count` records.")
+    shard = _stage("shard", "keeps records whose number modulo count is index. Workers of a job need no shard.")
+    enumerate = _stage("enumerate", "adds an int64 field with the record's position in the stream.", start=0)
+    window = _stage("window", "windows of `size` records, which give every field a leading dimension. shift 0: they do "
+                    "not overlap.", shift=0, stride=1, drop_remainder=False)
+    cache = _stage("cache", "caches the records of the stages before, in memory (up to most_bytes; 0: no limit) or in a "
+                   "file.", path=None, most_bytes=0)
 
     def filter(self, keep: Callable[[Record], bool]) -> "Dataset":
         """Keeps the records for which a function returns true; judged once at opening, before any map."""
@@ -310,29 +297,18 @@ class Dataset:
         function: called as function(record); raise belfry.Skip to leave the record out. The result must depend only
         on the record, its number and its epoch. drop: fields to remove afterwards; texts must be dropped.
         """
-        def changed(record: int, skip: Any) -> None:
-            try:
-                _add(record, function(Record(record)), "map")
-            except Skip:
-                skip[0] = True
-
         def stage(call: Call, handle: int) -> None:
-            made = call.status(lib.bel_map_fn, lambda _user, record, skip: changed(record, skip))
+            made = call.status(lib.bel_map_fn, lambda _user, record, skip: _change(record, skip, function))
             lib.bel_dataset_map(handle, made, None, _names(drop, call))
         return self._then(stage)
 
     def flat_map(self, count: Callable[[Record], int], function: Callable[[Record, int], Fields],
                  drop: Sequence[str] = ()) -> "Dataset":
         """Replaces each record by count(record) records: function(record, part) returns the fields of a part."""
-        def changed(record: int, part: int, skip: Any) -> None:
-            try:
-                _add(record, function(Record(record), part), "flat_map")
-            except Skip:
-                skip[0] = True
-
         def stage(call: Call, handle: int) -> None:
             counted = call.plain(lib.bel_flat_count_fn, lambda _user, record: int(count(Record(record))), 0)
-            made = call.status(lib.bel_flat_map_fn, lambda _user, record, part, skip: changed(record, part, skip))
+            made = call.status(lib.bel_flat_map_fn, lambda _user, record, part, skip: _change(
+                record, skip, function, part))
             lib.bel_dataset_flat_map(handle, counted, made, None, _names(drop, call))
         return self._then(stage)
 
@@ -357,13 +333,9 @@ class Dataset:
             getattr(lib, f"bel_dataset_map_{kind}")(handle, ctypes.byref(struct))
         return self._then(stage)
 
-    def named_files(self, field: str, folder: Optional[str] = None) -> "Dataset":
-        """Declares that maps read the files which a text field names: checkpoints and caches compare their sizes."""
-        return self._stage("named_files", field, folder)
-
-    def batch(self, batch_size: int) -> "Dataset":
-        """Batches of records, across epochs; the last batch has the rest."""
-        return self._stage("batch", batch_size)
+    named_files = _stage("named_files", "declares that maps read the files which a text field names: checkpoints and "
+                         "caches compare their sizes.", folder=None)
+    batch = _stage("batch", "batches of records, across epochs; the last batch has the rest.")
 
     def padded_batch(self, batch_size: int, shapes: Optional[Mapping[str, Sequence[Optional[int]]]] = None,
                      values: Optional[Mapping[str, float]] = None) -> "Dataset":
@@ -383,13 +355,10 @@ class Dataset:
             lib.bel_dataset_labels(handle, listed or None, len(listed))
         return self._then(stage)
 
-    def skip_bad_records(self, most: int) -> "Dataset":
-        """Skips up to `most` records that cannot be read or whose map fails; a warning names each."""
-        return self._stage("skip_bad_records", most)
-
-    def prefetch(self, depth: int = -1, threads: int = -1) -> "Dataset":
-        """Batches that are kept ready, and threads that make them; -1: automatic."""
-        return self._stage("prefetch", depth, threads)
+    skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; a "
+                              "warning names each.")
+    prefetch = _stage("prefetch", "batches that are kept ready, and threads that make them; -1: automatic.", depth=-1,
+                      thread_count=-1)
 
 
 def _arrays(x: Any, label: Any) -> Dict[str, Any]:

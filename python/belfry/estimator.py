@@ -16,14 +16,15 @@ The same program is one process, or each process of a job. Model functions and i
 that needs their graph or data, so their results must depend only on their arguments.
 """
 
+import contextlib
 import ctypes
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import structs
-from .calls import Call, Training, check_process, is_main_thread
+from .calls import Call, check_process, is_main_thread, training
 from .config import RunConfig, setting
 from .dataset import Dataset
 from .errors import FailedPreconditionError, InvalidArgumentError
@@ -194,9 +195,17 @@ class Estimator:
             return call.failed(error)
         return None
 
-    def use(self, call: Call) -> "_Use":
-        """Lets a call use this estimator; a context manager."""
-        return _Use(self, call)
+    @contextlib.contextmanager
+    def use(self, call: Call) -> Iterator[None]:
+        """Lets a call use this estimator."""
+        self.handle
+        if self._call is not None:
+            raise FailedPreconditionError("another call uses this estimator; expected one call at a time")
+        self._call = call
+        try:
+            yield
+        finally:
+            self._call = None
 
     @property
     def handle(self) -> Any:
@@ -306,22 +315,6 @@ class Estimator:
             lib.bel_export(self.handle, _folder(checkpoint), ctypes.byref(struct), os.fsencode(folder))
 
 
-class _Use:
-    """Connects an estimator with the call that uses it."""
-
-    def __init__(self, estimator: Estimator, call: Call) -> None:
-        self._estimator, self._call = estimator, call
-
-    def __enter__(self) -> None:
-        self._estimator.handle
-        if self._estimator._call is not None:
-            raise FailedPreconditionError("another call uses this estimator; expected one call at a time")
-        self._estimator._call = self._call
-
-    def __exit__(self, *_: Any) -> None:
-        self._estimator._call = None
-
-
 def _folder(path: Optional[Path]) -> Optional[bytes]:
     return None if path is None else os.fsencode(path)
 
@@ -368,7 +361,7 @@ def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs:
 def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[EvalSpec]) -> Tuple[Optional[Result], int]:
     """The result, None if this process has none, and the exit code that a signal asks for."""
     check_process()
-    with Training(), Call(trains=True) as call, estimator.use(call):
+    with training(), Call(trains=True) as call, estimator.use(call):
         train = train_spec.make(estimator, call)
         evals = (lib.bel_eval_spec * max(len(eval_specs), 1))(*(spec.make(call) for spec in eval_specs))
         results = [new_result() for _ in eval_specs]

@@ -12,6 +12,7 @@ Differences from C:
 - An enumeration is the end of a name, "mean" for BEL_COMBINE_MEAN; a type is one of numpy's.
 - An initializer is a name, "zeros", or a pair of name and number, ("uniform", 0.1).
 - A number or an array beside a value becomes a constant of its type.
+- After an optional parameter, required ones are keyword arguments.
 - and, or, xor and not of booleans are the operators & | ^ ~.
 
 Layers, which make variables, are in belfry.layers.
@@ -61,7 +62,7 @@ _BY_HAND = {"slice", "split", "gradients", "map_reduce", "map_gather", "all_redu
             "graph_pop_scope", "input_value", "value_shape", "value_dtype", "variable_kind_of", "replica_count",
             "batch_norm", "and", "or", "not", "xor"}  # operators of Value: & | ~ ^
 # Layers, which make variables: belfry.layers has them.
-_LAYERS = {"conv_2d", "dense", "embedding", "embedding_bag", "group_norm", "gru", "layer_norm", "lstm",
+LAYERS = {"conv_2d", "dense", "embedding", "embedding_bag", "group_norm", "gru", "layer_norm", "lstm",
            "multi_head_attention"}
 
 
@@ -116,8 +117,11 @@ class _Arguments:
             return self.frame.f_code.co_filename.encode()
         if name == "line" and kind == "int":
             return self.frame.f_lineno
+        if value is None and default is None:
+            self.count = 0
+            return None
         if kind == "value":
-            return None if value is None and default is None else handle_of(value, what, self.like)
+            return handle_of(value, what, self.like)
         if kind == "values":
             handles = [handle_of(item, f"{what}[{i}]", self.like) for i, item in enumerate(_list(value, what))]
             self.count = len(handles)
@@ -135,9 +139,6 @@ class _Arguments:
         return structs.convert(kind, value, self.keep, what)
 
     def _numbers(self, name: str, value: Any, what: str) -> Any:
-        if value is None:
-            self.count = 0
-            return None
         numbers = [value] if isinstance(value, int) else _list(value, what)
         self._check_length(name, numbers, what)
         self.count = len(numbers)
@@ -164,13 +165,14 @@ def _list(value: Any, what: str) -> Sequence[Any]:
     return value
 
 
-def derive(name: str, function: str, skip: int, use: Callable[..., Any]) -> Callable[..., Any]:
+def derive(name: str, function: str, skip: int, use: Callable[..., Any], **given: Any) -> Callable[..., Any]:
     """A function of Python for one of C, without its first `skip` parameters.
 
-    use: gets the converted arguments and the _Arguments; its result is the function's.
+    use: gets the converted arguments and the _Arguments; its result is the function's. given: defaults of parameters.
     """
     parameters = _declared(function, skip)
-    defaults = {p.name: _DEFAULTS.get(f"{name}.{p.name}", _DEFAULTS.get(p.name, _REQUIRED)) for p in parameters}
+    known = {**_DEFAULTS, **given}
+    defaults = {p.name: known.get(f"{name}.{p.name}", known.get(p.name, _REQUIRED)) for p in parameters}
     places, optional = [], False
     for p in parameters:
         if p.kind in ("out", "count", "file") or p.name == "line":
@@ -198,7 +200,7 @@ def derive(name: str, function: str, skip: int, use: Callable[..., Any]) -> Call
 
 
 @functools.lru_cache(maxsize=None)
-def layer(name: str) -> Callable[..., Any]:
+def derived(name: str) -> Callable[..., Any]:
     """The operation of this name, or the function that a layer of belfry.layers wraps."""
     function = f"bel_{name}_at" if f"bel_{name}_at" in functions() else "bel_" + name
 
@@ -215,14 +217,14 @@ def functions() -> List[str]:
 
 def __dir__() -> List[str]:
     made = {name[len("bel_"):-3 if name.endswith("_at") else None] for name in functions()}
-    return sorted((made - _BY_HAND - _LAYERS) | {"all_reduce_n", "assign_state", "broadcast_n", "constant", "gradients",
+    return sorted((made - _BY_HAND - LAYERS) | {"all_reduce_n", "assign_state", "broadcast_n", "constant", "gradients",
                                        "map_gather", "map_reduce", "replica_count", "scope", "split"})
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("_") or name not in __dir__():
         raise AttributeError(str(structs.refuse(name, __dir__(), "belfry.ops")))
-    return layer(name)
+    return derived(name)
 
 
 def initializer(value: Any) -> Any:

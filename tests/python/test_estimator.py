@@ -215,13 +215,13 @@ class Graphs(Case):
         def model_fn(ctx):
             x = ctx.features["x"]
             with ops.scope("inner"):
-                images = layers.conv_2d(ops.reshape(x, [-1, 1, 8, 8]), 4, 3, "conv", activation="relu")
+                images = layers.conv_2d(ops.reshape(x, [-1, 1, 8, 8]), 4, 3, 1, True, "conv", activation="relu")
                 images = layers.batch_norm(images, "norm", momentum=0.5)
             steps = layers.layer_norm(ops.reshape(images, [-1, 16, 16]), "layer")
             steps = layers.group_norm(steps, 4, "group")
-            outputs, last = layers.lstm(steps, 8, "lstm")
-            outputs, last = layers.gru(outputs, 8, "gru")
-            attended = layers.multi_head_attention(outputs, 2, "attention", causal=True)
+            outputs, last = layers.lstm(steps, units=8, name="lstm")
+            outputs, last = layers.gru(outputs, None, units=8, name="gru")
+            attended = layers.multi_head_attention(outputs, heads=2, name="attention", causal=True)
             return classify(ctx, last + ops.reduce_mean(attended, [1]))
         result = self.train(model_fn)
         self.assertEqual(result.global_step, 5)
@@ -236,7 +236,7 @@ class Graphs(Case):
         data = belfry.Dataset.from_memory({"ids": ids, "y": np.ones(3, np.float32)}, "y")
 
         def model_fn(ctx):
-            bag = layers.embedding_bag(ctx.features["ids"], 4, "table", ("uniform", 0.5))
+            bag = layers.embedding_bag("table", ctx.features["ids"], width=4, initializer=("uniform", 0.5))
             return belfry.EstimatorSpec(loss=ops.mean(ops.squared_error(ops.reduce_sum(bag, [1]), ctx.labels)),
                                         optimizer={"table": belfry.Adagrad(0.1), None: belfry.SGD(0.1)})
         self.assertEqual(self.train(model_fn, input_fn=lambda: data.repeat().batch(3)).global_step, 5)
