@@ -19,6 +19,26 @@ _MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
 _MOST_TEXT = 400
 
 
+class Handle:
+    """An object of the library that a function of Python gets: valid until that function returns."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    @property
+    def handle(self) -> int:
+        if not self._handle:
+            raise FailedPreconditionError(f"this {type(self).__name__} was valid only during the call that it was for")
+        return self._handle
+
+    def lend(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function with this object and other arguments."""
+        try:
+            return function(self, *arguments)
+        finally:
+            self._handle = 0
+
+
 class Call:
     """One call of the library with functions of Python; a context manager around it.
 

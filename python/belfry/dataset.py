@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 import numpy as np
 
 from . import structs
-from .calls import Call
+from .calls import Call, Handle
 from .errors import InvalidArgumentError
 from .library import lib
 from .ops import derive
@@ -36,17 +36,14 @@ class Skip(Exception):
     """Raised by a map to leave its record out: the batch is one shorter."""
 
 
-class Record:
+class Record(Handle):
     """A record in a function of a dataset: record["x"] is a copy of a field, an array, or a str. Valid during the call.
 
     number: the record's, from 0 on. epoch: 0 in filters. origin: "train.csv:17".
     """
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
     def __getitem__(self, name: str) -> Any:
-        found = lib.bel_record_get(self._handle, name.encode())
+        found = lib.bel_record_get(self.handle, name.encode())
         if not found:
             raise KeyError(f"{self.origin}: there is no field {name}")
         tensor = found.contents
@@ -59,24 +56,24 @@ class Record:
 
     @property
     def number(self) -> int:
-        return int(lib.bel_record_number(self._handle))
+        return int(lib.bel_record_number(self.handle))
 
     @property
     def epoch(self) -> int:
-        return int(lib.bel_record_epoch(self._handle))
+        return int(lib.bel_record_epoch(self.handle))
 
     @property
     def origin(self) -> str:
-        return str(lib.bel_record_origin(self._handle).decode(errors="replace"))
+        return str(lib.bel_record_origin(self.handle).decode(errors="replace"))
 
     def path(self, field: str, folder: Optional[str] = None) -> Optional[str]:
         """The path of the file that a text field names, beside the record's file or in `folder`; None: it names none."""
-        found = lib.bel_record_path(self._handle, field.encode(), None if folder is None else folder.encode())
+        found = lib.bel_record_path(self.handle, field.encode(), None if folder is None else folder.encode())
         return found.decode(errors="surrogateescape") if found else None
 
     def random(self, seed: int, index: int = 0) -> float:
         """A number in [0, 1), a function of seed, index, and the record's number and epoch: for augmentation."""
-        return float(lib.bel_record_random(self._handle, seed, index))
+        return float(lib.bel_record_random(self.handle, seed, index))
 
 
 def _add(record: int, fields: Any, what: str) -> None:
@@ -100,7 +97,7 @@ def _add(record: int, fields: Any, what: str) -> None:
 def _change(record: int, skip: Any, function: Callable[..., Fields], *part: int) -> None:
     """Adds the fields that a map returns for a record."""
     try:
-        _add(record, function(Record(record), *part), "map")
+        _add(record, Record(record).lend(function, *part), "map")
     except Skip:
         skip[0] = True
 
@@ -277,7 +274,7 @@ class Dataset:
         """Keeps the records for which a function returns true; judged once at opening, before any map."""
         def stage(call: Call, handle: int) -> None:
             lib.bel_dataset_filter(handle, call.plain(
-                lib.bel_filter_fn, lambda _user, record: bool(keep(Record(record))), False), None)
+                lib.bel_filter_fn, lambda _user, record: bool(Record(record).lend(keep)), False), None)
         return self._then(stage)
 
     def bucket_by_length(self, length: Callable[[Record], int], boundaries: Sequence[int]) -> "Dataset":
@@ -285,7 +282,7 @@ class Dataset:
         def stage(call: Call, handle: int) -> None:
             numbers = structs.sequence("const int64_t *", boundaries, call.keep, "bucket_by_length: boundaries")
             lib.bel_dataset_bucket_by_length(handle, call.plain(
-                lib.bel_length_fn, lambda _user, record: int(length(Record(record))), 0), None, numbers or None,
+                lib.bel_length_fn, lambda _user, record: int(Record(record).lend(length)), 0), None, numbers or None,
                 len(numbers))
         return self._then(stage)
 
@@ -306,7 +303,7 @@ class Dataset:
                  drop: Sequence[str] = ()) -> "Dataset":
         """Replaces each record by count(record) records: function(record, part) returns the fields of a part."""
         def stage(call: Call, handle: int) -> None:
-            counted = call.plain(lib.bel_flat_count_fn, lambda _user, record: int(count(Record(record))), 0)
+            counted = call.plain(lib.bel_flat_count_fn, lambda _user, record: int(Record(record).lend(count)), 0)
             made = call.status(lib.bel_flat_map_fn, lambda _user, record, part, skip: _change(
                 record, skip, function, part))
             lib.bel_dataset_flat_map(handle, counted, made, None, _names(drop, call))

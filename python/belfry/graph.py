@@ -27,6 +27,13 @@ class Building:
         self.keep: List[Any] = []  # texts that the library does not copy
         self.outer: Optional[Building] = None
 
+    def check(self) -> "Building":
+        """Raises the error of the graph, and FailedPreconditionError after the function has returned."""
+        if building() is not self:
+            raise FailedPreconditionError("the context belongs to another call of a model function")
+        lib.bel_graph_check(self.graph)
+        return self
+
     def __enter__(self) -> "Building":
         self.outer, _thread.building = getattr(_thread, "building", None), self
         return self

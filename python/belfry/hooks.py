@@ -15,26 +15,26 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from . import structs
-from .calls import Call
+from .calls import Call, Handle
 from .errors import InvalidArgumentError
 from .library import lib
 from .results import Result, StepReport
 
 
-class HookContext:
+class HookContext(Handle):
     """Access to the training, valid during the call of a hook's function."""
 
     def __init__(self, handle: int, estimator: Any) -> None:
-        self._handle = handle
+        super().__init__(handle)
         self.estimator = estimator
 
     def request_stop(self) -> None:
         """Requests a normal end of the training; at a worker it has no effect."""
-        lib.bel_hook_request_stop(self._handle)
+        lib.bel_hook_request_stop(self.handle)
 
     def summary_text(self, name: str, text: str) -> None:
         """Adds a text of this run, shown as Markdown among TensorBoard's texts."""
-        lib.bel_hook_summary_text(self._handle, structs.text(name, "name"), structs.text(text, "text"))
+        lib.bel_hook_summary_text(self.handle, structs.text(name, "name"), structs.text(text, "text"))
 
 
 class Hook:
@@ -90,7 +90,7 @@ class Hook:
 def _called(function: Callable[..., None], estimator: Any) -> Callable[..., None]:
     """A function of C for a method of a hook: its arguments as objects of Python."""
     def called(_user: Any, context: int, *arguments: Any) -> None:
-        function(HookContext(context, estimator), *(_argument(item, estimator) for item in arguments))
+        HookContext(context, estimator).lend(function, *(_argument(item, estimator) for item in arguments))
     return called
 
 

@@ -5,9 +5,10 @@
     rows = layers.embedding("table", ids, 16, ("uniform", 0.1))
 
 A layer makes its variables in a scope of its name: "hidden/kernel", "hidden/bias". A second layer of the same name
-shares them. Names, initial values and shapes are those of the headers, so a model in C has the same bits. Layers without
-a definition here are made from their declarations, like belfry.ops, with the parameters in the order of the header
-(after an optional one, the required ones are keywords): layer_norm, group_norm, gru, lstm, multi_head_attention, embedding, embedding_bag.
+shares them. Names, initial values and shapes are those of the headers, so a model in C has the same bits.
+
+layer_norm, group_norm, gru, lstm, multi_head_attention, embedding and embedding_bag are made from their declarations,
+like belfry.ops: parameters are in the order of the header, and after an optional one the required ones are keywords.
 """
 
 from typing import Any, Callable, List, Optional, Union

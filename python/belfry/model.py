@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from .estimator import Estimator
 
 
+def _value(at: Building, function: str, *arguments: Any) -> Any:
+    """The value that a function of the context returns; None if it returns none."""
+    handle = getattr(lib, function)(at.check().context, *arguments)
+    at.check()
+    return Value(handle, at) if handle else None
+
+
 class _Features(Mapping[str, Value]):
     """Features of the batch by name. The library has no list of them: a wrong name is an error that lists all."""
 
@@ -22,12 +29,11 @@ class _Features(Mapping[str, Value]):
         self._at = at
 
     def __getitem__(self, name: str) -> Value:
-        handle = lib.bel_context_feature(self._at.context, structs.text(name, "features"))
-        lib.bel_graph_check(self._at.graph)
-        return Value(handle, self._at)
+        found: Value = _value(self._at, "bel_context_feature", structs.text(name, "features"))
+        return found
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and bool(lib.bel_context_has_feature(self._at.context, name.encode()))
+        return isinstance(name, str) and bool(lib.bel_context_has_feature(self._at.check().context, name.encode()))
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default
@@ -41,13 +47,13 @@ class _Features(Mapping[str, Value]):
 class _Params(Mapping[str, Any]):
     """Parameters of an estimator. The library notes which ones a graph reads."""
 
-    def __init__(self, context: int, params: Mapping[str, Any]) -> None:
-        self._context, self._params = context, params
+    def __init__(self, at: Building, params: Mapping[str, Any]) -> None:
+        self._at, self._params = at, params
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._params:
             raise KeyError(str(structs.refuse(name, self._params, "params")))
-        lib.bel_context_param(self._context, name.encode(), None)
+        lib.bel_context_param(self._at.check().context, name.encode(), None)
         return self._params[name]
 
     def __contains__(self, name: object) -> bool:
@@ -72,30 +78,28 @@ class Context:
         self.estimator = estimator
         self.mode = at.mode
         self.features: Mapping[str, Value] = _Features(at)
-        self.params: Mapping[str, Any] = _Params(at.context, estimator.params)
+        self.params: Mapping[str, Any] = _Params(at, estimator.params)
 
     @property
     def labels(self) -> Optional[Value]:
-        handle = lib.bel_context_labels(self._at.context)
-        return Value(handle, self._at) if handle else None
+        found: Optional[Value] = _value(self._at, "bel_context_labels")
+        return found
 
     def label(self, name: str) -> Optional[Value]:
         """A field that the dataset names as a label (Dataset.labels); None in mode "predict"."""
-        handle = lib.bel_context_label(self._at.context, structs.text(name, "label"))
-        lib.bel_graph_check(self._at.graph)
-        return Value(handle, self._at) if handle else None
+        found: Optional[Value] = _value(self._at, "bel_context_label", structs.text(name, "label"))
+        return found
 
     @property
     def feature(self) -> Value:
         """The only feature, whatever its name. InvalidArgumentError: there are several, or none."""
-        handle = lib.bel_context_only_feature(self._at.context)
-        lib.bel_graph_check(self._at.graph)
-        return Value(handle, self._at)
+        found: Value = _value(self._at, "bel_context_only_feature")
+        return found
 
     @property
     def batch_size(self) -> int:
         """Examples in a full batch, for numbers outside of the graph: the last batch may be shorter."""
-        return int(lib.bel_context_batch_size(self._at.context))
+        return int(lib.bel_context_batch_size(self._at.check().context))
 
 
 class EstimatorSpec:

@@ -19,7 +19,7 @@ import ctypes
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import structs
-from .calls import Call
+from .calls import Call, Handle
 from .errors import InvalidArgumentError
 from .estimator import Estimator
 from .hooks import memory_of
@@ -30,17 +30,18 @@ from .results import StepResult
 StepFunction = Union[ModelFunction, Tuple[ModelFunction, str]]
 
 
-class Replicator:
+class Replicator(Handle):
     """What a loop gets. Valid while it runs, on its thread."""
 
     def __init__(self, handle: int, numbers: Dict[str, int], estimator: Estimator) -> None:
-        self._handle, self._numbers = handle, numbers
+        super().__init__(handle)
+        self._numbers = numbers
         self.estimator = estimator
 
     @property
     def step(self) -> int:
         """The version on which the next step is made."""
-        return int(lib.bel_replicator_step(self._handle))
+        return int(lib.bel_replicator_step(self.handle))
 
     def run(self, function: str, wait: bool = True) -> Optional[StepResult]:
         """Runs a step of a function.
@@ -52,7 +53,7 @@ class Replicator:
         if function not in self._numbers:
             raise structs.refuse(function, self._numbers, "Replicator.run")
         result = ctypes.POINTER(lib.bel_step_result)()
-        lib.bel_replicator_run(self._handle, self._numbers[function], ctypes.byref(result) if wait else None)
+        lib.bel_replicator_run(self.handle, self._numbers[function], ctypes.byref(result) if wait else None)
         return StepResult(result.contents) if wait else None
 
 
@@ -79,8 +80,8 @@ class Loop:
             functions.append({"name": name, "fn": _step_function(function, estimator, call), "variables": variables})
         numbers = {name: number for number, name in enumerate(self._functions)}
         struct = structs.make("bel_loop", {"functions": functions}, call.keep, "Loop")
-        struct.run = call.status(lib.bel_loop_fn, lambda _user, handle: self._run(
-            Replicator(handle, numbers, estimator)))
+        struct.run = call.status(lib.bel_loop_fn, lambda _user, handle: Replicator(
+            handle, numbers, estimator).lend(self._run))
         if self._state is not None:
             struct.state, struct.state_bytes = memory_of(self._state, "Loop.state", call.keep)
         return struct

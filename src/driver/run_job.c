@@ -1,5 +1,6 @@
 // bel_run_job: the code of a program's main around bel_train_and_evaluate. The belfry command uses
-// it too, so that a user's program ends, saves and reports in the same way.
+// it too, so that a user's program ends, saves and reports in the same way. bel_train_with_signals
+// does the same for a program that continues: it restores the handlers and returns the error.
 //
 // A request to stop (SIGINT) is not an error: the process exits with 128 plus the signal's number,
 // after a checkpoint from which the same command continues. A request to leave (SIGTERM, or a

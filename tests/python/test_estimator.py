@@ -161,6 +161,11 @@ class Graphs(Case):
         for name in names:
             self.assertGreaterEqual(len(inspect.signature(getattr(ops, name)).parameters), 0, name)
             self.assertTrue(getattr(ops, name).__doc__, name)
+        for function in ops.functions():  # C reads beyond a list that is too short
+            words = " ".join(lib.parameters(function))
+            for name in re.findall(r"const int64_t \*(\w+)", words):
+                by_hand = function in ("bel_slice", "bel_split")
+                self.assertTrue(by_hand or name in ops._LENGTHS or "count" in words, f"{function}: {name}")
         of_c = {re.sub("^bel_|_at$", "", name) for name in lib.headers["belfry/ops.h"]}
         reached = set(names) | set(dir(layers)) | {"slice", "and", "or", "xor", "not"}
         self.assertEqual(of_c - reached, set())
@@ -210,6 +215,33 @@ class Graphs(Case):
         self.assertIn("earlier graph", repr(kept[0]))
         self.refuses("build a graph: call them in a model function", lambda: kept[0] + 1,
                      belfry.FailedPreconditionError)
+
+    def test_objects_are_valid_during_their_call(self):
+        kept = {}
+
+        class Keep(belfry.Hook):
+            def begin(self, context, step):
+                kept["hook"] = context
+
+        def model_fn(ctx):
+            kept["context"] = ctx
+            return classify(ctx, ctx.params.get("other"))
+
+        def run(replicator):
+            kept["loop"] = replicator
+            replicator.run("step")
+
+        def keep(record):
+            kept["record"] = record
+            return {}
+        data = lambda: DIGITS.map(keep).repeat().batch(32)
+        self.train(model_fn, input_fn=data, hooks=[Keep()], loop=belfry.Loop({"step": model_fn}, run))
+        for call in (lambda: kept["hook"].request_stop(), lambda: kept["loop"].step, lambda: kept["record"]["x"],
+                     lambda: kept["record"].number):
+            self.refuses("was valid only during the call", call, belfry.FailedPreconditionError)
+        for call in (lambda: kept["context"].labels, lambda: kept["context"].features["x"],
+                     lambda: kept["context"].batch_size, lambda: "x" in kept["context"].features):
+            self.refuses("build a graph", call, belfry.FailedPreconditionError)
 
     def test_layers(self):
         def model_fn(ctx):
