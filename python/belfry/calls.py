@@ -16,7 +16,7 @@ from .errors import Error, FailedPreconditionError
 from .library import lib
 
 _MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
-_MOST_TEXT = 400
+_MOST_TEXT, _MOST_WORD = 400, 60  # characters
 
 
 class Handle:
@@ -95,15 +95,18 @@ class Call:
 
     def failed(self, error: BaseException) -> int:
         """A status for an exception, which is kept for the end of the call."""
+        text, place = f"{type(error).__name__}: {error}", ""
         if isinstance(error, Error):
             text = error.message
-        else:
-            places = traceback.extract_tb(error.__traceback__)
-            place = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""
-            text = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_TEXT] + place
-        self._raised.append((text, error))
+        elif error.__traceback__ is not None:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f" ({os.path.basename(last.filename)}:{last.lineno})"
+        # A status is one line, and shortens words of more than 256 bytes.
+        text = " ".join(word[:_MOST_WORD] for word in text.split())[:_MOST_TEXT] + place
+        encoded = text.encode(errors="replace")
+        self._raised.append((encoded.decode(), error))
         code = error.code if isinstance(error, Error) else lib.BEL_UNKNOWN
-        status: int = lib.bel_status_create(code, b"python", 0, b"%s", text.encode(errors="replace"))
+        status: int = lib.bel_status_create(code, b"python", 0, b"%s", encoded)
         return status
 
     def _kept(self, function: Any) -> Any:

@@ -852,6 +852,15 @@ class Exceptions(Case):
             return spec
         return model_fn
 
+    def test_any_exception(self):
+        for error in (ValueError("x" * 3000), RuntimeError("two\nlines  and % signs %s"), KeyError(), SystemExit(3),
+                      KeyboardInterrupt(), StopIteration("é€\udcff"), belfry.NotFoundError("mine\nhere")):
+            def fail(*arguments, error=error):
+                raise error
+            with self.subTest(repr(error)[:40]):
+                self.raises(error, lambda: self.train(fail))
+                self.raises(error, lambda: self.train(input_fn=lambda: DIGITS.map(fail).batch(32)))
+
     def test_in_the_middle_of_training(self):
         error = RuntimeError("breaks at record 70")
 
