@@ -33,6 +33,7 @@ from .hooks import Exporter, Hook, pointers
 from .job import in_job, report_at_end
 from .library import lib
 from .model import Context, EstimatorSpec, ModelFunction
+from .replicator import Loop
 from .results import Result, new_result
 from .tensors import numpy_dtype
 
@@ -52,13 +53,12 @@ class TrainSpec:
     init_fn: called as init_fn(name, values) for each variable of a new run; writes initial values in place.
     """
 
-    def __init__(self, input_fn: InputFunction, *, hooks: Sequence[Hook] = (), loop: Any = None,
+    def __init__(self, input_fn: InputFunction, *, hooks: Sequence[Hook] = (), loop: Optional[Loop] = None,
                  init_fn: Optional[Callable[[str, Any], None]] = None, **fields: Any) -> None:
         self.input_fn = _callable(input_fn, "TrainSpec.input_fn")
         self.hooks, self.loop, self.init_fn, self.fields = tuple(hooks), loop, init_fn, fields
-        for hook in self.hooks:
-            if not isinstance(hook, Hook):
-                raise InvalidArgumentError(f"TrainSpec.hooks: expected objects of belfry.Hook, got {hook!r}")
+        _check_types(self.hooks, Hook, "TrainSpec.hooks")
+        _check_types([] if loop is None else [loop], Loop, "TrainSpec.loop")
         structs.make("bel_train_spec", fields, [], "TrainSpec")  # refuses wrong ones here
 
     def make(self, estimator: "Estimator", call: Call) -> Any:
@@ -92,6 +92,7 @@ class EvalSpec:
     def __init__(self, input_fn: InputFunction, *, exporters: Sequence[Exporter] = (), **fields: Any) -> None:
         self.input_fn = _callable(input_fn, "EvalSpec.input_fn")
         self.exporters, self.fields = tuple(exporters), fields
+        _check_types(self.exporters, Exporter, "EvalSpec.exporters")
         structs.make("bel_eval_spec", fields, [], "EvalSpec")  # refuses wrong ones here
 
     @property
@@ -106,6 +107,12 @@ class EvalSpec:
         exporters = [exporter.make(call) for exporter in self.exporters]
         struct.exporters, struct.exporter_count = pointers("bel_exporter", exporters, call.keep), len(exporters)
         return struct
+
+
+def _check_types(items: Sequence[Any], kind: type, what: str) -> None:
+    for item in items:
+        if not isinstance(item, kind):
+            raise InvalidArgumentError(f"{what}: expected a belfry.{kind.__name__}, got {item!r}")
 
 
 def _callable(function: Any, what: str) -> Any:
@@ -147,7 +154,8 @@ class Estimator:
 
     model_fn: called as model_fn(ctx) with a Context for each graph that is built; returns an EstimatorSpec.
     model_dir: the folder of checkpoints, events and report; None: that of config, or of the launcher (`--job_dir`).
-    config: a RunConfig. params: texts, numbers, bools and lists of these by name: ctx.params. Checkpoints record them.
+    config: a RunConfig. params: texts, numbers, bools and lists of these by name (None: unset), for ctx.params.
+    Checkpoints record them.
 
     One call at a time uses an estimator. `close` frees it; leaving `with` does, too. Errors: InvalidArgumentError (a
     setting is out of range, named), FailedPreconditionError.
@@ -162,7 +170,6 @@ class Estimator:
         config = config if config is not None else RunConfig()
         if not isinstance(config, RunConfig):
             raise InvalidArgumentError(f"config: expected a belfry.RunConfig, got {type(config).__name__}")
-        self._model_fn = model_fn
         self.params: Dict[str, Any] = {str(name): value for name, value in (params or {}).items() if value is not None}
         struct = lib.bel_run_config.from_buffer_copy(config.struct)
         if model_dir is not None:
@@ -339,12 +346,9 @@ def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs:
     An exception in a function of the program ends the training, and is raised here. Errors: see
     bel_train_and_evaluate.
     """
-    if not isinstance(estimator, Estimator) or not isinstance(train_spec, TrainSpec):
-        raise InvalidArgumentError("train_and_evaluate: expected an Estimator, a TrainSpec and EvalSpecs, got "
-                                   f"{type(estimator).__name__} and {type(train_spec).__name__}")
-    for spec in eval_specs:
-        if not isinstance(spec, EvalSpec):
-            raise InvalidArgumentError(f"train_and_evaluate: expected an EvalSpec, got {type(spec).__name__}")
+    _check_types([estimator], Estimator, "train_and_evaluate")
+    _check_types([train_spec], TrainSpec, "train_and_evaluate")
+    _check_types(eval_specs, EvalSpec, "train_and_evaluate")
     try:
         result, code = _train(estimator, train_spec, eval_specs)
     except Exception as error:

@@ -16,16 +16,18 @@ own thread. When training returns to a checkpoint, the loop begins again: it mus
 """
 
 import ctypes
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import structs
 from .calls import Call, Handle
 from .errors import InvalidArgumentError
-from .estimator import Estimator
 from .hooks import memory_of
 from .library import lib
 from .model import ModelFunction
 from .results import StepResult
+
+if TYPE_CHECKING:
+    from .estimator import Estimator
 
 StepFunction = Union[ModelFunction, Tuple[ModelFunction, str]]
 
@@ -33,7 +35,7 @@ StepFunction = Union[ModelFunction, Tuple[ModelFunction, str]]
 class Replicator(Handle):
     """What a loop gets. Valid while it runs, on its thread."""
 
-    def __init__(self, handle: int, numbers: Dict[str, int], estimator: Estimator) -> None:
+    def __init__(self, handle: int, numbers: Dict[str, int], estimator: "Estimator") -> None:
         super().__init__(handle)
         self._numbers = numbers
         self.estimator = estimator
@@ -72,7 +74,7 @@ class Loop:
             raise InvalidArgumentError(f"Loop: expected 1 to {lib.BEL_MAX_LOOP_FUNCTIONS} functions, got "
                                        f"{len(self._functions)}")
 
-    def make(self, estimator: Estimator, call: Call) -> Any:
+    def make(self, estimator: "Estimator", call: Call) -> Any:
         """bel_loop, valid until the call ends."""
         functions: List[Any] = []
         for name, item in self._functions.items():
@@ -87,7 +89,7 @@ class Loop:
         return struct
 
 
-def _step_function(function: ModelFunction, estimator: Estimator, call: Call) -> Any:
+def _step_function(function: ModelFunction, estimator: "Estimator", call: Call) -> Any:
     made = lib.bel_model_fn(lambda context, spec: estimator.build(function, context, spec))
     call.keep.append(made)
     return made

@@ -310,8 +310,8 @@ class Settings(Case):
                     lambda: belfry.Estimator(classify, "b", belfry.RunConfig(model_dir="a")),
                 "params\\['a'\\]: expected a text": lambda: belfry.Estimator(classify, "b", params={"a": object()}),
                 "num_gpus must be in": lambda: self.new(num_gpus=-1),
-                "expected an Estimator, a TrainSpec": lambda: belfry.train_and_evaluate(1, 2),
-                "expected an EvalSpec, got int":
+                "train_and_evaluate: expected a belfry.Estimator, got 1": lambda: belfry.train_and_evaluate(1, 2),
+                "expected a belfry.EvalSpec, got 3":
                     lambda: belfry.train_and_evaluate(estimator, belfry.TrainSpec(batches()), 3),
                 "hint: lambda: dataset": lambda: belfry.TrainSpec(DIGITS),
                 "there is no max_step; did you mean max_steps": lambda: belfry.TrainSpec(batches(), max_step=3),
@@ -319,7 +319,10 @@ class Settings(Case):
                 "there is no step; did you mean steps": lambda: belfry.EvalSpec(batches(), step=3),
                 "Exporter.kind: expected latest, best, final": lambda: belfry.Exporter("x", "newest"),
                 "adam: there is no beta; did you mean beta": lambda: belfry.Adam(0.1, beta=2),
-                "expected objects of belfry.Hook": lambda: belfry.TrainSpec(batches(), hooks=[print])}.items():
+                "TrainSpec.hooks: expected a belfry.Hook": lambda: belfry.TrainSpec(batches(), hooks=[print]),
+                "TrainSpec.loop: expected a belfry.Loop": lambda: belfry.TrainSpec(batches(), loop=print),
+                "EvalSpec.exporters: expected a belfry.Exporter":
+                    lambda: belfry.EvalSpec(batches(), exporters=["best"])}.items():
             with self.subTest(words):
                 self.refuses(words, call)
 
