@@ -30,7 +30,8 @@ def generate(like):
 
 def judge(images):
     """Logits [n, 1] of images being real."""
-    return layers.dense(ops.leaky_relu(layers.dense(images, WIDTH, "discriminator/first"), 0.2), 1, "discriminator/real")
+    h = ops.leaky_relu(layers.dense(images, WIDTH, "discriminator/first"), 0.2)
+    return layers.dense(h, 1, "discriminator/real")
 
 
 def loss_of(logits, real):
@@ -85,7 +86,8 @@ def main():
     estimator = belfry.Estimator(model_fn, config=config)
     functions = {"discriminator": (discriminator_fn, "discriminator/*"), "generator": (generator_fn, "generator/*")}
     data = belfry.Dataset.from_csv(path, label_column="digit", class_count=10, scale=1 / 16)
-    train = belfry.TrainSpec(lambda: data.shuffle(seed=1).repeat().batch(BATCH), loop=belfry.Loop(functions, run, means))
+    loop = belfry.Loop(functions, run, means)
+    train = belfry.TrainSpec(lambda: data.shuffle(seed=1).repeat().batch(BATCH), loop=loop)
     result = belfry.train_and_evaluate(estimator, train)
     if result:
         print("digest", result.digest)

@@ -28,10 +28,11 @@ from .version import VERSION as __version__
 
 __all__ = [
     "AbortedError", "Adadelta", "Adagrad", "Adam", "AdamW", "AlreadyExistsError", "CancelledError", "Context",
-    "DataLossError", "Dataset", "DeadlineExceededError", "Error", "Estimator", "EstimatorSpec", "EvalSpec", "Exporter",
-    "FOREVER", "FTRL", "FailedPreconditionError", "Hook", "HookContext", "InternalError", "InvalidArgumentError", "LAMB",
-    "LARS", "Loop", "Momentum", "NotFoundError", "Optimizer", "OutOfRangeError", "PermissionDeniedError", "Port", "Predictor",
-    "RMSProp", "Record", "Replicator", "ResourceExhaustedError", "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult",
-    "TrainSpec", "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError", "Value",
-    "__version__", "layers", "metrics", "ops", "request_stop", "summaries", "train_and_evaluate",
+    "DataLossError", "Dataset", "DeadlineExceededError", "Error", "Estimator", "EstimatorSpec", "EvalSpec",
+    "Exporter", "FOREVER", "FTRL", "FailedPreconditionError", "Hook", "HookContext", "InternalError",
+    "InvalidArgumentError", "LAMB", "LARS", "Loop", "Momentum", "NotFoundError", "Optimizer", "OutOfRangeError",
+    "PermissionDeniedError", "Port", "Predictor", "RMSProp", "Record", "Replicator", "ResourceExhaustedError",
+    "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult", "TrainSpec", "UnauthenticatedError",
+    "UnavailableError", "UnimplementedError", "UnknownError", "Value", "__version__", "layers", "metrics", "ops",
+    "request_stop", "summaries", "train_and_evaluate",
 ]

@@ -67,7 +67,7 @@ class Record(Handle):
         return str(lib.bel_record_origin(self.handle).decode(errors="replace"))
 
     def path(self, field: str, folder: Optional[str] = None) -> Optional[str]:
-        """The path of the file that a text field names, beside the record's file or in `folder`; None: it names none."""
+        """The path of the file that a text field names, beside the record's file or in `folder`; None: none."""
         found = lib.bel_record_path(self.handle, field.encode(), None if folder is None else folder.encode())
         return found.decode(errors="surrogateescape") if found else None
 
@@ -195,8 +195,8 @@ class Dataset:
     def from_tfrecord(paths: Union[Path, Sequence[Path]],
                       features: Optional[Mapping[str, Mapping[str, Any]]] = None) -> "Dataset":
         """Records of TFRecord files. features: those of tf.train.Example that become fields, by key, each a dict of
-        dtype (np.float32, np.int64, np.uint8 or str), shape [()], field (another name) and missing (the value of records
-        without it; unset: they are an error). None: the record's bytes become the str field "record"."""
+        dtype (np.float32, np.int64, np.uint8 or str), shape [()], field (another name) and missing (the value of
+        records without it; unset: they are an error). None: the record's bytes become the str field "record"."""
         listed = None if features is None else [_example_feature(key, item) for key, item in features.items()]
         return _from_options("tfrecord", {"paths": _list(paths), "features": listed})
 
@@ -267,8 +267,8 @@ class Dataset:
     enumerate = _stage("enumerate", "adds an int64 field with the record's position in the stream.", start=0)
     window = _stage("window", "windows of `size` records, which give every field a leading dimension. shift 0: they do "
                     "not overlap.", shift=0, stride=1, drop_remainder=False)
-    cache = _stage("cache", "caches the records of the stages before, in memory (up to most_bytes; 0: no limit) or in a "
-                   "file.", path=None, most_bytes=0)
+    cache = _stage("cache", "caches the records of the stages before, in memory (up to most_bytes; 0: no limit) or in "
+                   "a file.", path=None, most_bytes=0)
 
     def filter(self, keep: Callable[[Record], bool]) -> "Dataset":
         """Keeps the records for which a function returns true; judged once at opening, before any map."""
@@ -352,8 +352,8 @@ class Dataset:
             lib.bel_dataset_labels(handle, listed or None, len(listed))
         return self._then(stage)
 
-    skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; a "
-                              "warning names each.")
+    skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; "
+                              "a warning names each.")
     prefetch = _stage("prefetch", "batches that are kept ready, and threads that make them; -1: automatic.", depth=-1,
                       thread_count=-1)
 
@@ -376,7 +376,7 @@ def _arrays(x: Any, label: Any) -> Dict[str, Any]:
             raise InvalidArgumentError(f"from_memory: {name}: expected numbers, got {array.dtype}; hint: a column of "
                                        "texts has numbers after pandas' factorize, or give the table as CSV")
         if array.ndim == 0:
-            raise InvalidArgumentError(f"from_memory: {name}: expected an array with a row for each record, got a number")
+            raise InvalidArgumentError(f"from_memory: {name}: expected a row for each record, got a number")
         arrays[name] = np.ascontiguousarray(array)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:

@@ -246,7 +246,7 @@ class Estimator:
 
     @property
     def rank(self) -> int:
-        """Index of this process among the job's workers; 0 without a job and for a master that trains, -1: no worker."""
+        """Index of this process among the job's workers: 0 without a job or for a master that trains, -1: no worker."""
         return int(lib.bel_estimator_rank(self.handle))
 
     @property

@@ -30,26 +30,26 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from . import structs
 from .errors import InvalidArgumentError
 from .graph import Value, building, call, constant, handle_of, value_of
-
-__all__ = ["Value", "constant"]  # and those of __dir__, which are made when they are used
 from .library import lib
 
+__all__ = ["Value", "constant"]  # and those of __dir__, which are made when they are used
 _REQUIRED = inspect.Parameter.empty
 # Defaults of parameters, by name or by function and name; ONNX's where ONNX has the operation.
 _DEFAULTS: Dict[str, Any] = {
-    "axes": None, "unsqueeze.axes": _REQUIRED, "sequence_mask.lengths": _REQUIRED, "weighted_mean.weights": _REQUIRED,
-    "conv.bias": None, "conv_transpose.bias": None, "layer_normalization.bias": None, "keepdims": False, "weights": None, "mask": None, "lengths": None, "causal": False, "class_weights": None, "group": 1, "ceil_mode": False, "count_include_pad": False, "zero_infinity": False,
-    "output_padding": None, "output_shape": None, "context": None, "exclusive": False, "reverse": False, "training": False,
-    "momentum": 0.9, "epsilon": 1e-5, "variable.initializer": "glorot_uniform", "kind": "trainable", "mode": "constant",
-    "sizes": None, "combiner": "sum", "reduction": "weighted_mean", "op": "sum", "source": 0, "largest": True,
+    "axes": None, "keepdims": False, "weights": None, "mask": None, "lengths": None, "causal": False, "group": 1,
+    "class_weights": None, "ceil_mode": False, "count_include_pad": False, "zero_infinity": False, "context": None,
+    "output_padding": None, "output_shape": None, "exclusive": False, "reverse": False, "training": False,
+    "momentum": 0.9, "epsilon": 1e-5, "kind": "trainable", "mode": "constant", "combiner": "sum", "op": "sum",
+    "reduction": "weighted_mean", "source": 0, "largest": True,
+    "unsqueeze.axes": _REQUIRED, "sequence_mask.lengths": _REQUIRED, "weighted_mean.weights": _REQUIRED,
+    "conv.bias": None, "conv_transpose.bias": None, "layer_normalization.bias": None, "gemm.c": None, "gemm.alpha": 1.0,
+    "gemm.beta": 1.0, "gemm.transpose_a": False, "gemm.transpose_b": False, "variable.initializer": "glorot_uniform",
     "attention.scale": 0.0, "leaky_relu.alpha": 0.01, "elu.alpha": 1.0, "hard_sigmoid.alpha": 0.2,
-    "hard_sigmoid.beta": 0.5, "gemm.c": None, "gemm.alpha": 1.0, "gemm.beta": 1.0, "gemm.transpose_a": False,
-    "gemm.transpose_b": False, "clip.low": -math.inf, "clip.high": math.inf, "huber_loss.delta": 1.0,
+    "hard_sigmoid.beta": 0.5, "clip.low": -math.inf, "clip.high": math.inf, "huber_loss.delta": 1.0,
     "random_uniform.low": 0.0, "random_uniform.high": 1.0, "random_normal.mean": 0.0, "random_normal.deviation": 1.0,
-    "softmax.axis": -1, "top_k.axis": -1, "arg_max.axis": -1, "arg_min.axis": -1, "cum_sum.axis": -1,
-    "layer_normalization.axis": -1, "flatten.axis": 1, "concat.axis": -1, "pad.value": 0.0, "pad.before": None,
-    "pad.behind": None, "average_pool.kernel": None, "max_pool.kernel": None,
-    "weighted_softmax_cross_entropy.ignored": -1,
+    "top_k.axis": -1, "arg_max.axis": -1, "arg_min.axis": -1, "cum_sum.axis": -1, "concat.axis": -1, "flatten.axis": 1,
+    "layer_normalization.axis": -1, "pad.value": 0.0, "pad.before": None, "pad.behind": None,
+    "average_pool.kernel": None, "max_pool.kernel": None, "weighted_softmax_cross_entropy.ignored": -1,
 }
 # Lists without a count, of which C reads this many numbers for an input of a rank.
 _LENGTHS: Dict[str, Callable[[int], int]] = {
@@ -63,7 +63,7 @@ _BY_HAND = {"slice", "split", "gradients", "map_reduce", "map_gather", "all_redu
             "batch_norm", "and", "or", "not", "xor"}  # operators of Value: & | ~ ^
 # Layers, which make variables: belfry.layers has them.
 LAYERS = {"conv_2d", "dense", "embedding", "embedding_bag", "group_norm", "gru", "layer_norm", "lstm",
-           "multi_head_attention"}
+          "multi_head_attention"}
 
 
 class _Parameter(NamedTuple):
@@ -84,8 +84,8 @@ def _declared(function: str, skip: int) -> List[_Parameter]:
         split = re.match(r"(.*?)(\w+)$", words)
         assert split, words
         kind, name = split[1].strip(), split[2]
-        what = {"bel_value *": "value", "bel_value *const *": "values", "bel_value **": "out", "const int64_t *": "numbers",
-                "const char *": "file" if name == "file" else kind}.get(kind, kind)
+        what = {"bel_value *": "value", "bel_value *const *": "values", "bel_value **": "out",
+                "const int64_t *": "numbers", "const char *": "file" if name == "file" else kind}.get(kind, kind)
         if what == "int" and name in ("count", "axis_count"):
             what = "count"
         found.append(_Parameter(name, what))
@@ -139,7 +139,7 @@ class _Arguments:
         return structs.convert(kind, value, self.keep, what)
 
     def _numbers(self, name: str, value: Any, what: str) -> Any:
-        numbers = [value] if isinstance(value, int) else _list(value, what)
+        numbers = [value] if hasattr(value, "__index__") else _list(value, what)
         self._check_length(name, numbers, what)
         self.count = len(numbers)
         return structs.sequence("const int64_t *", numbers, self.keep, what) or None
@@ -218,13 +218,14 @@ def functions() -> List[str]:
 def __dir__() -> List[str]:
     made = {name[len("bel_"):-3 if name.endswith("_at") else None] for name in functions()}
     return sorted((made - _BY_HAND - LAYERS) | {"all_reduce_n", "assign_state", "broadcast_n", "constant", "gradients",
-                                       "map_gather", "map_reduce", "replica_count", "scope", "split"})
+                                                "map_gather", "map_reduce", "replica_count", "scope", "split"})
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("_") or name not in __dir__():
         raise AttributeError(str(structs.refuse(name, __dir__(), "belfry.ops")))
-    return derived(name)
+    made = globals()[name] = derived(name)
+    return made
 
 
 def initializer(value: Any) -> Any:

@@ -60,8 +60,8 @@ def _count_field(field: str, fields: Mapping[str, str]) -> Optional[str]:
 def settings_of(struct: str) -> Dict[str, str]:
     """The fields of a struct that a user sets, with their declarations: no sizes, counts, `user` and results."""
     fields = lib.fields(struct)
-    hidden = {"size", *(name for name in fields if re.search(r"^out_|^(\w+_)?user$", name)), *(count for field in fields if "*" in fields[field]
-                                for count in [_count_field(field, fields)] if count is not None)}
+    counts = {_count_field(name, fields) for name, words in fields.items() if "*" in words}
+    hidden = {"size", *counts, *(name for name in fields if re.search(r"^out_|^(\w+_)?user$", name))}
     return {name: words for name, words in fields.items() if name not in hidden}
 
 
@@ -190,7 +190,8 @@ def _integer(ctype: Any, value: Any, what: str) -> int:
     number = int(value)
     if ctype(number).value != number:
         least = "from 0 on, " if ctype(-1).value != -1 else ""
-        raise InvalidArgumentError(f"{what}: expected an integer {least}of {8 * ctypes.sizeof(ctype)} bits, got {number}")
+        bits = 8 * ctypes.sizeof(ctype)
+        raise InvalidArgumentError(f"{what}: expected an integer {least}of {bits} bits, got {number}")
     return number
 
 

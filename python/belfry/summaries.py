@@ -1,5 +1,6 @@
 """Summaries of training, for TensorBoard and report.html, by their names in belfry/model.h without the prefix
-bel_summary_: scalar(name, value), histogram(name, value), image(name, value, most), confusion(labels, predicted, classes).
+bel_summary_: scalar(name, value), histogram(name, value), image(name, value, most), confusion(labels, predicted,
+classes).
 
     summaries.scalar("gradient_norm", norm)
 

@@ -41,8 +41,8 @@ def classify(ctx, x=None, units=16, name="hidden"):
     if ctx.labels is None:
         return belfry.EstimatorSpec(predictions=ops.softmax(logits))
     accuracy = metrics.accuracy(ctx.labels, ops.arg_max(logits))
-    return belfry.EstimatorSpec(loss=ops.mean(ops.softmax_cross_entropy(logits, ctx.labels)), optimizer=belfry.Adam(0.01),
-                                metrics={"accuracy": accuracy})
+    loss = ops.mean(ops.softmax_cross_entropy(logits, ctx.labels))
+    return belfry.EstimatorSpec(loss=loss, optimizer=belfry.Adam(0.01), metrics={"accuracy": accuracy})
 
 
 def batches(data=DIGITS, size=32):
@@ -176,8 +176,10 @@ class Graphs(Case):
         cases = {
             lambda x: x @ x: "MatMul.*inner dimensions differ", lambda x: bool(x > 0): "neither true nor false",
             lambda x: list(x): "cannot be iterated", lambda x: x[:, 99]: "index 99 is out of range for axis 1",
-            lambda x: x[0]: "index 0 is out of range for axis 0", lambda x: x[0, 0, 0]: "at most 2 indices and one ellipsis, got 3",
-            lambda x: x["a"]: "expected an integer or a slice", lambda x: ops.relu(3.0): "expected a value of the graph",
+            lambda x: x[0]: "index 0 is out of range for axis 0",
+            lambda x: x[0, 0, 0]: "at most 2 indices and one ellipsis, got 3",
+            lambda x: x["a"]: "expected an integer or a slice",
+            lambda x: ops.relu(3.0): "expected a value of the graph",
             lambda x: ops.max_pool(x, [2]): "kernel: expected 0 numbers",
             lambda x: ops.transpose(x, [1]): "permutation: expected 2 numbers",
             lambda x: ops.cast(x, "words"): "to: expected one of float32",
@@ -419,7 +421,8 @@ class Trainings(Case):
             values[:] = 0
         zero = self.train(evals=evals, max_steps=1, init_fn=init_fn)
         self.assertEqual({name: value.shape for name, value in seen.items()},
-                         {"hidden/kernel": (64, 16), "hidden/bias": (16,), "logits/kernel": (16, 10), "logits/bias": (10,)})
+                         {"hidden/kernel": (64, 16), "hidden/bias": (16,), "logits/kernel": (16, 10),
+                          "logits/bias": (10,)})
         self.assertGreater(np.abs(seen["hidden/kernel"]).max(), 0)
         self.assertAlmostEqual(zero.loss, np.log(10), 1)
 
@@ -443,7 +446,8 @@ class Trainings(Case):
                          "most": metrics.own(counts, lambda sums: sums.max())})
         result = self.train(model_fn, [belfry.EvalSpec(lambda: HELD.batch(100))])
         share = (EVAL_Y > 4).mean()
-        expected = {"mean": share, "rmse": np.sqrt(share), "auc": 1, "precision": share, "recall": 1, "f1": 1, "top_k": 1,
+        expected = {"mean": share, "rmse": np.sqrt(share), "auc": 1, "precision": share, "recall": 1, "f1": 1,
+                    "top_k": 1,
                     "most": np.bincount(EVAL_Y).max(), "extra": share}
         self.assertEqual(set(result.metrics), set(expected))
         for name, value in expected.items():
@@ -557,7 +561,8 @@ class Hooks(Case):
         held = belfry.EvalSpec(lambda: HELD.batch(100), name="held")
         belfry.train_and_evaluate(estimator, belfry.TrainSpec(batches(), max_steps=4, hooks=[first]), held)
         self.assertEqual(sorted(first.calls), sorted([
-            ("begin", 0, 0), ("after_step", 2, True), ("after_step", 4, True), ("after_save", 4, "ckpt-00000004"), ("after_evaluation", "eval_held", True), ("end", 4, True)]))
+            ("begin", 0, 0), ("after_step", 2, True), ("after_step", 4, True),
+            ("after_save", 4, "ckpt-00000004"), ("after_evaluation", "eval_held", True), ("end", 4, True)]))
         belfry.train_and_evaluate(estimator, belfry.TrainSpec(batches(), max_steps=6, hooks=[second]))
         self.assertEqual(second.calls[:2], [("begin", 4, 6), ("after_step", 6, True)])
 
@@ -781,7 +786,7 @@ class Datasets(Case):
         for words, call in {
                 "expected arrays with equal numbers of rows": lambda: belfry.Dataset.from_memory(x, np.zeros(3)),
                 "expected numbers, got": lambda: belfry.Dataset.from_memory({"a": ["x"]}),
-                "a row for each record, got a number": lambda: belfry.Dataset.from_memory(np.array(3)),
+                "expected a row for each record, got a number": lambda: belfry.Dataset.from_memory(np.array(3)),
                 "there is no z; expected one of": lambda: belfry.Dataset.from_memory({"a": x}, "z"),
                 "expected elements of": lambda: belfry.Dataset.from_memory(x.astype(complex)),
                 "buffer_size: expected an integer": lambda: self.numbers.shuffle("x"),
@@ -842,7 +847,8 @@ class Exceptions(Case):
                 "filter": lambda: self.train(input_fn=batches(DIGITS.filter(fail))),
                 "metric": lambda: self.train(self.with_metric(fail), [held]),
                 "is_better": lambda: self.train(evals=[belfry.EvalSpec(
-                    lambda: HELD.batch(100), every_steps=1, exporters=[belfry.Exporter("x", is_better=fail)])])}.items():
+                    lambda: HELD.batch(100), every_steps=1,
+                    exporters=[belfry.Exporter("x", is_better=fail)])])}.items():
             with self.subTest(name):
                 self.raises(error, call)
 
@@ -891,8 +897,10 @@ class Exceptions(Case):
                     lambda: self.train(lambda ctx: None),
                 "loss in TRAIN must be a scalar": lambda: self.train(lambda ctx: belfry.EstimatorSpec()),
                 "EstimatorSpec.loss: expected a value": lambda: self.train(lambda ctx: belfry.EstimatorSpec(loss=1.0)),
-                "there is no feature \"z\"; features of the input: \"x\"": lambda: self.train(lambda ctx: ctx.features["z"]),
-                "input function <lambda>: expected a belfry.Dataset, got list": lambda: self.train(input_fn=lambda: [1]),
+                "there is no feature \"z\"; features of the input: \"x\"":
+                    lambda: self.train(lambda ctx: ctx.features["z"]),
+                "input function <lambda>: expected a belfry.Dataset, got list":
+                    lambda: self.train(input_fn=lambda: [1]),
                 "expected a batch stage": lambda: self.train(input_fn=lambda: DIGITS),
                 "map: expected a dict of fields, got NoneType":
                     lambda: self.train(input_fn=lambda: DIGITS.map(lambda record: None).batch(32)),
@@ -903,7 +911,8 @@ class Exceptions(Case):
                 self.refuses(words, call)
         self.refuses("expected 60 records, but it ended after 50", lambda: self.train(
             input_fn=lambda: belfry.Dataset.from_generator(
-                lambda epoch: ({"x": X[i], "label": int(Y[i])} for i in range(50)), 60).batch(32)), belfry.DataLossError)
+                lambda epoch: ({"x": X[i], "label": int(Y[i])} for i in range(50)), 60).batch(32)),
+            belfry.DataLossError)
         self.refuses("out of range", lambda: self.train(
             input_fn=batches(belfry.Dataset.from_memory(X, Y + 5))), belfry.OutOfRangeError)
         self.refuses("is not finite", lambda: self.train(
