@@ -85,7 +85,9 @@ fails() { # CODE TRACEBACKS MODEL WORDS
     # shellcheck disable=SC2046
     "${many[@]}" --job_dir broken -- $(trains "$3" 60) >out.txt 2>err.txt || code=$?
     equal "exit code of $3" "$code" "$1"
-    equal "tracebacks of $3" "$(grep -c Traceback err.txt)" "$2"
+    # A member that still starts when the job ends is interrupted, and Python may say so.
+    equal "tracebacks of $3" "$(grep -c '^Traceback' err.txt)" "$2"
+    check "members do not repeat it" test -z "$(grep -E '^\[.*(LookupError|NoneType)' err.txt)"
     check "$3 says: $4" grep -qE "^belfry: .*$4" err.txt
 }
 fails 1 1 raises 'model function in TRAIN: LookupError: the model has no data \(train_digits.py:[0-9]+\)'
