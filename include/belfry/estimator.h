@@ -352,6 +352,16 @@ BEL_API bel_status *bel_train_and_evaluate(bel_estimator *estimator, const bel_t
 BEL_API int bel_run_job(bel_estimator *estimator, const bel_train_spec *train,
                         const bel_eval_spec *evals, int eval_count, bel_result *out_result);
 
+/// Calls bel_train_and_evaluate with the signals of bel_run_job, for a program that continues
+/// afterwards, such as an interpreter. Restores the previous handlers, and returns an error instead
+/// of reporting it. *out_result (NULL to skip) is as in bel_run_job, and *out_exit_code is set on
+/// success. It is 0 unless a signal or a notice ended this training, or this process's part in a
+/// job. Then it is the exit code of bel_run_job, with which the program exits if it has no other
+/// work. Call it on the first thread.
+BEL_API bel_status *bel_train_with_signals(bel_estimator *estimator, const bel_train_spec *train,
+                                           const bel_eval_spec *evals, int eval_count,
+                                           bel_result *out_result, int *out_exit_code) BEL_MUST_USE;
+
 /// Trains without evaluations: bel_train_and_evaluate with the same locking, resuming, saving,
 /// ends, errors and roles. In *out_result (NULL to skip) loss is the last step's in this run (NaN
 /// if there was no step), batch_mean_loss is NaN, evaluation_step is -1, and there are no metrics.

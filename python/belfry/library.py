@@ -1,12 +1,14 @@
 """The C library: its functions, structs and constants, by their names in the headers.
 
-interface.txt is the binary interface as the release's test keeps it (tests/abi): a line for each function, field and
-enumerator. A name is translated to ctypes when it is first used, so importing the package costs little, and no second
-list of prototypes can differ from the headers.
+interface.txt is the binary interface as the release's test keeps it (tests/abi): a line for each function, field,
+enumeration and enumerator. A name is translated to ctypes when it is first used, so importing the package costs little,
+and no second list of prototypes can differ from the headers.
 
     lib.bel_version()                    a function; one that returns bel_status * raises its error instead
     lib.bel_tensor                       a struct, as a class of ctypes
     lib.BEL_DTYPE_F32                    an enumerator, as an int
+
+    lib.fields("bel_port")               declarations of fields and parameters, from which other modules derive theirs
 
 Calls release the GIL. Pointers to opaque objects are ints (c_void_p).
 """
@@ -14,7 +16,7 @@ Calls release the GIL. Pointers to opaque objects are ints (c_void_p).
 import ctypes
 import os
 import re
-from typing import Any, Dict, List, Tuple
+from typing import Any, Container, Dict, List, Tuple
 
 from . import errors
 
@@ -61,8 +63,10 @@ class Library:
 
     def __init__(self) -> None:
         self._functions: Dict[str, str] = {}
-        self._structs: Dict[str, List[str]] = {}
+        self._structs: Dict[str, List[Tuple[str, str]]] = {}
         self._callbacks: Dict[str, str] = {}
+        self.enums: Dict[str, List[str]] = {}  # the enumerators of each enumeration
+        self.headers: Dict[str, List[str]] = {}  # the functions of each header
         table = os.path.join(_FOLDER, "interface.txt")
         try:
             with open(table, encoding="utf-8") as file:
@@ -79,10 +83,16 @@ class Library:
         self._check_version(path)
 
     def _read(self, lines: List[str]) -> None:
-        fields: List[str] = []
+        fields: List[Tuple[str, str]] = []
+        functions: List[str] = []
         for line in lines:
             if line.startswith("    "):
-                fields.append(line.split(": ", 1)[1])
+                fields.append((line.split()[0], line.split(": ", 1)[1]))
+            elif line.startswith("# "):
+                functions = self.headers[line[2:]] = []
+            elif line.startswith("enum "):
+                name, values = line[len("enum "):].split(": ")
+                self.enums[name] = values.split()
             elif line.startswith("struct "):
                 fields = self._structs[line[len("struct "):].split(":")[0]] = []
             elif line.startswith("typedef "):
@@ -93,6 +103,7 @@ class Library:
                 found = re.search(r"(\w+)\(", line)
                 assert found, line
                 self._functions[found[1]] = line
+                functions.append(found[1])
             elif " = " in line:
                 name, value = line.split(" = ")
                 setattr(self, name, int(value))
@@ -116,10 +127,8 @@ class Library:
         setattr(self, name, value)
         return value
 
-    def _type(self, words: str) -> Any:
+    def type_of(self, words: str) -> Any:
         """The ctypes type of a C type without a name, such as "const char *"."""
-        if "(" in words:
-            return ctypes.c_void_p  # a function that is declared in place
         stars = words.count("*")
         base = " ".join(w for w in words.replace("*", " ").split() if w not in ("const", "struct", "enum"))
         if base == "char" and stars > 0:
@@ -138,13 +147,14 @@ class Library:
 
     def _declared(self, words: str) -> Tuple[str, Any]:
         """Name and type of a declaration such as "int64_t dims[BEL_MAX_RANK]"."""
-        if "(" in words:
-            found = re.search(r"\(\*\s*(\w+)\)", words)
+        if "(" in words:  # a function that is declared in place
+            found = re.match(r"(.*)\(\*\s*(\w+)\)(\(.*\))$", words)
             assert found, words
-            return found[1], ctypes.c_void_p
+            result, parameters = self._prototype(found[1] + found[2] + found[3])
+            return found[2], ctypes.CFUNCTYPE(result, *parameters)
         declared = _DECLARED.match(words)
         assert declared, words
-        kind, size = self._type(declared["type"]), declared["size"]
+        kind, size = self.type_of(declared["type"]), declared["size"]
         if size is None:
             return declared["name"], kind
         return declared["name"], kind * self._count(size[1:-1])
@@ -159,9 +169,30 @@ class Library:
                 total += sign * (int(word) if word.isdigit() else getattr(self, word))
         return total
 
+    def fields(self, struct: str) -> Dict[str, str]:
+        """The declaration of each field of a struct: {"path_count": "int path_count"}."""
+        declared = {}
+        for name, words in self._structs[struct]:
+            if "(" not in words:  # several fields may share one declaration
+                first, *others = words.split(",")
+                base = re.sub(r"[\s*]*\w+(\[[^\]]*\])?$", "", first)
+                words = next(f"{base} {part.strip()}" for part in [first[len(base):], *others]
+                             if re.search(rf"\b{name}\b", part))
+            declared[name] = words
+        return declared
+
+    def struct_names(self) -> Container[str]:
+        """The names of all structs whose fields a header has."""
+        return self._structs.keys()
+
+    def parameters(self, name: str) -> List[str]:
+        """The declarations of the parameters of a function or of a type of functions, such as bel_model_fn."""
+        line = self._functions.get(name) or self._callbacks[name]
+        return _split(line[line.index("(") + 1:line.rindex(")")])
+
     def _prototype(self, line: str) -> Tuple[Any, List[Any]]:
         head, arguments = line.split("(", 1)
-        result = self._type(re.sub(r"\w+$", "", head))
+        result = self.type_of(re.sub(r"\w+$", "", head))
         parameters = []
         for argument in _split(arguments[:arguments.rindex(")")]):
             if argument == "...":
@@ -172,20 +203,9 @@ class Library:
         return result, parameters
 
     def _struct(self, name: str) -> Any:
-        fields: List[Tuple[str, Any]] = []
         kind: Any = type(name, (ctypes.Structure,), {})
         setattr(self, name, kind)  # a field may point to it
-        lines = self._structs[name]
-        for index, words in enumerate(lines):
-            if index > 0 and words == lines[index - 1] and "," in words:
-                continue  # one declaration of several fields has been read
-            names = words.split(",")
-            first = self._declared(names[0].strip() if "(" not in words else words)
-            fields.append(first)
-            if "(" not in words:
-                base = re.sub(r"[\s*]*\w+(\[[^\]]*\])?$", "", names[0])
-                fields += [self._declared(base + " " + other.strip()) for other in names[1:]]
-        kind._fields_ = fields
+        kind._fields_ = [self._declared(words) for words in self.fields(name).values()]
         return kind
 
     def _function(self, name: str) -> Any:

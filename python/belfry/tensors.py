@@ -22,6 +22,15 @@ def numpy_dtype(number: int) -> Any:
     return _NUMPY.get(number, np.dtype(np.uint16))
 
 
+def dtype_number(dtype: Any, what: str) -> int:
+    """The bel_dtype of a type of numpy, or of its name."""
+    try:
+        return _DTYPES[np.dtype(dtype)]
+    except (KeyError, TypeError):
+        names = ", ".join(str(known) for known in _DTYPES)
+        raise InvalidArgumentError(f"{what}: expected one of {names}, got {dtype!r}") from None
+
+
 def array_of(value: Any, what: str) -> Any:
     """`value` as a numpy array, which shares its memory: an array, or an object with DLPack on the CPU."""
     if isinstance(value, np.ndarray):

@@ -1,5 +1,6 @@
 // bel_run_job: the code of a program's main around bel_train_and_evaluate. The belfry command uses
-// it too, so that a user's program ends, saves and reports in the same way.
+// it too, so that a user's program ends, saves and reports in the same way. bel_train_with_signals
+// does the same for a program that continues: it restores the handlers and returns the error.
 //
 // A request to stop (SIGINT) is not an error: the process exits with 128 plus the signal's number,
 // after a checkpoint from which the same command continues. A request to leave (SIGTERM, or a
@@ -116,8 +117,25 @@ static void delete_timer(void)
     sigaction(SIGALRM, &before_timer, NULL);
 }
 
+// Signals that take_signals may handle, and their handlers before it.
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+enum { HANDLED = sizeof handled / sizeof handled[0] };
+
+static void save_handlers(struct sigaction out_before[HANDLED])
+{
+    for (size_t i = 0; i < HANDLED; i++)
+        sigaction(handled[i], NULL, &out_before[i]);
+}
+
+static void restore_handlers(const struct sigaction before[HANDLED])
+{
+    for (size_t i = 0; i < HANDLED; i++)
+        sigaction(handled[i], &before[i], NULL);
+}
+
 static void take_signals(bool has_supervisor)
 {
+    caught = noticed = 0; // set by a signal during an earlier training
     has_timer = has_supervisor && make_timer();
     repeats_count = !has_timer;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
@@ -143,7 +161,7 @@ static const char *caught_name(void)
 
 // This process's place in the environment: false without a task.
 typedef struct place {
-    bool member, has_supervisor;
+    bool in_job, member, has_supervisor;
 } place;
 
 // An evaluator that only follows checkpoints has no master that reports for it.
@@ -153,26 +171,28 @@ static bel_status *find_place(const bel_estimator *estimator, place *out_place)
     BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
     *out_place = (place){0};
     if (task != NULL) {
-        *out_place = (place){.member = task->role != BEL_ROLE_MASTER && !task->follows,
+        *out_place = (place){.in_job = true,
+                             .member = task->role != BEL_ROLE_MASTER && !task->follows,
                              .has_supervisor = task->supervisor > 0};
     }
     bel_task_destroy(task);
     return NULL;
 }
 
-// Ends on request with nothing to save, because members had not joined yet, or because the master
-// said so; the reason has been logged then. Other errors are reported.
-static int end_with(bel_status *status, bool member)
+// Handles the end of a process that was asked to end with nothing to save, because members had not
+// joined yet, or because the master said so. The reason is logged, and *out_code is set. Other
+// errors are returned.
+static bel_status *end_on_request(bel_status *status, bool member, int *out_code)
 {
     bel_code code = bel_status_code(status);
     int asked = end_signal();
     bool cancelled = code == BEL_CANCELLED && (member || asked > 0);
     bool alone = code == BEL_UNAVAILABLE && member && asked > 0; // the master ended first
-    if (!cancelled && !alone) return bel_status_report(status);
+    if (!cancelled && !alone) return status;
     bel_log_write(member ? BEL_LOG_INFO : BEL_LOG_WARN, "%s", bel_status_message(status));
-    int exit_code = asked > 0 ? 128 + asked : bel_status_exit_code(status);
+    *out_code = asked > 0 ? 128 + asked : bel_status_exit_code(status);
     bel_status_destroy(status);
-    return exit_code;
+    return NULL;
 }
 
 static void watch_for_crashes(void)
@@ -202,31 +222,69 @@ static void say_stopped(const bel_estimator *estimator, const bel_result *result
                   caught_name(), (long long)result->global_step, config->model_dir);
 }
 
+// Trains with the handlers of take_signals. *out_code: the process's exit code, unless there is an
+// error. *result is set in the process that represents the job.
+static bel_status *train_taking_signals(bel_estimator *estimator, const bel_train_spec *train,
+                                        const bel_eval_spec *evals, int eval_count,
+                                        const place *where, bel_result *result, int *out_code)
+{
+    bel_result own = {.size = sizeof own};
+    bel_notice *notice;
+    take_signals(where->has_supervisor);
+    bel_status *status = bel_notice_begin(on_notice, &notice);
+    if (status == NULL) {
+        status = bel_train_and_evaluate(estimator, train, evals, eval_count, &own);
+        bel_notice_end(notice);
+    }
+    delete_timer();
+    bel_long_wait_note_signal(0);
+    *out_code = 0;
+    if (status != NULL) return end_on_request(status, where->member, out_code);
+    if (where->member) return NULL;
+    *result = own;
+    if (!own.interrupted) return NULL;
+    say_stopped(estimator, &own, where->has_supervisor);
+    // A member may have got a request but no signal.
+    *out_code = 128 + (end_signal() > 0 ? end_signal() : SIGTERM);
+    return NULL;
+}
+
 int bel_run_job(bel_estimator *estimator, const bel_train_spec *train, const bel_eval_spec *evals,
                 int eval_count, bel_result *out_result)
 {
     place where;
+    int code;
     bel_result result = {.size = sizeof result};
     bel_status *status = bel_sized_check(out_result, "bel_result");
     if (status != NULL) return bel_status_report(status);
     bel_sized_give(out_result, &result, sizeof result);
     status = find_place(estimator, &where);
     if (status != NULL) return bel_status_report(status);
-    take_signals(where.has_supervisor);
     watch_for_crashes();
-    bel_notice *notice;
-    status = bel_notice_begin(on_notice, &notice);
-    if (status == NULL) {
-        status = bel_train_and_evaluate(estimator, train, evals, eval_count, &result);
-        bel_notice_end(notice);
-    }
-    delete_timer();
-    bel_long_wait_note_signal(0);
-    if (status != NULL) return end_with(status, where.member);
-    if (where.member) return 0;
+    status = train_taking_signals(estimator, train, evals, eval_count, &where, &result, &code);
+    if (status != NULL) return bel_status_report(status);
     bel_sized_give(out_result, &result, sizeof result);
-    if (!result.interrupted) return 0;
-    say_stopped(estimator, &result, where.has_supervisor);
-    // A member may have got a request but no signal.
-    return 128 + (end_signal() > 0 ? end_signal() : SIGTERM);
+    return code;
+}
+
+bel_status *bel_train_with_signals(bel_estimator *estimator, const bel_train_spec *train,
+                                   const bel_eval_spec *evals, int eval_count,
+                                   bel_result *out_result, int *out_exit_code)
+{
+    place where;
+    int code;
+    struct sigaction before[HANDLED];
+    bel_result result = {.size = sizeof result};
+    BEL_TRY(bel_sized_check(out_result, "bel_result"));
+    BEL_TRY(find_place(estimator, &where));
+    if (where.in_job) watch_for_crashes();
+    save_handlers(before);
+    bel_status *status =
+        train_taking_signals(estimator, train, evals, eval_count, &where, &result, &code);
+    bool asked = end_signal() > 0;
+    restore_handlers(before);
+    if (status != NULL) return status;
+    bel_sized_give(out_result, &result, sizeof result);
+    *out_exit_code = asked || where.in_job ? code : 0; // otherwise the program asked
+    return NULL;
 }

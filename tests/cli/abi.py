@@ -40,8 +40,8 @@ def fields_of(body):
 
 
 def items(text):
-    """(kind, name, what) of the declarations: structs with fields, enumerators, functions and their types."""
-    pattern = r"(?:typedef )?struct (\w+) \{|enum(?: \w+)? \{|BEL_API\b[^;]*;|typedef [^;{]*\([^;{]*\);"
+    """(kind, name, what) of the declarations: structs with fields, enumerations, functions and their types."""
+    pattern = r"(?:typedef )?struct (\w+) \{|enum(?: (\w+))? \{|BEL_API\b[^;]*;|typedef [^;{]*\([^;{]*\);"
     for found in re.finditer(pattern, text):
         if found[0].startswith("BEL_API"):
             words = " ".join(found[0][7:-1].split())
@@ -58,8 +58,7 @@ def items(text):
         if found[1] is not None:
             yield "struct", found[1], list(fields_of(body))
         else:
-            for name in re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", body)):
-                yield "enum", name, None
+            yield "enum", found[2], re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\([^()]*\)", "", body))
 
 
 def main(folder):
@@ -74,7 +73,9 @@ def main(folder):
             if kind == "function":
                 program.append(f'puts("{what}");')
             elif kind == "enum":
-                program.append(f'printf("{item} = %lld\\n", (long long){item});')
+                if item is not None:
+                    program.append(f'puts("enum {item}: {" ".join(what)}");')
+                program += [f'printf("{value} = %lld\\n", (long long){value});' for value in what]
             else:
                 program.append(f'printf("struct {item}: %zu bytes\\n", sizeof(struct {item}));')
                 program += [f'printf("    {field} at %zu, %zu bytes: {words}\\n", offsetof(struct {item}, {field}), '

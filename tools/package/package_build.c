@@ -166,7 +166,8 @@ static bel_status *list_sources(recipe *r)
     if (r->sources.count > 0) return NULL;
     return BEL_ERR(BEL_NOT_FOUND,
                    "%s has neither package.yaml nor CMakeLists.txt nor any *.c: there is nothing "
-                   "to build",
+                   "to build; hint: a module of Python is FOLDER/NAME.py, and local train and "
+                   "jobs submit run it by --module_name FOLDER.NAME",
                    r->folder);
 }
 

@@ -5,12 +5,15 @@
 // Later words win: those after "--" come first, then flags for both the command and the processes
 // that it starts. Flags that count parts of one process are refused unless they match the cluster,
 // so that no flag is ignored.
+#define _XOPEN_SOURCE 700 // realpath
 #include "train/distribute.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/str.h"
@@ -72,18 +75,46 @@ static void say_passed_over(const bel_options *options)
 
 // --- The user's program --------------------------------------------------------------------------
 
+// Runs a module of a package as `python3 -m` does, with the package's parent folder first in the
+// path of modules, wherever the process starts.
+static const char python_code[] =
+    "import runpy, sys; sys.path[0], module = sys.argv[1:3]; del sys.argv[1:3]; "
+    "runpy.run_module(module, run_name='__main__', alter_sys=True)";
+
+// Module "trainer.main" without a folder is in the folder trainer. Free with bel_free.
+static char *package_folder(const bel_options *options)
+{
+    const char *folder = bel_options_has(options, "package_path")
+                             ? bel_options_string(options, "package_path")
+                             : NULL;
+    const char *module =
+        bel_options_has(options, "module_name") ? bel_options_string(options, "module_name") : NULL;
+    if (folder != NULL) return bel_xstrdup(folder);
+    return module != NULL ? bel_xstrndup(module, strcspn(module, ".")) : NULL;
+}
+
+// Returns the parent folder of the Python package whose module --module_name names, FOLDER/NAME.py
+// for "FOLDER.NAME"; NULL: it names none. Free with bel_free.
+static char *python_parent(const bel_options *options)
+{
+    char path[PATH_MAX], *folder = package_folder(options);
+    const char *module = folder != NULL ? bel_options_string(options, "module_name") : NULL;
+    const char *dot = module != NULL ? strchr(module, '.') : NULL;
+    bool there = dot != NULL && realpath(folder, path) != NULL;
+    bel_free(folder);
+    char *slash = there ? strrchr(path, '/') : NULL;
+    if (slash == NULL || strlen(slash + 1) != (size_t)(dot - module) ||
+        strncmp(slash + 1, module, (size_t)(dot - module)) != 0)
+        return NULL;
+    char *file = bel_strf("%s/%s.py", path, dot + 1);
+    bool is_python = bel_file_exists(file);
+    bel_free(file);
+    return is_python ? bel_xstrndup(path, (size_t)(slash - path) + (slash == path)) : NULL;
+}
+
 static bel_status *take_program(bel_words *words, const bel_options *options,
                                 const char *const *arguments, size_t count)
 {
-    static const char *const building[] = {"package_path", "module_name"};
-    for (size_t i = 0; i < 2; i++) {
-        bool here = bel_options_has(options, building[i]);
-        if (!here || !bel_options_is_given(options, building[i])) continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--%s builds a package for belfry, and the program %s follows --; "
-                       "hint: training flags begin with --",
-                       building[i], arguments[0]);
-    }
     for (int i = 0; i < SHARED_FLAG_COUNT; i++) {
         const char *flag = shared_flags[i];
         if (reaches_programs(flag) || !bel_options_is_given(options, flag)) continue;
@@ -106,6 +137,32 @@ static bel_status *take_program(bel_words *words, const bel_options *options,
     return NULL;
 }
 
+static bel_status *refuse_building(const bel_options *options, const char *program)
+{
+    static const char *const building[] = {"package_path", "module_name"};
+    for (size_t i = 0; i < 2; i++) {
+        bool here = bel_options_has(options, building[i]);
+        if (!here || !bel_options_is_given(options, building[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s builds a package for belfry, and the program %s follows --; "
+                       "hint: training flags begin with --",
+                       building[i], program);
+    }
+    return NULL;
+}
+
+// The program is python3 with the module in the folder `parent`.
+static bel_status *take_module(bel_words *words, const bel_options *options, const char *parent,
+                               const char *const *arguments, size_t count)
+{
+    const char *const python[] = {"python3", "-c", python_code, parent,
+                                  bel_options_string(options, "module_name")};
+    BEL_TRY(take_program(words, options, python, sizeof python / sizeof python[0]));
+    for (size_t i = 0; i < count; i++)
+        bel_words_add(words, arguments[i]);
+    return NULL;
+}
+
 // --- Training flags ------------------------------------------------------------------------------
 
 // Finds a flag's value among the training flags after "--"; NULL: absent. Errors are reported
@@ -120,15 +177,6 @@ static char *among_words(const bel_words *words, const char *flag)
     char *copy = text != NULL ? bel_xstrdup(text) : NULL;
     bel_options_destroy(training);
     return copy;
-}
-
-// Module "trainer.main" without a folder is in the folder trainer. Free with bel_free.
-static char *package_folder(const bel_options *options)
-{
-    const char *folder = bel_options_string(options, "package_path");
-    const char *module = bel_options_string(options, "module_name");
-    if (folder != NULL) return bel_xstrdup(folder);
-    return module != NULL ? bel_xstrndup(module, strcspn(module, ".")) : NULL;
 }
 
 bel_status *bel_package_from_flags(const bel_options *options, const char *model_dir,
@@ -184,9 +232,15 @@ bel_status *bel_words_from_flags(bel_words *words, const bel_options *options, s
     say_passed_over(options);
     if (first > 0) arguments += first;
     count -= first;
-    bool is_program = count > 0 && arguments[0][0] != '-';
-    return is_program ? take_program(words, options, arguments, count)
-                      : take_flags(words, options, arguments, count);
+    if (count > 0 && arguments[0][0] != '-') {
+        BEL_TRY(refuse_building(options, arguments[0]));
+        return take_program(words, options, arguments, count);
+    }
+    char *parent = python_parent(options);
+    bel_status *status = parent != NULL ? take_module(words, options, parent, arguments, count)
+                                        : take_flags(words, options, arguments, count);
+    bel_free(parent);
+    return status;
 }
 
 void bel_words_from_record(bel_words *words, const bel_job_record *record)

@@ -17,7 +17,8 @@ typedef struct bel_words {
 } bel_words;
 
 // Makes the words from the arguments after "--", from `first` on. If the first one has no leading
-// dash, it is a program, and the rest are the program's arguments. Otherwise they are training
+// dash, it is a program, and the rest are the program's arguments. If --module_name names a module
+// of Python, FOLDER/NAME.py, that is the program, with all arguments. Otherwise they are training
 // flags. Then the words are train_and_evaluate, those flags, output flags from before "--",
 // --model_dir from --job_dir unless they have one, and --package with the build of --package_path.
 // Ignored flags are logged. INVALID_ARGUMENT: no such program, or a flag before "--" that the

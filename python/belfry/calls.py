@@ -1,0 +1,153 @@
+"""Calls of the library that call functions of Python: model functions, input functions, maps, hooks, loops.
+
+C calls them on its threads and on the caller's; ctypes takes the GIL for each. An exception ends the call of the
+library with an error, and then the call raises the exception itself, with its traceback; the library's error, which
+says where it happened, is its cause.
+"""
+
+import collections
+import contextlib
+import os
+import threading
+import traceback
+from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type
+
+from .errors import Error, FailedPreconditionError
+from .library import lib
+
+_MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
+_MOST_TEXT, _MOST_WORD = 400, 60  # characters
+
+
+class Handle:
+    """An object of the library that a function of Python gets: valid until that function returns."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    @property
+    def handle(self) -> int:
+        if not self._handle:
+            raise FailedPreconditionError(f"this {type(self).__name__} was valid only during the call that it was for")
+        return self._handle
+
+    def lend(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function with this object and other arguments."""
+        try:
+            return function(self, *arguments)
+        finally:
+            self._handle = 0
+
+
+class Call:
+    """One call of the library with functions of Python; a context manager around it.
+
+    trains: a function that cannot return an error asks the training to stop when it raises.
+    keep: what C points to until the call returns.
+    """
+
+    def __init__(self, trains: bool = False) -> None:
+        self.keep: List[Any] = []
+        self._trains = trains
+        self._raised: Deque[Tuple[str, BaseException]] = collections.deque(maxlen=_MOST_RAISED)
+        self._unreported: Optional[BaseException] = None
+
+    def __enter__(self) -> "Call":
+        check_process()
+        return self
+
+    def __exit__(self, _kind: Optional[Type[BaseException]], error: Optional[BaseException], _trace: Any) -> None:
+        cause = self._unreported
+        if cause is None and isinstance(error, Error):
+            cause = next((raised for text, raised in reversed(self._raised) if text in error.message), None)
+        self._raised.clear()  # their tracebacks hold frames
+        if cause is not None and cause is not error:
+            raise cause from error
+
+    def last(self) -> Optional[BaseException]:
+        """The exception that was raised last."""
+        return self._raised[-1][1] if self._raised else None
+
+    def status(self, kind: Any, function: Callable[..., Any]) -> Any:
+        """A C function of type `kind`, which returns a status, for one of Python, whose result is dropped."""
+        def called(*arguments: Any) -> Optional[int]:
+            try:
+                function(*arguments)
+            except BaseException as error:
+                return self.failed(error)
+            return None
+        return self._kept(kind(called))
+
+    def plain(self, kind: Any, function: Callable[..., Any], otherwise: Any) -> Any:
+        """The same for a type that cannot return an error: after an exception it returns `otherwise`, and the call
+        raises at its end."""
+        def called(*arguments: Any) -> Any:
+            if self._unreported is not None:
+                return otherwise
+            try:
+                return function(*arguments)
+            except BaseException as error:
+                self._unreported = error
+                if self._trains:
+                    lib.bel_request_stop()
+                return otherwise
+        return self._kept(kind(called))
+
+    def failed(self, error: BaseException) -> int:
+        """A status for an exception, which is kept for the end of the call."""
+        text, place = f"{type(error).__name__}: {error}", ""
+        if isinstance(error, Error):
+            text = error.message
+        elif error.__traceback__ is not None:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f" ({os.path.basename(last.filename)}:{last.lineno})"
+        # A status is one line, and shortens words of more than 256 bytes.
+        text = " ".join(word[:_MOST_WORD] for word in text.split())[:_MOST_TEXT] + place
+        encoded = text.encode(errors="replace")
+        self._raised.append((encoded.decode(), error))
+        code = error.code if isinstance(error, Error) else lib.BEL_UNKNOWN
+        status: int = lib.bel_status_create(code, b"python", 0, b"%s", encoded)
+        return status
+
+    def _kept(self, function: Any) -> Any:
+        self.keep.append(function)
+        return function
+
+
+_process: List[int] = []  # the process that has called the library first
+
+
+def check_process() -> None:
+    """FailedPreconditionError in a child of a process that had used the library: fork copies neither its threads nor
+    its locks."""
+    if not _process:
+        _process.append(os.getpid())
+    elif _process[0] != os.getpid():
+        raise FailedPreconditionError(
+            f"process {os.getpid()} was forked from process {_process[0]}, which had called the library: its "
+            "threads do not exist here; hint: multiprocessing.set_start_method(\"spawn\")")
+
+
+_training = threading.Lock()
+
+
+@contextlib.contextmanager
+def training() -> Iterator[None]:
+    """Lets one training run at a time in a process."""
+    if not _training.acquire(blocking=False):
+        raise FailedPreconditionError("this process trains already; expected one training at a time")
+    try:
+        yield
+    finally:
+        _training.release()
+
+
+def is_main_thread() -> bool:
+    """Whether this is the thread to which Python gives signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def request_stop() -> None:
+    """Asks the training of this process, and in a job all of it, to save and end at the next step. Any thread."""
+    lib.bel_request_stop()
+

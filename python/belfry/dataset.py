@@ -1,0 +1,486 @@
+"""Datasets: a source of records and a list of stages (belfry/dataset.h).
+
+    data = belfry.Dataset.from_memory(images, labels).shuffle(seed=42).repeat().batch(64)
+
+A record has named fields, each an array. The field "label" becomes the labels of a model function, the others its
+features. A Dataset is a description that never changes: each method returns a new one, and the library makes a dataset
+of it whenever one is needed. Mistakes show in the call that trains, evaluates or predicts.
+
+The names, arguments and meanings of stages are those of the header. Before `map` they work on numbers of records, so a
+run resumes in the middle of an epoch, and workers read different batches. Functions of Python (map, filter,
+from_generator …) run one at a time, because each call takes the GIL: a map costs some 10 µs a record. Prefer arrays
+that are ready, or the library's maps.
+"""
+
+import ctypes
+import inspect
+import itertools
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import structs
+from .calls import Call, Handle
+from .errors import InvalidArgumentError
+from .library import lib
+from .ops import derive
+from .tensors import array_of, dtype_number, numpy_dtype, tensor_of
+
+Path = Union[str, "Any"]
+Fields = Mapping[str, Any]
+_Maker = Callable[[Call], int]
+FOREVER = -1
+
+
+class Skip(Exception):
+    """Raised by a map to leave its record out: the batch is one shorter."""
+
+
+class Record(Handle):
+    """A record in a function of a dataset: record["x"] is a copy of a field, an array, or a str. Valid during the call.
+
+    number: the record's, from 0 on. epoch: 0 in filters. origin: "train.csv:17".
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        found = lib.bel_record_get(self.handle, name.encode())
+        if not found:
+            raise KeyError(f"{self.origin}: there is no field {name}")
+        tensor = found.contents
+        shape = tuple(tensor.shape.dims[:tensor.shape.rank])
+        if tensor.dtype == lib.BEL_DTYPE_STRING:
+            return ctypes.string_at(tensor.data, shape[0]).decode(errors="surrogateescape")
+        dtype = numpy_dtype(tensor.dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return np.frombuffer(bytearray(ctypes.string_at(tensor.data, size)) if size else b"", dtype).reshape(shape)
+
+    @property
+    def number(self) -> int:
+        return int(lib.bel_record_number(self.handle))
+
+    @property
+    def epoch(self) -> int:
+        return int(lib.bel_record_epoch(self.handle))
+
+    @property
+    def origin(self) -> str:
+        return str(lib.bel_record_origin(self.handle).decode(errors="replace"))
+
+    def path(self, field: str, folder: Optional[str] = None) -> Optional[str]:
+        """The path of the file that a text field names, beside the record's file or in `folder`; None: none."""
+        found = lib.bel_record_path(self.handle, field.encode(), None if folder is None else folder.encode())
+        return found.decode(errors="surrogateescape") if found else None
+
+    def random(self, seed: int, index: int = 0) -> float:
+        """A number in [0, 1), a function of seed, index, and the record's number and epoch: for augmentation."""
+        return float(lib.bel_record_random(self.handle, seed, index))
+
+
+def _add(record: int, fields: Any, what: str) -> None:
+    """Adds fields to a record."""
+    if not isinstance(fields, Mapping):
+        raise InvalidArgumentError(f"{what}: expected a dict of fields, got {type(fields).__name__}")
+    for name, value in fields.items():
+        if isinstance(value, str):
+            array: Any = np.frombuffer(value.encode(), np.uint8)
+            shape, dtype = array.shape, lib.BEL_DTYPE_STRING
+        else:
+            array = _elements(value, f"{what}: field {name}")
+            shape, dtype = array.shape, dtype_number(array.dtype, f"{what}: field {name}")
+        memory = lib.bel_record_add(record, structs.text(name, what), dtype,
+                                    ctypes.byref(structs.shape(shape, f"{what}: field {name}")))
+        if not memory:
+            raise InvalidArgumentError(f"{what}: field {name}: the library refuses {shape} of type {dtype}")
+        ctypes.memmove(memory, array.ctypes.data, array.nbytes)
+
+
+def _change(record: int, skip: Any, function: Callable[..., Fields], *part: int) -> None:
+    """Adds the fields that a map returns for a record."""
+    try:
+        _add(record, Record(record).lend(function, *part), "map")
+    except Skip:
+        skip[0] = True
+
+
+def _elements(value: Any, what: str) -> Any:
+    """An array in C order; floats and lists of floats become float32, arrays keep their type."""
+    array = np.asarray(value)
+    if array.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
+        array = array.astype(np.float32)
+    if array.dtype.hasobject:
+        raise InvalidArgumentError(f"{what}: expected numbers of one shape, or a str; got {value!r}")
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _stage(name: str, words: str, **defaults: Any) -> Callable[..., "Dataset"]:
+    """The method of a stage of which all arguments are plain, made from its declaration."""
+    function = f"bel_dataset_{name}"
+    arguments_of = derive(name, function, 1, lambda converted, _arguments: converted, **defaults)
+
+    def method(self: "Dataset", *arguments: Any, **named: Any) -> "Dataset":
+        converted = arguments_of(*arguments, **named)
+
+        def stage(_call: Call, handle: int) -> None:
+            getattr(lib, function)(handle, *converted)
+        return self._then(stage)
+    method.__name__, method.__doc__ = name, f"{inspect.signature(arguments_of)}: {words}"
+    return method
+
+
+class Dataset:
+    """Description of an input; see the head of this file. Make one with the functions from_…"""
+
+    def __init__(self, source: _Maker, stages: Tuple[Callable[[Call, int], None], ...] = ()) -> None:
+        self._source, self._stages = source, stages
+
+    def make(self, call: Call) -> int:
+        """A dataset of the library, owned by the caller; what it points to lives until the call ends."""
+        handle = self._source(call)
+        try:
+            for stage in self._stages:
+                stage(call, handle)
+        except BaseException:
+            lib.bel_dataset_destroy(handle)
+            raise
+        return handle
+
+    def _then(self, stage: Callable[[Call, int], None]) -> "Dataset":
+        return Dataset(self._source, self._stages + (stage,))
+
+    # --- Sources
+
+    @staticmethod
+    def from_memory(x: Any, label: Any = None) -> "Dataset":
+        """Records of arrays with an equal leading dimension, one record for each row.
+
+        x: an array, which becomes the field "x", or several by name: a dict, or a pandas frame, whose columns become
+        fields. label: an array for the field "label", or the name of a field of x; None: none. Arrays are numpy's or
+        objects with DLPack on the CPU. Those in C order are not copied, so leave them unchanged while they are in use;
+        others are copied once. Types stay: a layer needs float32, labels of classes int64.
+        """
+        arrays = _arrays(x, label)
+        fields = (lib.bel_memory_field * max(len(arrays), 1))()
+        for field, (name, array) in zip(fields, arrays.items()):
+            field.name, field.data = name.encode(), tensor_of(array, f"from_memory: {name}")
+        kept = (arrays, fields)
+
+        def source(call: Call) -> int:
+            call.keep.append(kept)
+            return int(lib.bel_dataset_from_memory(fields, len(arrays)))
+        return Dataset(source)
+
+    @staticmethod
+    def from_csv(paths: Union[Path, Sequence[Path]], **options: Any) -> "Dataset":
+        """Rows of CSV files, or of patterns of them. options: fields of bel_csv_options: label_column, class_count,
+        scale, vector_name, delimiter, no_header, id_columns, length_column, holdout={"share": 0.2, "held": True},
+        columns={"path": str, "age": np.float32} …"""
+        return _from_options("csv", {"paths": _list(paths), **options})
+
+    @staticmethod
+    def from_idx(images: Path, labels: Optional[Path] = None, *, scale: float = 1.0, class_count: int = 0) -> "Dataset":
+        """Images of the MNIST format, plain or .gz: "x", float32, flattened and multiplied by scale; "label", int64."""
+        arguments = (structs.text(images, "images"), None if labels is None else structs.text(labels, "labels"),
+                     float(scale), int(class_count))
+        return Dataset(lambda _call: int(lib.bel_dataset_from_idx(*arguments)))
+
+    @staticmethod
+    def from_text(paths: Union[Path, Sequence[Path]]) -> "Dataset":
+        """Lines of text files: the str field "text", which a map turns into numbers and drops."""
+        def source(call: Call) -> int:
+            listed = structs.sequence("const char *const *", _list(paths), call.keep, "from_text: paths")
+            return int(lib.bel_dataset_from_text(listed, len(listed)))
+        return Dataset(source)
+
+    @staticmethod
+    def from_tfrecord(paths: Union[Path, Sequence[Path]],
+                      features: Optional[Mapping[str, Mapping[str, Any]]] = None) -> "Dataset":
+        """Records of TFRecord files. features: those of tf.train.Example that become fields, by key, each a dict of
+        dtype (np.float32, np.int64, np.uint8 or str), shape [()], field (another name) and missing (the value of
+        records without it; unset: they are an error). None: the record's bytes become the str field "record"."""
+        listed = None if features is None else [_example_feature(key, item) for key, item in features.items()]
+        return _from_options("tfrecord", {"paths": _list(paths), "features": listed})
+
+    @staticmethod
+    def from_function(function: Callable[[int], Fields], count: int) -> "Dataset":
+        """Records that a function makes from their numbers, as dicts of fields. count: of records; FOREVER: one epoch
+        without an end. The result must depend only on the number."""
+        def source(call: Call) -> int:
+            made = call.status(lib.bel_make_fn, lambda _user, number, record: _add(
+                record, function(number), "from_function"))
+            return int(lib.bel_dataset_from_function(made, None, count))
+        return Dataset(source)
+
+    @staticmethod
+    def from_generator(begin: Callable[[int], Iterable[Fields]], count: int = 0) -> "Dataset":
+        """Records that can be made only one after another.
+
+        begin: called as begin(epoch), returns an iterable of records, dicts of fields; they must depend only on the
+        epoch and the position. count: records in each epoch; 0: epoch 0 is counted first; FOREVER: one epoch without
+        an end. A run that resumes in the middle of an epoch makes the records before again; each worker makes the
+        records of all workers. DataLossError: an epoch has fewer records.
+        """
+        def source(call: Call) -> int:
+            generator = _Generator(begin, call).struct
+            return int(lib.bel_dataset_from_generator(ctypes.byref(generator), None, count))
+        return Dataset(source)
+
+    # --- Datasets made of datasets
+
+    @staticmethod
+    def concatenate(datasets: Sequence["Dataset"]) -> "Dataset":
+        """The records of the first, then those of the second, and so on."""
+        return _combine("concatenate", datasets)
+
+    @staticmethod
+    def zip(datasets: Sequence["Dataset"]) -> "Dataset":
+        """Record i has the fields of record i of all datasets; ends with the shortest."""
+        return _combine("zip", datasets)
+
+    @staticmethod
+    def interleave(datasets: Sequence["Dataset"], cycle_length: int = 0, block_length: int = 1) -> "Dataset":
+        """Takes block_length records in turn from each of the first cycle_length datasets (0: all)."""
+        return _combine("interleave", datasets, int(cycle_length), int(block_length))
+
+    @staticmethod
+    def sample(datasets: Sequence["Dataset"], weights: Sequence[float], count: int = 0, seed: int = 0) -> "Dataset":
+        """Draws each record from dataset i with probability weights[i] / sum. count: records of an epoch; 0: each
+        record of all datasets once."""
+        if len(weights) != len(datasets):
+            raise InvalidArgumentError(f"sample: expected {len(datasets)} weights, got {len(weights)}")
+        numbers = (ctypes.c_double * max(len(weights), 1))(*map(float, weights))
+
+        def source(call: Call) -> int:
+            with _Made(datasets, call) as handles:
+                return int(lib.bel_dataset_sample(handles.take(), numbers, len(datasets), count, seed))
+        return Dataset(source)
+
+    # --- Stages that renumber
+
+    shuffle = _stage("shuffle", "permutes each epoch inside windows of buffer_size records; 0: one window over "
+                     "everything.", buffer_size=0, seed=0)
+    shuffle_sliding = _stage("shuffle_sliding", "shuffles as tf.data does, with a buffer that slides over the stream.",
+                             seed=0)
+    repeat = _stage("repeat", "repeats the records; each pass is an epoch.", count=FOREVER)
+    take = _stage("take", "keeps at most the first `count` records.")
+    skip = _stage("skip", "drops the first `count` records.")
+    shard = _stage("shard", "keeps records whose number modulo count is index. Workers of a job need no shard.")
+    enumerate = _stage("enumerate", "adds an int64 field with the record's position in the stream.", start=0)
+    window = _stage("window", "windows of `size` records, which give every field a leading dimension. shift 0: they do "
+                    "not overlap.", shift=0, stride=1, drop_remainder=False)
+    cache = _stage("cache", "caches the records of the stages before, in memory (up to most_bytes; 0: no limit) or in "
+                   "a file.", path=None, most_bytes=0)
+
+    def filter(self, keep: Callable[[Record], bool]) -> "Dataset":
+        """Keeps the records for which a function returns true; judged once at opening, before any map."""
+        def stage(call: Call, handle: int) -> None:
+            lib.bel_dataset_filter(handle, call.plain(
+                lib.bel_filter_fn, lambda _user, record: bool(Record(record).lend(keep)), False), None)
+        return self._then(stage)
+
+    def bucket_by_length(self, length: Callable[[Record], int], boundaries: Sequence[int]) -> "Dataset":
+        """Batches records of similar length together; boundaries rise."""
+        def stage(call: Call, handle: int) -> None:
+            numbers = structs.sequence("const int64_t *", boundaries, call.keep, "bucket_by_length: boundaries")
+            lib.bel_dataset_bucket_by_length(handle, call.plain(
+                lib.bel_length_fn, lambda _user, record: int(Record(record).lend(length)), 0), None, numbers or None,
+                len(numbers))
+        return self._then(stage)
+
+    # --- Maps and batches
+
+    def map(self, function: Callable[[Record], Fields], drop: Sequence[str] = ()) -> "Dataset":
+        """Adds or replaces fields of each record: those of the dict that a function returns.
+
+        function: called as function(record); raise belfry.Skip to leave the record out. The result must depend only
+        on the record, its number and its epoch. drop: fields to remove afterwards; texts must be dropped.
+        """
+        def stage(call: Call, handle: int) -> None:
+            made = call.status(lib.bel_map_fn, lambda _user, record, skip: _change(record, skip, function))
+            lib.bel_dataset_map(handle, made, None, _names(drop, call))
+        return self._then(stage)
+
+    def flat_map(self, count: Callable[[Record], int], function: Callable[[Record, int], Fields],
+                 drop: Sequence[str] = ()) -> "Dataset":
+        """Replaces each record by count(record) records: function(record, part) returns the fields of a part."""
+        def stage(call: Call, handle: int) -> None:
+            counted = call.plain(lib.bel_flat_count_fn, lambda _user, record: int(Record(record).lend(count)), 0)
+            made = call.status(lib.bel_flat_map_fn, lambda _user, record, part, skip: _change(
+                record, skip, function, part))
+            lib.bel_dataset_flat_map(handle, counted, made, None, _names(drop, call))
+        return self._then(stage)
+
+    def map_image(self, **options: Any) -> "Dataset":
+        """Reads the image that each record names (belfry/features.h): fields of bel_image_options."""
+        return self._features("image", options)
+
+    def map_audio(self, **options: Any) -> "Dataset":
+        """Computes features of the sound that each record names: fields of bel_audio_options."""
+        return self._features("audio", options)
+
+    def map_words(self, **options: Any) -> "Dataset":
+        """Turns a text into ids of words: fields of bel_words_options."""
+        return self._features("words", options)
+
+    def _features(self, kind: str, options: Mapping[str, Any]) -> "Dataset":
+        keep: List[Any] = []
+        struct = structs.make(f"bel_{kind}_options", options, keep, f"map_{kind}")
+
+        def stage(call: Call, handle: int) -> None:
+            call.keep.append((struct, keep))
+            getattr(lib, f"bel_dataset_map_{kind}")(handle, ctypes.byref(struct))
+        return self._then(stage)
+
+    named_files = _stage("named_files", "declares that maps read the files which a text field names: checkpoints and "
+                         "caches compare their sizes.", folder=None)
+    batch = _stage("batch", "batches of records, across epochs; the last batch has the rest.")
+
+    def padded_batch(self, batch_size: int, shapes: Optional[Mapping[str, Sequence[Optional[int]]]] = None,
+                     values: Optional[Mapping[str, float]] = None) -> "Dataset":
+        """Batches whose fields are padded to the longest record. shapes: fixed dimensions of fields, with None for
+        the longest. values: what pads a field, instead of 0."""
+        def stage(call: Call, handle: int) -> None:
+            listed = structs.sequence("const bel_padded_shape *", dict(shapes or {}), call.keep, "padded_batch: shapes")
+            lib.bel_dataset_padded_batch(handle, int(batch_size), listed or None, len(listed))
+            for field, value in (values or {}).items():
+                lib.bel_dataset_pad_value(handle, structs.text(field, "padded_batch"), float(value))
+        return self._then(stage)
+
+    def labels(self, names: Sequence[str]) -> "Dataset":
+        """Names fields that are labels besides "label": ctx.label(name)."""
+        def stage(call: Call, handle: int) -> None:
+            listed = structs.sequence("const char *const *", list(names), call.keep, "labels")
+            lib.bel_dataset_labels(handle, listed or None, len(listed))
+        return self._then(stage)
+
+    skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; "
+                              "a warning names each.")
+    prefetch = _stage("prefetch", "batches that are kept ready, and threads that make them; -1: automatic.", depth=-1,
+                      thread_count=-1)
+
+
+def _arrays(x: Any, label: Any) -> Dict[str, Any]:
+    """The fields of from_memory, as arrays in C order."""
+    named = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "items"))
+    given = {str(name): value for name, value in x.items()} if named else {"x": x}
+    if isinstance(label, str):
+        if label not in given:
+            raise structs.refuse(label, given, "from_memory: label")
+        given["label"] = given.pop(label)
+    elif label is not None:
+        given["label"] = label
+    arrays = {}
+    for name, value in given.items():
+        value = value.to_numpy() if hasattr(value, "to_numpy") else value
+        array = np.asarray(value) if isinstance(value, (list, tuple)) else array_of(value, f"from_memory: {name}")
+        if array.dtype.kind in "OSU":
+            raise InvalidArgumentError(f"from_memory: {name}: expected numbers, got {array.dtype}; hint: a column of "
+                                       "texts has numbers after pandas' factorize, or give the table as CSV")
+        if array.ndim == 0:
+            raise InvalidArgumentError(f"from_memory: {name}: expected a row for each record, got a number")
+        arrays[name] = np.ascontiguousarray(array)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidArgumentError(f"from_memory: expected arrays with equal numbers of rows, got {lengths}")
+    return arrays
+
+
+def _example_feature(key: str, item: Mapping[str, Any]) -> Dict[str, Any]:
+    """Fields of bel_example_feature."""
+    made: Dict[str, Any] = {"key": key, "shape": (), **item}
+    missing = made.pop("missing", None)
+    if missing is not None:
+        made["missing"] = ctypes.cast(ctypes.create_string_buffer(
+            structs.text(missing, key) if isinstance(missing, str) else np.array(missing, made["dtype"]).tobytes()),
+            ctypes.c_void_p)
+    return made
+
+
+def _list(paths: Any) -> List[Any]:
+    return list(paths) if isinstance(paths, (list, tuple)) else [paths]
+
+
+def _names(names: Sequence[str], call: Call) -> Any:
+    """A list of texts that ends with NULL; None without any."""
+    if not names:
+        return None
+    array = (ctypes.c_char_p * (len(names) + 1))(*(structs.text(name, "drop") for name in names))
+    call.keep.append(array)
+    return array
+
+
+def _from_options(kind: str, options: Mapping[str, Any]) -> Dataset:
+    """A source with a struct of options."""
+    keep: List[Any] = []
+    struct = structs.make(f"bel_{kind}_options", options, keep, f"from_{kind}")
+
+    def source(call: Call) -> int:
+        call.keep.append((struct, keep))
+        return int(getattr(lib, f"bel_dataset_from_{kind}")(ctypes.byref(struct)))
+    return Dataset(source)
+
+
+class _Made:
+    """Datasets of the library that a combination takes over; a context manager that frees them after an error."""
+
+    def __init__(self, datasets: Sequence[Dataset], call: Call) -> None:
+        self._datasets, self._call = datasets, call
+        self._handles: List[int] = []
+
+    def __enter__(self) -> "_Made":
+        try:
+            for dataset in self._datasets:
+                if not isinstance(dataset, Dataset):
+                    raise InvalidArgumentError(f"expected a belfry.Dataset, got {type(dataset).__name__}")
+                self._handles.append(dataset.make(self._call))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def take(self) -> Any:
+        """The handles; the caller frees them from now on."""
+        taken, self._handles = self._handles, []
+        return (ctypes.c_void_p * max(len(taken), 1))(*taken)
+
+    def __exit__(self, *_: Any) -> None:
+        for handle in self._handles:
+            lib.bel_dataset_destroy(handle)
+
+
+def _combine(kind: str, datasets: Sequence[Dataset], *more: int) -> Dataset:
+    def source(call: Call) -> int:
+        with _Made(datasets, call) as handles:
+            return int(getattr(lib, f"bel_dataset_{kind}")(handles.take(), len(datasets), *more))
+    return Dataset(source)
+
+
+class _Generator:
+    """bel_generator of a function that makes iterables. A state is the number of an iterator."""
+
+    def __init__(self, begin: Callable[[int], Iterable[Fields]], call: Call) -> None:
+        self._begin = begin
+        self._states: Dict[int, Iterator[Fields]] = {}
+        self._numbers = itertools.count(1)
+        self.struct = lib.bel_generator(size=ctypes.sizeof(lib.bel_generator))
+        self.struct.begin = call.status(type(self.struct.begin), self._start)
+        self.struct.next = call.status(type(self.struct.next), self._next)
+        self.struct.end = call.plain(type(self.struct.end), self._end, None)
+        call.keep.append(self)
+
+    def _start(self, _user: Any, epoch: int, out_state: Any) -> None:
+        number = next(self._numbers)
+        self._states[number] = iter(self._begin(epoch))
+        out_state[0] = number
+
+    def _next(self, _user: Any, state: int, record: int, out_end: Any) -> None:
+        try:
+            fields = next(self._states[state])
+        except StopIteration:
+            out_end[0] = True
+            return
+        _add(record, fields, "from_generator")
+
+    def _end(self, _user: Any, state: int) -> None:
+        close = getattr(self._states.pop(state), "close", None)
+        if close is not None:
+            close()

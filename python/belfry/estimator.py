@@ -1,0 +1,388 @@
+"""Estimator: train, evaluate and predict with a model function (belfry/estimator.h).
+
+    def model_fn(ctx):
+        logits = layers.dense(ctx.features["x"], 10, "logits")
+        if ctx.labels is None:
+            return belfry.EstimatorSpec(predictions=ops.softmax(logits))
+        loss = ops.mean(ops.softmax_cross_entropy(logits, ctx.labels))
+        accuracy = metrics.accuracy(ctx.labels, ops.arg_max(logits))
+        return belfry.EstimatorSpec(loss=loss, optimizer=belfry.Adam(0.001), metrics={"accuracy": accuracy})
+
+    estimator = belfry.Estimator(model_fn, "runs/digits", belfry.RunConfig(save_checkpoints_steps=500))
+    train = belfry.TrainSpec(lambda: data.shuffle().repeat().batch(64), max_steps=2000)
+    result = belfry.train_and_evaluate(estimator, train, belfry.EvalSpec(lambda: held.batch(256)))
+
+The same program is one process, or each process of a job. Model functions and input functions run in every process
+that needs their graph or data, so their results must depend only on their arguments.
+"""
+
+import contextlib
+import ctypes
+import os
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import structs
+from .calls import Call, check_process, is_main_thread, training
+from .config import RunConfig, setting
+from .dataset import Dataset
+from .errors import FailedPreconditionError, InvalidArgumentError
+from .graph import Building
+from .hooks import Exporter, Hook, pointers
+from .job import in_job, report_at_end
+from .library import lib
+from .model import Context, EstimatorSpec, ModelFunction
+from .replicator import Loop
+from .results import Result, new_result
+from .tensors import numpy_dtype
+
+InputFunction = Callable[[], Dataset]
+_MODES = ("train", "eval", "predict")
+Path = Union[str, "os.PathLike[str]"]
+
+
+class TrainSpec:
+    """Input and end of a training.
+
+    input_fn: a function without arguments that returns a Dataset; called in each process that reads data.
+    fields: those of bel_train_spec: max_steps (the step at which training ends, counted over all runs), steps (of this
+    call), max_seconds, early_stopping={"patience": 3, "metric": "accuracy"}, keep_best={"metric": "loss"},
+    warm_start={"checkpoint": "runs/other", "names": {"old/*": "new/*"}}.
+    hooks: objects of classes made from belfry.Hook. loop: a belfry.Loop, instead of steps of the model function.
+    init_fn: called as init_fn(name, values) for each variable of a new run; writes initial values in place.
+    """
+
+    def __init__(self, input_fn: InputFunction, *, hooks: Sequence[Hook] = (), loop: Optional[Loop] = None,
+                 init_fn: Optional[Callable[[str, Any], None]] = None, **fields: Any) -> None:
+        self.input_fn = _callable(input_fn, "TrainSpec.input_fn")
+        self.hooks, self.loop, self.init_fn, self.fields = tuple(hooks), loop, init_fn, fields
+        _check_types(self.hooks, Hook, "TrainSpec.hooks")
+        _check_types([] if loop is None else [loop], Loop, "TrainSpec.loop")
+        structs.make("bel_train_spec", fields, [], "TrainSpec")  # refuses wrong ones here
+
+    def make(self, estimator: "Estimator", call: Call) -> Any:
+        """bel_train_spec, valid until the call ends."""
+        struct = structs.make("bel_train_spec", self.fields, call.keep, "TrainSpec")
+        struct.input_fn = _input(self.input_fn, call)
+        hooks = [hook.make(estimator, call) for hook in self.hooks]
+        struct.hooks, struct.hook_count = pointers("bel_hook", hooks, call.keep), len(hooks)
+        if self.init_fn is not None:
+            struct.init_fn = call.status(lib.bel_init_fn, self._initialize)
+        if self.loop is not None:
+            loop = self.loop.make(estimator, call)
+            call.keep.append(loop)
+            struct.loop = ctypes.pointer(loop)
+        return struct
+
+    def _initialize(self, _user: Any, _estimator: Any, name: bytes, shape: Any, values: Any) -> None:
+        dims = tuple(shape.contents.dims[:shape.contents.rank])
+        array = np.ctypeslib.as_array(values, (int(np.prod(dims, dtype=np.int64)),)).reshape(dims)
+        assert self.init_fn is not None
+        self.init_fn(name.decode(), array)
+
+
+class EvalSpec:
+    """Input and schedule of an evaluation.
+
+    input_fn: as of TrainSpec. fields: those of bel_eval_spec: steps (batches; None: all of the input), name,
+    every_steps, throttle_secs, start_delay_secs. exporters: belfry.Exporter objects.
+    """
+
+    def __init__(self, input_fn: InputFunction, *, exporters: Sequence[Exporter] = (), **fields: Any) -> None:
+        self.input_fn = _callable(input_fn, "EvalSpec.input_fn")
+        self.exporters, self.fields = tuple(exporters), fields
+        _check_types(self.exporters, Exporter, "EvalSpec.exporters")
+        structs.make("bel_eval_spec", fields, [], "EvalSpec")  # refuses wrong ones here
+
+    @property
+    def name(self) -> str:
+        """The name of its results: "eval" if it has none."""
+        return str(self.fields.get("name") or "eval")
+
+    def make(self, call: Call) -> Any:
+        """bel_eval_spec, valid until the call ends."""
+        struct = structs.make("bel_eval_spec", self.fields, call.keep, "EvalSpec")
+        struct.input_fn = _input(self.input_fn, call)
+        exporters = [exporter.make(call) for exporter in self.exporters]
+        struct.exporters, struct.exporter_count = pointers("bel_exporter", exporters, call.keep), len(exporters)
+        return struct
+
+
+def _check_types(items: Sequence[Any], kind: type, what: str) -> None:
+    for item in items:
+        if not isinstance(item, kind):
+            raise InvalidArgumentError(f"{what}: expected a belfry.{kind.__name__}, got {item!r}")
+
+
+def _callable(function: Any, what: str) -> Any:
+    if not callable(function):
+        hint = "; hint: lambda: dataset" if isinstance(function, Dataset) else ""
+        raise InvalidArgumentError(f"{what}: expected a function that returns a belfry.Dataset, got "
+                                   f"{type(function).__name__}{hint}")
+    return function
+
+
+def _input(input_fn: InputFunction, call: Call) -> Any:
+    """bel_input_fn of an input function."""
+    def made(_user: Any, _estimator: Any, _mode: int, out_dataset: Any) -> None:
+        dataset = input_fn()
+        if not isinstance(dataset, Dataset):
+            raise InvalidArgumentError(f"input function {_name(input_fn)}: expected a belfry.Dataset, got "
+                                       f"{type(dataset).__name__}")
+        out_dataset[0] = dataset.make(call)
+    return call.status(lib.bel_input_fn, made)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _param_text(value: Any, name: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(_param_text(item, name) for item in value)
+    if isinstance(value, (str, int, float, np.integer, np.floating)):
+        return str(value)
+    raise InvalidArgumentError(f"params[{name!r}]: expected a text, a number, a bool or a list of these, which "
+                               f"checkpoints record; got {type(value).__name__}")
+
+
+class Estimator:
+    """A model function with settings and parameters.
+
+    model_fn: called as model_fn(ctx) with a Context for each graph that is built; returns an EstimatorSpec.
+    model_dir: the folder of checkpoints, events and report; None: that of config, or of the launcher (`--job_dir`).
+    config: a RunConfig. params: texts, numbers, bools and lists of these by name (None: unset), for ctx.params.
+    Checkpoints record them.
+
+    One call at a time uses an estimator. `close` frees it; leaving `with` does, too. Errors: InvalidArgumentError (a
+    setting is out of range, named), FailedPreconditionError.
+    """
+
+    def __init__(self, model_fn: ModelFunction, model_dir: Optional[Path] = None, config: Optional[RunConfig] = None,
+                 params: Optional[Mapping[str, Any]] = None) -> None:
+        self._handle = ctypes.c_void_p()
+        self._call: Optional[Call] = None
+        if not callable(model_fn):
+            raise InvalidArgumentError(f"model_fn: expected a function, got {type(model_fn).__name__}")
+        config = config if config is not None else RunConfig()
+        if not isinstance(config, RunConfig):
+            raise InvalidArgumentError(f"config: expected a belfry.RunConfig, got {type(config).__name__}")
+        self.params: Dict[str, Any] = {str(name): value for name, value in (params or {}).items() if value is not None}
+        struct = lib.bel_run_config.from_buffer_copy(config.struct)
+        if model_dir is not None:
+            folder = structs.text(model_dir, "model_dir")
+            if struct.model_dir not in (None, folder):
+                raise InvalidArgumentError(f"model_dir: expected {os.fsdecode(struct.model_dir)}, as in config; got "
+                                           f"{os.fsdecode(folder)}")
+            struct.model_dir = folder
+        texts = {name: _param_text(value, name) for name, value in self.params.items()}
+        listed = (lib.bel_param * max(len(texts), 1))(*(
+            lib.bel_param(name=name.encode(), value=text.encode()) for name, text in texts.items()))
+        self._model = lib.bel_model_fn(lambda context, spec: self.build(model_fn, context, spec))
+        lib.bel_estimator_create(self._model, ctypes.byref(struct), listed, len(texts), ctypes.byref(self._handle))
+
+    def build(self, function: ModelFunction, context: int, spec: int) -> Optional[int]:
+        """Calls a model function or step function for the library; returns its status."""
+        call = self._call
+        assert call is not None, "the library calls model functions only during a call"
+        mode = _MODES[lib.bel_context_mode(context)]
+        try:
+            with Building(lib.bel_context_graph(context), context, spec, mode) as at:
+                made = function(Context(self, at))
+                if not isinstance(made, EstimatorSpec):
+                    raise InvalidArgumentError(
+                        f"model function {_name(function)}: expected it to return a belfry.EstimatorSpec in mode "
+                        f"{mode}, got {type(made).__name__}")
+                made.apply(at, call)
+            call.keep += at.keep
+        except BaseException as error:
+            return call.failed(error)
+        return None
+
+    @contextlib.contextmanager
+    def use(self, call: Call) -> Iterator[None]:
+        """Lets a call use this estimator."""
+        self.handle
+        if self._call is not None:
+            raise FailedPreconditionError("another call uses this estimator; expected one call at a time")
+        self._call = call
+        try:
+            yield
+        finally:
+            self._call = None
+
+    @property
+    def handle(self) -> Any:
+        """The estimator of the library."""
+        if not self._handle:
+            raise InvalidArgumentError("the estimator is closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Frees the estimator; every later call is an error. A second close does nothing."""
+        if self._call is not None:
+            raise FailedPreconditionError("close: a call uses the estimator")
+        taken, self._handle = self._handle, ctypes.c_void_p()
+        lib.bel_estimator_destroy(taken)
+
+    def __enter__(self) -> "Estimator":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    @property
+    def model_dir(self) -> Optional[str]:
+        """The folder of checkpoints."""
+        folder: Optional[str] = setting(lib.bel_estimator_config(self.handle).contents, "model_dir")
+        return folder
+
+    @property
+    def rank(self) -> int:
+        """Index of this process among the job's workers: 0 without a job or for a master that trains, -1: no worker."""
+        return int(lib.bel_estimator_rank(self.handle))
+
+    @property
+    def size(self) -> int:
+        """Number of workers in the job."""
+        return int(lib.bel_estimator_size(self.handle))
+
+    @property
+    def role(self) -> str:
+        """"master", "worker", "ps" or "evaluator"."""
+        return structs.enumerator("bel_role", lib.bel_estimator_role(self.handle))
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process saves and represents the job."""
+        return bool(lib.bel_estimator_is_chief(self.handle))
+
+    @property
+    def replicas(self) -> int:
+        """Replicas whose batches make a step."""
+        return int(lib.bel_estimator_replicas(self.handle))
+
+    def batch_per_replica(self, examples: int) -> int:
+        """Divides a step's examples by the replicas: the batch size for an input function. InvalidArgumentError: no
+        multiple of the replicas."""
+        batch = ctypes.c_int64()
+        lib.bel_batch_per_replica(self.handle, examples, ctypes.byref(batch))
+        return batch.value
+
+    def train(self, input_fn: InputFunction, **fields: Any) -> Optional[Result]:
+        """Trains without evaluations: train_and_evaluate with TrainSpec(input_fn, **fields)."""
+        return train_and_evaluate(self, TrainSpec(input_fn, **fields))
+
+    def evaluate(self, input_fn: InputFunction, *, checkpoint: Optional[Path] = None, steps: Optional[int] = None,
+                 name: Optional[str] = None) -> Result:
+        """Evaluates a checkpoint.
+
+        checkpoint: its folder; None: the newest in model_dir. steps: batches; None: all of the input. name: of its
+        folder of events. Errors: NotFoundError (no checkpoint, or it lacks a variable), DataLossError.
+        """
+        with Call() as call, self.use(call):
+            struct, result = EvalSpec(input_fn, steps=steps, name=name).make(call), new_result()
+            lib.bel_evaluate(self.handle, ctypes.byref(struct), _folder(checkpoint), ctypes.byref(result))
+            return Result(result, self.model_dir)
+
+    def predict(self, input_fn: InputFunction, *, checkpoint: Optional[Path] = None) -> Dict[str, Any]:
+        """Predicts every example of the input.
+
+        Returns arrays [examples, …] by name: "predictions", and the names of EstimatorSpec.predictions. A name whose
+        examples differ in shape is a list of arrays. Errors: those of evaluate.
+        """
+        rows: Dict[str, List[Any]] = {}
+
+        def each(_user: Any, _example: int, values: Any, count: int) -> None:
+            for row in values[:count]:
+                rows.setdefault(row.name.decode(), []).append(_copy(row.value))
+
+        with Call() as call, self.use(call):
+            lib.bel_predict(self.handle, _input(_callable(input_fn, "input_fn"), call), None, _folder(checkpoint),
+                            call.status(lib.bel_predict_fn, each), None)
+        return {name: np.stack(items) if len({item.shape for item in items}) == 1 else items
+                for name, items in rows.items()}
+
+    def export(self, folder: Path, *, checkpoint: Optional[Path] = None, **options: Any) -> None:
+        """Writes the model of a checkpoint into a folder, for belfry.Predictor and other programs.
+
+        options: fields of bel_export_options: external_data, inline_tables, training (for the learner), opset.
+        Errors: UnimplementedError (an operation that ONNX lacks, named), AlreadyExistsError (the folder is something
+        else), those of evaluate.
+        """
+        with Call() as call, self.use(call):
+            struct = structs.make("bel_export_options", options, call.keep, "export")
+            lib.bel_export(self.handle, _folder(checkpoint), ctypes.byref(struct), os.fsencode(folder))
+
+
+def _folder(path: Optional[Path]) -> Optional[bytes]:
+    return None if path is None else os.fsencode(path)
+
+
+def _copy(tensor: Any) -> Any:
+    """The elements of a tensor of the library as an array that owns them."""
+    shape, dtype = tuple(tensor.shape.dims[:tensor.shape.rank]), numpy_dtype(tensor.dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return np.frombuffer(ctypes.string_at(tensor.data, size) if size else b"", dtype).reshape(shape)
+
+
+def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs: EvalSpec) -> Optional[Result]:
+    """Trains, evaluates along the way and at the end, and saves: all of a job, or this process's part of one.
+
+    It resumes from the newest checkpoint in the model's folder. Returns the result of the training and of the first
+    EvalSpec; None in a process that does not represent the job (a worker, a parameter server).
+
+    Ctrl-C saves, and then raises KeyboardInterrupt; the same call continues. A second one ends the process at once.
+    SIGTERM saves, or leaves the job to the other processes, and raises SystemExit, as in a process of a job every
+    request to end does. This holds on Python's main thread; on others no signal is handled.
+
+    An exception in a function of the program ends the training, and is raised here. Errors: see
+    bel_train_and_evaluate.
+    """
+    _check_types([estimator], Estimator, "train_and_evaluate")
+    _check_types([train_spec], TrainSpec, "train_and_evaluate")
+    _check_types(eval_specs, EvalSpec, "train_and_evaluate")
+    try:
+        result, code = _train(estimator, train_spec, eval_specs)
+    except Exception as error:
+        if in_job():
+            report_at_end(error, estimator.is_chief)
+        raise
+    if code == 128 + 2 and not in_job():
+        raise KeyboardInterrupt(f"stopped and saved at step {result.global_step if result else '?'}")
+    if code != 0:
+        raise SystemExit(code)
+    return result
+
+
+def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[EvalSpec]) -> Tuple[Optional[Result], int]:
+    """The result, None if this process has none, and the exit code that a signal asks for."""
+    check_process()
+    with training(), Call(trains=True) as call, estimator.use(call):
+        train = train_spec.make(estimator, call)
+        evals = (lib.bel_eval_spec * max(len(eval_specs), 1))(*(spec.make(call) for spec in eval_specs))
+        results = [new_result() for _ in eval_specs]
+        for spec, out in zip(evals, results):
+            spec.out_result = ctypes.pointer(out)
+        result, code = new_result(), ctypes.c_int()
+        arguments = (estimator.handle, ctypes.byref(train), evals if eval_specs else None, len(eval_specs),
+                     ctypes.byref(result))
+        if is_main_thread():
+            lib.bel_train_with_signals(*arguments, ctypes.byref(code))
+        else:
+            lib.bel_train_and_evaluate(*arguments)
+        raised = call.last()
+        if 0 < code.value < 128 and raised is not None:  # the library has logged the error of a member of a job
+            raise raised
+        if result.digest == b"":
+            return None, code.value
+        made = Result(result, estimator.model_dir)
+        made.evaluations = {spec.name: Result(out, estimator.model_dir) for spec, out in zip(eval_specs, results)}
+        return made, code.value
