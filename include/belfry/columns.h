@@ -134,6 +134,9 @@ BEL_API double bel_columns_label_mean(const bel_columns *columns);
 /// Returns the standard deviation of a numeric label in the training data; else 1.
 BEL_API double bel_columns_label_deviation(const bel_columns *columns);
 
+/// Returns the name of a column that is read to predict, by index, from 0 on. NULL after the last.
+BEL_API const char *bel_columns_feature_name(const bel_columns *columns, int index);
+
 /// Returns the number of rows of the training data that have a label.
 BEL_API int64_t bel_columns_rows(const bel_columns *columns);
 

@@ -137,7 +137,10 @@ static void test_features_and_inputs_of_all_rows(void **state)
     float *x = bel_xcalloc(ROWS * width, sizeof *x);
     double *input = bel_xcalloc(ROWS * width, sizeof *input);
     assert_int_equal(widths.ids + widths.id_lists, 0);
-    t->table.column_count = 4; // without the label
+    assert_string_equal(bel_columns_feature_name(columns, 0), "a");
+    assert_string_equal(bel_columns_feature_name(columns, 3), "day");
+    assert_null(bel_columns_feature_name(columns, 4)); // not the label
+    t->table.column_count = 4;                         // without the label
     BEL_ASSERT_OK(bel_columns_features(columns, &t->table, x, NULL, NULL));
     const bel_column *a = &columns->items[0], *city = &columns->items[2], *day = &columns->items[3];
     BEL_ASSERT_OK(bel_columns_input(columns, &t->table, "a", 1, input));
