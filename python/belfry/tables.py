@@ -288,7 +288,8 @@ class Columns:
         lists = np.empty((rows, widths.id_lists, widths.most), np.int64)
         lib.bel_columns_features(self._handle, ctypes.byref(struct), x.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
                                  *(a.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)) for a in (ids, lists)))
-        return {name: a for name, a in (("x", x), ("ids", ids), ("id_lists", lists)) if a.shape[-1] > 0}
+        arrays: Dict[str, Any] = {"x": x, "ids": ids, "id_lists": lists}
+        return {name: array for name, array in arrays.items() if array.shape[-1] > 0}
 
     def input(self, table: Table, name: str, width: int) -> Any:
         """What an exported model takes for a column, float64 [n, width]."""

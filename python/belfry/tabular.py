@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from .checkpoint import Checkpoint, make_estimator
-from .errors import FailedPreconditionError, InvalidArgumentError
+from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from .library import lib
 from .tables import Cells, Columns, Table, is_frame, matrix_of, names_of, table_of
 from .tensors import tensor_of, view_of
@@ -149,6 +149,10 @@ class _Learner:
 
     _label_kind = lib.BEL_LABEL_NONE
     _estimator_type = ""
+    _model: _Model  # after the first training, as are the next three
+    _cells: Cells
+    _framed: bool
+    _rate: float
 
     def __init__(self, *, hidden_units: Union[None, str, Sequence[int]] = None, dropout: Optional[float] = None,
                  l2: Optional[float] = None, optimizer: str = "adam", learning_rate: Optional[float] = None,
@@ -199,7 +203,8 @@ class _Learner:
 
     def __sklearn_tags__(self) -> Any:
         """The same for later versions."""
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+        from sklearn.utils import (ClassifierTags, InputTags, RegressorTags, Tags,  # type: ignore[import]
+                                   TargetTags)
         classifies = self._estimator_type == "classifier"
         return Tags(estimator_type=self._estimator_type, target_tags=TargetTags(required=True),
                     classifier_tags=ClassifierTags() if classifies else None,
@@ -281,10 +286,17 @@ class _Learner:
                                    report="true" if keeps else "false", save_summary_steps="100" if keeps else "0")
         lib.bel_estimator_param(estimator, b"model", None)  # else a warning says that no one reads it
         spec = lib.bel_train_spec(size=ctypes.sizeof(lib.bel_train_spec), input_fn=lib.bel_input_fn(make_input))
+        result = lib.bel_result(size=ctypes.sizeof(lib.bel_result))
+
+        def train() -> None:
+            lib.bel_train(estimator, ctypes.byref(spec), ctypes.byref(result))
+
         try:
-            _run_training(lambda: lib.bel_train(estimator, ctypes.byref(spec), None))
+            _run_training(train)
         finally:
             lib.bel_estimator_destroy(estimator)
+        if result.interrupted:
+            raise CancelledError(f"the training was stopped at step {result.global_step}")
 
     def _params(self, columns: Columns, defaults: Any, schedule: str) -> Dict[str, str]:
         """Parameters of the model: those of the constructor, else the table's."""
@@ -585,7 +597,8 @@ def _run_training(train: Callable[[], None]) -> None:
     try:
         thread.join()
     except BaseException:
-        lib.bel_request_stop()
+        if thread.is_alive():  # else the request would end the next training
+            lib.bel_request_stop()
         thread.join()
         raise
     if errors:
