@@ -583,23 +583,44 @@ def _alone(level: int) -> Iterator[None]:
 
 
 def _run_training(train: Callable[[], None]) -> None:
-    """Runs a training on another thread, so that Ctrl-C reaches this one: it ends the training and is raised."""
+    """Runs a training on another thread, so that Ctrl-C reaches this one. It ends the training, and is raised when
+    the training has ended: not before, as the training uses what the caller then frees."""
+    begin, ended = threading.Event(), threading.Event()
+    cancelled: List[bool] = []
     errors: List[BaseException] = []
 
     def run() -> None:
+        begin.wait()
         try:
-            train()
+            if not cancelled:
+                train()
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, name="belfry training")
-    thread.start()
     try:
-        thread.join()
+        threading.Thread(target=run, name="belfry training", daemon=True).start()
+        begin.set()
+        ended.wait()
     except BaseException:
-        if thread.is_alive():  # else the request would end the next training
+        if not begin.is_set():  # perhaps there is no thread yet; if there is, it ends without training
+            cancelled.append(True)
+            begin.set()
+            raise
+        begin.set()  # it may have been interrupted
+        if not ended.is_set():  # else the request would end the next training
             lib.bel_request_stop()
-        thread.join()
+        _wait_for(ended)
         raise
     if errors:
         raise errors[0]
+
+
+def _wait_for(event: threading.Event) -> None:
+    """Waits through any further Ctrl-C."""
+    while not event.is_set():
+        try:
+            event.wait()
+        except KeyboardInterrupt:
+            continue

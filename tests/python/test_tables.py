@@ -8,6 +8,8 @@ import copy
 import csv
 import os
 import pickle
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -259,6 +261,19 @@ class Learners(unittest.TestCase):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         for name in range(3):
             self.assertTrue(np.array_equal(results[name].predict_proba(self.x_new), self.expected), name)
+
+    def test_ctrl_c_saves_and_ends(self):
+        program = ("import sys, numpy as np, belfry\n"
+                   "x = np.random.RandomState(0).randn(1000, 8)\n"
+                   "belfry.Classifier(num_epochs=10**7, verbose=True, model_dir=sys.argv[1]).fit(x, x[:, 0] > 0)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            child = subprocess.Popen([sys.executable, "-c", program, folder], stderr=subprocess.PIPE, text=True)
+            for line in child.stderr:
+                if line.startswith("step "):  # it trains
+                    break
+            child.send_signal(signal.SIGINT)
+            self.assertIn("KeyboardInterrupt", child.communicate()[1])
+            self.assertGreater(belfry.Predictor(folder).step, 0)
 
     def test_bad_input(self):
         x, y, infinite = self.x[:50], self.y[:50], self.x[:50].copy()
