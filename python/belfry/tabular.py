@@ -602,7 +602,8 @@ def _run_training(train: Callable[[], None]) -> None:
     try:
         threading.Thread(target=run, name="belfry training", daemon=True).start()
         begin.set()
-        ended.wait()
+        while not ended.wait(0.1):  # a signal just before a wait does not interrupt it
+            pass
     except BaseException:
         if not begin.is_set():  # perhaps there is no thread yet; if there is, it ends without training
             cancelled.append(True)

@@ -269,7 +269,7 @@ class Learners(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             child = subprocess.Popen([sys.executable, "-c", program, folder], stderr=subprocess.PIPE, text=True)
             for line in child.stderr:
-                if line.startswith("step "):  # it trains
+                if line.startswith("step"):
                     break
             child.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", child.communicate()[1])
