@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """The peers of bench/cluster_mlp: the same MLP in two processes of PyTorch over gloo, one thread each.
 
-usage: cluster_mlp_torch.py ddp|flat BATCH     (one rank: cluster_mlp_torch.py ddp|flat BATCH RANK STORE)
-ddp: DistributedDataParallel. flat: a loop by hand, in which all parameters are views of one tensor and all gradients
+usage: cluster_mlp_torch.py ddp|flat|distribute BATCH     (one rank: … RANK STORE)
+ddp: DistributedDataParallel. distribute: belfry.ddl.distribute instead, for bench/python, whose launcher gives each
+rank its place. flat: a loop by hand, in which all parameters are views of one tensor and all gradients
 of another, with one all-reduce and one update a step. BENCH_WIDTHS: the layers."""
 import json
 import os
@@ -36,7 +37,13 @@ def play(rank, store):
     from torch import nn
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    if way == "distribute":
+        import belfry.ddl as group
+        group.init()
+        rank = group.rank()
+    else:
+        group = dist
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     torch.manual_seed(1)
     layers = []
     for inputs, outputs in zip(widths, widths[1:]):
@@ -46,6 +53,8 @@ def play(rank, store):
         model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     flat = flatten(model) if way == "flat" else None
     optimizer = torch.optim.SGD(model.parameters() if flat is None else [flat], 0.01, momentum=0.9)
+    if way == "distribute":
+        optimizer = group.distribute(optimizer)
     data = [(torch.randn(batch, 784), torch.randint(10, (batch,))) for _ in range(8)]
     loss_of = nn.CrossEntropyLoss()
 
@@ -59,14 +68,16 @@ def play(rank, store):
 
     for i in range(20):
         step(*data[i % 8])
-    dist.barrier()
+    group.barrier()
     begun = time.perf_counter()
     for i in range(steps):
         step(*data[i % 8])
-    dist.barrier()
+    group.barrier()
     if rank == 0:
         rate = 2 * batch * steps / (time.perf_counter() - begun)
         print(json.dumps({"bench": "torch_" + way, "batch": batch, "examples_per_second": round(rate)}))
+    if way == "distribute":
+        group.finalize()
 
 
 if len(sys.argv) > 3:

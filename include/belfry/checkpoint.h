@@ -45,6 +45,10 @@ BEL_API int64_t bel_checkpoint_step(const bel_checkpoint *checkpoint);
 /// NULL: unset. The text lives until bel_checkpoint_close.
 BEL_API const char *bel_checkpoint_setting(const bel_checkpoint *checkpoint, const char *name);
 
+/// Returns the name of a setting by index, from 0 on. NULL after the last. It lives until
+/// bel_checkpoint_close.
+BEL_API const char *bel_checkpoint_setting_name(const bel_checkpoint *checkpoint, int index);
+
 /// Returns the number of tensors.
 BEL_API int bel_checkpoint_count(const bel_checkpoint *checkpoint);
 /// Returns name, type and shape of the tensor at a valid `index`, in byte order of names. Each of

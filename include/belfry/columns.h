@@ -83,6 +83,10 @@ typedef struct bel_columns_options {
     /// Texts that stand for a missing value, besides the empty one; NULL: NA, N/A, n/a, #N/A, <NA>,
     /// nan, NaN, null, NULL, None, ? and a single point.
     const char *const *missing;
+    /// Classes of the label in their order, for rows that may lack some. Another label is an error
+    /// (DATA_LOSS). NULL: those of the rows, in the order of their values.
+    const char *const *classes;
+    int64_t class_count;
 } bel_columns_options;
 
 /// Reads every cell of the files and decides the type of each column: see docs/columns.md for the
@@ -130,8 +134,94 @@ BEL_API double bel_columns_label_mean(const bel_columns *columns);
 /// Returns the standard deviation of a numeric label in the training data; else 1.
 BEL_API double bel_columns_label_deviation(const bel_columns *columns);
 
+/// Returns the name of a column that is read to predict, by index, from 0 on. NULL after the last.
+BEL_API const char *bel_columns_feature_name(const bel_columns *columns, int index);
+
 /// Returns the number of rows of the training data that have a label.
 BEL_API int64_t bel_columns_rows(const bel_columns *columns);
+
+/// Hyperparameters for a training on a table, from its rows, columns and label (docs/columns.md).
+/// They are the defaults of `belfry train_and_evaluate`. The texts are static, in the form of
+/// flags.
+typedef struct bel_table_defaults {
+    const char *hidden_units, *dropout, *learning_rate;
+    double l2;
+    int64_t batch_size, epochs;
+} bel_table_defaults;
+BEL_API bel_table_defaults bel_columns_defaults(const bel_columns *columns);
+
+/// --- Tables in memory ---------------------------------------------------------------------------
+///
+/// A table that a program holds, instead of files. The functions below do for its rows what the
+/// ones above, bel_dataset_from_csv and `belfry predict` do for those of files, with the same bits.
+
+/// Column in memory: numbers, or texts of which many rows may share one.
+typedef struct bel_memory_column {
+    const char *name;         ///< UTF-8
+    const void *numbers;      ///< row i is element i · stride; NaN is missing. NULL: texts
+    bel_dtype dtype;          ///< of `numbers`: F32 or F64
+    int64_t stride;           ///< elements from one row to the next
+    const int32_t *codes;     ///< row i is texts[codes[i]]; below 0: missing
+    const char *const *texts; ///< UTF-8; spaces around them do not count, as in a file
+    int64_t text_count;
+} bel_memory_column;
+
+/// Table in memory. The library reads its columns during a call, and while a dataset of it is used;
+/// they must not change then.
+typedef struct bel_memory_table {
+    size_t size;                      ///< sizeof(bel_memory_table): fields after it count as 0
+    const bel_memory_column *columns; ///< each name once
+    int column_count;
+    int64_t row_count;
+    const int64_t *order; ///< row i is row order[i] of the columns, which exists; NULL: row i
+} bel_memory_table;
+
+/// Orders the rows of a table by a hash of their cells, and writes their numbers in the columns to
+/// out_order [row_count]. As `order` of the table it makes a training independent of the order in
+/// which the rows came: same rows, same model. Errors: those of a malformed table
+/// (INVALID_ARGUMENT).
+BEL_API bel_status *bel_memory_table_order(const bel_memory_table *rows,
+                                           int64_t *out_order) BEL_MUST_USE;
+
+/// Does what bel_columns_infer does, for a table in memory. All rows must have a label, if there is
+/// one. Looks for no suspicious values. Free *out_columns with bel_columns_destroy. Errors:
+/// INVALID_ARGUMENT: an infinite number, a code out of range or a missing label, each with its row
+/// in the columns, from 0 on, and its column, and those of bel_columns_infer; DATA_LOSS: a column
+/// of numbers has texts.
+BEL_API bel_status *bel_columns_infer_memory(const bel_memory_table *rows,
+                                             const bel_columns_options *options,
+                                             bel_columns **out_columns) BEL_MUST_USE;
+
+/// Makes a dataset of a table in memory, with the fields of a description: those of a CSV file with
+/// bel_csv_options.table. Columns are found by name; others are left out, which the log says.
+/// `unlabeled`: without label and weight. `rows` and `columns` are not copied, and must stay until
+/// the last call that uses the dataset has returned. Errors, when opened: INVALID_ARGUMENT: no such
+/// column, or a wrong cell, with row and column. All cells are checked then.
+BEL_API bel_dataset *bel_dataset_from_memory_table(const bel_memory_table *rows,
+                                                   const bel_columns *columns, bool unlabeled);
+
+/// Sizes of an example's features: elements of "x", of "ids", columns of "id_lists" and their ids.
+typedef struct bel_columns_widths {
+    int64_t x, ids, id_lists, most;
+} bel_columns_widths;
+BEL_API bel_columns_widths bel_columns_feature_widths(const bel_columns *columns);
+
+/// Computes the features of all rows: x [rows, x], ids [rows, ids], id_lists [rows, id_lists, most]
+/// by bel_columns_feature_widths. A field without elements may be NULL. They are inputs for
+/// bel_estimator_predictor. Errors: those of opening bel_dataset_from_memory_table.
+BEL_API bel_status *bel_columns_features(const bel_columns *columns, const bel_memory_table *rows,
+                                         float *out_x, int64_t *out_ids,
+                                         int64_t *out_id_lists) BEL_MUST_USE;
+
+/// Computes a column's input of an exported model (docs/formats/export.md): out [rows, width]. A
+/// number is in its unit, NaN if it is missing. A category is a position in its values, with their
+/// number for a missing one if training had any, else -1. A date has its `parts`. `width` is 1
+/// except for dates. Errors, INVALID_ARGUMENT: no such column, another width, a column whose input
+/// has ids, or those of bel_columns_features.
+BEL_API bel_status *bel_columns_input(const bel_columns *columns, const bel_memory_table *rows,
+                                      const char *name, int64_t width, double *out) BEL_MUST_USE;
+
+/// --- Layer --------------------------------------------------------------------------------------
 
 /// Joins an example's columns to F32 [batch, n]: "x", the rows [width] of table "columns" for each
 /// of "ids", and their mean for each of "id_lists". The names are those of this header, so it also

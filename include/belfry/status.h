@@ -122,6 +122,20 @@ BEL_API void bel_status_ignore(bel_status *status);
         if ((variable) != NULL) goto label;                                                        \
     } while (0)
 
+/// --- Log ----------------------------------------------------------------------------------------
+
+/// Levels of the log's lines on stderr. A level includes those before it.
+typedef enum bel_log_level {
+    BEL_LOG_ERROR,
+    BEL_LOG_WARN,
+    BEL_LOG_INFO,
+    BEL_LOG_DEBUG
+} bel_log_level;
+
+/// Sets the level up to which lines are written, for the entire process, and returns the one
+/// before. It begins as INFO. Any thread may call it.
+BEL_API bel_log_level bel_log_set_level(bel_log_level level);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@
     belfry.ops, layers    what a model function builds a graph of; metrics, summaries
     belfry.Loop           several step functions, in the order that the program decides
     belfry.Predictor      a trained model inside the program
+    belfry.Classifier     learns the rows of a table, with the interface of scikit-learn; belfry.Regressor
     belfry.ddl            collectives of processes: a program that trains in one process trains in many
 """
 
@@ -24,15 +25,16 @@ from .optimizers import FTRL, LAMB, LARS, SGD, Adadelta, Adagrad, Adam, AdamW, M
 from .predictor import Port, Predictor
 from .replicator import Loop, Replicator
 from .results import Result, StepReport, StepResult
+from .tabular import Classifier, Regressor
 from .version import VERSION as __version__
 
 __all__ = [
-    "AbortedError", "Adadelta", "Adagrad", "Adam", "AdamW", "AlreadyExistsError", "CancelledError", "Context",
-    "DataLossError", "Dataset", "DeadlineExceededError", "Error", "Estimator", "EstimatorSpec", "EvalSpec",
+    "AbortedError", "Adadelta", "Adagrad", "Adam", "AdamW", "AlreadyExistsError", "CancelledError", "Classifier",
+    "Context", "DataLossError", "Dataset", "DeadlineExceededError", "Error", "Estimator", "EstimatorSpec", "EvalSpec",
     "Exporter", "FOREVER", "FTRL", "FailedPreconditionError", "Hook", "HookContext", "InternalError",
     "InvalidArgumentError", "LAMB", "LARS", "Loop", "Momentum", "NotFoundError", "Optimizer", "OutOfRangeError",
-    "PermissionDeniedError", "Port", "Predictor", "RMSProp", "Record", "Replicator", "ResourceExhaustedError",
-    "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult", "TrainSpec", "UnauthenticatedError",
-    "UnavailableError", "UnimplementedError", "UnknownError", "Value", "__version__", "layers", "metrics", "ops",
-    "request_stop", "summaries", "train_and_evaluate",
+    "PermissionDeniedError", "Port", "Predictor", "RMSProp", "Record", "Regressor", "Replicator",
+    "ResourceExhaustedError", "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult", "TrainSpec",
+    "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError", "Value", "__version__",
+    "layers", "metrics", "ops", "request_stop", "summaries", "train_and_evaluate",
 ]

@@ -1,15 +1,18 @@
-"""A trained model inside the program: an export of Belfry, or an ONNX file (belfry/predictor.h)."""
+"""A trained model inside the program: an export of Belfry, an ONNX file or a checkpoint (belfry/predictor.h)."""
 
 import ctypes
+import json
 import os
 import threading
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from .checkpoint import Checkpoint
 from .errors import InvalidArgumentError
 from .library import lib
-from .tensors import array_of, numpy_dtype, shape_of, tensor_of
+from .tables import Cells, Columns, is_frame
+from .tensors import array_of, numpy_dtype, shape_of, tensor_of, view_of
 
 
 class Port(NamedTuple):
@@ -19,6 +22,15 @@ class Port(NamedTuple):
     shape: Sequence[Optional[int]]
 
 
+class _Meaning(NamedTuple):
+    """What an export or a checkpoint says beyond the graph."""
+    columns: Optional[Columns] = None  # of a table
+    threshold: float = 0.5  # from which probability on the second of two classes, or a label, is predicted
+    kinds: Optional[Dict[str, str]] = None  # of an export: what the input of a column is
+    scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
+    step: Optional[int] = None
+
+
 class Predictor:
     """A model that is ready to run.
 
@@ -26,21 +38,36 @@ class Predictor:
         probabilities = model(images)                      # one input, one output
         outputs = model.run({"x": images, "mask": mask})   # by name
 
-    path: the folder of an export (`belfry export`, `--export`), or an ONNX file. threads: threads that run it; 0: only
+    A model of a table takes its cells: a pandas frame, or a dict of columns, with texts, dates and missing values, its
+    columns in any order. Cells are read as those of a file (docs/columns.md):
+
+        model = belfry.Predictor("runs/penguins")
+        names = model.predict(frame)                       # [n] classes; numbers for a regression
+        probabilities = model(frame)                       # [n, classes], in the order of model.classes
+
+    path: the folder of an export (`belfry export`, `--export`), an ONNX file, or a checkpoint (its folder, or a
+    model_dir, of which the newest one counts) of a model that comes with Belfry. threads: threads that run it; 0: only
     the calling one. stage_memory: limit for the bytes of weights in memory; 0: no limit. seed: for random operations.
-    Files stay mapped as long as the object lives. Threads that share it take turns; the GIL is free while it computes.
+    Files of an export stay mapped as long as the object lives. Threads that share it take turns; the GIL is free while
+    it computes.
 
     Errors: NotFoundError, DataLossError (a malformed file), UnimplementedError (an operator that Belfry lacks, named),
-    FailedPreconditionError, InvalidArgumentError.
+    FailedPreconditionError (also: a checkpoint of another model), InvalidArgumentError.
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"], *, threads: int = 0, stage_memory: int = 0,
                  seed: int = 0) -> None:
-        self._handle = ctypes.c_void_p()
+        self._handle, self._estimator = ctypes.c_void_p(), ctypes.c_void_p()
         self._turn = threading.Lock()
-        options = lib.bel_predictor_options(size=ctypes.sizeof(lib.bel_predictor_options), threads=threads,
-                                            stage_memory=stage_memory, seed=seed)
-        lib.bel_predictor_load(os.fsencode(path), ctypes.byref(options), ctypes.byref(self._handle))
+        if _is_checkpoint(path):
+            self._load_checkpoint(path, threads, stage_memory)
+        else:
+            options = lib.bel_predictor_options(size=ctypes.sizeof(lib.bel_predictor_options), threads=threads,
+                                                stage_memory=stage_memory, seed=seed)
+            lib.bel_predictor_load(os.fsencode(path), ctypes.byref(options), ctypes.byref(self._handle))
+            self._meaning = _meaning_of_export(path)
+        columns = self._meaning.columns
+        self._cells = None if columns is None else Cells(columns.feature_names, columns.labels)
         handle = self._handle
         self.inputs: Tuple[Port, ...] = tuple(
             _port(lib.bel_predictor_input_port(handle, i)) for i in range(lib.bel_predictor_input_count(handle)))
@@ -50,18 +77,53 @@ class Predictor:
         self._tensors: List[Any] = [None] * len(self.inputs)
         self._views: List[Any] = [None] * len(self.outputs)
 
+    def _load_checkpoint(self, path: Union[str, "os.PathLike[str]"], threads: int, stage_memory: int) -> None:
+        if threads < 0:
+            raise InvalidArgumentError(f"threads: expected 0 or more, got {threads}")
+        checkpoint = Checkpoint(os.fspath(path))
+        self._estimator = checkpoint.estimator(num_threads=str(max(threads, 1)), stage_memory=str(stage_memory))
+        self._handle = checkpoint.predictor(self._estimator)
+        self._meaning = _Meaning(columns=checkpoint.columns, threshold=float(checkpoint.params.get("threshold", 0.5)),
+                                 scales=[feature.scale for feature in checkpoint.features()], step=checkpoint.step)
+
     @property
     def step(self) -> int:
-        """The step of the exported checkpoint; -1: the file does not record it."""
-        return int(lib.bel_predictor_step(self._live()))
+        """The step of the model's checkpoint; -1: the file does not record it."""
+        handle, step = self._live(), self._meaning.step
+        return int(lib.bel_predictor_step(handle)) if step is None else step
+
+    @property
+    def classes(self) -> Tuple[str, ...]:
+        """Names of the classes of a table's label, in the order of the probabilities; () for another model."""
+        return () if self._meaning.columns is None else self._meaning.columns.classes
+
+    def predict(self, table: Any) -> Any:
+        """Predictions for the rows of a table, a frame or a dict of columns: names of classes [n]; numbers [n] in the
+        label's unit; for several labels [n, labels] bool, in the order of their columns. InvalidArgumentError: the
+        model is of no table, or as for a call."""
+        columns = self._meaning.columns
+        if columns is None:
+            raise InvalidArgumentError("predict: expected a model of a table, got one of arrays; hint: call the model")
+        with self._turn:
+            output = self._run(enumerate(self._take_cells(table)))[0]
+        if columns.label_kind == lib.BEL_LABEL_NUMBER:
+            return output.reshape(-1)
+        if columns.label_kind == lib.BEL_LABEL_SEVERAL:
+            return output > self._meaning.threshold
+        names = np.array(columns.classes)
+        if len(names) == 2:
+            return names[(output[:, 1] > self._meaning.threshold).astype(int)]
+        return names[np.argmax(output, axis=1)]
 
     def __call__(self, *inputs: Any) -> Any:
         """Runs the model on its inputs in their order.
 
         inputs: arrays, one for each input, of the port's shape with any size in its open dimensions. An array of the
-        port's type in C order is read in place; any other is converted. Returns the output as an array that the caller
-        owns, or a tuple of the outputs if there are several.
+        port's type in C order is read in place; any other is converted. A model of a table also takes one frame or dict
+        of columns. Returns the output as an array that the caller owns, or a tuple of the outputs if there are several.
         """
+        if self._cells is not None and len(inputs) == 1 and is_frame(inputs[0]):
+            inputs = tuple(self._take_cells(inputs[0]))
         if len(inputs) != len(self.inputs):
             raise InvalidArgumentError(f"expected {self._list(self.inputs)}, got {len(inputs)} inputs")
         with self._turn:
@@ -70,7 +132,11 @@ class Predictor:
 
     def run(self, inputs: Dict[str, Any]) -> Dict[str, Any]:
         """Runs the model on inputs by name; an array, as for a call, or a pandas frame whose columns are the features
-        of an input in their order. Returns the outputs by name."""
+        of an input in their order. For a model of a table: on its cells by column. Returns the outputs by name."""
+        if self._cells is not None:
+            results = self(inputs)
+            results = results if isinstance(results, tuple) else (results,)
+            return {port.name: result for port, result in zip(self.outputs, results)}
         places = {port.name: index for index, port in enumerate(self.inputs)}
         if set(places) != set(inputs):
             raise InvalidArgumentError(f"expected {self._list(self.inputs)}, got "
@@ -83,8 +149,10 @@ class Predictor:
         """Frees the model; every later call is an error. A second close does nothing."""
         with self._turn:
             taken, self._handle = self._handle, ctypes.c_void_p()
+            estimator, self._estimator = self._estimator, ctypes.c_void_p()
             self._bound, self._views = [None] * len(self._bound), []
             lib.bel_predictor_destroy(taken)
+            lib.bel_estimator_destroy(estimator)
 
     def __enter__(self) -> "Predictor":
         return self
@@ -106,6 +174,20 @@ class Predictor:
             raise InvalidArgumentError("the predictor is closed")
         return self._handle
 
+    def _take_cells(self, value: Any) -> List[Any]:
+        """Arrays for the inputs, made of the cells of a table."""
+        assert self._meaning.columns is not None and self._cells is not None
+        columns, kinds, table = self._meaning.columns, self._meaning.kinds, self._cells.table(value)
+        if kinds is None:
+            features = columns.features(table)
+            return [features[port.name] for port in self.inputs]
+        others = [port.name for port in self.inputs if kinds[port.name] not in ("number", "category", "date")]
+        if others:
+            raise InvalidArgumentError(f"{', '.join(others)}: an export takes places of ids here, which only Belfry's "
+                                       "hash gives; hint: load the checkpoint instead")
+        return [columns.input(table, port.name, (port.shape[1] or 1) if len(port.shape) > 1 else 1)
+                .reshape((-1,) + tuple(port.shape[1:])).astype(port.dtype) for port in self.inputs]
+
     def _run(self, inputs: Iterable[Tuple[int, Any]]) -> List[Any]:
         for index, value in inputs:
             self._bind(index, value)
@@ -120,7 +202,10 @@ class Predictor:
         if type(value) is not np.ndarray:
             value = value.to_numpy() if hasattr(value, "to_numpy") else value
             value = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else array_of(value, port.name)
-        if value.dtype != port.dtype:
+        scale = self._meaning.scales[index] if self._meaning.scales else 1
+        if scale != 1:
+            value = (_converted(value, port._replace(dtype=np.float64)) * scale).astype(port.dtype)
+        elif value.dtype != port.dtype:
             value = _converted(value, port)
         if not value.flags.c_contiguous:
             value = np.ascontiguousarray(value)
@@ -139,19 +224,14 @@ class Predictor:
         kept = self._views[index]
         shape = tuple(tensor.shape.dims[:tensor.shape.rank])
         if kept is None or kept[0] != tensor.data or kept[1].shape != shape:
-            dtype = numpy_dtype(tensor.dtype)
-            elements = int(np.prod(shape))
-            if elements == 0:
-                return np.empty(shape, dtype)
-            memory: Any = (ctypes.c_char * (elements * dtype.itemsize)).from_address(tensor.data)
-            kept = self._views[index] = (tensor.data, np.frombuffer(memory, dtype).reshape(shape))
+            kept = self._views[index] = (tensor.data, view_of(tensor))
         return kept[1].copy()
 
 
 def _converted(value: Any, port: Port) -> Any:
     """`value` with the type of a port. InvalidArgumentError: texts, complex numbers, or a fraction for an integer."""
     if value.dtype.kind not in "biuf":
-        hint = "; an export of a table takes positions of texts, in the order of `values` in its signature.json"
+        hint = "; hint: pass a table as a frame or a dict of columns"
         raise InvalidArgumentError(f"input {port.name}: expected numbers for {port.dtype}, got {value.dtype}"
                                    f"{hint if value.dtype.kind in 'OSU' else ''}")
     if np.dtype(port.dtype).kind in "iu" and value.dtype.kind == "f":
@@ -163,3 +243,20 @@ def _converted(value: Any, port: Port) -> Any:
 
 def _port(port: Any) -> Port:
     return Port(port.name.decode(), numpy_dtype(port.dtype), shape_of(port.shape))
+
+
+def _is_checkpoint(path: Union[str, "os.PathLike[str]"]) -> bool:
+    return os.path.isdir(path) and not os.path.exists(os.path.join(path, "model.onnx"))
+
+
+def _meaning_of_export(path: Union[str, "os.PathLike[str]"]) -> _Meaning:
+    """What signature.json says of a table (docs/formats/export.md)."""
+    name = os.path.join(path, "signature.json")
+    if not os.path.isfile(name):
+        return _Meaning()
+    with open(name, encoding="utf-8") as file:
+        signature = json.load(file)
+    if "table" not in signature:
+        return _Meaning()
+    return _Meaning(columns=Columns.parse(signature["table"], name), threshold=float(signature.get("threshold", 0.5)),
+                    kinds={item["name"]: item.get("kind", "") for item in signature["inputs"]})

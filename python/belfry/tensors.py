@@ -72,3 +72,13 @@ def tensor_of(array: Any, what: str) -> Any:
 def shape_of(shape: Any) -> Sequence[Optional[int]]:
     """A bel_shape as a tuple, with None for an open dimension."""
     return tuple(dim if dim >= 0 else None for dim in shape.dims[:shape.rank])
+
+
+def view_of(tensor: Any) -> Any:
+    """A numpy array over the elements of a bel_tensor, which the caller keeps alive."""
+    dtype, shape = numpy_dtype(tensor.dtype), tuple(tensor.shape.dims[:tensor.shape.rank])
+    elements = int(np.prod(shape))
+    if elements == 0:
+        return np.empty(shape, dtype)
+    memory: Any = (ctypes.c_char * (elements * dtype.itemsize)).from_address(tensor.data)
+    return np.frombuffer(memory, dtype).reshape(shape)

@@ -1,11 +1,12 @@
 // Log lines under one mutex, so that they never mix: a line is made before it and written in one
-// call under it. Level and format are read without it, as they are configured once, before threads
-// start. A progress line on a terminal has no newline; the next write erases it. Messages are cut
-// at 2,047 bytes, except that of the error which ends the process.
+// call under it. The format is read without it, as it is configured once, before threads start. The
+// level may change at any time. A progress line on a terminal has no newline; the next write erases
+// it. Messages are cut at 2,047 bytes, except that of the error which ends the process.
 #include "base/log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "base/str.h"
 
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-static bel_log_level max_level = BEL_LOG_INFO;
+static atomic_int max_level = BEL_LOG_INFO; // a bel_log_level
 static bel_log_format line_format = BEL_LOG_TEXT;
 static pthread_once_t format_is_read = PTHREAD_ONCE_INIT;
 static bool time_is_shown;
@@ -34,12 +35,17 @@ static void read_format(void)
 
 bool bel_log_shows(bel_log_level level)
 {
-    return level <= max_level;
+    return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
+}
+
+bel_log_level bel_log_set_level(bel_log_level level)
+{
+    return (bel_log_level)atomic_exchange(&max_level, (int)level);
 }
 
 void bel_log_configure(bel_log_level level, bel_log_format format)
 {
-    max_level = level;
+    (void)bel_log_set_level(level);
     line_format = format;
     read_format();
 }
@@ -116,7 +122,7 @@ static void write_line(bel_log_level level, const char *event, long long pid, co
 
 void bel_log_write(bel_log_level level, const char *format, ...)
 {
-    if (level > max_level) return;
+    if (!bel_log_shows(level)) return;
     char message[2048];
     va_list args;
     va_start(args, format);
@@ -127,7 +133,7 @@ void bel_log_write(bel_log_level level, const char *format, ...)
 
 void bel_log_event(bel_log_level level, const char *event, long long pid, const char *format, ...)
 {
-    if (level > max_level && bel_log_get_format() != BEL_LOG_JSON)
+    if (!bel_log_shows(level) && bel_log_get_format() != BEL_LOG_JSON)
         return; // programs need it at any level
     char message[2048];
     va_list args;
@@ -139,7 +145,7 @@ void bel_log_event(bel_log_level level, const char *event, long long pid, const 
 
 void bel_log_line(bel_log_level level, const char *line)
 {
-    if (level > max_level) return;
+    if (!bel_log_shows(level)) return;
     bel_str all = {0};
     if (bel_log_get_format() == BEL_LOG_TEXT) append_time(&all);
     bel_str_puts(&all, line);
@@ -152,7 +158,7 @@ void bel_log_line(bel_log_level level, const char *line)
 
 void bel_log_progress(const char *text, const char *json, bool final)
 {
-    if (max_level < BEL_LOG_INFO) return;
+    if (!bel_log_shows(BEL_LOG_INFO)) return;
     bool is_json = bel_log_get_format() == BEL_LOG_JSON;
     bool stays = is_json || final || !bel_log_is_interactive();
     bel_str line = {0};

@@ -6,12 +6,6 @@
 
 #include "belfry/status.h"
 
-typedef enum bel_log_level {
-    BEL_LOG_ERROR,
-    BEL_LOG_WARN,
-    BEL_LOG_INFO,
-    BEL_LOG_DEBUG
-} bel_log_level;
 typedef enum bel_log_format { BEL_LOG_TEXT, BEL_LOG_JSON } bel_log_format;
 
 // Defaults: INFO, and the format of BELFRY_LOG_FORMAT ("json"; else text). A supervisor sets that

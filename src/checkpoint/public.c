@@ -90,6 +90,12 @@ int64_t bel_checkpoint_step(const bel_checkpoint *checkpoint)
     return bel_ckpt_reader_info(checkpoint)->step;
 }
 
+const char *bel_checkpoint_setting_name(const bel_checkpoint *checkpoint, int index)
+{
+    const bel_ckpt_info *info = bel_ckpt_reader_info(checkpoint);
+    return index >= 0 && index < info->setting_count ? info->setting_names[index] : NULL;
+}
+
 const char *bel_checkpoint_setting(const bel_checkpoint *checkpoint, const char *name)
 {
     return bel_ckpt_setting(checkpoint, name);

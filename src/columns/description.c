@@ -525,6 +525,14 @@ double bel_columns_label_deviation(const bel_columns *columns)
     return bel_columns_label_kind(columns) == BEL_LABEL_NUMBER ? label_of(columns)->deviation : 1;
 }
 
+const char *bel_columns_feature_name(const bel_columns *columns, int index)
+{
+    for (int i = 0; i < columns->count; i++)
+        if (bel_column_is_feature(&columns->items[i]) && index-- == 0)
+            return columns->items[i].name;
+    return NULL;
+}
+
 int64_t bel_columns_rows(const bel_columns *columns)
 {
     return columns->rows;

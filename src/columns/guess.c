@@ -4,6 +4,7 @@
 #include "columns/guess.h"
 
 #include <float.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -276,6 +277,29 @@ static bel_status *check_classes(const bel_guess_state *g, const char *name, siz
                    g->source, name);
 }
 
+// Makes the given classes those of the label; `values` are the rows'.
+static bel_status *take_classes(bel_guess_state *g, const char *name, const bel_value_count *values,
+                                size_t value_count)
+{
+    const bel_columns_options *o = g->options;
+    const size_t count = (size_t)o->class_count;
+    bel_value_count *classes = bel_xcalloc(count + 1, sizeof *classes);
+    int64_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        classes[i] = (bel_value_count){.text = o->classes[i], .length = strlen(o->classes[i])};
+        for (size_t v = 0; v < value_count; v++) {
+            bool same = values[v].length == classes[i].length &&
+                        memcmp(values[v].text, classes[i].text, classes[i].length) == 0;
+            if (same) found += classes[i].count = values[v].count;
+        }
+    }
+    bel_guess_set_classes(g, classes, count);
+    bel_free(classes);
+    if (found == g->rest) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: the label \"%s\" has values beside the given classes",
+                   g->source, name);
+}
+
 static bel_status *guess_label(bel_guess_state *g, const char *name, bool *out_wrong)
 {
     const bel_column_statistics *s = g->s;
@@ -287,6 +311,11 @@ static bel_status *guess_label(bel_guess_state *g, const char *name, bool *out_w
     size_t count;
     bel_column_statistics whole;
     bel_value_count *values = bel_value_counts_sorted(&s->values, g->description->decimal, &count);
+    if (g->options->class_count > 0) {
+        bel_status *status = take_classes(g, name, values, count);
+        bel_free(values);
+        return status;
+    }
     if (are_classes(g, count)) {
         bel_status *status = check_classes(g, name, count);
         if (status != NULL) {

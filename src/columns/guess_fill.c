@@ -204,21 +204,26 @@ static int compare_numbers(const void *left, const void *right)
     return x < y ? -1 : x > y ? 1 : compare_texts(left, right);
 }
 
-void bel_guess_fill_classes(bel_guess_state *g, bel_value_count *values, size_t count)
+void bel_guess_set_classes(bel_guess_state *g, const bel_value_count *values, size_t count)
 {
-    bool numbers = g->s->numbers == g->rest;
-    qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
     const char **texts = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *texts);
     double *rows = bel_arena_alloc(g->description->arena, (count + 1) * sizeof *rows);
     for (size_t i = 0; i < count; i++) {
         texts[i] = copy_value(g, &values[i]);
         rows[i] = (double)values[i].count;
     }
-    bel_free(values);
     g->column->rows = rows;
     g->column->row_count = (int)count;
     g->column->label = BEL_LABEL_CLASSES;
     g->column->values = texts;
     g->column->value_count = (int)count;
     bel_str_printf(&g->note, "%zu classes", count);
+}
+
+void bel_guess_fill_classes(bel_guess_state *g, bel_value_count *values, size_t count)
+{
+    bool numbers = g->s->numbers == g->rest;
+    qsort(values, count, sizeof *values, numbers ? compare_numbers : compare_texts);
+    bel_guess_set_classes(g, values, count);
+    bel_free(values);
 }

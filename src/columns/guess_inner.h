@@ -31,6 +31,8 @@ void bel_guess_fill_category(bel_guess_state *g);
 // Classes are numbered by their values, or by their bytes, so that their numbers do not depend on
 // the order of the rows. Takes ownership of the values.
 void bel_guess_fill_classes(bel_guess_state *g, bel_value_count *values, size_t count);
+// Classes in the order of `values`.
+void bel_guess_set_classes(bel_guess_state *g, const bel_value_count *values, size_t count);
 
 // Takes the texts among numbers, or among dates, as missing values of this column if they are few;
 // in another column the same text may have a meaning. `good`: number of cells that are a `what`.

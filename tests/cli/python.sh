@@ -19,6 +19,29 @@ run_ok belfry predict --model_dir model --eval_files "$EVAL_CSV" --feature_scale
 paste -d, <(sed 's/,[^,]*$//' "$EVAL_CSV") predictions.csv >rows.csv # an export scales its inputs
 run_ok "$python" "$tests/test_belfry.py" "model/export/final/20" rows.csv
 
+# --- Tables: classifiers, regressors, and predictors of tables
+cp predictions.csv model/predicted.csv && sed -i 1d model/predicted.csv
+cp "$SOURCE/examples/data/penguins.csv" penguins.csv
+awk 'BEGIN {
+    print "a,b,city,day,y"
+    for (i = 0; i < 600; i++) {
+        a = (i * 37) % 101 / 10; b = (i * 17) % 29; city = substr("OsloRomeBonnLima", (i * 7) % 4 * 4 + 1, 4)
+        y = 3 * a + (city == "Rome" ? 20 : 0) + (i * 5) % 12
+        printf "%s,%s,%s,2020-%02d-%02d,%.2f\n", (i % 11 == 5 ? "NA" : a), b, (i % 13 == 7 ? "" : city),
+            (i * 5) % 12 + 1, i % 28 + 1, y
+    }
+}' >mixed.csv
+run_ok belfry train --train_files penguins.csv --label_column Species --model_dir penguins
+run_ok belfry train --train_files mixed.csv --label_column y --num_epochs 40 --model_dir mixed
+sed -i '3s/Torgersen/Elsewhere/; 3s/Biscoe/Elsewhere/' penguins.csv # a text that training did not have
+for table in penguins mixed; do
+    run_ok belfry predict --model_dir $table --eval_files $table.csv --eval_batch_size 1000
+    cp out.txt $table.predicted.csv
+    run_ok belfry export --model_dir $table --export_dir $table.export
+done
+run_ok "$python" "$tests/test_tables.py" . model "$SOURCE/examples/data/digits-train.csv" "$EVAL_CSV"
+grep check_estimator out.txt || true
+
 # --- Ranks
 ranks=(belfry local ranks --rank_count)
 equal_lines() { # COUNT: that many lines on stdout, all the same

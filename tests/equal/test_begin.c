@@ -240,6 +240,12 @@ static void test_checkpoint(void **state)
     assert_non_null(strstr(bel_checkpoint_folder(checkpoint), "run/ckpt-00000002"));
     assert_string_equal(bel_checkpoint_setting(checkpoint, "optimizer"), "adam");
     assert_null(bel_checkpoint_setting(checkpoint, "no such setting"));
+    bool named = false;
+    int settings = 0;
+    for (const char *name; (name = bel_checkpoint_setting_name(checkpoint, settings)); settings++)
+        named = named || strcmp(name, "optimizer") == 0;
+    assert_true(named && settings > 1);
+    assert_null(bel_checkpoint_setting_name(checkpoint, -1));
     const char *before = "";
     for (int i = 0; i < bel_checkpoint_count(checkpoint); i++) {
         const char *name;

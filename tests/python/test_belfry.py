@@ -132,7 +132,7 @@ class Predictor(unittest.TestCase):
             lambda: self.model(): (belfry.InvalidArgumentError, r"1 input \(x\), got 0"),
             lambda: self.model(self.x, self.x): (ValueError, r"1 input \(x\), got 2"),
             lambda: self.model.run({"y": self.x}): (belfry.InvalidArgumentError, r"1 input \(x\), got y"),
-            lambda: self.model([["a"] * 64]): (belfry.InvalidArgumentError, "input x: expected numbers.*signature.json"),
+            lambda: self.model([["a"] * 64]): (belfry.InvalidArgumentError, "input x: expected numbers.*hint: pass a table"),
             lambda: self.model(self.x + 1j): (belfry.InvalidArgumentError, "input x: expected numbers.*complex"),
             lambda: self.model("text"): (belfry.InvalidArgumentError, "x: expected a numpy array.*got str"),
             lambda: self.model(self.x[:0]): (belfry.InvalidArgumentError, "at least one example"),

@@ -6,10 +6,9 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "belfry/columns.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/setting_names.h"
-#include "columns/description.h"
-#include "setup/table_defaults.h"
 #include "setup/tables.h"
 
 static void set_number(bel_params *params, const char *name, double value)
@@ -19,30 +18,14 @@ static void set_number(bel_params *params, const char *name, double value)
     bel_params_set(params, name, text);
 }
 
-static bel_table_defaults defaults_of(const bel_columns *columns)
-{
-    bool classes = bel_columns_label_kind(columns) == BEL_LABEL_CLASSES;
-    bool several = bel_columns_label_kind(columns) == BEL_LABEL_SEVERAL;
-    bel_table_size size = {.rows = bel_columns_rows(columns), .numbers = true};
-    for (int i = 0; i < columns->count; i++) {
-        const bel_column *c = &columns->items[i];
-        bool learned = c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
-        size.columns += learned;
-        if (learned && c->kind != BEL_COLUMN_NUMBER) size.numbers = false;
-    }
-    if (classes) size.class_count = bel_columns_class_count(columns);
-    if (several) size.class_count = 2;
-    return bel_table_defaults_of(&size);
-}
-
 int64_t bel_table_batch_size(const bel_columns *columns)
 {
-    return defaults_of(columns).batch_size;
+    return bel_columns_defaults(columns).batch_size;
 }
 
 int64_t bel_table_epochs(const bel_columns *columns)
 {
-    return defaults_of(columns).epochs;
+    return bel_columns_defaults(columns).epochs;
 }
 
 static int64_t batch_of(const bel_options *options, const bel_columns *columns)
@@ -125,9 +108,9 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int64_t blocks)
 {
-    bel_table_defaults of_table = defaults_of(columns);
+    bel_table_defaults of_table = bel_columns_defaults(columns);
     char penalty[32];
-    bel_snprintf(penalty, sizeof penalty, "%.3g", of_table.l2);
+    bel_snprintf(penalty, sizeof penalty, "%.3g", of_table.l2); // it has three digits
     const struct {
         const char *flag, *value;
     } defaults[] = {{"hidden_units", of_table.hidden_units},

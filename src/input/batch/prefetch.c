@@ -193,7 +193,8 @@ static void *reader_main(void *argument)
 static bool is_read_by_any(const bel_description *description)
 {
     bel_source_tag kind = description->source.kind;
-    bool any = kind == BEL_SOURCE_CSV || kind == BEL_SOURCE_IDX || kind == BEL_SOURCE_MEMORY;
+    bool any = kind == BEL_SOURCE_CSV || kind == BEL_SOURCE_IDX || kind == BEL_SOURCE_MEMORY ||
+               kind == BEL_SOURCE_MEMORY_TABLE;
     for (size_t i = 0; i < description->stage_count; i++)
         any = any && description->stages[i].kind != BEL_STAGE_SLIDE;
     return any && description->map_count == 0;

@@ -294,3 +294,18 @@ bel_dataset *bel_dataset_from_memory(const bel_memory_field *fields, int field_c
     };
     return bel_dataset_create(&source, status);
 }
+
+bel_dataset *bel_dataset_from_memory_table(const bel_memory_table *rows, const bel_columns *columns,
+                                           bool unlabeled)
+{
+    bel_status *status = NULL;
+    if (rows == NULL || columns == NULL) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "table in memory: expected rows and columns, got "
+                                               "NULL");
+    }
+    bel_source_description source = {
+        .kind = BEL_SOURCE_MEMORY_TABLE,
+        .memory_table = {rows, columns, unlabeled},
+    };
+    return bel_dataset_create(&source, status);
+}

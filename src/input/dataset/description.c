@@ -126,7 +126,8 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
     case BEL_SOURCE_CONCATENATE:
     case BEL_SOURCE_INTERLEAVE:
     case BEL_SOURCE_WINDOW:
-    case BEL_SOURCE_ZIP: break; // only datasets, functions and numbers
+    case BEL_SOURCE_ZIP:
+    case BEL_SOURCE_MEMORY_TABLE: break; // only datasets, functions, numbers and data of the caller
     }
     *out_copy = copy;
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "belfry/dataset.h"
+#include "belfry/columns.h"
 #include "input/order/stage.h"
 
 typedef struct bel_idx_description {
@@ -22,6 +22,12 @@ typedef struct bel_memory_description {
     const bel_memory_field *fields;
     int field_count;
 } bel_memory_description;
+
+typedef struct bel_memory_table_description {
+    const bel_memory_table *rows;
+    const bel_columns *columns;
+    bool unlabeled;
+} bel_memory_table_description;
 
 typedef struct bel_text_description {
     const char *const *paths;
@@ -39,6 +45,7 @@ typedef enum bel_source_tag {
     BEL_SOURCE_CSV,
     BEL_SOURCE_IDX,
     BEL_SOURCE_MEMORY,
+    BEL_SOURCE_MEMORY_TABLE,
     BEL_SOURCE_TEXT,
     BEL_SOURCE_TFRECORD,
     BEL_SOURCE_GENERATOR,
@@ -94,6 +101,7 @@ typedef struct bel_source_description {
         bel_csv_options csv;
         bel_idx_description idx;
         bel_memory_description memory;
+        bel_memory_table_description memory_table;
         bel_text_description text;
         bel_tfrecord_options tfrecord;
         bel_generator_description generator;

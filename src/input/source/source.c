@@ -68,6 +68,8 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
             &description->csv, opening, out_source);
     case BEL_SOURCE_IDX: return bel_source_open_idx(&description->idx, out_source);
     case BEL_SOURCE_MEMORY: return bel_source_open_memory(&description->memory, out_source);
+    case BEL_SOURCE_MEMORY_TABLE:
+        return bel_source_open_memory_table(&description->memory_table, out_source);
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
     case BEL_SOURCE_TFRECORD:
         return bel_source_open_tfrecord(&description->tfrecord, opening, out_source);

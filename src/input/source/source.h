@@ -122,6 +122,8 @@ bel_status *bel_source_open_idx(const bel_idx_description *description,
                                 bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_memory(const bel_memory_description *description,
                                    bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_memory_table(const bel_memory_table_description *description,
+                                         bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_text(const bel_text_description *description,
                                  bel_source **out_source) BEL_MUST_USE;
 

@@ -1,7 +1,7 @@
 // Default settings for training on a table (docs/columns.md).
 #include <math.h>
 
-#include "setup/table_defaults.h"
+#include "columns/defaults.h"
 #include "support/bel_test.h"
 
 static bel_table_defaults of(int64_t rows, int columns, bool numbers, int class_count)

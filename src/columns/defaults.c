@@ -1,6 +1,8 @@
 // Rules for layers, penalty, batch and passes. Cross-validation on the training rows of the tables
 // in bench/tables gave them (docs/columns.md).
-#include "setup/table_defaults.h"
+#include "columns/defaults.h"
+
+#include "base/number.h"
 
 // Numbers of rows: below TINY_TABLE a few units are enough, from MIDDLE_TABLE on larger batches
 // pay, and from LARGE_TABLE on models overfit little.
@@ -33,7 +35,7 @@ static bool is_regression(const bel_table_size *size)
 
 // Returns the penalty. A table overfits more with more columns per row, and with a label that is a
 // number more than with classes.
-static double l2_of(const bel_table_size *size)
+static double penalty_of(const bel_table_size *size)
 {
     const double of_classes = 0.3, of_numbers = 1, of_measured = 0.1, most = 0.1;
     const double least_of_tiny = 0.01, most_of_binary = 0.01, binary_rows = 10;
@@ -46,6 +48,14 @@ static double l2_of(const bel_table_size *size)
     if (is_measured(size)) l2 *= of_measured;
     if (classes && size->rows < TINY_TABLE && l2 < least_of_tiny) l2 = least_of_tiny;
     return l2 < most ? l2 : most;
+}
+
+// The penalty with three digits, as a person would write it.
+static double l2_of(const bel_table_size *size)
+{
+    char text[32];
+    bel_snprintf(text, sizeof text, "%.3g", penalty_of(size));
+    return bel_strtod(text, NULL);
 }
 
 // A small table gets some thousand steps, a large one a few passes.
@@ -87,4 +97,19 @@ bel_table_defaults bel_table_defaults_of(const bel_table_size *size)
                                 .l2 = l2_of(size),
                                 .batch_size = batch_size_of(size),
                                 .epochs = epochs_of(size)};
+}
+
+bel_table_defaults bel_columns_defaults(const bel_columns *columns)
+{
+    bel_label_kind label = bel_columns_label_kind(columns);
+    bel_table_size size = {.rows = bel_columns_rows(columns), .numbers = true};
+    for (int i = 0; i < columns->count; i++) {
+        const bel_column *c = &columns->items[i];
+        bool learned = c->x_place >= 0 || c->id_place >= 0 || c->list_place >= 0;
+        size.columns += learned;
+        if (learned && c->kind != BEL_COLUMN_NUMBER) size.numbers = false;
+    }
+    if (label == BEL_LABEL_CLASSES) size.class_count = bel_columns_class_count(columns);
+    if (label == BEL_LABEL_SEVERAL) size.class_count = 2;
+    return bel_table_defaults_of(&size);
 }

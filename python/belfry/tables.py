@@ -1,0 +1,322 @@
+"""Tables of a program, and descriptions of their columns (belfry/columns.h).
+
+A Table makes columns of numpy arrays, pandas frames and dicts readable for the C library: numbers in place, texts by
+their numbers. Columns is a description: what each column is, and the features that it becomes.
+"""
+
+import ctypes
+import warnings
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .errors import InvalidArgumentError
+from .library import lib
+from .tensors import array_of
+
+_EXACT = 2**53  # integers beyond it are names, as in files: a double does not hold them
+
+
+class Table:
+    """Columns of one length, each of numbers (float32 or float64, read in place) or of texts.
+
+    The arrays must not change while the table is in use. `order`: the rows to read, int64, or None for all.
+    """
+
+    def __init__(self, row_count: int) -> None:
+        self.row_count = row_count
+        self.order: Any = None
+        self.names: List[str] = []
+        self._columns: List[Any] = []
+        self._kept: List[Any] = []  # arrays and texts that the columns point to
+
+    def add(self, name: str, values: Any) -> None:
+        """Adds a column: a pandas series, an array or a list of numbers, booleans, dates or texts. None, NaN, NaT and
+        pandas.NA are missing values. InvalidArgumentError: another length or type."""
+        if len(values) != self.row_count:
+            raise InvalidArgumentError(f"column {name}: expected {self.row_count} rows, got {len(values)}")
+        if hasattr(values, "cat"):
+            self.add_codes(name, values.cat.codes.to_numpy(), values.cat.categories)
+            return
+        dtype = getattr(values, "dtype", np.dtype(object))
+        if dtype.kind == "M":
+            self._add_dates(name, values)
+            return
+        if dtype.kind in "iuf" and not isinstance(dtype, np.dtype):  # pandas' Int64, Float64 …
+            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        array = values if isinstance(values, np.ndarray) else np.asarray(values)
+        if array.ndim != 1:
+            raise InvalidArgumentError(f"column {name}: expected one value a row, got shape {array.shape}")
+        if array.dtype.kind in "iuf" and not _has_names(array):
+            self.add_numbers(name, array)
+        elif array.dtype.kind == "b":
+            self.add_codes(name, array, ("False", "True"))
+        elif array.dtype.kind in "iuOU":
+            self._add_texts(name, values)
+        else:
+            raise InvalidArgumentError(f"column {name}: expected numbers, booleans, dates or texts, got {array.dtype}; "
+                                       "hint: convert it to numbers")
+
+    def add_numbers(self, name: str, array: Any) -> None:
+        """Adds numbers [row_count] with any stride; NaN is a missing value."""
+        size = array.dtype.itemsize
+        if array.dtype not in (np.float32, np.float64) or not array.dtype.isnative or array.strides[0] % size != 0:
+            array, size = array.astype(np.float64), 8
+        dtype = lib.BEL_DTYPE_F32 if size == 4 else lib.BEL_DTYPE_F64
+        self._append(name, array, numbers=array.__array_interface__["data"][0], dtype=dtype,
+                     stride=array.strides[0] // size)
+
+    def _add_texts(self, name: str, values: Any) -> None:
+        if hasattr(values, "factorize"):
+            codes, found = values.factorize()
+        else:
+            numbers: Dict[Any, int] = {}
+            codes = np.array([-1 if _is_missing(value) else numbers.setdefault(value, len(numbers))
+                              for value in _items(name, values)], np.int32)
+            found = list(numbers)
+        self.add_codes(name, codes, found)
+
+    def _add_dates(self, name: str, values: Any) -> None:
+        if hasattr(values, "dt") and values.dt.tz is not None:
+            values = values.dt.tz_convert(None)
+        found, codes = np.unique(np.asarray(values).astype("datetime64[ms]"), return_inverse=True)
+        texts = np.datetime_as_string(found)
+        codes = codes.astype(np.int32)
+        codes[np.isnat(found)[codes]] = -1
+        self.add_codes(name, codes, texts)
+
+    def add_codes(self, name: str, codes: Any, values: Iterable[Any]) -> None:
+        """Adds a column whose row i is values[codes[i]]; a code below 0 is a missing value."""
+        codes = np.ascontiguousarray(codes, np.int32)
+        encoded = [_text(name, value) for value in values]
+        texts = (ctypes.c_char_p * max(len(encoded), 1))(*encoded)
+        self._append(name, (codes, texts, encoded), codes=codes.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
+                     texts=texts, text_count=len(encoded))
+
+    def _append(self, name: str, kept: Any, **fields: Any) -> None:
+        self.names.append(name)
+        self._columns.append(lib.bel_memory_column(name=name.encode(), **fields))
+        self._kept.append(kept)
+
+    def struct(self) -> Any:
+        """bel_memory_table, which is valid as long as this object and until the next column."""
+        columns = (lib.bel_memory_column * max(len(self._columns), 1))(*self._columns)
+        order = None if self.order is None else self.order.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+        rows = self.row_count if self.order is None else len(self.order)
+        return lib.bel_memory_table(size=ctypes.sizeof(lib.bel_memory_table), columns=columns,
+                                    column_count=len(self._columns), row_count=rows, order=order)
+
+    def sort_by_cells(self) -> None:
+        """Puts the rows into an order that depends only on their cells."""
+        order = np.empty(self.row_count if self.order is None else len(self.order), np.int64)
+        lib.bel_memory_table_order(ctypes.byref(self.struct()), order.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)))
+        self.order = order
+
+
+def _has_names(array: Any) -> bool:
+    return array.dtype.itemsize == 8 and array.dtype.kind in "iu" and array.size > 0 and (
+        int(array.max()) > _EXACT or int(array.min()) < -_EXACT)
+
+
+def _items(name: str, values: Any) -> Iterable[Any]:
+    items = values.tolist() if isinstance(values, np.ndarray) else values
+    for value in items:
+        if isinstance(value, (dict, list, set, bytes)):
+            raise TypeError(f"column {name}: argument must be a string or a number, got {type(value).__name__}")
+    return items  # type: ignore[no-any-return]
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _text(name: str, value: Any) -> bytes:
+    text = str(value)
+    if "\0" in text:
+        raise InvalidArgumentError(f"column {name}: expected texts without a zero byte, got {text!r}")
+    return text.encode()
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value has columns by name: a pandas frame, or a dict."""
+    if hasattr(value, "toarray"):  # some sparse matrices are dicts
+        return False
+    return isinstance(value, dict) or (hasattr(value, "columns") and hasattr(value, "iloc"))
+
+
+def names_of(value: Any) -> List[str]:
+    """Names of the columns of a frame or dict, as texts."""
+    return [str(name) for name in (value if isinstance(value, dict) else value.columns)]
+
+
+def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
+    """A table of a pandas frame or a dict of columns; of an array [rows, columns] with these names.
+
+    names: for a frame only these columns, in any order. InvalidArgumentError: it is no such thing.
+    """
+    if not is_frame(value):
+        return _table_of_matrix(value, names)
+    columns = [value[name] for name in value] if isinstance(value, dict) else [
+        value.iloc[:, place] for place in range(value.shape[1])]
+    row_count = len(columns[0]) if columns else len(value)
+    check_shape(row_count, len(columns))
+    table = Table(row_count)
+    for name, column in zip(names_of(value), columns):
+        if names is None or name in names:
+            table.add(name, column)
+    return table
+
+
+def check_shape(rows: int, columns: int) -> None:
+    """InvalidArgumentError: there is nothing."""
+    for count, what in ((rows, "sample"), (columns, "feature")):
+        if count == 0:
+            raise InvalidArgumentError(f"Found array with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 "
+                                       "is required.")
+
+
+def matrix_of(value: Any) -> Any:
+    """An array [rows, columns] of a value: numbers, or objects of which some are texts."""
+    if hasattr(value, "toarray"):
+        raise TypeError("X: a sparse matrix was passed, but dense data is required; hint: X.toarray()")
+    array = array_of(value, "X") if hasattr(value, "__dlpack__") else np.asarray(value)
+    if array.dtype.kind == "c":
+        raise InvalidArgumentError("X: Complex data not supported: expected real numbers")
+    if array.ndim != 2:
+        raise InvalidArgumentError(f"X: Expected 2D array, got {array.ndim}D array instead. Reshape your data: "
+                                   "[rows, columns], or X.reshape(1, -1) for a single row.")
+    check_shape(*array.shape)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except ValueError:  # some are texts
+            pass
+    if array.dtype.kind not in "biufOU":
+        raise InvalidArgumentError(f"X: expected numbers or texts, got {array.dtype}")
+    return array
+
+
+def _table_of_matrix(value: Any, names: Optional[Sequence[str]]) -> Table:
+    array = matrix_of(value)
+    rows, columns = array.shape
+    names = names or [f"x{place}" for place in range(columns)]
+    if len(names) != columns:
+        raise InvalidArgumentError(f"X has {columns} features, but {len(names)} features are expected as input")
+    if array.dtype.kind in "biu" or array.dtype == np.float16:
+        array = array.astype(np.float64)
+    table = Table(rows)
+    for place, name in enumerate(names):
+        (table.add if array.dtype.kind in "OU" else table.add_numbers)(name, array[:, place])
+    return table
+
+
+class Columns:
+    """A description of a table's columns: what each is, and what becomes of it (docs/columns.md)."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> "Columns":
+        """The description of a checkpoint or an export."""
+        handle = ctypes.c_void_p()
+        lib.bel_columns_parse(text.encode(), source.encode(), ctypes.byref(handle))
+        return cls(handle)
+
+    @classmethod
+    def infer(cls, table: Table, label: str, kind: int, weight: Optional[str] = None, numbers: Optional[str] = None,
+              classes: Sequence[str] = (), threads: int = 0) -> "Columns":
+        """Looks at every cell. numbers: a pattern of columns that are numbers, whatever they look like. classes: those
+        of the label in their order; none: those of the rows."""
+        handle = ctypes.c_void_p()
+        patterns = () if numbers is None else (numbers.encode(),)
+        options = lib.bel_columns_options(
+            size=ctypes.sizeof(lib.bel_columns_options), label=label.encode(), label_kind=kind,
+            weight=None if weight is None else weight.encode(), numbers=(ctypes.c_char_p * 1)(*patterns),
+            number_count=len(patterns), num_threads=threads, class_count=len(classes),
+            classes=(ctypes.c_char_p * max(len(classes), 1))(*[text.encode() for text in classes]))
+        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), ctypes.byref(options), ctypes.byref(handle))
+        return cls(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            lib.bel_columns_destroy(self._handle)
+
+    @property
+    def handle(self) -> Any:
+        return self._handle
+
+    @property
+    def text(self) -> str:
+        return str(lib.bel_columns_text(self._handle).decode())
+
+    @property
+    def label_kind(self) -> int:
+        return int(lib.bel_columns_label_kind(self._handle))
+
+    @property
+    def classes(self) -> Tuple[str, ...]:
+        """Names of the classes, in the order of the model's probabilities; none for another label."""
+        if self.label_kind != lib.BEL_LABEL_CLASSES:
+            return ()
+        return tuple(lib.bel_columns_class(self._handle, number).decode()
+                     for number in range(lib.bel_columns_class_count(self._handle)))
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        """Names of the labels."""
+        return tuple(lib.bel_columns_label_at(self._handle, number).decode()
+                     for number in range(lib.bel_columns_label_count(self._handle)))
+
+    @property
+    def feature_names(self) -> Tuple[str, ...]:
+        """Names of the columns that are read to predict."""
+        names: List[str] = []
+        while True:
+            name = lib.bel_columns_feature_name(self._handle, len(names))
+            if name is None:
+                return tuple(names)
+            names.append(name.decode())
+
+    def features(self, table: Table) -> Dict[str, Any]:
+        """The features of all rows: "x" float32 [n, x], "ids" int64 [n, ids], "id_lists" int64 [n, lists, most]; those
+        with elements. InvalidArgumentError: a column is missing, or a cell is wrong."""
+        widths, struct = lib.bel_columns_feature_widths(self._handle), table.struct()
+        rows = struct.row_count
+        x = np.empty((rows, widths.x), np.float32)
+        ids = np.empty((rows, widths.ids), np.int64)
+        lists = np.empty((rows, widths.id_lists, widths.most), np.int64)
+        lib.bel_columns_features(self._handle, ctypes.byref(struct), x.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
+                                 *(a.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)) for a in (ids, lists)))
+        arrays: Dict[str, Any] = {"x": x, "ids": ids, "id_lists": lists}
+        return {name: array for name, array in arrays.items() if array.shape[-1] > 0}
+
+    def input(self, table: Table, name: str, width: int) -> Any:
+        """What an exported model takes for a column, float64 [n, width]."""
+        struct = table.struct()
+        out = np.empty((struct.row_count, width), np.float64)
+        lib.bel_columns_input(self._handle, ctypes.byref(struct), name.encode(), width,
+                              out.ctypes.data_as(ctypes.POINTER(ctypes.c_double)))
+        return out
+
+
+class Cells:
+    """Tables for a model by its columns: keeps the columns that it was trained with, and says once which others are
+    left out."""
+
+    def __init__(self, names: Sequence[str], labels: Sequence[str] = ()) -> None:
+        self._names, self._labels = frozenset(names), frozenset(labels)
+        self._said = False
+
+    def table(self, value: Any) -> Table:
+        """InvalidArgumentError: a column is missing; all of them are named."""
+        given = names_of(value)
+        missing = sorted(self._names - set(given))
+        others = [name for name in given if name not in self._names | self._labels]
+        if missing:
+            raise InvalidArgumentError(f"expected the columns of the training, got none called {', '.join(missing)}"
+                                       + (f"; others here: {', '.join(others)}" if others else ""))
+        if others and not self._said:
+            self._said = True
+            warnings.warn(f"left out, as the model was not trained with them: {', '.join(others)}", stacklevel=4)
+        return table_of(value, sorted(self._names))

@@ -1,0 +1,372 @@
+"""Tables: Classifier, Regressor, and predictors of tables against `belfry predict`. tests/cli/python.sh calls it.
+
+usage: test_tables.py FOLDER DIGITS TRAIN EVAL   (FOLDER: checkpoints `penguins` and `mixed`, exports `penguins.export`
+and `mixed.export`, their rows NAME.csv and NAME.predicted.csv, the answers of `belfry predict`; DIGITS: the model_dir
+and TRAIN, EVAL the files of the digits' dnn, whose predictions are DIGITS/predicted.csv)
+"""
+import copy
+import csv
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import unittest.mock
+import warnings
+
+import numpy as np
+
+import belfry
+from belfry.library import lib
+
+FOLDER, DIGITS, TRAIN, EVAL = sys.argv[1:5]
+
+
+def read_columns(path):
+    """Columns of a CSV file as lists of texts, with None for an empty cell."""
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    return {name: [row[place] or None for row in rows[1:]] for place, name in enumerate(rows[0])}
+
+
+def read_digits(path):
+    rows = np.loadtxt(path, delimiter=",", skiprows=1)
+    return rows[:, :-1], rows[:, -1].astype(int)
+
+
+def package(name):
+    """A package, or None if it is not installed."""
+    try:
+        return __import__(name, fromlist=["*"])
+    except ImportError:
+        return None
+
+
+class Predictors(unittest.TestCase):
+    def check(self, name, model, shown):
+        """The answers of the command, bit for bit, for columns in another order."""
+        cells, answers = read_columns(f"{FOLDER}/{name}.csv"), read_columns(f"{FOLDER}/{name}.predicted.csv")
+        expected = np.array([[float(text) for text in answers[column]] for column in shown]).T
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the label among the columns is nothing to warn of
+            given = {column: cells[column] for column in reversed(list(cells))}
+            output = model(given).reshape(expected.shape)
+        if output.dtype == np.float64:  # the command writes nine digits or some more
+            self.assertLess(np.abs(output / expected - 1).max(), 1e-8)
+        else:
+            self.assertTrue(np.array_equal(output, expected.astype(output.dtype)), name)
+        return cells, answers
+
+    def test_checkpoints_and_exports_give_what_the_command_does(self):
+        for path in ("penguins", "penguins.export"):
+            model = belfry.Predictor(f"{FOLDER}/{path}")
+            self.assertEqual(model.classes, ("Adelie", "Chinstrap", "Gentoo"))
+            self.assertGreater(model.step, 0)
+            cells, answers = self.check("penguins", model, [f"p_{name}" for name in model.classes])
+            self.assertEqual(list(model.predict(cells)), answers["prediction"])
+            self.assertEqual(list(model.run(cells)), ["predictions"])
+            model.close()
+
+    def test_dates_missing_numbers_and_new_texts(self):
+        for path in ("mixed", "mixed.export"):
+            model = belfry.Predictor(f"{FOLDER}/{path}")
+            cells, _ = self.check("mixed", model, ["prediction"])
+            self.assertEqual(model.classes, ())
+            self.assertTrue(np.array_equal(model.predict(cells), model(cells).reshape(-1)))
+
+    def test_frames(self):
+        pandas = package("pandas")
+        if pandas is None:
+            self.skipTest("no pandas (Debian: python3-pandas)")
+        for name in ("penguins", "mixed"):
+            frame = pandas.read_csv(f"{FOLDER}/{name}.csv", parse_dates=["day"] if name == "mixed" else False)
+            model = belfry.Predictor(f"{FOLDER}/{name}")
+            expected = model(read_columns(f"{FOLDER}/{name}.csv"))
+            self.assertTrue(np.array_equal(model(frame), expected), name)
+            self.assertTrue(np.array_equal(model(frame.convert_dtypes()), expected), name)
+            texts = frame.select_dtypes("object").columns
+            self.assertTrue(np.array_equal(model(frame.astype({text: "category" for text in texts})), expected), name)
+
+    def test_columns_that_are_missing_or_too_many(self):
+        model = belfry.Predictor(f"{FOLDER}/penguins")
+        cells = read_columns(f"{FOLDER}/penguins.csv")
+        del cells["Sex"], cells["Island"]
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "none called Island, Sex"):
+            model(cells)
+        cells = read_columns(f"{FOLDER}/penguins.csv")
+        cells["Color"] = cells["Sex"]
+        for expected in (["left out, as the model was not trained with them: Color"], []):  # said once
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model(cells)
+            self.assertEqual([str(warning.message) for warning in caught], expected)
+
+    def test_bad_cells(self):
+        model = belfry.Predictor(f"{FOLDER}/penguins")
+        cells = read_columns(f"{FOLDER}/penguins.csv")
+        bad = {
+            "row 3, column \"Body Mass \\(g\\)\": expected a number, got \"heavy\"": lambda column: column[:3] + ["heavy"]
+            + column[4:],
+            "column Body Mass \\(g\\): expected .* rows, got 2": lambda column: column[:2],
+            "without a zero byte": lambda column: ["\0"] + column[1:],
+        }
+        for words, change in bad.items():
+            changed = dict(cells, **{"Body Mass (g)": change(cells["Body Mass (g)"])})
+            with self.assertRaisesRegex(belfry.InvalidArgumentError, words):
+                model(changed)
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "0 sample"):
+            model({name: [] for name in cells})
+
+    def test_a_checkpoint_of_numbers(self):
+        x, _ = read_digits(EVAL)
+        model = belfry.Predictor(DIGITS)
+        with open(f"{DIGITS}/predicted.csv", encoding="utf-8") as file:
+            expected = np.array([[float(cell) for cell in row] for row in csv.reader(file)], np.float32)
+        self.assertTrue(np.array_equal(model(x), expected))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "a model of a table"):
+            model.predict(x)
+
+    def test_a_checkpoint_of_another_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(belfry.NotFoundError, "checkpoint"):
+                belfry.Predictor(folder)
+
+
+class Learners(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.x, cls.y = read_digits(TRAIN)
+        cls.x_new, cls.y_new = read_digits(EVAL)
+        cls.model = belfry.Classifier(num_threads=1, num_epochs=20).fit(cls.x, cls.y)
+        cls.expected = cls.model.predict_proba(cls.x_new)
+
+    def test_it_learns(self):
+        self.assertGreater(self.model.score(self.x_new, self.y_new), 0.96)
+        self.assertEqual(self.expected.shape, (len(self.x_new), 10))
+        self.assertEqual(list(self.model.classes_), list(range(10)))
+        regressor = belfry.Regressor(num_epochs=10).fit(self.x[:, 1:], self.x[:, 0] + self.x[:, 20])
+        self.assertGreater(regressor.score(self.x_new[:, 1:], self.x_new[:, 0] + self.x_new[:, 20]), 0.95)
+
+    def test_same_bits_for_threads_orders_layouts_and_numbers_of_rows(self):
+        order = np.random.RandomState(0).permutation(len(self.x))
+        cases = {"threads": (2, self.x, self.y), "order": (1, self.x[order], self.y[order]),
+                 "columns": (1, np.asfortranarray(self.x), self.y), "singles": (1, self.x.astype(np.float32), self.y),
+                 "integers": (1, self.x.astype(np.int32), self.y), "lists": (1, self.x.tolist(), self.y.tolist())}
+        for name, (threads, x, y) in cases.items():
+            model = belfry.Classifier(num_threads=threads, num_epochs=20).fit(x, y)
+            self.assertTrue(np.array_equal(model.predict_proba(self.x_new), self.expected), name)
+        for count in (1, 33):
+            self.assertTrue(np.array_equal(self.model.predict_proba(self.x_new[:count]), self.expected[:count]), count)
+        other = belfry.Classifier(num_threads=1, num_epochs=20, random_state=2).fit(self.x, self.y)
+        self.assertFalse(np.array_equal(other.predict_proba(self.x_new), self.expected))
+
+    def test_copies_and_pickles(self):
+        for name, model in (("pickle", pickle.loads(pickle.dumps(self.model))), ("copy", copy.deepcopy(self.model))):
+            self.assertTrue(np.array_equal(model.predict_proba(self.x_new), self.expected), name)
+
+    def test_export(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.export(f"{folder}/export")
+            model = belfry.Predictor(f"{folder}/export")
+            cells = {f"x{place}": self.x_new[:, place] for place in range(64)}
+            self.assertEqual([int(name) for name in model.predict(cells)], list(self.model.predict(self.x_new)))
+
+    def test_weights(self):
+        weights = np.where(self.y == 3, 0.0, 1.0)
+        model = belfry.Classifier(num_epochs=5).fit(self.x, self.y, sample_weight=weights)
+        self.assertNotIn(3, model.predict(self.x_new))
+        self.assertIn(3, model.classes_)
+        both = belfry.Classifier(num_epochs=5).fit(self.x, self.y, sample_weight=1 + (self.y == 3))
+        same = belfry.Classifier(num_epochs=5).fit(self.x, self.y, sample_weight=np.full(len(self.y), 0.5))
+        none = belfry.Classifier(num_epochs=5).fit(self.x, self.y)
+        a, b, c = (m.predict_proba(self.x_new) for m in (both, same, none))
+        self.assertTrue(np.array_equal(b, c))
+        self.assertFalse(np.array_equal(a, c))
+
+    def test_partial_fit(self):
+        model = belfry.Classifier(num_threads=1)
+        for step in range(20):
+            model.partial_fit(self.x, self.y, classes=range(10) if step == 0 else None)
+        self.assertGreater(model.score(self.x_new, self.y_new), 0.9)
+        again = pickle.loads(pickle.dumps(model))
+        for one in (model, again):
+            one.partial_fit(self.x[:100], self.y[:100], sample_weight=np.arange(100))
+        a, b = model.predict_proba(self.x_new), again.predict_proba(self.x_new)
+        self.assertTrue(np.array_equal(a, b))
+        onward = pickle.loads(pickle.dumps(self.model)).partial_fit(self.x[:200], self.y[:200])  # after a fit
+        self.assertFalse(np.array_equal(onward.predict_proba(self.x_new), self.expected))
+        self.assertTrue(np.array_equal(self.model.predict_proba(self.x_new), self.expected))
+        with self.assertRaisesRegex(ValueError, "sample_weight: expected None"):
+            onward.partial_fit(self.x[:9], self.y[:9], sample_weight=np.ones(9))
+        with self.assertRaisesRegex(ValueError, "y: expected classes of .* got 11"):
+            model.partial_fit(self.x[:2], [1, 11])
+        with self.assertRaisesRegex(ValueError, "classes: expected all classes"):
+            belfry.Classifier().partial_fit(self.x, self.y)
+
+    def test_classes_keep_their_type_and_texts(self):
+        for classes in ([False, True], ["no", "yes"], [-1.0, 1.0], ["NA", "None"], ["1", "1.0"], [7, 10**17]):
+            y = np.array(classes)[(self.y < 5).astype(int)]
+            model = belfry.Classifier(num_epochs=3).fit(self.x, y)
+            found = model.predict(self.x_new)
+            self.assertEqual((list(model.classes_), found.dtype), (sorted(classes), y.dtype))
+            self.assertGreater(np.mean(found == np.array(classes)[(self.y_new < 5).astype(int)]), 0.8, classes)
+
+    def test_dicts_of_columns(self):
+        cells = read_columns(f"{FOLDER}/penguins.csv")
+        y = cells.pop("Species")
+        model = belfry.Classifier().fit(cells, y)
+        self.assertGreater(model.score(cells, y), 0.98)
+        self.assertEqual(list(model.feature_names_in_), list(cells))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "none called Sex"):
+            model.predict({name: cells[name] for name in cells if name != "Sex"})
+
+    def test_model_dir_is_kept_and_resumed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = belfry.Classifier(model_dir=folder, num_epochs=2).fit(self.x, self.y)
+            self.assertTrue(os.path.exists(f"{folder}/report.html"))
+            again = belfry.Classifier(model_dir=folder, num_epochs=2).fit(self.x, self.y)
+            self.assertTrue(np.array_equal(first.predict_proba(self.x_new), again.predict_proba(self.x_new)))
+            with self.assertRaisesRegex(belfry.FailedPreconditionError, "settings"):
+                belfry.Classifier(model_dir=folder, num_epochs=2).fit(self.x[1:], self.y[1:])
+            step = belfry.Predictor(folder).step
+            self.assertEqual(step, -(-2 * len(self.x) // 64))
+
+    def test_temporary_folders_are_removed(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("tempfile.tempdir", folder):
+            model = belfry.Classifier(num_epochs=1).fit(self.x, self.y)
+            pickle.loads(pickle.dumps(model)).partial_fit(self.x, self.y).predict(self.x)
+            with self.assertRaises(belfry.InvalidArgumentError):
+                belfry.Classifier(optimizer="best").fit(self.x, self.y)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_fits_on_threads_and_after_a_fork(self):
+        results = {}
+
+        def fit(name):
+            results[name] = belfry.Classifier(num_threads=1, num_epochs=20).fit(self.x, self.y)
+
+        threads = [threading.Thread(target=fit, args=(name,)) for name in range(3)]
+        for thread in threads:
+            thread.start()
+        child = os.fork()  # while they train
+        if child == 0:
+            fit("child")
+            same = np.array_equal(results["child"].predict_proba(self.x_new), self.expected)
+            os._exit(0 if same else 1)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        for name in range(3):
+            self.assertTrue(np.array_equal(results[name].predict_proba(self.x_new), self.expected), name)
+
+    def test_ctrl_c_saves_and_ends(self):
+        program = ("import sys, numpy as np, belfry\n"
+                   "x = np.random.RandomState(0).randn(1000, 8)\n"
+                   "belfry.Classifier(num_epochs=10**7, verbose=True, model_dir=sys.argv[1]).fit(x, x[:, 0] > 0)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            child = subprocess.Popen([sys.executable, "-c", program, folder], stderr=subprocess.PIPE, text=True)
+            for line in child.stderr:
+                if line.startswith("step"):
+                    break
+            child.send_signal(signal.SIGINT)
+            self.assertIn("KeyboardInterrupt", child.communicate()[1])
+            self.assertGreater(belfry.Predictor(folder).step, 0)
+
+    def test_bad_input(self):
+        x, y, infinite = self.x[:50], self.y[:50], self.x[:50].copy()
+        infinite[7, 3] = np.inf
+        cases = {
+            lambda: belfry.Classifier().fit(infinite, y): "row 7, column \"x3\": expected a finite number",
+            lambda: belfry.Classifier().fit(x, y[:-1]): "y: expected 50 labels.*got 49",
+            lambda: belfry.Classifier().fit(x, y + 0.5): "Unknown label type: continuous",
+            lambda: belfry.Classifier().fit(x, np.zeros(50)): "at least 2 classes, got 1 class: 0",
+            lambda: belfry.Classifier().fit(x, np.where(y == 1, np.nan, y)): "Input y contains NaN",
+            lambda: belfry.Classifier().fit(x, [None] * 50): "Input y contains NaN",
+            lambda: belfry.Regressor().fit(x, np.where(y == 1, np.inf, y)): "Input y contains infinity",
+            lambda: belfry.Regressor().fit(x, ["a"] * 50): "y: expected numbers, got <U1",
+            lambda: belfry.Classifier().fit(x[0], y): "Expected 2D array, got 1D",
+            lambda: belfry.Classifier().fit(x + 1j, y): "Complex data not supported",
+            lambda: belfry.Classifier().fit(x, y, sample_weight=-np.ones(50)): "sample_weight: expected finite numbers",
+            lambda: belfry.Classifier().fit(x, y, sample_weight=[1, 2]): r"sample_weight: expected shape \(50,\)",
+            lambda: belfry.Classifier(num_epochs=0).fit(x, y): "num_epochs: expected an integer from 1 on, got 0",
+            lambda: belfry.Classifier(random_state=-1).fit(x, y): "random_state",
+            lambda: belfry.Classifier(optimizer="best").fit(x, y): "optimizer.*best",
+            lambda: belfry.Classifier(hidden_units=[0]).fit(x, y): "hidden_units",
+            lambda: belfry.Classifier().set_params(units=3): "expected a parameter of Classifier.*got units",
+            lambda: belfry.Classifier().predict(x): "not fitted yet",
+            lambda: self.model.predict(x[:, :5]): "X has 5 features.*expecting 64",
+        }
+        for call, words in cases.items():
+            with self.assertRaisesRegex((ValueError, belfry.Error), words):
+                call()
+        self.assertTrue(np.array_equal(self.model.predict_proba(self.x_new), self.expected))
+
+
+class WithPandas(unittest.TestCase):
+    def test_frames_of_all_kinds(self):
+        pandas = package("pandas")
+        if pandas is None:
+            self.skipTest("no pandas (Debian: python3-pandas)")
+        frame = pandas.read_csv(f"{FOLDER}/mixed.csv", parse_dates=["day"])
+        y = frame.pop("y")
+        model = belfry.Regressor().fit(frame, y)
+        self.assertGreater(model.score(frame, y), 0.9)
+        plain = read_columns(f"{FOLDER}/mixed.csv")
+        del plain["y"]
+        self.assertGreater(belfry.Regressor().fit(plain, y).score(plain, y), 0.9)  # the cells as texts
+        with self.assertWarnsRegex(UserWarning, "columns are taken by position"):
+            model.predict(frame.to_numpy())
+
+
+class WithScikitLearn(unittest.TestCase):
+    def setUp(self):
+        if package("sklearn") is None:
+            self.skipTest("no scikit-learn (Debian: python3-sklearn)")
+
+    def test_check_estimator(self):
+        from sklearn.utils.estimator_checks import check_estimator
+        for estimator in (belfry.Classifier(num_threads=1), belfry.Regressor(num_threads=1)):
+            passed = 0
+            for one, check in check_estimator(estimator, generate_only=True):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    check(one)
+                passed += 1
+            print(f"check_estimator: {passed} checks of {type(estimator).__name__} passed")
+            self.assertGreater(passed, 40)
+
+    def test_pipelines_searches_and_clones(self):
+        from sklearn.base import clone
+        from sklearn.model_selection import GridSearchCV, cross_val_score
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        x, y = read_digits(TRAIN)
+        x, y = x[:400], y[:400]
+        model = belfry.Classifier(num_threads=1, num_epochs=10)
+        self.assertEqual(repr(clone(model)), "Classifier(num_epochs=10, num_threads=1)")
+        scores = cross_val_score(make_pipeline(StandardScaler(), model), x, y, cv=3)
+        self.assertGreater(scores.min(), 0.8)
+        grid = {"hidden_units": [[16], [64]], "l2": [1e-4, 1e-2]}
+        alone, both = (GridSearchCV(model, grid, cv=2, n_jobs=jobs).fit(x, y) for jobs in (1, 2))
+        self.assertEqual(alone.best_params_, both.best_params_)
+        self.assertTrue(np.array_equal(alone.cv_results_["mean_test_score"], both.cv_results_["mean_test_score"]))
+        self.assertTrue(np.array_equal(alone.predict_proba(x), both.predict_proba(x)))
+
+
+class WithTorch(unittest.TestCase):
+    def test_tensors_in_and_out(self):
+        torch = package("torch")
+        if torch is None:
+            self.skipTest("no PyTorch (Debian: python3-torch)")
+        x, _ = read_digits(EVAL)
+        model = belfry.Predictor(DIGITS)
+        expected = model(x)
+        given = torch.from_dlpack(x.astype(np.float32))
+        self.assertTrue(np.array_equal(torch.from_dlpack(model(given)).numpy(), expected))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
