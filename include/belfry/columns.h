@@ -84,9 +84,9 @@ typedef struct bel_columns_options {
     /// nan, NaN, null, NULL, None, ? and a single point.
     const char *const *missing;
     /// Classes of the label in their order, for rows that may lack some. Another label is an error
-    /// (DATA_LOSS). NULL: those of the rows, in the order of their values.
+    /// (DATA_LOSS). NULL: those of the rows, in the order of their values. Each once, at least two.
     const char *const *classes;
-    int64_t class_count;
+    int64_t class_count; ///< 0 without classes
 } bel_columns_options;
 
 /// Reads every cell of the files and decides the type of each column: see docs/columns.md for the
@@ -160,7 +160,7 @@ typedef struct bel_memory_column {
     const char *name;         ///< UTF-8
     const void *numbers;      ///< row i is element i · stride; NaN is missing. NULL: texts
     bel_dtype dtype;          ///< of `numbers`: F32 or F64
-    int64_t stride;           ///< elements from one row to the next
+    int64_t stride;           ///< elements from one row to the next, also below 0; not 0
     const int32_t *codes;     ///< row i is texts[codes[i]]; below 0: missing
     const char *const *texts; ///< UTF-8; spaces around them do not count, as in a file
     int64_t text_count;

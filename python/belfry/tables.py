@@ -60,7 +60,7 @@ class Table:
     def add_numbers(self, name: str, array: Any) -> None:
         """Adds numbers [row_count] with any stride; NaN is a missing value."""
         size = array.dtype.itemsize
-        if array.dtype not in (np.float32, np.float64) or not array.dtype.isnative or array.strides[0] % size != 0:
+        if array.dtype not in (np.float32, np.float64) or not array.dtype.isnative or array.strides[0] % size != 0 or array.strides[0] == 0:
             array, size = array.astype(np.float64), 8
         dtype = lib.BEL_DTYPE_F32 if size == 4 else lib.BEL_DTYPE_F64
         self._append(name, array, numbers=array.__array_interface__["data"][0], dtype=dtype,

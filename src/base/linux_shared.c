@@ -100,6 +100,11 @@ int bel_linux_shared_open(const char *name)
     return open_memory(name);
 }
 
+void bel_linux_shared_close_on_exec(int descriptor)
+{
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
+
 size_t bel_linux_shared_bytes(int descriptor)
 {
     struct stat state;

@@ -30,6 +30,9 @@ int bel_linux_shared_open(const char *name);
 bel_status *bel_linux_shared_keep(int descriptor, size_t bytes, int *out_descriptor,
                                   void **out_memory) BEL_MUST_USE;
 
+// Programs that this process starts do not get the descriptor.
+void bel_linux_shared_close_on_exec(int descriptor);
+
 // Returns the size of a memfd; 0: no size yet, or no memfd.
 size_t bel_linux_shared_bytes(int descriptor);
 

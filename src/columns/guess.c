@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/index.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "columns/column_name.h"
@@ -277,11 +278,35 @@ static bel_status *check_classes(const bel_guess_state *g, const char *name, siz
                    g->source, name);
 }
 
+static bel_status *check_given_classes(const bel_columns_options *options, const char *name)
+{
+    enum { FEWEST = 2 };
+    bel_index texts = {0};
+    bel_status *status = NULL;
+    if (options->classes == NULL || options->class_count < FEWEST)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "classes of \"%s\": expected a list of two or more, got %lld", name,
+                       (long long)(options->classes != NULL ? options->class_count : 0));
+    for (int i = 0; i < (int)options->class_count && status == NULL; i++) {
+        const char *text = options->classes[i];
+        size_t at = 0;
+        for (int found; (found = bel_index_next_text(&texts, text, &at)) >= 0 && status == NULL;) {
+            if (strcmp(options->classes[found], text) != 0) continue;
+            status = BEL_ERR(BEL_INVALID_ARGUMENT, "classes of \"%s\": \"%s\" is given twice", name,
+                             text);
+        }
+        bel_index_put_text(&texts, text, i);
+    }
+    bel_index_deinit(&texts);
+    return status;
+}
+
 // Makes the given classes those of the label; `values` are the rows'.
 static bel_status *take_classes(bel_guess_state *g, const char *name, const bel_value_count *values,
                                 size_t value_count)
 {
     const bel_columns_options *o = g->options;
+    BEL_TRY(check_given_classes(o, name));
     const size_t count = (size_t)o->class_count;
     bel_value_count *classes = bel_xcalloc(count + 1, sizeof *classes);
     int64_t found = 0;

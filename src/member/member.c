@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/linux_shared.h"
 #include "base/log.h"
 #include "base/long_wait.h"
 #include "base/requests.h"
@@ -463,7 +464,7 @@ static bel_status *member_run(member *m)
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
     if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
-    if (m->shard.here) BEL_TRY(bel_member_look_at_memory(m));
+    if (m->shard.here) bel_member_look_at_memory(m);
     m->shard.shares_memory = m->shm.hub != NULL;
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
@@ -526,6 +527,7 @@ static bool is_job_over(const bel_member_program *program)
 bel_status *bel_member_run(const bel_task *task, const bel_member_program *program,
                            bel_result *out_result)
 {
+    if (task->memory > 0) bel_linux_shared_close_on_exec(task->memory);
     bool late = task->foreign || task->incarnation > 0; // a supervisor first starts all at once
     if (late && is_job_over(program)) {
         if (out_result != NULL)

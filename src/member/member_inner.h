@@ -56,7 +56,7 @@ void bel_member_join_with_new_token(member *m);
 bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
 char *bel_member_shm_path(const char *address);
 // Finds the state that a predecessor of this process has left (m->shard.held).
-bel_status *bel_member_look_at_memory(member *m) BEL_MUST_USE;
+void bel_member_look_at_memory(member *m);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
                                        bel_space **out_space) BEL_MUST_USE;
 // Frees the region and its space for another assignment, which has other rooms for rows in a

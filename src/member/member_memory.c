@@ -1,7 +1,8 @@
 // Memory of a member that other processes of its host read in place: a shard's parameters, a
 // worker's gradients. Without shared memory it is private. A shard's region has two buffers of the
 // whole space, with a ledger a copy for each worker, then the rooms for rows; only the pages of its
-// chunks are touched, the rest costs nothing.
+// chunks are touched, the rest costs nothing. If the shard's state is kept (ps/server/kept.h), the
+// rest of the state follows the two buffers: such jobs have neither copies nor rooms.
 //
 // A worker maps each run of a shard's chunks over its space when the first version has arrived;
 // that also replaces the mapping of an earlier generation. Gradients are allocated again with each
@@ -127,37 +128,42 @@ static bel_status *touch_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
-bel_status *bel_member_look_at_memory(member *m)
+void bel_member_look_at_memory(member *m)
 {
     int descriptor = m->task->memory;
     size_t bytes = descriptor > 0 ? bel_linux_shared_bytes(descriptor) : 0;
-    if (bytes == 0) return NULL; // nothing yet
-    void *memory = bel_linux_shared_map(descriptor, bytes);
-    if (memory == NULL) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "cannot map the memory of this process's predecessor");
-    }
+    void *memory = bytes > 0 ? bel_linux_shared_map(descriptor, bytes) : NULL;
+    if (memory == NULL) return; // nothing yet, or it cannot be read
     m->shard.held = bel_kept_look(memory, bytes);
     bel_linux_shared_unmap(memory, bytes);
-    return NULL;
+}
+
+static void say_not_kept(const char *why)
+{
+    bel_log_write(BEL_LOG_DEBUG, "if this process is lost, training goes back to a checkpoint: %s",
+                  why);
 }
 
 // Makes the region in the memory that the launcher holds for this process and its successors, if
-// the shard can keep its state.
-static bel_status *make_kept(member *m, const bel_layout *layout)
+// the shard can keep its state. Otherwise the region is made as without that memory.
+static void make_kept(member *m, const bel_layout *layout)
 {
     member_shard *s = &m->shard;
     const char *why_not = bel_kept_why_not(layout, &m->settings);
     if (why_not != NULL) {
-        bel_log_write(BEL_LOG_DEBUG,
-                      "if this process is lost, training goes back to a checkpoint: %s", why_not);
-        return NULL;
+        say_not_kept(why_not);
+        close(m->task->memory);
+        return;
     }
-    BEL_TRY(bel_shm_region_keep(m->task->memory, bel_kept_bytes(layout, s->index, &m->settings),
-                                &m->shm.parameters));
+    size_t bytes = bel_kept_bytes(layout, s->index, &m->settings);
+    bel_status *status = bel_shm_region_keep(m->task->memory, bytes, &m->shm.parameters);
+    if (status != NULL) {
+        say_not_kept(bel_status_message(status));
+        bel_status_ignore(status); // logged
+        return;
+    }
     s->memory.kept =
         bel_kept_over(bel_shm_region_memory(m->shm.parameters), layout, s->index, &m->settings);
-    return NULL;
 }
 
 // With a hub and a shard the space is in the region, as it is if its state is kept; a process with
@@ -165,7 +171,7 @@ static bel_status *make_kept(member *m, const bel_layout *layout)
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_space **out_space)
 {
     size_t bytes = bel_space_bytes(layout);
-    if (m->shard.here && m->task->memory > 0) BEL_TRY(make_kept(m, layout));
+    if (m->shard.here && m->task->memory > 0) make_kept(m, layout);
     if (m->shm.parameters == NULL) {
         if (!m->shard.here || m->shm.hub == NULL) return bel_space_create(layout, 2, out_space);
         BEL_TRY(bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m),

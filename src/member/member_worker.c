@@ -119,6 +119,17 @@ static double patience_secs(const member *m)
     return 2 * m->estimator->config.stall_timeout * turns + 60;
 }
 
+// The buffer in which a shard of this process will have the first version: that of a load, or that
+// of the state with which it continues.
+static int first_buffer(const member *m, const Bel__Setup *setup)
+{
+    const member_shard *s = &m->shard;
+    int64_t step = setup->schedule->first_step;
+    if (!s->here || !setup->held) return 0;
+    if (s->shard != NULL) return bel_shard_buffer_of(s->shard, step);
+    return s->memory.kept != NULL ? (int)((step - bel_kept_loaded(s->memory.kept)) % 2) : 0;
+}
+
 // Runs before the start of this process's shard, which takes the other end of their lane.
 bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
@@ -140,6 +151,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .assignment = m->assignment,
                                 .lanes = w->lanes,
                                 .space = w->space,
+                                .first_buffer = first_buffer(m, setup),
                                 .attach = m->shm.hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
                                 .row_buffer = w->row_buffer,

@@ -27,7 +27,7 @@ whole=$(digest whole)
 # --- Every named point, in one process and in all that reach it
 for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
     worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
-    shard_passed#31@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
+    shard_passed#31@ps-0 shard_kept_piece#25@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
     master_gather master_new_generation master_saves#2 evaluates#3@master-0 checkpoint_before_rename#2 \
     checkpoint_after_rename#3 master_finishes file_writes#9@ps-1 file_writes#20@master-0 \
     file_syncs#3@ps-0 input_reads#12@worker-1 tower_compute#17@worker-0 \

@@ -75,7 +75,44 @@ for point in shard_passes#61@ps-0 shard_decides#13@ps-0 shard_kept_piece#45@ps-0
     continues "crash:$point" --optimizer momentum --clip_global_norm 1
 done
 
+# --- A server without parameters, as the model is small
+settings=("${settings[@]::6}" --train_batch_size 8 --hidden_units 32)
+alone --optimizer adam
+continues crash:shard_decides#20@ps-0 --optimizer adam
+for index in 0 1; do
+    rm -rf killed
+    BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --parameter_server_count 2 \
+        --job_dir killed -- "${digits[@]}" "${settings[@]}" --optimizer adam >out.txt 2>err.txt </dev/null &
+    job=$!
+    until grep -q 'generation' killed/job.journal 2>/dev/null; do sleep 0.02; done
+    sleep 0.2
+    kill -9 "$(pgrep -P "$job" -f "ps-$index")"
+    code=0
+    wait "$job" || code=$?
+    equal "exit code when ps $index is killed" "$code" 0
+    check "ps $index continues" grep -q 'back with [a-z]* state' err.txt
+    equal "digest when ps $index is killed" "$(digest killed)" "$whole"
+done
+
+# --- A request to stop soon after a kill: the step that some chunks have made is finished before the save
+settings=("${settings[@]::6}" --train_batch_size 8 --hidden_units "256,128" --train_steps 120)
+alone --optimizer adam
+for try in 1 2 3 4 5 6; do
+    rm -rf killed
+    BELFRY_FAULT=slow:tower_step#2,crash:shard_passes#$((40 + try))@ps-1 "$BUILD/tools/belfry" local train --distributed \
+        --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" \
+        --optimizer adam >out.txt 2>err.txt </dev/null &
+    job=$!
+    until grep -q 'was killed by signal' err.txt || ! kill -0 "$job" 2>/dev/null; do sleep 0.005; done
+    kill -INT "$job" 2>/dev/null || true
+    wait "$job" || true
+    run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir killed \
+        -- "${digits[@]}" "${settings[@]}" --optimizer adam
+    equal "digest after a kill, a stop and a resume ($try)" "$(digest killed)" "$whole"
+done
+
 # --- At random moments
+settings=("${settings[@]::6}" --train_batch_size 8 --hidden_units "256,128")
 settings+=(--train_steps 400 --save_summary_steps 1000)
 alone --optimizer momentum
 rm -rf killed
@@ -95,10 +132,47 @@ wait "$job" || code=$?
 equal "exit code after kills at random moments" "$code" 0
 equal "digest after kills at random moments" "$(digest killed)" "$whole"
 
+# --- A variable that is never updated: its passes are ahead of the others'
+cat >frozen.c <<'EOF'
+#include <belfry/belfry.h>
+static bel_status *model_fn(bel_model_context *ctx, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(ctx);
+    const bel_initializer zeros = {.kind = BEL_INIT_ZEROS};
+    bel_value *fixed = bel_variable(g, "fixed", &BEL_SHAPE(128, 128), zeros, BEL_VARIABLE_FROZEN);
+    bel_value *hidden = bel_tanh(g, bel_dense(g, bel_context_only_feature(ctx), 128, "hidden"));
+    bel_value *logits = bel_dense(g, bel_add(g, hidden, bel_matmul(g, hidden, fixed)), 10, "logits");
+    bel_predictions_set(spec, bel_softmax(g, logits));
+    if (bel_context_labels(ctx) != NULL)
+        bel_loss_set(spec, bel_mean(g, bel_softmax_cross_entropy(g, logits, bel_context_labels(ctx))));
+    const bel_optimizer momentum = {
+        .size = sizeof momentum, .kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.05, .momentum = 0.9};
+    bel_optimizer_use(spec, NULL, &momentum);
+    return NULL;
+}
+BEL_PACKAGE(.name = "frozen", .description = "a frozen variable", .model_fn = model_fn)
+EOF
+cc -shared -fPIC -I"$SOURCE/include" frozen.c -o frozen.so
+with_frozen=(--package ./frozen.so --train_files "$TRAIN_CSV" --label_column digit --train_batch_size 8 --train_steps 40
+    --save_checkpoints_secs 0 --save_summary_steps 1000 --no_report --min_shard_bytes 0)
+run_ok belfry train --model_dir fixed "${with_frozen[@]}" --num_workers 2
+for point in shard_passes#20@ps-1 shard_passes#21@ps-0; do
+    rm -rf killed
+    run_ok env BELFRY_FAULT="crash:$point" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+        --parameter_server_count 2 --job_dir killed -- "${with_frozen[@]}"
+    check "it continues with a frozen variable after $point" grep -q 'back with [a-z]* state' err.txt
+    equal "digest with a frozen variable after $point" "$(digest killed)" "$(digest fixed)"
+done
+
 # --- Where the state is not kept, or would lack a snapshot
 settings=("${settings[@]::${#settings[@]}-2}")
 alone --optimizer lamb
 goes_back crash:shard_passes#61@ps-1 --optimizer lamb
+settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --save_checkpoints_steps 1)
+alone --optimizer momentum
+for point in shard_passes#20@ps-1 shard_passes#23@ps-1 shard_kept_piece#45@ps-1; do # of the version that is loaded
+    trains "crash:$point" --optimizer momentum
+done
 settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --save_checkpoints_steps 20)
 alone --optimizer momentum
 trains crash:shard_snapshot@ps-1 --optimizer momentum

@@ -337,7 +337,7 @@ static bel_hash128 look_key(const bel_table_look *in)
     hash_list(hasher, o->logs, o->log_count);
     hash_list(hasher, o->keys, o->key_count);
     hash_list(hasher, d->missing.texts, d->missing.count);
-    hash_list(hasher, o->classes, (int)o->class_count);
+    hash_list(hasher, o->classes, o->classes != NULL ? (int)o->class_count : 0);
     bel_hash128 key = bel_hasher_finish(hasher);
     bel_hasher_destroy(hasher);
     return key;

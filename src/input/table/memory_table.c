@@ -40,6 +40,9 @@ static bel_status *check_column(const bel_memory_table *rows, int number)
     if (!numbers && (column->codes == NULL || (column->texts == NULL && column->text_count > 0)))
         return BEL_ERR(BEL_INVALID_ARGUMENT, "column \"%s\": it has no cells", column->name);
     if (!numbers) return check_texts(rows, column);
+    if (column->stride == 0 && rows->row_count > 1)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "column \"%s\": a stride of 0 reads one row",
+                       column->name);
     if (column->dtype == BEL_DTYPE_F32 || column->dtype == BEL_DTYPE_F64) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "column \"%s\": expected numbers of f32 or f64, got type %d", column->name,
@@ -151,13 +154,15 @@ int bel_memory_table_find(const bel_memory_table *rows, const char *name)
     return -1;
 }
 
-static size_t write_number(double value, char decimal, char room[BEL_MEMORY_CELL])
+// The fewest digits that restore the number, in its type.
+static size_t write_number(double value, bel_dtype dtype, char decimal, char room[BEL_MEMORY_CELL])
 {
     enum { ENOUGH = 17 };
     int length = 0;
     for (int digits = 6; digits <= ENOUGH; digits++) {
         length = bel_snprintf(room, BEL_MEMORY_CELL, "%.*g", digits, value);
-        if (bel_strtod(room, NULL) == value) break;
+        double read = bel_strtod(room, NULL);
+        if (dtype == BEL_DTYPE_F32 ? (float)read == (float)value : read == value) break;
     }
     char *point = memchr(room, '.', (size_t)length);
     if (point != NULL) *point = decimal;
@@ -170,7 +175,7 @@ bel_cell bel_memory_cell(const bel_memory_column *column, int64_t row, char deci
     if (column->numbers != NULL) {
         double value = bel_memory_number(column, row);
         if (isnan(value)) return (bel_cell){"", 0};
-        return (bel_cell){room, write_number(value, decimal, room)};
+        return (bel_cell){room, write_number(value, column->dtype, decimal, room)};
     }
     int32_t code = column->codes[row];
     if (code < 0) return (bel_cell){"", 0};

@@ -4,8 +4,8 @@
 //   {"time": 1790000000.123, "event": "generation", "generation": 2, "step": 100,
 //    "text": "runs/a/ckpt-00000100", "replicas": [2, 0, 1]}
 //
-// A generation has the step at which it begins, the checkpoint that all load, and the number of
-// replicas of each worker.
+// A generation has the step at which it begins, the checkpoint that all load ("held": none, as
+// shards continue with the state that they have), and the number of replicas of each worker.
 #ifndef BELFRY_MASTER_BACKEND_JOURNAL_H
 #define BELFRY_MASTER_BACKEND_JOURNAL_H
 

@@ -99,15 +99,16 @@ static bel_status *begin_generation(remote *r)
     uint32_t newest;
     BEL_TRY(bel_journal_generation(model_dir, &newest));
     for (int i = 0; i < bel_members_count(r->config.members); i++) {
-        uint32_t generation = bel_members_get(r->config.members, i)->generation;
-        if (generation > newest) newest = generation;
+        const bel_member_view *m = bel_members_get(r->config.members, i);
+        if (m->generation > newest) newest = m->generation;
+        if (m->held_generation > newest) newest = m->held_generation;
     }
     r->backend.generation = newest + 1;
     r->state.step = r->plan.schedule.first_step;
     const bel_journal_line line = {.event = "generation",
                                    .generation = r->backend.generation,
                                    .step = r->state.step,
-                                   .text = r->plan.checkpoint,
+                                   .text = r->backend.held ? "held" : r->plan.checkpoint,
                                    .replicas = r->assignment.replicas,
                                    .worker_count = bel_remote_assigned(r)};
     BEL_TRY(bel_journal_write(model_dir, &line));
@@ -168,6 +169,10 @@ static bel_status *remote_gather(bel_backend *backend)
     bel_remote_let_go(r);
     if (!anew) end_unused(r);
     BEL_TRY(gather_members(r));
+    if (r->backend.held && !bel_remote_holds(r)) { // one was lost meanwhile
+        r->backend.lost = true;
+        return BEL_ERR(BEL_UNAVAILABLE, "a shard that was to continue has lost its state");
+    }
     end_unused(r);
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;

@@ -8,7 +8,8 @@
 //
 // Snapshots are not kept. If one is not saved or evaluated yet, training goes back to the newest
 // checkpoint. It also does so with hooks: a later master would need their steps since the newest
-// checkpoint but one, which shard 0 forgets.
+// checkpoint but one, which shard 0 forgets. And if replicas follow the workers (elastic_rescale):
+// chunks that have the next version would have it from another number of replicas.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,18 +29,22 @@ static bool has_state(const remote *r, int shard)
     return m->here && (m->generation == generation || m->held_generation == generation);
 }
 
-static bool have_all_state(const remote *r)
+bool bel_remote_holds(const remote *r)
 {
     for (int k = 0; k < r->backend.shard_count; k++)
         if (!has_state(r, k)) return false;
     return true;
 }
 
-static bool are_all_here(const remote *r)
+// Whether a shard is awaited, and none has come back without its state.
+static bool awaits_shards(const remote *r)
 {
-    for (int k = 0; k < r->backend.shard_count; k++)
-        if (!shard_member(r, k)->here) return false;
-    return true;
+    bool awaited = false;
+    for (int k = 0; k < r->backend.shard_count; k++) {
+        if (shard_member(r, k)->here && !has_state(r, k)) return false;
+        awaited = awaited || !shard_member(r, k)->here;
+    }
+    return awaited;
 }
 
 // Waits for all shards: several may have been killed at once.
@@ -47,9 +52,10 @@ static bool await_shards(remote *r)
 {
     enum { NAP_MS = 50 };
     int64_t until = bel_clock_ns() + (int64_t)(r->config.task->join_timeout_secs * 1e9);
-    while (!are_all_here(r) && r->error == NULL && bel_clock_ns() < until)
+    while (awaits_shards(r) && r->error == NULL && !bel_remote_ends_early(r) &&
+           bel_clock_ns() < until)
         bel_remote_pump(r, NAP_MS * 1e-3);
-    return r->error == NULL && have_all_state(r);
+    return r->error == NULL && bel_remote_holds(r);
 }
 
 // Stops the shards that run. False: one of them was lost meanwhile.
@@ -63,7 +69,7 @@ static bool stop_shards(remote *r)
     while (r->asked.answers < running && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "answer of a shard that it has stopped");
     r->asked.what = BEL_ASKED_NOTHING;
-    return !bel_remote_is_broken(r) && have_all_state(r);
+    return !bel_remote_is_broken(r) && bel_remote_holds(r);
 }
 
 static bool is_between(int64_t period, int64_t after, int64_t upto)
@@ -124,8 +130,8 @@ int64_t bel_remote_hold(bel_backend *backend)
     remote *r = (remote *)backend;
     const bel_trainable *t = r->config.trainable;
     bool whole = r->started && !t->loop && !bel_counting_has_ledger(&t->counting) &&
-                 r->plan.schedule.hook_steps == 0 && !r->rescue.lacks_worker &&
-                 r->rescue.stage == BEL_RESCUE_NONE;
+                 !t->estimator->config.elastic_rescale && r->plan.schedule.hook_steps == 0 &&
+                 !r->rescue.lacks_worker && r->rescue.stage == BEL_RESCUE_NONE;
     if (!whole || !await_shards(r)) return -1;
     r->backend.lost = false;
     int64_t step = find_step(r);

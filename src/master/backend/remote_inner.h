@@ -169,6 +169,7 @@ void bel_remote_rescue(remote *r);
 // --- remote_hold.c -------------------------------------------------------------------------------
 
 int64_t bel_remote_hold(bel_backend *backend); // for bel_backend_ops
+bool bel_remote_holds(const remote *r);        // all shards are here with this generation's state
 
 // --- remote_values.c -----------------------------------------------------------------------------
 

@@ -36,9 +36,10 @@ bel_client *bel_client_create(const bel_client_config *config)
         client->leases.numbers[i] = -1;
     for (int c = 0; c < config->layout->chunk_count; c++) {
         client->value_steps[c] = -1;
-        // Values from lanes begin in the first buffer, as those loaded by a shard of this process
-        // do.
-        if (config->space != NULL) atomic_store(&config->space->current[c], 0);
+        // Values from lanes begin in the buffer in which a shard of this process has the version.
+        bool frozen = config->layout->chunks[c].kind == BEL_VARIABLE_FROZEN;
+        unsigned char buffer = frozen ? 0 : (unsigned char)config->first_buffer;
+        if (config->space != NULL) atomic_store(&config->space->current[c], buffer);
     }
     bel_client_create_tables(client);
     bel_log_write(BEL_LOG_DEBUG, "worker %d waits for a version for %g s at most", config->worker,
@@ -82,8 +83,8 @@ void *bel_client_place(void *context, const bel_frame *frame)
     const bel_chunk *chunk = &layout->chunks[c];
     if (chunk->shard != peer->shard) return NULL;
     if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
-    // The first version goes where a shard of this process would load it: all chunks of a variable
-    // must be in the same buffer.
+    // The first version goes where a shard of this process has it: all chunks of a variable must be
+    // in the same buffer.
     bool first = client_published(&peer->client->shards[peer->shard]) < 0;
     unsigned char current = atomic_load(&space->current[c]);
     return space->buffers[first ? current : 1 - current] + chunk->offset;

@@ -23,6 +23,7 @@ typedef struct bel_client_config {
     bel_lane *const *lanes; // this worker's ends, by shard; may be set until the first call
     // destination of parameters from lanes without shared memory; NULL: no such lanes
     bel_space *space;
+    int first_buffer; // in which the first version's values go; frozen ones are in buffer 0
     // For shared memory of other processes, where each shard names the buffer that holds a version:
     // maps them. The waiting thread calls it once, when the first version has arrived. NULL: all
     // shards are in this process or share no memory.

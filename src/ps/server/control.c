@@ -90,6 +90,25 @@ static void keep_point(const bel_control *control, int64_t place)
     bel_kept_add_point(control->config.kept, &point);
 }
 
+static void note_save(bel_control *control)
+{
+    control->last_save_ns = bel_clock_ns();
+    if (control->config.kept != NULL)
+        bel_kept_set_saved(control->config.kept, control->last_save_ns);
+}
+
+// Saves by time stay due at their times.
+static void recall_save(bel_control *control)
+{
+    const bel_kept *kept = control->config.kept;
+    int64_t saved_ns = kept != NULL && control->config.continues ? bel_kept_saved(kept) : 0;
+    if (saved_ns > 0 && saved_ns <= bel_clock_ns()) {
+        control->last_save_ns = saved_ns;
+    } else {
+        note_save(control);
+    }
+}
+
 // Takes a predecessor's points; the master may not have received all of them.
 static void recall_points(bel_control *control)
 {
@@ -99,6 +118,7 @@ static void recall_points(bel_control *control)
     for (int64_t i = bel_kept_first_point(kept); i < bel_kept_end_point(kept); i++) {
         bel_control_point point;
         bel_kept_read_point(kept, i, &point);
+        if (point.step > control->config.first_step) continue; // a dropped one's place
         int64_t place = control->point_count++ % control->point_room;
         control->points[place] = (step_point){.step = point.step,
                                               .loss = point.loss,
@@ -121,12 +141,12 @@ bel_control *bel_control_create(const bel_control_config *config)
     atomic_store(&control->asked_shown, config->first_step);
     control->state.loss = NAN;
     control->running = config->worker_count;
-    control->last_save_ns = bel_clock_ns();
     control->point_room = FEWEST_POINTS;
     control->points = bel_xcalloc(FEWEST_POINTS, sizeof *control->points);
     control->series = bel_xcalloc(FEWEST_POINTS * series_size(control), sizeof(double));
     pthread_mutex_init(&control->mutex, NULL);
     bel_cond_init(&control->cond);
+    recall_save(control);
     if (config->kept != NULL) recall_points(control);
     return control;
 }
@@ -276,9 +296,11 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
 {
     if (control->error != NULL || control->cancelled) return BEL_DECIDE_STOP;
     control->over = left == BEL_STEPS_OVER;
-    if (control->over || version >= control->config.last_step) return BEL_DECIDE_STOP;
-    control->interrupted = bel_stop_requested() || control->stop_wanted;
-    control->paused = control->pause_wanted && !control->interrupted;
+    // If shards continue, some chunks have the next version's slots already: that step is made.
+    bool must = control->config.continues && version == control->config.first_step;
+    if (!must && (control->over || version >= control->config.last_step)) return BEL_DECIDE_STOP;
+    control->interrupted = !must && (bel_stop_requested() || control->stop_wanted);
+    control->paused = !must && control->pause_wanted && !control->interrupted;
     if (control->interrupted || control->paused) return BEL_DECIDE_STOP;
     if (left == BEL_STEPS_UNASKED) return BEL_DECIDE_LATER; // look at the input again first
     if (control->config.asks && version >= control->asked_end) return BEL_DECIDE_LATER;
@@ -295,7 +317,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
     control->snapshot_shards = 0;
     control->state.save = save;
     control->state.eval = eval;
-    if (save) control->last_save_ns = bel_clock_ns();
+    if (save) note_save(control);
     return decision | BEL_DECIDE_SAVE;
 }
 

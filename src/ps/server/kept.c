@@ -35,6 +35,7 @@ typedef struct kept_head {
     _Atomic int64_t step;
     uint64_t chunks;             // offset of the words in the memory
     _Atomic int64_t point_count; // so far
+    _Atomic int64_t saved_ns;    // 0: not saved
 } kept_head;
 
 struct bel_kept {
@@ -54,6 +55,7 @@ const char *bel_kept_why_not(const bel_layout *layout, const bel_shard_settings 
     if (bel_counting_is_local(&settings->counting)) return "workers make local steps";
     if (settings->function_count > 1) return "the program's loop has several step functions";
     if (layout->table_count > 0) return "the model has tables";
+    if (layout->exchanges) return "replicas exchange values in the middle of a step";
     for (int v = 0; v < layout->variable_count; v++) {
         const char *name = layout->variables[v].name;
         if (bel_rule_get(bel_optimizers_find(settings->optimizers, name))->trusts)
@@ -123,12 +125,13 @@ bel_kept *bel_kept_over(void *memory, const bel_layout *layout, int shard,
     char *rest = kept->memory + p.arrays + p.chunks + p.copies;
     if (shard == 0) kept->points = (bel_control_point *)(void *)rest;
     kept->head = (kept_head *)(void *)(rest + p.points);
-    if (kept->head->magic == magic) {
-        BEL_CHECK(kept->head->chunks == p.arrays); // the same job describes the same model
-        return kept;
-    }
+    uint32_t chunks = (uint32_t)chunks_of(layout, shard);
+    bool known = kept->head->magic == magic && kept->head->chunks == p.arrays &&
+                 kept->head->chunk_count == chunks;
+    if (known) return kept;
     kept->head->chunks = p.arrays;
-    kept->head->chunk_count = (uint32_t)chunks_of(layout, shard);
+    kept->head->chunk_count = chunks;
+    bel_kept_clear(kept);
     kept->head->magic = magic;
     return kept;
 }
@@ -144,7 +147,7 @@ bel_kept_state bel_kept_look(const void *memory, size_t bytes)
     if (bytes < PAGE || bytes % PAGE != 0) return state;
     const kept_head *head = (const kept_head *)(const void *)((const char *)memory + bytes - PAGE);
     size_t room = bytes - PAGE;
-    bool good = head->magic == magic && head->chunk_count > 0 && head->chunks <= room &&
+    bool good = head->magic == magic && head->chunks <= room &&
                 head->chunk_count <= (room - head->chunks) / sizeof(kept_chunk);
     if (!good || atomic_load(&head->generation) == 0) return state;
     state.generation = atomic_load(&head->generation);
@@ -176,9 +179,12 @@ float *bel_kept_averages(const bel_kept *kept)
 
 // --- The state -----------------------------------------------------------------------------------
 
+// A pass that was open is void: the version may come again.
 void bel_kept_clear(bel_kept *kept)
 {
     atomic_store(&kept->head->generation, 0);
+    for (uint32_t c = 0; c < kept->head->chunk_count; c++)
+        atomic_store(&kept->chunks[c].opened, 0);
     atomic_store(&kept->head->point_count, 0);
 }
 
@@ -213,6 +219,16 @@ int64_t bel_kept_version(const bel_kept *kept, int local)
 void bel_kept_set_version(bel_kept *kept, int local, int64_t version)
 {
     atomic_store_explicit(&kept->chunks[local].version, version, memory_order_release);
+}
+
+void bel_kept_set_saved(bel_kept *kept, int64_t ns)
+{
+    atomic_store(&kept->head->saved_ns, ns);
+}
+
+int64_t bel_kept_saved(const bel_kept *kept)
+{
+    return atomic_load(&kept->head->saved_ns);
 }
 
 // --- Points --------------------------------------------------------------------------------------

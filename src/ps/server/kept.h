@@ -62,6 +62,10 @@ int64_t bel_kept_loaded(const bel_kept *kept);
 // Version of a chunk, which is the shard's `local`th.
 int64_t bel_kept_version(const bel_kept *kept, int local);
 
+// Shard 0: time of its last save by time (bel_clock_ns, of this host); 0: none.
+void bel_kept_set_saved(bel_kept *kept, int64_t ns);
+int64_t bel_kept_saved(const bel_kept *kept);
+
 // Shard 0: the newest recorded steps (bel_control_point), numbered from `first` up to `end`.
 enum { BEL_KEPT_POINTS = 1024 };
 typedef struct bel_control_point bel_control_point; // ps/server/control.h

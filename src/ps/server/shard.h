@@ -147,8 +147,11 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_
 
 // Instead of a load: continues at `version` with the state that the shard holds, or that a
 // predecessor left in `kept`. Chunks whose next version is made already keep it: in this step they
-// are not updated. No step runs. INTERNAL: a chunk has neither of both versions.
+// are not updated. No step runs. INTERNAL: a chunk that is not frozen has neither version.
 bel_status *bel_shard_continue(bel_shard *shard, int64_t version) BEL_MUST_USE;
+
+// Returns the buffer of a version's values, but for frozen ones, which are in buffer 0.
+int bel_shard_buffer_of(const bel_shard *shard, int64_t version);
 
 // Begins the shard's step, answers the workers' pulls, and calls `events` from then on.
 void bel_shard_start(bel_shard *shard, const bel_shard_events *events);

@@ -104,6 +104,13 @@ static inline bool bel_shard_changes_table(const bel_shard *shard, int table)
                                     bel_shard_function(shard));
 }
 
+// Each step changes the buffer of the variables that it updates, so a version's parity determines
+// its buffer. Frozen ones stay in buffer 0.
+static inline int bel_shard_buffer_at(const bel_shard *shard, int64_t version)
+{
+    return (int)((version - shard->loaded) % 2);
+}
+
 // True if parameters are on devices: no work is done chunk by chunk there; one job passes all
 // chunks.
 static inline bool bel_shard_on_devices(const bel_shard *shard)

@@ -101,8 +101,8 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                                                      BEL_SHARD_PIECE * sizeof(float))};
         shard->inbox.elements += layout->chunks[c].count;
     }
-    for (int i = 0; i < shard->chunk_count && config->kept != NULL; i++)
-        shard->chunks[i].version = bel_kept_version(config->kept, i);
+    for (int i = 0; i < shard->chunk_count; i++)
+        shard->chunks[i].version = config->kept != NULL ? bel_kept_version(config->kept, i) : -1;
     shard->inbox.sums = bel_xcalloc(nodes, sizeof *shard->inbox.sums);
     shard->inbox.rows =
         bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->inbox.rows);

@@ -103,6 +103,11 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     return bel_shard_load_tables(shard, reader);
 }
 
+int bel_shard_buffer_of(const bel_shard *shard, int64_t version)
+{
+    return bel_shard_buffer_at(shard, version);
+}
+
 // The buffer of a version follows from the number of steps since the load, as before. A chunk whose
 // next version is made shows the old one until its pass, so workers see one version.
 bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
@@ -111,13 +116,14 @@ bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
     if (kept != NULL) shard->loaded = bel_kept_loaded(kept);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_shard_chunk *local = &shard->chunks[i];
+        bool frozen = shard->config.layout->chunks[local->chunk].kind == BEL_VARIABLE_FROZEN;
+        if (frozen) local->version = version; // its passes do not wait for reports
         if (local->version != version && local->version != version + 1) {
             return BEL_ERR(BEL_INTERNAL, "shard %d holds version %lld of chunk %d, expected %lld",
                            shard->config.shard, (long long)local->version, local->chunk,
                            (long long)version);
         }
-        bool frozen = shard->config.layout->chunks[local->chunk].kind == BEL_VARIABLE_FROZEN;
-        int buffer = frozen ? 0 : (int)((version - shard->loaded) % 2);
+        int buffer = frozen ? 0 : bel_shard_buffer_at(shard, version);
         atomic_store(&shard->config.space->current[local->chunk], (unsigned char)buffer);
     }
     shard->step = version;

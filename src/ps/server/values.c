@@ -56,11 +56,10 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks)
 {
     bool newest = version == shard->step;
-    bel_version_frame announced = {
-        .version = version,
-        .decision = newest ? shard->decision.now : shard->decision.last,
-        .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
-        .buffer = (int32_t)((version - shard->loaded) % 2)}; // each step changes the buffer
+    bel_version_frame announced = {.version = version,
+                                   .decision = newest ? shard->decision.now : shard->decision.last,
+                                   .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
+                                   .buffer = bel_shard_buffer_at(shard, version)};
     bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
                           bel_version_frame_write(announced, NULL, 0));
     shard->workers[worker].version = version;
@@ -83,15 +82,13 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
 }
 
-// Every step changes the buffer of the variables that it updates, so a version's parity determines
-// its buffer. The next version is not published before the copy is complete, so nothing writes
-// there.
+// The next version is not published before the copy is complete, so nothing writes there.
 void bel_shard_copy_values(const bel_shard *shard, int local, int worker)
 {
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
     bool frozen = chunk->kind == BEL_VARIABLE_FROZEN;
     const float *values =
-        shard->config.space->buffers[frozen ? 0 : (shard->step - shard->loaded) % 2];
+        shard->config.space->buffers[frozen ? 0 : bel_shard_buffer_at(shard, shard->step)];
     memcpy(shard->config.outboxes[worker] + chunk->offset, values + chunk->offset,
            (size_t)chunk->count * sizeof(float));
 }

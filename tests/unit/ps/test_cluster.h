@@ -161,7 +161,12 @@ static void make_space(cluster *c)
     c->kept = bel_kept_over(kept_memory, c->layout, 0, &settings);
     float *buffers[2] = {bel_kept_buffer(c->kept, 0), bel_kept_buffer(c->kept, 1)};
     c->space = bel_space_over(c->layout, buffers);
-    if (kept_from < 0) fill_space(c->space);
+    if (kept_from >= 0) return;
+    bel_kept_clear(c->kept); // as a load does
+    for (int i = 0; i < c->layout->chunk_count; i++)
+        bel_kept_set_version(c->kept, i, 0);
+    memset(c->space->buffers[1], 0, (size_t)c->layout->size * sizeof(float));
+    fill_space(c->space);
 }
 
 static void make_shards(cluster *c)

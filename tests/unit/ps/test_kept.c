@@ -72,8 +72,10 @@ static void train(cluster *c, int64_t from)
 static float *finish(cluster *c, int64_t from)
 {
     train(c, from);
-    BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
     size_t size = (size_t)c->layout->size;
+    memset(c->snapshot, 0, size * sizeof(float)); // the gaps between variables …
+    memset(c->averages, 0, size * sizeof(float)); // … and averages that are not kept
+    BEL_ASSERT_OK(bel_shard_snapshot_now(c->shards[0]));
     float *result = bel_xcalloc(2 * size, sizeof *result);
     memcpy(result, c->snapshot, size * sizeof *result);
     memcpy(result + size, c->averages, size * sizeof *result);
@@ -148,6 +150,59 @@ static void two_passes_survive(void **state)
     survives_every_piece(&clipped);
 }
 
+// Going back to the version of the step in progress: nothing that its pass has recorded counts.
+static void going_back_forgets_passes(void **state)
+{
+    (void)state;
+    size_t bytes = bytes_for(&plain);
+    cluster *alone = cluster_create(1, replicas_of, WORKERS, plain, STEPS);
+    size_t size = 2 * (size_t)alone->layout->size * sizeof(float);
+    float *expected = finish(alone, 0);
+    int kill = 1;
+    for (bool killed = true; killed; kill++) {
+        kept_memory = make_memory(bytes);
+        killed = is_killed_at(&plain, kill);
+        kept_from = -1; // the state is loaded anew, at version 0
+        float *result = finish(cluster_create(1, replicas_of, WORKERS, plain, STEPS), 0);
+        assert_memory_equal(result, expected, size);
+        bel_free(result);
+        bel_linux_shared_unmap(kept_memory, bytes);
+        kept_memory = NULL;
+    }
+    bel_free(expected);
+}
+
+// More points than the ring holds, of which the newest is dropped.
+static void dropped_points_do_not_return(void **state)
+{
+    (void)state;
+    size_t bytes = bytes_for(&plain);
+    bel_optimizers optimizers;
+    const bel_shard_settings settings = settings_with(&optimizers, &plain);
+    bel_layout *layout = make_layout(1);
+    void *memory = make_memory(bytes);
+    bel_kept *kept = bel_kept_over(memory, layout, 0, &settings);
+    enum { LAST = BEL_KEPT_POINTS + 500 };
+    for (int64_t step = 1; step <= LAST; step++)
+        bel_kept_add_point(kept, &(bel_control_point){.step = step, .loss = (double)step});
+    const bel_control_config config = {.shard_count = 1,
+                                       .first_step = LAST - 1,
+                                       .last_step = LAST + 1,
+                                       .worker_count = 1,
+                                       .continues = true,
+                                       .kept = kept};
+    bel_control *control = bel_control_create(&config);
+    static bel_control_point points[BEL_KEPT_POINTS];
+    int count = bel_control_take_points(control, points, BEL_KEPT_POINTS);
+    assert_int_equal(count, BEL_KEPT_POINTS - 1);
+    for (int i = 0; i < count; i++)
+        assert_true(points[i].step == LAST - count + i);
+    bel_control_destroy(control);
+    bel_kept_destroy(kept);
+    bel_layout_destroy(layout);
+    bel_linux_shared_unmap(memory, bytes);
+}
+
 // A version that is neither that of a chunk nor the one before.
 static void a_wrong_version_is_refused(void **state)
 {
@@ -188,6 +243,9 @@ static void some_jobs_keep_no_state(void **state)
     assert_non_null(bel_kept_why_not(layout, &settings));
     settings.counting = (bel_counting){.local_steps = 2};
     assert_non_null(bel_kept_why_not(layout, &settings));
+    settings.counting = (bel_counting){.kind = BEL_COUNTING_ALL};
+    layout->exchanges = true;
+    assert_non_null(bel_kept_why_not(layout, &settings));
     bel_layout_destroy(layout);
 }
 
@@ -195,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_steps_survive),       cmocka_unit_test(slots_and_averages_survive),
+        cmocka_unit_test(going_back_forgets_passes), cmocka_unit_test(dropped_points_do_not_return),
         cmocka_unit_test(two_passes_survive),        cmocka_unit_test(a_wrong_version_is_refused),
         cmocka_unit_test(other_memory_has_no_state), cmocka_unit_test(some_jobs_keep_no_state),
     };

@@ -79,7 +79,7 @@ static void test_every_kind(void **state)
         bel_free(kind);
         kinds++;
     }
-    assert_int_equal(kinds, 25);
+    assert_int_equal(kinds, 27);
 }
 
 // Every cut and many flips give an error or a message, never a crash.
