@@ -10,11 +10,13 @@ import contextlib
 import os
 import threading
 import traceback
-from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type, TypeVar
 
+from . import structs
 from .errors import Error, FailedPreconditionError
 from .library import lib
 
+_Self = TypeVar("_Self", bound="Owner")
 _MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
 _MOST_TEXT, _MOST_WORD = 400, 60  # characters
 
@@ -37,6 +39,25 @@ class Handle:
             return function(self, *arguments)
         finally:
             self._handle = 0
+
+
+class Owner:
+    """An object that owns something of the library, which `close` frees; the end of `with` and of the object do, too."""
+
+    _handle: Any
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
 
 
 class Call:
@@ -132,13 +153,17 @@ _training = threading.Lock()
 
 
 @contextlib.contextmanager
-def training() -> Iterator[None]:
-    """Lets one training run at a time in a process."""
-    if not _training.acquire(blocking=False):
+def training(level: Optional[str] = None) -> Iterator[None]:
+    """Lets one training run at a time in a process. level: wait for another one, and log nothing below this level;
+    None: refuse, and leave the log as it is."""
+    if not _training.acquire(blocking=level is not None):
         raise FailedPreconditionError("this process trains already; expected one training at a time")
+    before = None if level is None else set_log_level(level)
     try:
         yield
     finally:
+        if before is not None:
+            set_log_level(before)
         _training.release()
 
 
@@ -147,7 +172,13 @@ def is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def set_log_level(level: str) -> str:
+    """Sets what the library writes to stderr in this process: "error", "warn", "info" (at first; with progress) or
+    "debug", each with those before it. Returns the level before. InvalidArgumentError: another word."""
+    number = structs.convert("bel_log_level", level, [], "set_log_level")
+    return structs.enumerator("bel_log_level", lib.bel_log_set_level(number))
+
+
 def request_stop() -> None:
     """Asks the training of this process, and in a job all of it, to save and end at the next step. Any thread."""
     lib.bel_request_stop()
-

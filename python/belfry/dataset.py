@@ -24,7 +24,7 @@ from .calls import Call, Handle
 from .errors import InvalidArgumentError
 from .library import lib
 from .ops import derive
-from .tensors import array_of, dtype_number, numpy_dtype, tensor_of
+from .tensors import array_of, dtype_number, tensor_of, view_of
 
 Path = Union[str, "Any"]
 Fields = Mapping[str, Any]
@@ -47,12 +47,9 @@ class Record(Handle):
         if not found:
             raise KeyError(f"{self.origin}: there is no field {name}")
         tensor = found.contents
-        shape = tuple(tensor.shape.dims[:tensor.shape.rank])
         if tensor.dtype == lib.BEL_DTYPE_STRING:
-            return ctypes.string_at(tensor.data, shape[0]).decode(errors="surrogateescape")
-        dtype = numpy_dtype(tensor.dtype)
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return np.frombuffer(bytearray(ctypes.string_at(tensor.data, size)) if size else b"", dtype).reshape(shape)
+            return ctypes.string_at(tensor.data, tensor.shape.dims[0]).decode(errors="surrogateescape")
+        return view_of(tensor).copy()
 
     @property
     def number(self) -> int:

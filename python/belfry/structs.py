@@ -18,6 +18,7 @@ converts a value by the declaration of its field:
 
 import ctypes
 import difflib
+import itertools
 import os
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional
@@ -50,8 +51,8 @@ def refuse(name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
 
 
 def _count_field(field: str, fields: Mapping[str, str]) -> Optional[str]:
-    """The field with the count of a list: paths and path_count."""
-    for single in (field, field[:-1], field[:-3] + "y"):
+    """The field with the count of a list: paths and path_count, classes and class_count."""
+    for single in (field, field[:-1], field[:-2], field[:-3] + "y"):
         if single + "_count" in fields:
             return single + "_count"
     return None
@@ -203,6 +204,12 @@ def text(value: Any, what: str) -> bytes:
     if b"\0" in encoded:
         raise InvalidArgumentError(f"{what}: expected a text without zero bytes, got {value!r}")
     return encoded
+
+
+def texts(function: Any, *owner: Any) -> List[str]:
+    """The texts that a function of the library returns for 0, 1, … until NULL."""
+    found = (function(*owner, index) for index in itertools.count())
+    return [text.decode() for text in itertools.takewhile(lambda text: text is not None, found)]
 
 
 def shape(value: Any, what: str) -> Any:
