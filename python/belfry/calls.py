@@ -42,7 +42,7 @@ class Handle:
 
 
 class Owner:
-    """An object that owns something of the library, which `close` frees; the end of `with` and of the object do, too."""
+    """An object that owns something of the library: `close` frees it, as do the ends of `with` and of the object."""
 
     _handle: Any
 

@@ -20,68 +20,22 @@ class Error(Exception):
         self.message, self.trace = message, trace
 
 
-class CancelledError(Error, code=1):
-    """Stopped on request."""
-
-
-class UnknownError(Error, code=2):
-    """Code of the program failed."""
-
-
-class InvalidArgumentError(Error, ValueError, code=3):
-    """A setting or an argument is wrong."""
-
-
-class DeadlineExceededError(Error, TimeoutError, code=4):
-    """A wait timed out; the message names the missing process."""
-
-
-class NotFoundError(Error, code=5):
-    """A file, variable or checkpoint does not exist."""
-
-
-class AlreadyExistsError(Error, code=6):
-    """The call would overwrite something."""
-
-
-class PermissionDeniedError(Error, code=7):
-    """The system refused access."""
-
-
-class ResourceExhaustedError(Error, code=8):
-    """Memory, disk or a limit is used up."""
-
-
-class FailedPreconditionError(Error, code=9):
-    """The call is not possible in this state."""
-
-
-class AbortedError(Error, code=10):
-    """Training diverged, or another process gave up."""
-
-
-class OutOfRangeError(Error, IndexError, code=11):
-    """An index is beyond its end."""
-
-
-class UnimplementedError(Error, NotImplementedError, code=12):
-    """This build does not support it."""
-
-
-class InternalError(Error, code=13):
-    """A defect of Belfry."""
-
-
-class UnavailableError(Error, code=14):
-    """Another process cannot be reached; trying again may help."""
-
-
-class DataLossError(Error, code=15):
-    """Input data or a file is malformed."""
-
-
-class UnauthenticatedError(Error, code=16):
-    """The secret is wrong or missing."""
+class CancelledError(Error, code=1): """Stopped on request."""
+class UnknownError(Error, code=2): """Code of the program failed."""
+class InvalidArgumentError(Error, ValueError, code=3): """A setting or an argument is wrong."""
+class DeadlineExceededError(Error, TimeoutError, code=4): """A wait timed out; the message names the missing process."""
+class NotFoundError(Error, code=5): """A file, variable or checkpoint does not exist."""
+class AlreadyExistsError(Error, code=6): """The call would overwrite something."""
+class PermissionDeniedError(Error, code=7): """The system refused access."""
+class ResourceExhaustedError(Error, code=8): """Memory, disk or a limit is used up."""
+class FailedPreconditionError(Error, code=9): """The call is not possible in this state."""
+class AbortedError(Error, code=10): """Training diverged, or another process gave up."""
+class OutOfRangeError(Error, IndexError, code=11): """An index is beyond its end."""
+class UnimplementedError(Error, NotImplementedError, code=12): """This build does not support it."""
+class InternalError(Error, code=13): """A defect of Belfry."""
+class UnavailableError(Error, code=14): """Another process cannot be reached; trying again may help."""
+class DataLossError(Error, code=15): """Input data or a file is malformed."""
+class UnauthenticatedError(Error, code=16): """The secret is wrong or missing."""
 
 
 by_code: Dict[int, Type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}

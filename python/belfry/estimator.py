@@ -1,16 +1,4 @@
-"""Estimator: train, evaluate and predict with a model function (belfry/estimator.h).
-
-    def model_fn(ctx):
-        logits = layers.dense(ctx.features["x"], 10, "logits")
-        if ctx.labels is None:
-            return belfry.EstimatorSpec(predictions=ops.softmax(logits))
-        loss = ops.mean(ops.softmax_cross_entropy(logits, ctx.labels))
-        accuracy = metrics.accuracy(ctx.labels, ops.arg_max(logits))
-        return belfry.EstimatorSpec(loss=loss, optimizer=belfry.Adam(0.001), metrics={"accuracy": accuracy})
-
-    estimator = belfry.Estimator(model_fn, "runs/digits", belfry.RunConfig(save_checkpoints_steps=500))
-    train = belfry.TrainSpec(lambda: data.shuffle().repeat().batch(64), max_steps=2000)
-    result = belfry.train_and_evaluate(estimator, train, belfry.EvalSpec(lambda: held.batch(256)))
+"""Estimator: train, evaluate and predict with a model function (belfry/estimator.h; examples in docs/python.md).
 
 The same program is one process, or each process of a job. Model functions and input functions run in every process
 that needs their graph or data, so their results must depend only on their arguments.
@@ -320,8 +308,8 @@ class Estimator(Owner):
         else), those of evaluate.
         """
         with Call() as call, self.use(call):
-            struct = structs.make("bel_export_options", options, call.keep, "export")
-            lib.bel_export(self.handle, _folder(checkpoint), ctypes.byref(struct), os.fsencode(folder))
+            struct = structs.made("bel_export_options", options, "export")
+            lib.bel_export(self.handle, _folder(checkpoint), struct, os.fsencode(folder))
 
 
 def _folder(path: Optional[Path]) -> Optional[bytes]:

@@ -1,11 +1,7 @@
 """Values of a graph, which model functions and step functions build (belfry/graph.h).
 
-    hidden = ops.relu(x @ weights + bias)
-    first = hidden[:, :3] * 2.0
-
 A value has a type and a shape, and no numbers: building computes nothing. Operators are operations of belfry.ops.
-Numbers and arrays beside a value become constants of its type. A mistake raises at once, with the operation's name and
-the shapes, and the graph stays failed. Values belong to the function that makes them, and are of no use after it.
+Numbers and arrays beside a value become constants of its type. A mistake raises at once, and the graph stays failed.
 """
 
 import ctypes

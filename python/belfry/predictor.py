@@ -59,11 +59,11 @@ class Predictor(Owner):
         self._kinds: Optional[Dict[str, str]] = None  # of an export: what the input of a column is
         self._scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
         options = {"threads": threads, "stage_memory": stage_memory, "seed": seed}
-        struct = structs.make("bel_predictor_options", options, [], "Predictor")
+        struct = structs.made("bel_predictor_options", options, "Predictor")
         if os.path.isdir(path) and not os.path.exists(os.path.join(path, "model.onnx")):
             self._load_checkpoint(path, threads, stage_memory)
         else:
-            lib.bel_predictor_load(os.fsencode(path), ctypes.byref(struct), ctypes.byref(self._handle))
+            lib.bel_predictor_load(os.fsencode(path), struct, ctypes.byref(self._handle))
             self._step = int(lib.bel_predictor_step(self._handle))
             self._read_signature(os.path.join(path, "signature.json"))
         columns: Optional[Columns] = self._columns

@@ -1,17 +1,7 @@
-"""Loops of steps that a program runs itself (belfry/replica.h).
+"""Loops of steps that a program runs itself (belfry/replica.h; an example is in docs/python.md).
 
-    def run(replicator):
-        while replicator.step < 3000:
-            replicator.run("discriminator")
-            replicator.run("discriminator")
-            print(replicator.run("generator").loss)
-
-    functions = {"discriminator": (discriminator_fn, "discriminator/*"), "generator": (generator_fn, "generator/*")}
-    train = belfry.TrainSpec(input_fn, loop=belfry.Loop(functions, run))
-    belfry.train_and_evaluate(estimator, train)
-
-Every step is computed by all replicas of the job; the loop itself runs only in the process that represents it, on its
-own thread. When training returns to a checkpoint, the loop begins again: it must keep what determines its next step in
+Every step is computed by all replicas of the job; the loop itself runs only in the process that represents it, on a
+thread. When training returns to a checkpoint, the loop begins again: it must keep what determines its next step in
 `state`, or derive it from `replicator.step`.
 """
 

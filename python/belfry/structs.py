@@ -2,9 +2,6 @@
 
     make("bel_exporter", {"name": "best", "kind": "best"}, keep)
 
-A setting of Belfry is a field of a struct, so its name, type and range are written once, in a header. This module
-converts a value by the declaration of its field:
-
     bool, numbers           the same; fractions, overflow and other types are refused
     const char *            a str, or a path
     an enumeration          the end of an enumerator's name: "best" is BEL_EXPORT_BEST
@@ -100,6 +97,14 @@ def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = ""
         else:
             setattr(result, name, convert(kind, value, keep, where))
     return result
+
+
+def made(struct: str, values: Mapping[str, Any], what: str) -> Any:
+    """A pointer to a new struct, as `make` fills it in, with all that it points to."""
+    keep: List[Any] = []
+    pointer: Any = ctypes.pointer(make(struct, values, keep, what))
+    pointer.keep = keep
+    return pointer
 
 
 def _base(kind: str) -> str:

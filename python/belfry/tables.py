@@ -6,7 +6,7 @@ their numbers. Columns is a description: what each column is, and the features t
 
 import ctypes
 import warnings
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -141,12 +141,12 @@ def is_frame(value: Any) -> bool:
     """Whether a value has columns by name: a pandas frame, or a dict."""
     if hasattr(value, "toarray"):  # some sparse matrices are dicts
         return False
-    return isinstance(value, dict) or (hasattr(value, "columns") and hasattr(value, "iloc"))
+    return isinstance(value, Mapping) or (hasattr(value, "columns") and hasattr(value, "iloc"))
 
 
 def names_of(value: Any) -> List[str]:
     """Names of the columns of a frame or dict, as texts."""
-    return [str(name) for name in (value if isinstance(value, dict) else value.columns)]
+    return [str(name) for name in (value if isinstance(value, Mapping) else value.columns)]
 
 
 def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
@@ -156,7 +156,7 @@ def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
     """
     if not is_frame(value):
         return _table_of_matrix(value, names)
-    columns = [value[name] for name in value] if isinstance(value, dict) else [
+    columns = [value[name] for name in value] if isinstance(value, Mapping) else [
         value.iloc[:, place] for place in range(value.shape[1])]
     row_count = len(columns[0]) if columns else len(value)
     check_shape(row_count, len(columns))
@@ -226,9 +226,8 @@ class Columns:
     @classmethod
     def infer(cls, table: Table, **options: Any) -> "Columns":
         """Looks at every cell. options: fields of bel_columns_options."""
-        handle, keep = ctypes.c_void_p(), []  # type: ignore[var-annotated]
-        struct = structs.make("bel_columns_options", options, keep)
-        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), ctypes.byref(struct), ctypes.byref(handle))
+        handle, struct = ctypes.c_void_p(), structs.made("bel_columns_options", options, "columns")
+        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), struct, ctypes.byref(handle))
         return cls(handle)
 
     def __del__(self) -> None:

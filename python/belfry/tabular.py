@@ -103,9 +103,9 @@ class _Model:
         export = os.path.join(folder, "training")
         with training("error"):  # a warning says that the schedule has ended; the learner has a rate
             self.write(folder).estimator().export(export, training=True)
-        options = structs.make("bel_learner_options", {
-            "threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}, [])
-        lib.bel_learner_load(os.fsencode(export), ctypes.byref(options), ctypes.byref(self._learner))
+        options = structs.made("bel_learner_options", {
+            "threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}, "partial_fit")
+        lib.bel_learner_load(os.fsencode(export), options, ctypes.byref(self._learner))
 
 
 def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
@@ -236,8 +236,8 @@ class _Learner:
         if schedule != "constant":
             params["decay_steps"] = -(-epochs * struct.row_count // batch_size)
         self._rate = float(params["learning_rate"])
-        data = Dataset(lambda _call: int(lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False)))
-        data = data.shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        rows = Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
+        data = rows.shuffle(seed=seed).repeat(epochs).batch(batch_size)
         config = RunConfig(seed=seed, num_threads=self.num_threads, report=keeps, save_summary_steps=100 * keeps)
         with Estimator("wide_deep", folder, config, params) as estimator:
             result = run_training(estimator, TrainSpec(lambda: data), level="info" if self.verbose else "warn")

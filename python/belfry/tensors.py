@@ -1,4 +1,4 @@
-"""Views of arrays for the C library: numpy arrays, and anything with DLPack (torch tensors on the CPU), without copies."""
+"""Views of arrays for the C library, without copies: numpy arrays, and objects with DLPack in memory of the processor."""
 
 import ctypes
 from typing import Any, Dict, Optional, Sequence
