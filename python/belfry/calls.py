@@ -13,7 +13,7 @@ import traceback
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from . import structs
-from .errors import Error, FailedPreconditionError
+from .errors import Error, FailedPreconditionError, in_python
 from .library import lib
 
 _Self = TypeVar("_Self", bound="Owner")
@@ -125,7 +125,7 @@ class Call:
         # A status is one line, and shortens words of more than 256 bytes.
         text = " ".join(word[:_MOST_WORD] for word in text.split())[:_MOST_TEXT] + place
         encoded = text.encode(errors="replace")
-        self._raised.append((encoded.decode(), error))
+        self._raised.append((in_python(encoded.decode()), error))
         code = error.code if isinstance(error, Error) else lib.BEL_UNKNOWN
         status: int = lib.bel_status_create(code, b"python", 0, b"%s", encoded)
         return status
@@ -154,17 +154,26 @@ _training = threading.Lock()
 
 @contextlib.contextmanager
 def training(level: Optional[str] = None) -> Iterator[None]:
-    """Lets one training run at a time in a process. level: wait for another one, and log nothing below this level;
+    """Lets one training run at a time in a process. level: wait for another one, and log at most up to this level;
     None: refuse, and leave the log as it is."""
     if not _training.acquire(blocking=level is not None):
         raise FailedPreconditionError("this process trains already; expected one training at a time")
-    before = None if level is None else set_log_level(level)
+    try:
+        with log_level(level) if level is not None else contextlib.nullcontext():
+            yield
+    finally:
+        _training.release()
+
+
+@contextlib.contextmanager
+def log_level(level: str) -> Iterator[None]:
+    """Logs at most up to a level meanwhile."""
+    before = set_log_level(level)
+    set_log_level(min(before, level, key=list(structs.enumerators("bel_log_level")).index))
     try:
         yield
     finally:
-        if before is not None:
-            set_log_level(before)
-        _training.release()
+        set_log_level(before)
 
 
 def is_main_thread() -> bool:

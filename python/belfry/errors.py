@@ -38,4 +38,14 @@ class DataLossError(Error, code=15): """Input data or a file is malformed."""
 class UnauthenticatedError(Error, code=16): """The secret is wrong or missing."""
 
 
+_NAMES = {"bel_dataset_": "Dataset.", "bel_dropout": "ops.dropout", "bel_context_feature": "Context.features"}
+
+
+def in_python(message: str) -> str:
+    """A message of the library with the names that this package has for its functions."""
+    for name, ours in _NAMES.items():
+        message = message.replace(name, ours)
+    return message
+
+
 by_code: Dict[int, Type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}

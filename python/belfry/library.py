@@ -221,7 +221,7 @@ class Library:
     def take_error(self, status: int) -> errors.Error:
         """The exception of a status, which is freed."""
         kind = errors.by_code.get(self.bel_status_code(status), errors.UnknownError)
-        error = kind(self.bel_status_message(status).decode(errors="replace"),
+        error = kind(errors.in_python(self.bel_status_message(status).decode(errors="replace")),
                      self.bel_status_trace(status).decode(errors="replace"))
         self.bel_status_destroy(status)
         return error

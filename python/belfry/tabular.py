@@ -303,14 +303,14 @@ class Classifier(_Learner):
 
     hidden_units: sizes of the hidden layers, [256, 128] or "256,128"; [] for none. dropout: share of their outputs
     left out in training. l2: penalty. optimizer: "adam", "sgd", … (docs/command.md). learning_rate: its rate.
-    schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes.
-    random_state: the seed, an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores.
-    model_dir: folder for checkpoints, curves and report.html; a fit that was interrupted there continues. None: a
-    temporary one, which is removed. verbose: show the training's log; warnings are shown anyway.
+    schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes;
+    large tables have few (3 from 100,000 rows on): raise it if accuracy matters more than time. random_state: the seed,
+    an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores. model_dir: folder for
+    checkpoints, curves and report.html, where a fit that was interrupted continues. None: a temporary one. verbose:
+    show the training's log up to belfry.set_log_level, not only warnings.
 
-    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. Ctrl-C
-    ends a fit with KeyboardInterrupt. A process runs one training at a time: fits on other threads wait. A pickle has
-    the checkpoint. `partial_fit` learns one batch after another; see there.
+    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. A process
+    runs one training at a time: fits on other threads wait. Ctrl-C is as for train_and_evaluate.
 
     After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts.
 
@@ -398,14 +398,12 @@ class Regressor(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if y.dtype.kind not in "biuf":
-            try:
-                y = y.astype(np.float64)
-            except (TypeError, ValueError):
-                raise InvalidArgumentError(f"y: expected numbers, got {y.dtype}") from None
         if len(y) < 2:
             raise InvalidArgumentError("y: expected at least 2 rows, got n_samples=1")
-        return y.astype(np.float64)
+        try:
+            return y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"y: expected numbers, got {y.dtype}") from None
 
 
 # --- Arguments -------------------------------------------------------------------------------------------------------

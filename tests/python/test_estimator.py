@@ -929,7 +929,7 @@ class Exceptions(Case):
                     lambda: self.train(lambda ctx: ctx.features["z"]),
                 "input function <lambda>: expected a belfry.Dataset, got list":
                     lambda: self.train(input_fn=lambda: [1]),
-                "expected a batch stage": lambda: self.train(input_fn=lambda: DIGITS),
+                "expected a batch stage, got none; end it with Dataset.batch or Dataset.padded_batch": lambda: self.train(input_fn=lambda: DIGITS),
                 "map: expected a dict of fields, got NoneType":
                     lambda: self.train(input_fn=lambda: DIGITS.map(lambda record: None).batch(32)),
                 "l1/kernel|l2/kernel": lambda: self.train(self.another_each_time(),
