@@ -176,11 +176,6 @@ def log_level(level: str) -> Iterator[None]:
         set_log_level(before)
 
 
-def is_main_thread() -> bool:
-    """Whether this is the thread to which Python gives signals."""
-    return threading.current_thread() is threading.main_thread()
-
-
 def set_log_level(level: str) -> str:
     """Sets what the library writes to stderr in this process: "error", "warn", "info" (at first; with progress) or
     "debug", each with those before it. Returns the level before. InvalidArgumentError: another word."""

@@ -7,7 +7,7 @@ message names it. A process that no launcher started is a group of one.
 import atexit
 import ctypes
 import sys
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 from . import structs
 from .errors import FailedPreconditionError, InvalidArgumentError
@@ -58,40 +58,23 @@ def init(mode: Optional[str] = None, pci: bool = True, *, order: str = "fixed", 
     """
     if _group.handle:
         return
-    options, keep = lib.bel_ddl_options(), []  # type: ignore[var-annotated]
-    lib.bel_ddl_options_init(ctypes.byref(options), ctypes.sizeof(options))
-    structs.make("bel_ddl_options", {"mode": mode, "pci": pci, "order": order, "timeout_secs": timeout,
-                                     "device": device, "check": check}, keep, "init", options)
-    lib.bel_ddl_init(ctypes.byref(options), ctypes.byref(_group.handle))
+    options = {"mode": mode, "pci": pci, "order": order, "timeout_secs": timeout, "device": device, "check": check}
+    lib.bel_ddl_init(structs.made("bel_ddl_options", options, "init"), ctypes.byref(_group.handle))
 
 
-def _place() -> Any:
-    return lib.bel_ddl_place_of(_group.check())
+def _place(field: str, words: str) -> Callable[[], int]:
+    """A function that returns a number of this process's place."""
+    def number() -> int:
+        return int(getattr(lib.bel_ddl_place_of(_group.check()), field))
+    number.__doc__ = words
+    return number
 
 
-def rank() -> int:
-    """Number of this process among all, from 0 on."""
-    return int(_place().rank)
-
-
-def size() -> int:
-    """Number of processes."""
-    return int(_place().size)
-
-
-def local_rank() -> int:
-    """Number of this process among those of its host."""
-    return int(_place().local_rank)
-
-
-def local_size() -> int:
-    """Number of processes of this host."""
-    return int(_place().local_size)
-
-
-def local_device() -> int:
-    """Device of this process."""
-    return int(_place().device)
+rank = _place("rank", "Number of this process among all, from 0 on.")
+size = _place("size", "Number of processes.")
+local_rank = _place("local_rank", "Number of this process among those of its host.")
+local_size = _place("local_size", "Number of processes of this host.")
+local_device = _place("device", "Device of this process.")
 
 
 def _tensors(values: Any, what: str) -> Any:

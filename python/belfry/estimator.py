@@ -7,12 +7,13 @@ that needs their graph or data, so their results must depend only on their argum
 import contextlib
 import ctypes
 import os
+import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import structs
-from .calls import Call, Owner, check_process, is_main_thread, training
+from .calls import Call, Owner, check_process, training
 from .config import RunConfig, setting
 from .dataset import Dataset
 from .errors import FailedPreconditionError, InvalidArgumentError
@@ -182,10 +183,14 @@ class Estimator(Owner):
             return found.contents.model_fn
         if not callable(model_fn):
             raise InvalidArgumentError(f"model_fn: expected a function, got {type(model_fn).__name__}")
-        return lib.bel_model_fn(lambda context, spec: self.build(model_fn, context, spec))
+        return self.function(model_fn)
 
-    def build(self, function: ModelFunction, context: int, spec: int) -> Optional[int]:
-        """Calls a model function or step function for the library; returns its status."""
+    def function(self, function: ModelFunction) -> Any:
+        """bel_model_fn of a model function or step function."""
+        return lib.bel_model_fn(lambda context, spec: self._build(function, context, spec))
+
+    def _build(self, function: ModelFunction, context: int, spec: int) -> Optional[int]:
+        """Calls a function that builds a graph; returns its status."""
         call = self._call
         assert call is not None, "the library calls model functions only during a call"
         mode = _MODES[lib.bel_context_mode(context)]
@@ -364,7 +369,7 @@ def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[Eva
         result, code = new_result(), ctypes.c_int()
         arguments = (estimator.handle, ctypes.byref(train), evals if eval_specs else None, len(eval_specs),
                      ctypes.byref(result))
-        if is_main_thread():
+        if threading.current_thread() is threading.main_thread():  # Python gives it the signals
             lib.bel_train_with_signals(*arguments, ctypes.byref(code))
         else:
             lib.bel_train_and_evaluate(*arguments)

@@ -69,7 +69,8 @@ class Loop:
         functions: List[Any] = []
         for name, item in self._functions.items():
             function, variables = item if isinstance(item, tuple) else (item, None)
-            functions.append({"name": name, "fn": _step_function(function, estimator, call), "variables": variables})
+            functions.append({"name": name, "fn": estimator.function(function), "variables": variables})
+        call.keep.append(functions)
         numbers = {name: number for number, name in enumerate(self._functions)}
         struct = structs.make("bel_loop", {"functions": functions}, call.keep, "Loop")
         struct.run = call.status(lib.bel_loop_fn, lambda _user, handle: Replicator(
@@ -77,9 +78,3 @@ class Loop:
         if self._state is not None:
             struct.state, struct.state_bytes = memory_of(self._state, "Loop.state", call.keep)
         return struct
-
-
-def _step_function(function: ModelFunction, estimator: "Estimator", call: Call) -> Any:
-    made = lib.bel_model_fn(lambda context, spec: estimator.build(function, context, spec))
-    call.keep.append(made)
-    return made

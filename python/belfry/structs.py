@@ -73,7 +73,9 @@ def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = ""
     what = what or struct[len("bel_"):]
     result = getattr(lib, struct)() if into is None else into
     fields, settings = lib.fields(struct), settings_of(struct)
-    if "size" in fields and into is None:
+    if hasattr(lib, struct + "_init") and into is None:
+        getattr(lib, struct + "_init")(ctypes.byref(result), ctypes.sizeof(result))
+    elif "size" in fields and into is None:
         result.size = ctypes.sizeof(result)
     for name, value in values.items():
         if name not in settings:

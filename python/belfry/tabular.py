@@ -146,8 +146,7 @@ class _Learner:
         """Sets parameters; the next fit uses them. InvalidArgumentError: no such parameter."""
         for name, value in params.items():
             if name not in self._names():
-                raise InvalidArgumentError(f"expected a parameter of {type(self).__name__}, one of "
-                                           f"{', '.join(self._names())}, got {name}")
+                raise structs.refuse(name, self._names(), type(self).__name__)
             setattr(self, name, value)
         return self
 
@@ -304,7 +303,7 @@ class Classifier(_Learner):
     hidden_units: sizes of the hidden layers, [256, 128] or "256,128"; [] for none. dropout: share of their outputs
     left out in training. l2: penalty. optimizer: "adam", "sgd", … (docs/command.md). learning_rate: its rate.
     schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes;
-    large tables have few (3 from 100,000 rows on): raise it if accuracy matters more than time. random_state: the seed,
+    large tables have few, 3 at the least: raise it if accuracy matters more than time. random_state: the seed,
     an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores. model_dir: folder for
     checkpoints, curves and report.html, where a fit that was interrupted continues. None: a temporary one. verbose:
     show the training's log up to belfry.set_log_level, not only warnings.

@@ -1,4 +1,4 @@
-"""Views of arrays for the C library, without copies: numpy arrays, and objects with DLPack in memory of the processor."""
+"""Views of arrays for the C library, without copies: numpy arrays, and objects with DLPack (torch tensors)."""
 
 import ctypes
 from typing import Any, Dict, Optional, Sequence

@@ -297,7 +297,7 @@ class Learners(unittest.TestCase):
             lambda: belfry.Classifier(random_state=-1).fit(x, y): "random_state",
             lambda: belfry.Classifier(optimizer="best").fit(x, y): "optimizer.*best",
             lambda: belfry.Classifier(hidden_units=[0]).fit(x, y): "hidden_units",
-            lambda: belfry.Classifier().set_params(units=3): "expected a parameter of Classifier.*got units",
+            lambda: belfry.Classifier().set_params(units=3): "Classifier: there is no units; expected one of dropout, hidden_units",
             lambda: belfry.Classifier().predict(x): "not fitted yet",
             lambda: self.model.predict(x[:, :5]): "X has 5 features.*expecting 64",
         }
