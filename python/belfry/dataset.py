@@ -126,7 +126,11 @@ def _features(kind: str, words: str) -> Callable[..., "Dataset"]:
 
 
 class Dataset:
-    """Description of an input; see the head of this file. Make one with the functions from_…"""
+    """Description of an input, which never changes: each method returns a new one. Make one with the functions from_…
+
+    A record has named fields, each an array. The field "label" becomes the labels of a model function, the others its
+    features. Mistakes in files and functions show in the call that trains, evaluates or predicts.
+    """
 
     def __init__(self, source: _Maker, stages: Tuple[_Stage, ...] = ()) -> None:
         self._source, self._stages = source, stages
