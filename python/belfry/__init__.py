@@ -10,7 +10,7 @@
 """
 
 from . import layers, metrics, ops, summaries
-from .calls import request_stop
+from .calls import request_stop, set_log_level
 from .config import RunConfig
 from .dataset import FOREVER, Dataset, Record, Skip
 from .errors import (AbortedError, AlreadyExistsError, CancelledError, DataLossError, DeadlineExceededError, Error,
@@ -36,5 +36,5 @@ __all__ = [
     "PermissionDeniedError", "Port", "Predictor", "RMSProp", "Record", "Regressor", "Replicator",
     "ResourceExhaustedError", "Result", "RunConfig", "SGD", "Skip", "StepReport", "StepResult", "TrainSpec",
     "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError", "Value", "__version__",
-    "layers", "metrics", "ops", "request_stop", "summaries", "train_and_evaluate",
+    "layers", "metrics", "ops", "request_stop", "set_log_level", "summaries", "train_and_evaluate",
 ]

@@ -1,11 +1,10 @@
 """A PyTorch optimizer whose gradients are averaged over the ranks (belfry.ddl.distribute).
 
 A hook on each parameter notes that its gradient is complete. When all of a bucket are, and the buckets before it have
-been passed on, a thread averages them in place by one call. Buckets go in one order, that of all ranks, whatever the
-order of the hooks. The call of the C library releases the GIL, so the backward pass continues meanwhile. A callback at
-the end of the pass passes on what is left, with zeros for gradients that are missing, and waits: when `backward`
-returns, gradients are averages. With several distributed optimizers no bucket is passed on before that, because their
-order would depend on the hooks.
+been passed on, a thread averages them in place by one call, so buckets go in one order, that of all ranks. The call
+releases the GIL, so the backward pass continues meanwhile. A callback at the end of the pass passes on what is left,
+with zeros for gradients that are missing, and waits. With several distributed optimizers no bucket is passed on before
+that, because their order would depend on the hooks.
 """
 
 import contextlib

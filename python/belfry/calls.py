@@ -10,11 +10,13 @@ import contextlib
 import os
 import threading
 import traceback
-from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type, TypeVar
 
-from .errors import Error, FailedPreconditionError
+from . import structs
+from .errors import Error, FailedPreconditionError, in_python
 from .library import lib
 
+_Self = TypeVar("_Self", bound="Owner")
 _MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
 _MOST_TEXT, _MOST_WORD = 400, 60  # characters
 
@@ -37,6 +39,25 @@ class Handle:
             return function(self, *arguments)
         finally:
             self._handle = 0
+
+
+class Owner:
+    """An object that owns something of the library: `close` frees it, as do the ends of `with` and of the object."""
+
+    _handle: Any
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
 
 
 class Call:
@@ -104,7 +125,7 @@ class Call:
         # A status is one line, and shortens words of more than 256 bytes.
         text = " ".join(word[:_MOST_WORD] for word in text.split())[:_MOST_TEXT] + place
         encoded = text.encode(errors="replace")
-        self._raised.append((encoded.decode(), error))
+        self._raised.append((in_python(encoded.decode()), error))
         code = error.code if isinstance(error, Error) else lib.BEL_UNKNOWN
         status: int = lib.bel_status_create(code, b"python", 0, b"%s", encoded)
         return status
@@ -132,22 +153,36 @@ _training = threading.Lock()
 
 
 @contextlib.contextmanager
-def training() -> Iterator[None]:
-    """Lets one training run at a time in a process."""
-    if not _training.acquire(blocking=False):
+def training(level: Optional[str] = None) -> Iterator[None]:
+    """Lets one training run at a time in a process. level: wait for another one, and log at most up to this level;
+    None: refuse, and leave the log as it is."""
+    if not _training.acquire(blocking=level is not None):
         raise FailedPreconditionError("this process trains already; expected one training at a time")
     try:
-        yield
+        with log_level(level) if level is not None else contextlib.nullcontext():
+            yield
     finally:
         _training.release()
 
 
-def is_main_thread() -> bool:
-    """Whether this is the thread to which Python gives signals."""
-    return threading.current_thread() is threading.main_thread()
+@contextlib.contextmanager
+def log_level(level: str) -> Iterator[None]:
+    """Logs at most up to a level meanwhile."""
+    before = set_log_level(level)
+    set_log_level(min(before, level, key=list(structs.enumerators("bel_log_level")).index))
+    try:
+        yield
+    finally:
+        set_log_level(before)
+
+
+def set_log_level(level: str) -> str:
+    """Sets what the library writes to stderr in this process: "error", "warn", "info" (at first; with progress) or
+    "debug", each with those before it. Returns the level before. InvalidArgumentError: another word."""
+    number = structs.convert("bel_log_level", level, [], "set_log_level")
+    return structs.enumerator("bel_log_level", lib.bel_log_set_level(number))
 
 
 def request_stop() -> None:
     """Asks the training of this process, and in a job all of it, to save and end at the next step. Any thread."""
     lib.bel_request_stop()
-

@@ -19,9 +19,7 @@ class RunConfig:
     """
 
     def __init__(self, **fields: Any) -> None:
-        struct = lib.bel_run_config()
-        lib.bel_run_config_init(ctypes.byref(struct), ctypes.sizeof(struct))
-        vars(self).update(struct=struct, _keep=[])
+        vars(self).update(struct=structs.make("bel_run_config", {}, []), _keep=[])
         self._set(fields)
 
     def _set(self, fields: Mapping[str, Any]) -> None:

@@ -1,17 +1,10 @@
-"""Datasets: a source of records and a list of stages (belfry/dataset.h).
+"""Datasets: a source of records and a list of stages, under the names of belfry/dataset.h.
 
-    data = belfry.Dataset.from_memory(images, labels).shuffle(seed=42).repeat().batch(64)
-
-A record has named fields, each an array. The field "label" becomes the labels of a model function, the others its
-features. A Dataset is a description that never changes: each method returns a new one, and the library makes a dataset
-of it whenever one is needed. Mistakes show in the call that trains, evaluates or predicts.
-
-The names, arguments and meanings of stages are those of the header. Before `map` they work on numbers of records, so a
-run resumes in the middle of an epoch, and workers read different batches. Functions of Python (map, filter,
-from_generator …) run one at a time, because each call takes the GIL: a map costs some 10 µs a record. Prefer arrays
-that are ready, or the library's maps.
+Before `map` stages work on numbers of records, so a run resumes in the middle of an epoch, and workers read different
+batches. Functions of Python (map, filter, from_generator …) run one at a time, because each call takes the GIL.
 """
 
+import contextlib
 import ctypes
 import inspect
 import itertools
@@ -24,11 +17,13 @@ from .calls import Call, Handle
 from .errors import InvalidArgumentError
 from .library import lib
 from .ops import derive
-from .tensors import array_of, dtype_number, numpy_dtype, tensor_of
+from .tables import is_frame
+from .tensors import array_of, dtype_number, tensor_of, view_of
 
 Path = Union[str, "Any"]
 Fields = Mapping[str, Any]
-_Maker = Callable[[Call], int]
+_Maker = Callable[[Call], Any]  # makes a handle of the library
+_Stage = Callable[[Call, int], Any]
 FOREVER = -1
 
 
@@ -47,12 +42,9 @@ class Record(Handle):
         if not found:
             raise KeyError(f"{self.origin}: there is no field {name}")
         tensor = found.contents
-        shape = tuple(tensor.shape.dims[:tensor.shape.rank])
         if tensor.dtype == lib.BEL_DTYPE_STRING:
-            return ctypes.string_at(tensor.data, shape[0]).decode(errors="surrogateescape")
-        dtype = numpy_dtype(tensor.dtype)
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return np.frombuffer(bytearray(ctypes.string_at(tensor.data, size)) if size else b"", dtype).reshape(shape)
+            return ctypes.string_at(tensor.data, tensor.shape.dims[0]).decode(errors="surrogateescape")
+        return view_of(tensor).copy()
 
     @property
     def number(self) -> int:
@@ -119,23 +111,34 @@ def _stage(name: str, words: str, **defaults: Any) -> Callable[..., "Dataset"]:
 
     def method(self: "Dataset", *arguments: Any, **named: Any) -> "Dataset":
         converted = arguments_of(*arguments, **named)
-
-        def stage(_call: Call, handle: int) -> None:
-            getattr(lib, function)(handle, *converted)
-        return self._then(stage)
+        return self._then(lambda _call, handle: getattr(lib, function)(handle, *converted))
     method.__name__, method.__doc__ = name, f"{inspect.signature(arguments_of)}: {words}"
     return method
 
 
-class Dataset:
-    """Description of an input; see the head of this file. Make one with the functions from_…"""
+def _features(kind: str, words: str) -> Callable[..., "Dataset"]:
+    """The method of a map of the library."""
+    def method(self: "Dataset", **options: Any) -> "Dataset":
+        struct = structs.made(f"bel_{kind}_options", options, f"map_{kind}")
+        return self._then(lambda _call, handle: getattr(lib, f"bel_dataset_map_{kind}")(handle, struct))
+    method.__name__, method.__doc__ = f"map_{kind}", f"{words}; options: fields of bel_{kind}_options."
+    return method
 
-    def __init__(self, source: _Maker, stages: Tuple[Callable[[Call, int], None], ...] = ()) -> None:
+
+class Dataset:
+    """Description of an input, which never changes: each method returns a new one. Make one with the functions from_…
+
+    A record has named fields, each an array. The field "label" becomes the labels of a model function, the others its
+    features. Mistakes in files and functions show in the call that trains, evaluates or predicts.
+    """
+
+    def __init__(self, source: _Maker, stages: Tuple[_Stage, ...] = ()) -> None:
         self._source, self._stages = source, stages
 
     def make(self, call: Call) -> int:
         """A dataset of the library, owned by the caller; what it points to lives until the call ends."""
-        handle = self._source(call)
+        call.keep.append(self)
+        handle: int = self._source(call)
         try:
             for stage in self._stages:
                 stage(call, handle)
@@ -144,7 +147,7 @@ class Dataset:
             raise
         return handle
 
-    def _then(self, stage: Callable[[Call, int], None]) -> "Dataset":
+    def _then(self, stage: _Stage) -> "Dataset":
         return Dataset(self._source, self._stages + (stage,))
 
     # --- Sources
@@ -159,15 +162,9 @@ class Dataset:
         others are copied once. Types stay: a layer needs float32, labels of classes int64.
         """
         arrays = _arrays(x, label)
-        fields = (lib.bel_memory_field * max(len(arrays), 1))()
-        for field, (name, array) in zip(fields, arrays.items()):
-            field.name, field.data = name.encode(), tensor_of(array, f"from_memory: {name}")
-        kept = (arrays, fields)
-
-        def source(call: Call) -> int:
-            call.keep.append(kept)
-            return int(lib.bel_dataset_from_memory(fields, len(arrays)))
-        return Dataset(source)
+        fields = (lib.bel_memory_field * max(len(arrays), 1))(*(
+            (name.encode(), tensor_of(array, f"from_memory: {name}")) for name, array in arrays.items()))
+        return Dataset(lambda _call: lib.bel_dataset_from_memory(fields, len(arrays)))
 
     @staticmethod
     def from_csv(paths: Union[Path, Sequence[Path]], **options: Any) -> "Dataset":
@@ -179,17 +176,14 @@ class Dataset:
     @staticmethod
     def from_idx(images: Path, labels: Optional[Path] = None, *, scale: float = 1.0, class_count: int = 0) -> "Dataset":
         """Images of the MNIST format, plain or .gz: "x", float32, flattened and multiplied by scale; "label", int64."""
-        arguments = (structs.text(images, "images"), None if labels is None else structs.text(labels, "labels"),
-                     float(scale), int(class_count))
-        return Dataset(lambda _call: int(lib.bel_dataset_from_idx(*arguments)))
+        files = structs.text(images, "images"), None if labels is None else structs.text(labels, "labels")
+        return Dataset(lambda _call: lib.bel_dataset_from_idx(*files, float(scale), int(class_count)))
 
     @staticmethod
     def from_text(paths: Union[Path, Sequence[Path]]) -> "Dataset":
         """Lines of text files: the str field "text", which a map turns into numbers and drops."""
-        def source(call: Call) -> int:
-            listed = structs.sequence("const char *const *", _list(paths), call.keep, "from_text: paths")
-            return int(lib.bel_dataset_from_text(listed, len(listed)))
-        return Dataset(source)
+        listed = structs.sequence("const char *const *", _list(paths), [], "from_text: paths")
+        return Dataset(lambda _call: lib.bel_dataset_from_text(listed or None, len(listed)))
 
     @staticmethod
     def from_tfrecord(paths: Union[Path, Sequence[Path]],
@@ -219,27 +213,25 @@ class Dataset:
         an end. A run that resumes in the middle of an epoch makes the records before again; each worker makes the
         records of all workers. DataLossError: an epoch has fewer records.
         """
-        def source(call: Call) -> int:
-            generator = _Generator(begin, call).struct
-            return int(lib.bel_dataset_from_generator(ctypes.byref(generator), None, count))
-        return Dataset(source)
+        return Dataset(lambda call: lib.bel_dataset_from_generator(
+            ctypes.byref(_Generator(begin, call).struct), None, count))
 
     # --- Datasets made of datasets
 
     @staticmethod
     def concatenate(datasets: Sequence["Dataset"]) -> "Dataset":
         """The records of the first, then those of the second, and so on."""
-        return _combine("concatenate", datasets)
+        return _combine(datasets, lib.bel_dataset_concatenate)
 
     @staticmethod
     def zip(datasets: Sequence["Dataset"]) -> "Dataset":
         """Record i has the fields of record i of all datasets; ends with the shortest."""
-        return _combine("zip", datasets)
+        return _combine(datasets, lib.bel_dataset_zip)
 
     @staticmethod
     def interleave(datasets: Sequence["Dataset"], cycle_length: int = 0, block_length: int = 1) -> "Dataset":
         """Takes block_length records in turn from each of the first cycle_length datasets (0: all)."""
-        return _combine("interleave", datasets, int(cycle_length), int(block_length))
+        return _combine(datasets, lib.bel_dataset_interleave, int(cycle_length), int(block_length))
 
     @staticmethod
     def sample(datasets: Sequence["Dataset"], weights: Sequence[float], count: int = 0, seed: int = 0) -> "Dataset":
@@ -248,11 +240,7 @@ class Dataset:
         if len(weights) != len(datasets):
             raise InvalidArgumentError(f"sample: expected {len(datasets)} weights, got {len(weights)}")
         numbers = (ctypes.c_double * max(len(weights), 1))(*map(float, weights))
-
-        def source(call: Call) -> int:
-            with _Made(datasets, call) as handles:
-                return int(lib.bel_dataset_sample(handles.take(), numbers, len(datasets), count, seed))
-        return Dataset(source)
+        return _combine(datasets, lambda handles, number: lib.bel_dataset_sample(handles, numbers, number, count, seed))
 
     # --- Stages that renumber
 
@@ -279,8 +267,9 @@ class Dataset:
 
     def bucket_by_length(self, length: Callable[[Record], int], boundaries: Sequence[int]) -> "Dataset":
         """Batches records of similar length together; boundaries rise."""
+        numbers = structs.sequence("const int64_t *", boundaries, [], "bucket_by_length: boundaries")
+
         def stage(call: Call, handle: int) -> None:
-            numbers = structs.sequence("const int64_t *", boundaries, call.keep, "bucket_by_length: boundaries")
             lib.bel_dataset_bucket_by_length(handle, call.plain(
                 lib.bel_length_fn, lambda _user, record: int(Record(record).lend(length)), 0), None, numbers or None,
                 len(numbers))
@@ -309,27 +298,9 @@ class Dataset:
             lib.bel_dataset_flat_map(handle, counted, made, None, _names(drop, call))
         return self._then(stage)
 
-    def map_image(self, **options: Any) -> "Dataset":
-        """Reads the image that each record names (belfry/features.h): fields of bel_image_options."""
-        return self._features("image", options)
-
-    def map_audio(self, **options: Any) -> "Dataset":
-        """Computes features of the sound that each record names: fields of bel_audio_options."""
-        return self._features("audio", options)
-
-    def map_words(self, **options: Any) -> "Dataset":
-        """Turns a text into ids of words: fields of bel_words_options."""
-        return self._features("words", options)
-
-    def _features(self, kind: str, options: Mapping[str, Any]) -> "Dataset":
-        keep: List[Any] = []
-        struct = structs.make(f"bel_{kind}_options", options, keep, f"map_{kind}")
-
-        def stage(call: Call, handle: int) -> None:
-            call.keep.append((struct, keep))
-            getattr(lib, f"bel_dataset_map_{kind}")(handle, ctypes.byref(struct))
-        return self._then(stage)
-
+    map_image = _features("image", "reads the image that each record names (belfry/features.h)")
+    map_audio = _features("audio", "computes features of the sound that each record names")
+    map_words = _features("words", "turns a text into ids of words")
     named_files = _stage("named_files", "declares that maps read the files which a text field names: checkpoints and "
                          "caches compare their sizes.", folder=None)
     batch = _stage("batch", "batches of records, across epochs; the last batch has the rest.")
@@ -347,10 +318,8 @@ class Dataset:
 
     def labels(self, names: Sequence[str]) -> "Dataset":
         """Names fields that are labels besides "label": ctx.label(name)."""
-        def stage(call: Call, handle: int) -> None:
-            listed = structs.sequence("const char *const *", list(names), call.keep, "labels")
-            lib.bel_dataset_labels(handle, listed or None, len(listed))
-        return self._then(stage)
+        listed = structs.sequence("const char *const *", list(names), [], "labels")
+        return self._then(lambda _call, handle: lib.bel_dataset_labels(handle, listed or None, len(listed)))
 
     skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; "
                               "a warning names each.")
@@ -360,8 +329,7 @@ class Dataset:
 
 def _arrays(x: Any, label: Any) -> Dict[str, Any]:
     """The fields of from_memory, as arrays in C order."""
-    named = isinstance(x, Mapping) or (hasattr(x, "columns") and hasattr(x, "items"))
-    given = {str(name): value for name, value in x.items()} if named else {"x": x}
+    given = {str(name): value for name, value in x.items()} if is_frame(x) else {"x": x}
     if isinstance(label, str):
         if label not in given:
             raise structs.refuse(label, given, "from_memory: label")
@@ -410,47 +378,22 @@ def _names(names: Sequence[str], call: Call) -> Any:
 
 def _from_options(kind: str, options: Mapping[str, Any]) -> Dataset:
     """A source with a struct of options."""
-    keep: List[Any] = []
-    struct = structs.make(f"bel_{kind}_options", options, keep, f"from_{kind}")
+    struct = structs.made(f"bel_{kind}_options", options, f"from_{kind}")
+    return Dataset(lambda _call: getattr(lib, f"bel_dataset_from_{kind}")(struct))
 
+
+def _combine(datasets: Sequence[Dataset], function: Callable[..., Any], *more: int) -> Dataset:
+    """The dataset that a function of the library makes of several, which it takes over."""
     def source(call: Call) -> int:
-        call.keep.append((struct, keep))
-        return int(getattr(lib, f"bel_dataset_from_{kind}")(ctypes.byref(struct)))
-    return Dataset(source)
-
-
-class _Made:
-    """Datasets of the library that a combination takes over; a context manager that frees them after an error."""
-
-    def __init__(self, datasets: Sequence[Dataset], call: Call) -> None:
-        self._datasets, self._call = datasets, call
-        self._handles: List[int] = []
-
-    def __enter__(self) -> "_Made":
-        try:
-            for dataset in self._datasets:
+        with contextlib.ExitStack() as made:
+            handles = []
+            for dataset in datasets:
                 if not isinstance(dataset, Dataset):
                     raise InvalidArgumentError(f"expected a belfry.Dataset, got {type(dataset).__name__}")
-                self._handles.append(dataset.make(self._call))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def take(self) -> Any:
-        """The handles; the caller frees them from now on."""
-        taken, self._handles = self._handles, []
-        return (ctypes.c_void_p * max(len(taken), 1))(*taken)
-
-    def __exit__(self, *_: Any) -> None:
-        for handle in self._handles:
-            lib.bel_dataset_destroy(handle)
-
-
-def _combine(kind: str, datasets: Sequence[Dataset], *more: int) -> Dataset:
-    def source(call: Call) -> int:
-        with _Made(datasets, call) as handles:
-            return int(getattr(lib, f"bel_dataset_{kind}")(handles.take(), len(datasets), *more))
+                handles.append(dataset.make(call))
+                made.callback(lib.bel_dataset_destroy, handles[-1])
+            made.pop_all()  # the function frees them
+        return int(function((ctypes.c_void_p * max(len(handles), 1))(*handles), len(handles), *more))
     return Dataset(source)
 
 

@@ -1,30 +1,18 @@
-"""Collectives of processes: the calls of IBM's Distributed Deep Learning (DDL), over belfry/ddl.h.
+"""Collectives of processes: the calls of IBM's Distributed Deep Learning (DDL), over belfry/ddl.h; see docs/python.md.
 
-    import belfry.ddl as ddl
-
-    ddl.init()
-    ddl.bcast(weights)                                  # arrays of rank 0, in place
-    ddl.all_reduce_n(gradients, op="avg")               # in place, one call
-    ddl.finalize()
-
-A PyTorch program becomes distributed by four lines: init, `distribute(optimizer)`, a sampler or data by rank, and
-finalize (docs/python.md). `mpirun`, `srun`, torchrun or `belfry local ranks` start the processes, and tell each its
-rank; without any of them there is one process, and every call works for one.
-
-Every rank makes the same calls in the same order. Sums are added along a fixed tree, so all ranks get the same bits,
-the same ones in every run. If a rank fails or exits, the calls of the others raise, and the message names it.
+Every rank makes the same calls in the same order. If a rank fails or exits, the calls of the others raise, and the
+message names it. A process that no launcher started is a group of one.
 """
 
 import atexit
 import ctypes
 import sys
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
+from . import structs
 from .errors import FailedPreconditionError, InvalidArgumentError
 from .library import lib
-from .tensors import array_of, tensor_of
-
-_OPS = {"sum": "BEL_DDL_SUM", "avg": "BEL_DDL_AVG"}
+from .tensors import array_of, tensors_of
 
 
 class _Group:
@@ -32,12 +20,13 @@ class _Group:
 
     def __init__(self) -> None:
         self.handle = ctypes.c_void_p()
-        self.place: Any = None
         self.distributed: List[Any] = []  # optimizers whose reductions may be under way
 
-    def check(self) -> None:
+    def check(self) -> Any:
+        """The handle."""
         if not self.handle:
             raise FailedPreconditionError("there is no group: call ddl.init() first")
+        return self.handle
 
     def live(self) -> Any:
         """The handle, when no thread uses it."""
@@ -45,6 +34,11 @@ class _Group:
         for optimizer in self.distributed:
             optimizer.complete()  # one call at a time, in the same order on all ranks
         return self.handle
+
+    def leave(self) -> Any:
+        """The handle, which the caller frees."""
+        taken, self.handle, self.distributed = self.handle, ctypes.c_void_p(), []
+        return taken
 
 
 _group = _Group()
@@ -64,47 +58,23 @@ def init(mode: Optional[str] = None, pci: bool = True, *, order: str = "fixed", 
     """
     if _group.handle:
         return
-    orders = {"fixed": lib.BEL_DDL_FIXED, "fast": lib.BEL_DDL_FAST}
-    if order not in orders:
-        raise InvalidArgumentError(f"order: expected fixed or fast, got {order}")
-    options = lib.bel_ddl_options()
-    lib.bel_ddl_options_init(ctypes.byref(options), ctypes.sizeof(options))
-    options.mode = mode.encode() if mode is not None else None
-    options.pci, options.order, options.timeout_secs = pci, orders[order], timeout
-    options.device, options.check = device, check
-    lib.bel_ddl_init(ctypes.byref(options), ctypes.byref(_group.handle))
-    _group.place = lib.bel_ddl_place_of(_group.handle)
+    options = {"mode": mode, "pci": pci, "order": order, "timeout_secs": timeout, "device": device, "check": check}
+    lib.bel_ddl_init(structs.made("bel_ddl_options", options, "init"), ctypes.byref(_group.handle))
 
 
-def _place() -> Any:
-    if _group.place is None:
-        raise FailedPreconditionError("there is no group: call ddl.init() first")
-    return _group.place
+def _place(field: str, words: str) -> Callable[[], int]:
+    """A function that returns a number of this process's place."""
+    def number() -> int:
+        return int(getattr(lib.bel_ddl_place_of(_group.check()), field))
+    number.__doc__ = words
+    return number
 
 
-def rank() -> int:
-    """Number of this process among all, from 0 on."""
-    return int(_place().rank)
-
-
-def size() -> int:
-    """Number of processes."""
-    return int(_place().size)
-
-
-def local_rank() -> int:
-    """Number of this process among those of its host."""
-    return int(_place().local_rank)
-
-
-def local_size() -> int:
-    """Number of processes of this host."""
-    return int(_place().local_size)
-
-
-def local_device() -> int:
-    """Device of this process."""
-    return int(_place().device)
+rank = _place("rank", "Number of this process among all, from 0 on.")
+size = _place("size", "Number of processes.")
+local_rank = _place("local_rank", "Number of this process among those of its host.")
+local_size = _place("local_size", "Number of processes of this host.")
+local_device = _place("device", "Device of this process.")
 
 
 def _tensors(values: Any, what: str) -> Any:
@@ -115,8 +85,7 @@ def _tensors(values: Any, what: str) -> Any:
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise InvalidArgumentError(f"{what}, array {index}: expected an array in C order that can be written, as "
                                        f"the result replaces it; got strides {array.strides} of shape {array.shape}")
-    tensors = [tensor_of(array, f"{what}, array {index}") for index, array in enumerate(arrays)]
-    return (lib.bel_tensor * max(len(tensors), 1))(*tensors), len(tensors), arrays
+    return tensors_of(arrays, what), len(arrays), arrays
 
 
 def bcast(tensors: Any, root: int = 0) -> None:
@@ -135,13 +104,12 @@ def all_reduce_n(tensors: Any, op: str = "avg", mpi: bool = False, check: float 
     tensors: as for bcast; float32, float64, and with "sum" also int32 and int64, mixed as you like. op: "sum" or "avg".
     mpi and check belong to the group in Belfry: init(mode="m", order="fast") and init(check=…); others are refused.
     """
-    if op not in _OPS:
-        raise InvalidArgumentError(f"op: expected sum or avg, got {op}")
+    number = structs.convert("bel_ddl_op", op, [], "op")
     if mpi or check > 0:
         raise InvalidArgumentError("mpi and check are set for all calls: ddl.init(mode=\"m\", order=\"fast\"), "
                                    "ddl.init(check=1e-5)")
     views, count, _kept = _tensors(tensors, "all_reduce_n")
-    lib.bel_ddl_all_reduce_n(_group.live(), getattr(lib, _OPS[op]), views, count)
+    lib.bel_ddl_all_reduce_n(_group.live(), number, views, count)
 
 
 def barrier() -> None:
@@ -161,9 +129,7 @@ def finalize() -> None:
     except BaseException as error:
         _abort(f"{type(error).__name__}: {error}")
         raise
-    taken, _group.handle = _group.handle, ctypes.c_void_p()
-    _group.place, _group.distributed = None, []
-    lib.bel_ddl_finalize(taken)
+    lib.bel_ddl_finalize(_group.leave())
 
 
 def _abort(why: str) -> None:
@@ -171,9 +137,7 @@ def _abort(why: str) -> None:
     of the process ends the others' calls."""
     if not _group.handle or any(optimizer.is_busy() for optimizer in _group.distributed):
         return
-    taken, _group.handle = _group.handle, ctypes.c_void_p()
-    _group.place, _group.distributed = None, []
-    lib.bel_ddl_abort(taken, why.encode())
+    lib.bel_ddl_abort(_group.leave(), why.encode())
 
 
 @atexit.register
@@ -215,6 +179,5 @@ def sampler(dataset: Any, *, shuffle: bool = True, seed: int = 0) -> Any:
 
 def _reduce_now(arrays: Sequence[Any]) -> None:
     """Averages arrays on the thread of a distributed optimizer, which is the only one that calls meanwhile."""
-    _group.check()
     views, count, _kept = _tensors(list(arrays), "gradients")
-    lib.bel_ddl_all_reduce_n(_group.handle, lib.BEL_DDL_AVG, views, count)
+    lib.bel_ddl_all_reduce_n(_group.check(), lib.BEL_DDL_AVG, views, count)

@@ -1,6 +1,6 @@
 """Exceptions of Belfry: one class for each code of bel_code (belfry/status.h)."""
 
-from typing import Dict, Type
+from typing import Dict, Optional, Type
 
 
 class Error(Exception):
@@ -12,90 +12,40 @@ class Error(Exception):
 
     code = 2
 
+    def __init_subclass__(cls, code: Optional[int] = None) -> None:
+        cls.code = cls.code if code is None else code
+
     def __init__(self, message: str, trace: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.trace = trace
+        self.message, self.trace = message, trace
 
 
-class CancelledError(Error):
-    """Stopped on request."""
-    code = 1
+class CancelledError(Error, code=1): """Stopped on request."""
+class UnknownError(Error, code=2): """Code of the program failed."""
+class InvalidArgumentError(Error, ValueError, code=3): """A setting or an argument is wrong."""
+class DeadlineExceededError(Error, TimeoutError, code=4): """A wait timed out; the message names the missing process."""
+class NotFoundError(Error, code=5): """A file, variable or checkpoint does not exist."""
+class AlreadyExistsError(Error, code=6): """The call would overwrite something."""
+class PermissionDeniedError(Error, code=7): """The system refused access."""
+class ResourceExhaustedError(Error, code=8): """Memory, disk or a limit is used up."""
+class FailedPreconditionError(Error, code=9): """The call is not possible in this state."""
+class AbortedError(Error, code=10): """Training diverged, or another process gave up."""
+class OutOfRangeError(Error, IndexError, code=11): """An index is beyond its end."""
+class UnimplementedError(Error, NotImplementedError, code=12): """This build does not support it."""
+class InternalError(Error, code=13): """A defect of Belfry."""
+class UnavailableError(Error, code=14): """Another process cannot be reached; trying again may help."""
+class DataLossError(Error, code=15): """Input data or a file is malformed."""
+class UnauthenticatedError(Error, code=16): """The secret is wrong or missing."""
 
 
-class UnknownError(Error):
-    """Code of the program failed."""
-    code = 2
+_NAMES = {"bel_dataset_": "Dataset.", "bel_dropout": "ops.dropout", "bel_context_feature": "Context.features"}
 
 
-class InvalidArgumentError(Error, ValueError):
-    """A setting or an argument is wrong."""
-    code = 3
-
-
-class DeadlineExceededError(Error, TimeoutError):
-    """A wait timed out; the message names the missing process."""
-    code = 4
-
-
-class NotFoundError(Error):
-    """A file, variable or checkpoint does not exist."""
-    code = 5
-
-
-class AlreadyExistsError(Error):
-    """The call would overwrite something."""
-    code = 6
-
-
-class PermissionDeniedError(Error):
-    """The system refused access."""
-    code = 7
-
-
-class ResourceExhaustedError(Error):
-    """Memory, disk or a limit is used up."""
-    code = 8
-
-
-class FailedPreconditionError(Error):
-    """The call is not possible in this state."""
-    code = 9
-
-
-class AbortedError(Error):
-    """Training diverged, or another process gave up."""
-    code = 10
-
-
-class OutOfRangeError(Error, IndexError):
-    """An index is beyond its end."""
-    code = 11
-
-
-class UnimplementedError(Error, NotImplementedError):
-    """This build does not support it."""
-    code = 12
-
-
-class InternalError(Error):
-    """A defect of Belfry."""
-    code = 13
-
-
-class UnavailableError(Error):
-    """Another process cannot be reached; trying again may help."""
-    code = 14
-
-
-class DataLossError(Error):
-    """Input data or a file is malformed."""
-    code = 15
-
-
-class UnauthenticatedError(Error):
-    """The secret is wrong or missing."""
-    code = 16
+def in_python(message: str) -> str:
+    """A message of the library with the names that this package has for its functions."""
+    for name, ours in _NAMES.items():
+        message = message.replace(name, ours)
+    return message
 
 
 by_code: Dict[int, Type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}

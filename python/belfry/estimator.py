@@ -1,16 +1,4 @@
-"""Estimator: train, evaluate and predict with a model function (belfry/estimator.h).
-
-    def model_fn(ctx):
-        logits = layers.dense(ctx.features["x"], 10, "logits")
-        if ctx.labels is None:
-            return belfry.EstimatorSpec(predictions=ops.softmax(logits))
-        loss = ops.mean(ops.softmax_cross_entropy(logits, ctx.labels))
-        accuracy = metrics.accuracy(ctx.labels, ops.arg_max(logits))
-        return belfry.EstimatorSpec(loss=loss, optimizer=belfry.Adam(0.001), metrics={"accuracy": accuracy})
-
-    estimator = belfry.Estimator(model_fn, "runs/digits", belfry.RunConfig(save_checkpoints_steps=500))
-    train = belfry.TrainSpec(lambda: data.shuffle().repeat().batch(64), max_steps=2000)
-    result = belfry.train_and_evaluate(estimator, train, belfry.EvalSpec(lambda: held.batch(256)))
+"""Estimator: train, evaluate and predict with a model function (belfry/estimator.h; examples in docs/python.md).
 
 The same program is one process, or each process of a job. Model functions and input functions run in every process
 that needs their graph or data, so their results must depend only on their arguments.
@@ -19,12 +7,13 @@ that needs their graph or data, so their results must depend only on their argum
 import contextlib
 import ctypes
 import os
+import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import structs
-from .calls import Call, check_process, is_main_thread, training
+from .calls import Call, Owner, check_process, training
 from .config import RunConfig, setting
 from .dataset import Dataset
 from .errors import FailedPreconditionError, InvalidArgumentError
@@ -35,7 +24,7 @@ from .library import lib
 from .model import Context, EstimatorSpec, ModelFunction
 from .replicator import Loop
 from .results import Result, new_result
-from .tensors import numpy_dtype
+from .tensors import view_of
 
 InputFunction = Callable[[], Dataset]
 _MODES = ("train", "eval", "predict")
@@ -141,7 +130,7 @@ def _name(function: Any) -> str:
 def _param_text(value: Any, name: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, np.ndarray)):
         return ",".join(_param_text(item, name) for item in value)
     if isinstance(value, (str, int, float, np.integer, np.floating)):
         return str(value)
@@ -149,10 +138,11 @@ def _param_text(value: Any, name: str) -> str:
                                f"checkpoints record; got {type(value).__name__}")
 
 
-class Estimator:
+class Estimator(Owner):
     """A model function with settings and parameters.
 
-    model_fn: called as model_fn(ctx) with a Context for each graph that is built; returns an EstimatorSpec.
+    model_fn: called as model_fn(ctx) with a Context for each graph that is built; returns an EstimatorSpec. Or the name
+    of a model that comes with Belfry, "wide_deep", whose parameters are in docs/models.md.
     model_dir: the folder of checkpoints, events and report; None: that of config, or of the launcher (`--job_dir`).
     config: a RunConfig. params: texts, numbers, bools and lists of these by name (None: unset), for ctx.params.
     Checkpoints record them.
@@ -161,16 +151,14 @@ class Estimator:
     setting is out of range, named), FailedPreconditionError.
     """
 
-    def __init__(self, model_fn: ModelFunction, model_dir: Optional[Path] = None, config: Optional[RunConfig] = None,
-                 params: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, model_fn: Union[ModelFunction, str], model_dir: Optional[Path] = None,
+                 config: Optional[RunConfig] = None, params: Optional[Mapping[str, Any]] = None) -> None:
         self._handle = ctypes.c_void_p()
         self._call: Optional[Call] = None
-        if not callable(model_fn):
-            raise InvalidArgumentError(f"model_fn: expected a function, got {type(model_fn).__name__}")
-        config = config if config is not None else RunConfig()
-        if not isinstance(config, RunConfig):
-            raise InvalidArgumentError(f"config: expected a belfry.RunConfig, got {type(config).__name__}")
         self.params: Dict[str, Any] = {str(name): value for name, value in (params or {}).items() if value is not None}
+        self._model = self._model_function(model_fn)
+        config = config if config is not None else RunConfig()
+        _check_types([config], RunConfig, "config")
         struct = lib.bel_run_config.from_buffer_copy(config.struct)
         if model_dir is not None:
             folder = structs.text(model_dir, "model_dir")
@@ -181,11 +169,28 @@ class Estimator:
         texts = {name: _param_text(value, name) for name, value in self.params.items()}
         listed = (lib.bel_param * max(len(texts), 1))(*(
             lib.bel_param(name=name.encode(), value=text.encode()) for name, text in texts.items()))
-        self._model = lib.bel_model_fn(lambda context, spec: self.build(model_fn, context, spec))
         lib.bel_estimator_create(self._model, ctypes.byref(struct), listed, len(texts), ctypes.byref(self._handle))
+        if isinstance(model_fn, str):
+            lib.bel_estimator_param(self._handle, b"model", None)  # else a warning says that no one reads it
 
-    def build(self, function: ModelFunction, context: int, spec: int) -> Optional[int]:
-        """Calls a model function or step function for the library; returns its status."""
+    def _model_function(self, model_fn: Union[ModelFunction, str]) -> Any:
+        """bel_model_fn of a function, or of a model's name."""
+        if isinstance(model_fn, str):
+            found = lib.bel_model_find(model_fn.encode())
+            if not found:
+                raise InvalidArgumentError(f"model_fn: no model of this name comes with Belfry: {model_fn}")
+            self.params["model"] = model_fn
+            return found.contents.model_fn
+        if not callable(model_fn):
+            raise InvalidArgumentError(f"model_fn: expected a function, got {type(model_fn).__name__}")
+        return self.function(model_fn)
+
+    def function(self, function: ModelFunction) -> Any:
+        """bel_model_fn of a model function or step function."""
+        return lib.bel_model_fn(lambda context, spec: self._build(function, context, spec))
+
+    def _build(self, function: ModelFunction, context: int, spec: int) -> Optional[int]:
+        """Calls a function that builds a graph; returns its status."""
         call = self._call
         assert call is not None, "the library calls model functions only during a call"
         mode = _MODES[lib.bel_context_mode(context)]
@@ -227,16 +232,6 @@ class Estimator:
             raise FailedPreconditionError("close: a call uses the estimator")
         taken, self._handle = self._handle, ctypes.c_void_p()
         lib.bel_estimator_destroy(taken)
-
-    def __enter__(self) -> "Estimator":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
 
     @property
     def model_dir(self) -> Optional[str]:
@@ -302,7 +297,7 @@ class Estimator:
 
         def each(_user: Any, _example: int, values: Any, count: int) -> None:
             for row in values[:count]:
-                rows.setdefault(row.name.decode(), []).append(_copy(row.value))
+                rows.setdefault(row.name.decode(), []).append(view_of(row.value).copy())
 
         with Call() as call, self.use(call):
             lib.bel_predict(self.handle, _input(_callable(input_fn, "input_fn"), call), None, _folder(checkpoint),
@@ -318,19 +313,12 @@ class Estimator:
         else), those of evaluate.
         """
         with Call() as call, self.use(call):
-            struct = structs.make("bel_export_options", options, call.keep, "export")
-            lib.bel_export(self.handle, _folder(checkpoint), ctypes.byref(struct), os.fsencode(folder))
+            struct = structs.made("bel_export_options", options, "export")
+            lib.bel_export(self.handle, _folder(checkpoint), struct, os.fsencode(folder))
 
 
 def _folder(path: Optional[Path]) -> Optional[bytes]:
     return None if path is None else os.fsencode(path)
-
-
-def _copy(tensor: Any) -> Any:
-    """The elements of a tensor of the library as an array that owns them."""
-    shape, dtype = tuple(tensor.shape.dims[:tensor.shape.rank]), numpy_dtype(tensor.dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    return np.frombuffer(ctypes.string_at(tensor.data, size) if size else b"", dtype).reshape(shape)
 
 
 def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs: EvalSpec) -> Optional[Result]:
@@ -349,8 +337,14 @@ def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs:
     _check_types([estimator], Estimator, "train_and_evaluate")
     _check_types([train_spec], TrainSpec, "train_and_evaluate")
     _check_types(eval_specs, EvalSpec, "train_and_evaluate")
+    return run_training(estimator, train_spec, eval_specs)
+
+
+def run_training(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[EvalSpec] = (),
+                 level: Optional[str] = None) -> Optional[Result]:
+    """As train_and_evaluate; level: as for calls.training."""
     try:
-        result, code = _train(estimator, train_spec, eval_specs)
+        result, code = _train(estimator, train_spec, eval_specs, level)
     except Exception as error:
         if in_job():
             report_at_end(error, estimator.is_chief)
@@ -362,10 +356,11 @@ def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, *eval_specs:
     return result
 
 
-def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[EvalSpec]) -> Tuple[Optional[Result], int]:
+def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[EvalSpec],
+           level: Optional[str]) -> Tuple[Optional[Result], int]:
     """The result, None if this process has none, and the exit code that a signal asks for."""
     check_process()
-    with training(), Call(trains=True) as call, estimator.use(call):
+    with training(level), Call(trains=True) as call, estimator.use(call):
         train = train_spec.make(estimator, call)
         evals = (lib.bel_eval_spec * max(len(eval_specs), 1))(*(spec.make(call) for spec in eval_specs))
         results = [new_result() for _ in eval_specs]
@@ -374,7 +369,7 @@ def _train(estimator: Estimator, train_spec: TrainSpec, eval_specs: Sequence[Eva
         result, code = new_result(), ctypes.c_int()
         arguments = (estimator.handle, ctypes.byref(train), evals if eval_specs else None, len(eval_specs),
                      ctypes.byref(result))
-        if is_main_thread():
+        if threading.current_thread() is threading.main_thread():  # Python gives it the signals
             lib.bel_train_with_signals(*arguments, ctypes.byref(code))
         else:
             lib.bel_train_and_evaluate(*arguments)

@@ -1,11 +1,7 @@
 """Values of a graph, which model functions and step functions build (belfry/graph.h).
 
-    hidden = ops.relu(x @ weights + bias)
-    first = hidden[:, :3] * 2.0
-
 A value has a type and a shape, and no numbers: building computes nothing. Operators are operations of belfry.ops.
-Numbers and arrays beside a value become constants of its type. A mistake raises at once, with the operation's name and
-the shapes, and the graph stays failed. Values belong to the function that makes them, and are of no use after it.
+Numbers and arrays beside a value become constants of its type. A mistake raises at once, and the graph stays failed.
 """
 
 import ctypes
@@ -113,6 +109,11 @@ def _operators(function: str) -> Tuple[Any, Any]:
     return operate, lambda a, other: operate(a, other, True)
 
 
+def _unary(function: str) -> Any:
+    """The method of an operator of one value."""
+    return lambda a: value_of(call("bel_" + function, handle_of(a, function)))
+
+
 class Value:
     """A result of an operation. dtype: its type, of numpy. shape: a tuple with None for an open dimension, such as
     the batch."""
@@ -153,18 +154,10 @@ class Value:
     __ge__ = _operators("greater_or_equal")[0]
 
     def __ne__(self, other: Any) -> "Value":  # type: ignore[override]
-        same: Value = self == other
-        return ~same
+        other_than: Value = ~(self == other)
+        return other_than
 
-    def __invert__(self) -> "Value":
-        return value_of(call("bel_not", handle_of(self, "not")))
-
-    def __neg__(self) -> "Value":
-        return value_of(call("bel_neg", handle_of(self, "neg")))
-
-    def __abs__(self) -> "Value":
-        return value_of(call("bel_abs", handle_of(self, "abs")))
-
+    __invert__, __neg__, __abs__ = _unary("not"), _unary("neg"), _unary("abs")
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:

@@ -1,13 +1,4 @@
-"""Hooks and exporters: what a training calls and keeps (belfry/hook.h, estimator.h).
-
-    class Tell(belfry.Hook):
-        every_steps = 100
-
-        def after_step(self, context, report):
-            print(report.step, report.loss)
-
-    belfry.TrainSpec(input_fn, max_steps=1000, hooks=[Tell()])
-"""
+"""Hooks and exporters: what a training calls and keeps (belfry/hook.h, estimator.h)."""
 
 import ctypes
 from typing import Any, Callable, Dict, List, Optional, Tuple

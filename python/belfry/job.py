@@ -1,8 +1,7 @@
 """The end of a process of a job by an exception: its supervisor gets the message and Belfry's exit code.
 
-A supervisor shows all lines of the process that represents the job, and warnings of the others. So the traceback of an
-exception of the program is shown once: by the former, while the others write it to their log files. It has the frames
-of the program, without those of this package. An error of the library is only its message.
+The traceback of an exception of the program is shown once: by the process that represents the job, while the others
+write it to their log files. It has the frames of the program. An error of the library is only its message.
 """
 
 import json

@@ -1,14 +1,10 @@
 """Layers, which make variables: those of belfry/ops.h and graph.h, without the prefix bel_.
 
-    hidden = layers.dense(x, 64, "hidden", activation="relu")
     outputs, last = layers.lstm(x, lengths, units=128, name="encoder")
-    rows = layers.embedding("table", ids, 16, ("uniform", 0.1))
 
-A layer makes its variables in a scope of its name: "hidden/kernel", "hidden/bias". A second layer of the same name
-shares them. Names, initial values and shapes are those of the headers, so a model in C has the same bits.
-
-layer_norm, group_norm, gru, lstm, multi_head_attention, embedding and embedding_bag are made from their declarations,
-like belfry.ops: parameters are in the order of the header, and after an optional one the required ones are keywords.
+A layer makes its variables in a scope of its name: "encoder/kernel". A second layer of the same name shares them.
+Names, initial values and shapes are those of the headers. Layers that are not written here are made from their
+declarations, like belfry.ops: after an optional parameter the required ones are keywords.
 """
 
 from typing import Any, Callable, List, Optional, Union

@@ -1,14 +1,11 @@
 """The C library: its functions, structs and constants, by their names in the headers.
 
-interface.txt is the binary interface as the release's test keeps it (tests/abi): a line for each function, field,
-enumeration and enumerator. A name is translated to ctypes when it is first used, so importing the package costs little,
-and no second list of prototypes can differ from the headers.
+interface.txt is the binary interface as the release's test keeps it (tests/abi). A name is translated to ctypes when it
+is first used, so importing costs little, and no second list of prototypes can differ from the headers.
 
     lib.bel_version()                    a function; one that returns bel_status * raises its error instead
     lib.bel_tensor                       a struct, as a class of ctypes
     lib.BEL_DTYPE_F32                    an enumerator, as an int
-
-    lib.fields("bel_port")               declarations of fields and parameters, from which other modules derive theirs
 
 Calls release the GIL. Pointers to opaque objects are ints (c_void_p).
 """
@@ -224,7 +221,7 @@ class Library:
     def take_error(self, status: int) -> errors.Error:
         """The exception of a status, which is freed."""
         kind = errors.by_code.get(self.bel_status_code(status), errors.UnknownError)
-        error = kind(self.bel_status_message(status).decode(errors="replace"),
+        error = kind(errors.in_python(self.bel_status_message(status).decode(errors="replace")),
                      self.bel_status_trace(status).decode(errors="replace"))
         self.bel_status_destroy(status)
         return error

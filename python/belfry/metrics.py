@@ -1,10 +1,9 @@
-"""Metrics of evaluations, by their names in belfry/model.h, without the prefix bel_metric_: mean, accuracy, top_k,
-precision, recall, f1, root_mean_squared_error, auc, and `own`.
+"""Metrics of evaluations, by their names in belfry/model.h without the prefix bel_metric_, and `own`.
 
     EstimatorSpec(..., metrics={"accuracy": metrics.accuracy(labels, ops.arg_max(logits))})
 
-Like operations, they are made from the declarations of the C interface. A metric is computed over the whole evaluation.
-`weights` (float32, of the shape of the labels or values) are weights of examples; an example of weight 0 is ignored.
+A metric is computed over the whole evaluation. `weights` (float32, of the shape of the labels or values) are weights of
+examples; an example of weight 0 is ignored.
 """
 
 from typing import Any, Callable, List, Optional

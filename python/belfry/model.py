@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .estimator import Estimator
 
 
-def _value(at: Building, function: str, *arguments: Any) -> Any:
+def _value(at: Building, function: str, *arguments: Any) -> Optional[Value]:
     """The value that a function of the context returns; None if it returns none."""
     handle = getattr(lib, function)(at.check().context, *arguments)
     at.check()
@@ -29,7 +29,8 @@ class _Features(Mapping[str, Value]):
         self._at = at
 
     def __getitem__(self, name: str) -> Value:
-        found: Value = _value(self._at, "bel_context_feature", structs.text(name, "features"))
+        found = _value(self._at, "bel_context_feature", structs.text(name, "features"))
+        assert found is not None
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -82,18 +83,17 @@ class Context:
 
     @property
     def labels(self) -> Optional[Value]:
-        found: Optional[Value] = _value(self._at, "bel_context_labels")
-        return found
+        return _value(self._at, "bel_context_labels")
 
     def label(self, name: str) -> Optional[Value]:
         """A field that the dataset names as a label (Dataset.labels); None in mode "predict"."""
-        found: Optional[Value] = _value(self._at, "bel_context_label", structs.text(name, "label"))
-        return found
+        return _value(self._at, "bel_context_label", structs.text(name, "label"))
 
     @property
     def feature(self) -> Value:
         """The only feature, whatever its name. InvalidArgumentError: there are several, or none."""
-        found: Value = _value(self._at, "bel_context_only_feature")
+        found = _value(self._at, "bel_context_only_feature")
+        assert found is not None
         return found
 
     @property

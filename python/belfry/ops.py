@@ -1,11 +1,9 @@
 """Operations of a graph, by their names in belfry/ops.h, graph.h and collective.h, without the prefix bel_.
 
-    ops.reduce_sum(x, axes=[1])         bel_reduce_sum(graph, x, (int64_t[]){1}, 1, false)
     values, indices = ops.top_k(x, 3)   bel_top_k(graph, x, 3, -1, true, &indices)
 
-The functions are made from the declarations of the C interface when they are first used: `help(belfry.ops.attention)`
-shows parameters and defaults, and the headers describe what they do. The graph is that of the function that runs.
-Differences from C:
+They are made from the declarations of the C interface when they are first used. `help(belfry.ops.attention)` shows
+parameters and defaults, and the headers describe what they do. Differences from C:
 
 - A list and its count are one sequence; for an axis a number is enough. Fields of options are keyword arguments.
 - Further results (out_…) are returned: such a function returns a tuple.
@@ -13,9 +11,7 @@ Differences from C:
 - An initializer is a name, "zeros", or a pair of name and number, ("uniform", 0.1).
 - A number or an array beside a value becomes a constant of its type.
 - After an optional parameter, required ones are keyword arguments.
-- and, or, xor and not of booleans are the operators & | ^ ~.
-
-Layers, which make variables, are in belfry.layers.
+- and, or, xor and not of booleans are the operators & | ^ ~. Layers are in belfry.layers.
 """
 
 import ctypes

@@ -1,11 +1,9 @@
 """Optimizers: how averaged gradients change parameters (belfry/optimizer.h).
 
     belfry.Adam(0.001, clip_global_norm=1.0, schedule={"kind": "cosine", "decay_steps": 10000})
-    belfry.FTRL(0.05, ftrl_l1=0.001)
 
-Each function makes one kind. The keyword arguments are the fields of bel_optimizer, whose comments have formulas,
-ranges and defaults. `schedule` has the fields of bel_schedule, `lr_mults` and `decay_mults` map patterns of variables
-to factors. The field `kind` is in `Optimizer(kind, learning_rate, **fields)`.
+Each function makes one kind. Keyword arguments are the fields of bel_optimizer, whose comments have formulas, ranges
+and defaults; `schedule` has those of bel_schedule, `lr_mults` and `decay_mults` map patterns of variables to factors.
 """
 
 from typing import Any, Callable, Dict, List

@@ -8,10 +8,13 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
+from . import structs
+from .calls import Owner
 from .checkpoint import Checkpoint
 from .errors import InvalidArgumentError
+from .estimator import Estimator
 from .library import lib
-from .tables import Cells, Columns, is_frame
+from .tables import Cells, Columns, Table, is_frame
 from .tensors import array_of, numpy_dtype, shape_of, tensor_of, view_of
 
 
@@ -22,16 +25,7 @@ class Port(NamedTuple):
     shape: Sequence[Optional[int]]
 
 
-class _Meaning(NamedTuple):
-    """What an export or a checkpoint says beyond the graph."""
-    columns: Optional[Columns] = None  # of a table
-    threshold: float = 0.5  # from which probability on the second of two classes, or a label, is predicted
-    kinds: Optional[Dict[str, str]] = None  # of an export: what the input of a column is
-    scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
-    step: Optional[int] = None
-
-
-class Predictor:
+class Predictor(Owner):
     """A model that is ready to run.
 
         model = belfry.Predictor("export/best/1200")
@@ -57,22 +51,24 @@ class Predictor:
 
     def __init__(self, path: Union[str, "os.PathLike[str]"], *, threads: int = 0, stage_memory: int = 0,
                  seed: int = 0) -> None:
-        self._handle, self._estimator = ctypes.c_void_p(), ctypes.c_void_p()
+        self._handle = ctypes.c_void_p()
+        self._estimator: Optional[Estimator] = None
         self._turn = threading.Lock()
-        if _is_checkpoint(path):
+        self._columns: Optional[Columns] = None  # of a table
+        self._threshold = 0.5  # from which probability on the second of two classes, or a label, is predicted
+        self._kinds: Optional[Dict[str, str]] = None  # of an export: what the input of a column is
+        self._scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
+        options = {"threads": threads, "stage_memory": stage_memory, "seed": seed}
+        struct = structs.made("bel_predictor_options", options, "Predictor")
+        if os.path.isdir(path) and not os.path.exists(os.path.join(path, "model.onnx")):
             self._load_checkpoint(path, threads, stage_memory)
         else:
-            options = lib.bel_predictor_options(size=ctypes.sizeof(lib.bel_predictor_options), threads=threads,
-                                                stage_memory=stage_memory, seed=seed)
-            lib.bel_predictor_load(os.fsencode(path), ctypes.byref(options), ctypes.byref(self._handle))
-            self._meaning = _meaning_of_export(path)
-        columns = self._meaning.columns
+            lib.bel_predictor_load(os.fsencode(path), struct, ctypes.byref(self._handle))
+            self._step = int(lib.bel_predictor_step(self._handle))
+            self._read_signature(os.path.join(path, "signature.json"))
+        columns: Optional[Columns] = self._columns
         self._cells = None if columns is None else Cells(columns.feature_names, columns.labels)
-        handle = self._handle
-        self.inputs: Tuple[Port, ...] = tuple(
-            _port(lib.bel_predictor_input_port(handle, i)) for i in range(lib.bel_predictor_input_count(handle)))
-        self.outputs: Tuple[Port, ...] = tuple(
-            _port(lib.bel_predictor_output_port(handle, i)) for i in range(lib.bel_predictor_output_count(handle)))
+        self.inputs, self.outputs = self._ports("input"), self._ports("output")
         self._bound: List[Any] = [None] * len(self.inputs)  # what the library reads
         self._tensors: List[Any] = [None] * len(self.inputs)
         self._views: List[Any] = [None] * len(self.outputs)
@@ -81,38 +77,56 @@ class Predictor:
         if threads < 0:
             raise InvalidArgumentError(f"threads: expected 0 or more, got {threads}")
         checkpoint = Checkpoint(os.fspath(path))
-        self._estimator = checkpoint.estimator(num_threads=str(max(threads, 1)), stage_memory=str(stage_memory))
+        self._estimator = checkpoint.estimator(num_threads=max(threads, 1), stage_memory=stage_memory)
         self._handle = checkpoint.predictor(self._estimator)
-        self._meaning = _Meaning(columns=checkpoint.columns, threshold=float(checkpoint.params.get("threshold", 0.5)),
-                                 scales=[feature.scale for feature in checkpoint.features()], step=checkpoint.step)
+        self._columns, self._step = checkpoint.columns, checkpoint.step
+        self._threshold = float(checkpoint.params.get("threshold", 0.5))
+        self._scales = [feature.get("scale", 1) for feature in checkpoint.features()]
+
+    def _read_signature(self, name: str) -> None:
+        """What signature.json of an export says of a table (docs/formats/export.md)."""
+        if not os.path.isfile(name):
+            return
+        with open(name, encoding="utf-8") as file:
+            signature = json.load(file)
+        if "table" in signature:
+            self._columns = Columns.parse(signature["table"], name)
+            self._threshold = float(signature.get("threshold", 0.5))
+            self._kinds = {item["name"]: item.get("kind", "") for item in signature["inputs"]}
+
+    def _ports(self, kind: str) -> Tuple[Port, ...]:
+        """The inputs or the outputs."""
+        count, port = getattr(lib, f"bel_predictor_{kind}_count"), getattr(lib, f"bel_predictor_{kind}_port")
+        found = [port(self._handle, index) for index in range(count(self._handle))]
+        return tuple(Port(item.name.decode(), numpy_dtype(item.dtype), shape_of(item.shape)) for item in found)
 
     @property
     def step(self) -> int:
         """The step of the model's checkpoint; -1: the file does not record it."""
-        handle, step = self._live(), self._meaning.step
-        return int(lib.bel_predictor_step(handle)) if step is None else step
+        self._live()
+        return self._step
 
     @property
     def classes(self) -> Tuple[str, ...]:
         """Names of the classes of a table's label, in the order of the probabilities; () for another model."""
-        return () if self._meaning.columns is None else self._meaning.columns.classes
+        return () if self._columns is None else self._columns.classes
 
     def predict(self, table: Any) -> Any:
         """Predictions for the rows of a table, a frame or a dict of columns: names of classes [n]; numbers [n] in the
         label's unit; for several labels [n, labels] bool, in the order of their columns. InvalidArgumentError: the
         model is of no table, or as for a call."""
-        columns = self._meaning.columns
+        columns = self._columns
         if columns is None:
             raise InvalidArgumentError("predict: expected a model of a table, got one of arrays; hint: call the model")
         with self._turn:
             output = self._run(enumerate(self._take_cells(table)))[0]
-        if columns.label_kind == lib.BEL_LABEL_NUMBER:
+        if columns.label_kind == "number":
             return output.reshape(-1)
-        if columns.label_kind == lib.BEL_LABEL_SEVERAL:
-            return output > self._meaning.threshold
+        if columns.label_kind == "several":
+            return output > self._threshold
         names = np.array(columns.classes)
         if len(names) == 2:
-            return names[(output[:, 1] > self._meaning.threshold).astype(int)]
+            return names[(output[:, 1] > self._threshold).astype(int)]
         return names[np.argmax(output, axis=1)]
 
     def __call__(self, *inputs: Any) -> Any:
@@ -149,20 +163,9 @@ class Predictor:
         """Frees the model; every later call is an error. A second close does nothing."""
         with self._turn:
             taken, self._handle = self._handle, ctypes.c_void_p()
-            estimator, self._estimator = self._estimator, ctypes.c_void_p()
-            self._bound, self._views = [None] * len(self._bound), []
+            self._bound, self._views = [], []
             lib.bel_predictor_destroy(taken)
-            lib.bel_estimator_destroy(estimator)
-
-    def __enter__(self) -> "Predictor":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
+            self._estimator = None  # after the predictor
 
     @staticmethod
     def _list(ports: Tuple[Port, ...]) -> str:
@@ -176,11 +179,10 @@ class Predictor:
 
     def _take_cells(self, value: Any) -> List[Any]:
         """Arrays for the inputs, made of the cells of a table."""
-        assert self._meaning.columns is not None and self._cells is not None
-        columns, kinds, table = self._meaning.columns, self._meaning.kinds, self._cells.table(value)
+        assert self._columns is not None and self._cells is not None
+        columns, kinds, table = self._columns, self._kinds, self._cells.table(value)
         if kinds is None:
-            features = columns.features(table)
-            return [features[port.name] for port in self.inputs]
+            return self.features_of(table)
         others = [port.name for port in self.inputs if kinds[port.name] not in ("number", "category", "date")]
         if others:
             raise InvalidArgumentError(f"{', '.join(others)}: an export takes places of ids here, which only Belfry's "
@@ -188,21 +190,28 @@ class Predictor:
         return [columns.input(table, port.name, (port.shape[1] or 1) if len(port.shape) > 1 else 1)
                 .reshape((-1,) + tuple(port.shape[1:])).astype(port.dtype) for port in self.inputs]
 
+    def features_of(self, table: Table) -> List[Any]:
+        """Arrays for the inputs of a checkpoint, made of all rows of a table."""
+        assert self._columns is not None
+        features = self._columns.features(table)
+        return [features[port.name] for port in self.inputs]
+
     def _run(self, inputs: Iterable[Tuple[int, Any]]) -> List[Any]:
+        handle = self._live()
         for index, value in inputs:
             self._bind(index, value)
-        lib.bel_predictor_run(self._live())
+        lib.bel_predictor_run(handle)
         return [self._output(index) for index in range(len(self.outputs))]
 
     def _bind(self, index: int, value: Any) -> None:
         """Binds an input. An array that is bound already needs no call, one of the same shape only its address."""
         if value is self._bound[index]:
             return
-        port, handle = self.inputs[index], self._live()
+        port = self.inputs[index]
         if type(value) is not np.ndarray:
             value = value.to_numpy() if hasattr(value, "to_numpy") else value
             value = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else array_of(value, port.name)
-        scale = self._meaning.scales[index] if self._meaning.scales else 1
+        scale = self._scales[index] if self._scales else 1
         if scale != 1:
             value = (_converted(value, port._replace(dtype=np.float64)) * scale).astype(port.dtype)
         elif value.dtype != port.dtype:
@@ -215,7 +224,7 @@ class Predictor:
             tensor.data = value.__array_interface__["data"][0]
         else:
             tensor = tensor_of(value, f"input {port.name}")
-        lib.bel_predictor_bind(handle, index, ctypes.byref(tensor))
+        lib.bel_predictor_bind(self._handle, index, ctypes.byref(tensor))
         self._bound[index], self._tensors[index] = value, tensor
 
     def _output(self, index: int) -> Any:
@@ -239,24 +248,3 @@ def _converted(value: Any, port: Port) -> Any:
         if wrong.size > 0:
             raise InvalidArgumentError(f"input {port.name}: expected integers for {port.dtype}, got {wrong.flat[0]}")
     return value.astype(port.dtype)
-
-
-def _port(port: Any) -> Port:
-    return Port(port.name.decode(), numpy_dtype(port.dtype), shape_of(port.shape))
-
-
-def _is_checkpoint(path: Union[str, "os.PathLike[str]"]) -> bool:
-    return os.path.isdir(path) and not os.path.exists(os.path.join(path, "model.onnx"))
-
-
-def _meaning_of_export(path: Union[str, "os.PathLike[str]"]) -> _Meaning:
-    """What signature.json says of a table (docs/formats/export.md)."""
-    name = os.path.join(path, "signature.json")
-    if not os.path.isfile(name):
-        return _Meaning()
-    with open(name, encoding="utf-8") as file:
-        signature = json.load(file)
-    if "table" not in signature:
-        return _Meaning()
-    return _Meaning(columns=Columns.parse(signature["table"], name), threshold=float(signature.get("threshold", 0.5)),
-                    kinds={item["name"]: item.get("kind", "") for item in signature["inputs"]})

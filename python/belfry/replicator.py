@@ -1,17 +1,7 @@
-"""Loops of steps that a program runs itself (belfry/replica.h).
+"""Loops of steps that a program runs itself (belfry/replica.h; an example is in docs/python.md).
 
-    def run(replicator):
-        while replicator.step < 3000:
-            replicator.run("discriminator")
-            replicator.run("discriminator")
-            print(replicator.run("generator").loss)
-
-    functions = {"discriminator": (discriminator_fn, "discriminator/*"), "generator": (generator_fn, "generator/*")}
-    train = belfry.TrainSpec(input_fn, loop=belfry.Loop(functions, run))
-    belfry.train_and_evaluate(estimator, train)
-
-Every step is computed by all replicas of the job; the loop itself runs only in the process that represents it, on its
-own thread. When training returns to a checkpoint, the loop begins again: it must keep what determines its next step in
+Every step is computed by all replicas of the job; the loop itself runs only in the process that represents it, on a
+thread. When training returns to a checkpoint, the loop begins again: it must keep what determines its next step in
 `state`, or derive it from `replicator.step`.
 """
 
@@ -79,7 +69,8 @@ class Loop:
         functions: List[Any] = []
         for name, item in self._functions.items():
             function, variables = item if isinstance(item, tuple) else (item, None)
-            functions.append({"name": name, "fn": _step_function(function, estimator, call), "variables": variables})
+            functions.append({"name": name, "fn": estimator.function(function), "variables": variables})
+        call.keep.append(functions)
         numbers = {name: number for number, name in enumerate(self._functions)}
         struct = structs.make("bel_loop", {"functions": functions}, call.keep, "Loop")
         struct.run = call.status(lib.bel_loop_fn, lambda _user, handle: Replicator(
@@ -87,9 +78,3 @@ class Loop:
         if self._state is not None:
             struct.state, struct.state_bytes = memory_of(self._state, "Loop.state", call.keep)
         return struct
-
-
-def _step_function(function: ModelFunction, estimator: "Estimator", call: Call) -> Any:
-    made = lib.bel_model_fn(lambda context, spec: estimator.build(function, context, spec))
-    call.keep.append(made)
-    return made

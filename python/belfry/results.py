@@ -34,9 +34,7 @@ class Result:
     examples_per_second: float
 
     def __init__(self, struct: Any, model_dir: Optional[str] = None) -> None:
-        for name in self.__annotations__:
-            value = getattr(struct, name)
-            setattr(self, name, value.decode() if isinstance(value, bytes) else value)
+        _copy_fields(self, struct)
         self.metrics: Dict[str, float] = {
             metric.name.decode(): metric.value for metric in struct.metrics[:struct.metric_count]}
         self.evaluations: Dict[str, Result] = {}
@@ -88,8 +86,7 @@ class StepReport:
     went_back: bool
 
     def __init__(self, struct: Any) -> None:
-        for name in self.__annotations__:
-            setattr(self, name, getattr(struct, name))
+        _copy_fields(self, struct)
         self.values: Mapping[str, float] = {
             item.name.decode(): item.value for item in struct.values[:struct.value_count]}
 
@@ -103,10 +100,16 @@ class StepResult:
     examples: int
 
     def __init__(self, struct: Any) -> None:
-        for name in self.__annotations__:
-            setattr(self, name, getattr(struct, name))
+        _copy_fields(self, struct)
         self.values: Dict[str, Any] = {item.name.decode(): np.array(item.numbers[:item.count])
                                        for item in struct.values[:struct.value_count]}
+
+
+def _copy_fields(result: Any, struct: Any) -> None:
+    """Sets the attributes that a class declares by the fields of these names."""
+    for name in type(result).__annotations__:
+        value = getattr(struct, name)
+        setattr(result, name, value.decode() if isinstance(value, bytes) else value)
 
 
 def new_result() -> Any:

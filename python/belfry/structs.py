@@ -2,9 +2,6 @@
 
     make("bel_exporter", {"name": "best", "kind": "best"}, keep)
 
-A setting of Belfry is a field of a struct, so its name, type and range are written once, in a header. This module
-converts a value by the declaration of its field:
-
     bool, numbers           the same; fractions, overflow and other types are refused
     const char *            a str, or a path
     an enumeration          the end of an enumerator's name: "best" is BEL_EXPORT_BEST
@@ -18,6 +15,7 @@ converts a value by the declaration of its field:
 
 import ctypes
 import difflib
+import itertools
 import os
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional
@@ -50,8 +48,8 @@ def refuse(name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
 
 
 def _count_field(field: str, fields: Mapping[str, str]) -> Optional[str]:
-    """The field with the count of a list: paths and path_count."""
-    for single in (field, field[:-1], field[:-3] + "y"):
+    """The field with the count of a list: paths and path_count, classes and class_count."""
+    for single in (field, field[:-1], field[:-2], field[:-3] + "y"):
         if single + "_count" in fields:
             return single + "_count"
     return None
@@ -75,7 +73,9 @@ def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = ""
     what = what or struct[len("bel_"):]
     result = getattr(lib, struct)() if into is None else into
     fields, settings = lib.fields(struct), settings_of(struct)
-    if "size" in fields and into is None:
+    if hasattr(lib, struct + "_init") and into is None:
+        getattr(lib, struct + "_init")(ctypes.byref(result), ctypes.sizeof(result))
+    elif "size" in fields and into is None:
         result.size = ctypes.sizeof(result)
     for name, value in values.items():
         if name not in settings:
@@ -99,6 +99,14 @@ def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = ""
         else:
             setattr(result, name, convert(kind, value, keep, where))
     return result
+
+
+def made(struct: str, values: Mapping[str, Any], what: str) -> Any:
+    """A pointer to a new struct, as `make` fills it in, with all that it points to."""
+    keep: List[Any] = []
+    pointer: Any = ctypes.pointer(make(struct, values, keep, what))
+    pointer.keep = keep
+    return pointer
 
 
 def _base(kind: str) -> str:
@@ -203,6 +211,12 @@ def text(value: Any, what: str) -> bytes:
     if b"\0" in encoded:
         raise InvalidArgumentError(f"{what}: expected a text without zero bytes, got {value!r}")
     return encoded
+
+
+def texts(function: Any, *owner: Any) -> List[str]:
+    """The texts that a function of the library returns for 0, 1, … until NULL."""
+    found = (function(*owner, index) for index in itertools.count())
+    return [text.decode() for text in itertools.takewhile(lambda text: text is not None, found)]
 
 
 def shape(value: Any, what: str) -> Any:

@@ -1,10 +1,5 @@
 """Summaries of training, for TensorBoard and report.html, by their names in belfry/model.h without the prefix
-bel_summary_: scalar(name, value), histogram(name, value), image(name, value, most), confusion(labels, predicted,
-classes).
-
-    summaries.scalar("gradient_norm", norm)
-
-Call them in a model function. They have no effect in modes where the header says so.
+bel_summary_. Call them in a model function: summaries.scalar("gradient_norm", norm).
 """
 
 from typing import Any, Callable, List

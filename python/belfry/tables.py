@@ -6,13 +6,14 @@ their numbers. Columns is a description: what each column is, and the features t
 
 import ctypes
 import warnings
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from . import structs
 from .errors import InvalidArgumentError
 from .library import lib
-from .tensors import array_of
+from .tensors import array_of, pointer_to
 
 _EXACT = 2**53  # integers beyond it are names, as in files: a double does not hold them
 
@@ -20,7 +21,7 @@ _EXACT = 2**53  # integers beyond it are names, as in files: a double does not h
 class Table:
     """Columns of one length, each of numbers (float32 or float64, read in place) or of texts.
 
-    The arrays must not change while the table is in use. `order`: the rows to read, int64, or None for all.
+    The arrays must not change while the table is in use. order: the rows to read, int64, or None for all.
     """
 
     def __init__(self, row_count: int) -> None:
@@ -90,8 +91,7 @@ class Table:
         codes = np.ascontiguousarray(codes, np.int32)
         encoded = [_text(name, value) for value in values]
         texts = (ctypes.c_char_p * max(len(encoded), 1))(*encoded)
-        self._append(name, (codes, texts, encoded), codes=codes.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
-                     texts=texts, text_count=len(encoded))
+        self._append(name, (codes, texts, encoded), codes=pointer_to(codes), texts=texts, text_count=len(encoded))
 
     def _append(self, name: str, kept: Any, **fields: Any) -> None:
         self.names.append(name)
@@ -101,7 +101,7 @@ class Table:
     def struct(self) -> Any:
         """bel_memory_table, which is valid as long as this object and until the next column."""
         columns = (lib.bel_memory_column * max(len(self._columns), 1))(*self._columns)
-        order = None if self.order is None else self.order.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+        order = None if self.order is None else pointer_to(self.order)
         rows = self.row_count if self.order is None else len(self.order)
         return lib.bel_memory_table(size=ctypes.sizeof(lib.bel_memory_table), columns=columns,
                                     column_count=len(self._columns), row_count=rows, order=order)
@@ -109,7 +109,7 @@ class Table:
     def sort_by_cells(self) -> None:
         """Puts the rows into an order that depends only on their cells."""
         order = np.empty(self.row_count if self.order is None else len(self.order), np.int64)
-        lib.bel_memory_table_order(ctypes.byref(self.struct()), order.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)))
+        lib.bel_memory_table_order(ctypes.byref(self.struct()), pointer_to(order))
         self.order = order
 
 
@@ -141,12 +141,12 @@ def is_frame(value: Any) -> bool:
     """Whether a value has columns by name: a pandas frame, or a dict."""
     if hasattr(value, "toarray"):  # some sparse matrices are dicts
         return False
-    return isinstance(value, dict) or (hasattr(value, "columns") and hasattr(value, "iloc"))
+    return isinstance(value, Mapping) or (hasattr(value, "columns") and hasattr(value, "iloc"))
 
 
 def names_of(value: Any) -> List[str]:
     """Names of the columns of a frame or dict, as texts."""
-    return [str(name) for name in (value if isinstance(value, dict) else value.columns)]
+    return [str(name) for name in (value if isinstance(value, Mapping) else value.columns)]
 
 
 def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
@@ -156,7 +156,7 @@ def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
     """
     if not is_frame(value):
         return _table_of_matrix(value, names)
-    columns = [value[name] for name in value] if isinstance(value, dict) else [
+    columns = [value[name] for name in value] if isinstance(value, Mapping) else [
         value.iloc[:, place] for place in range(value.shape[1])]
     row_count = len(columns[0]) if columns else len(value)
     check_shape(row_count, len(columns))
@@ -214,7 +214,7 @@ class Columns:
     """A description of a table's columns: what each is, and what becomes of it (docs/columns.md)."""
 
     def __init__(self, handle: Any) -> None:
-        self._handle = handle
+        self.handle = handle
 
     @classmethod
     def parse(cls, text: str, source: str) -> "Columns":
@@ -224,79 +224,53 @@ class Columns:
         return cls(handle)
 
     @classmethod
-    def infer(cls, table: Table, label: str, kind: int, weight: Optional[str] = None, numbers: Optional[str] = None,
-              classes: Sequence[str] = (), threads: int = 0) -> "Columns":
-        """Looks at every cell. numbers: a pattern of columns that are numbers, whatever they look like. classes: those
-        of the label in their order; none: those of the rows."""
-        handle = ctypes.c_void_p()
-        patterns = () if numbers is None else (numbers.encode(),)
-        options = lib.bel_columns_options(
-            size=ctypes.sizeof(lib.bel_columns_options), label=label.encode(), label_kind=kind,
-            weight=None if weight is None else weight.encode(), numbers=(ctypes.c_char_p * 1)(*patterns),
-            number_count=len(patterns), num_threads=threads, class_count=len(classes),
-            classes=(ctypes.c_char_p * max(len(classes), 1))(*[text.encode() for text in classes]))
-        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), ctypes.byref(options), ctypes.byref(handle))
+    def infer(cls, table: Table, **options: Any) -> "Columns":
+        """Looks at every cell. options: fields of bel_columns_options."""
+        handle, struct = ctypes.c_void_p(), structs.made("bel_columns_options", options, "columns")
+        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), struct, ctypes.byref(handle))
         return cls(handle)
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            lib.bel_columns_destroy(self._handle)
+        lib.bel_columns_destroy(self.handle)
 
     @property
-    def handle(self) -> Any:
-        return self._handle
-
-    @property
-    def text(self) -> str:
-        return str(lib.bel_columns_text(self._handle).decode())
-
-    @property
-    def label_kind(self) -> int:
-        return int(lib.bel_columns_label_kind(self._handle))
+    def label_kind(self) -> str:
+        """"none", "classes", "number" or "several"."""
+        return structs.enumerator("bel_label_kind", lib.bel_columns_label_kind(self.handle))
 
     @property
     def classes(self) -> Tuple[str, ...]:
         """Names of the classes, in the order of the model's probabilities; none for another label."""
-        if self.label_kind != lib.BEL_LABEL_CLASSES:
-            return ()
-        return tuple(lib.bel_columns_class(self._handle, number).decode()
-                     for number in range(lib.bel_columns_class_count(self._handle)))
+        count = lib.bel_columns_class_count(self.handle) if self.label_kind == "classes" else 0
+        return tuple(lib.bel_columns_class(self.handle, number).decode() for number in range(count))
 
     @property
     def labels(self) -> Tuple[str, ...]:
         """Names of the labels."""
-        return tuple(lib.bel_columns_label_at(self._handle, number).decode()
-                     for number in range(lib.bel_columns_label_count(self._handle)))
+        count = lib.bel_columns_label_count(self.handle)
+        return tuple(lib.bel_columns_label_at(self.handle, number).decode() for number in range(count))
 
     @property
     def feature_names(self) -> Tuple[str, ...]:
         """Names of the columns that are read to predict."""
-        names: List[str] = []
-        while True:
-            name = lib.bel_columns_feature_name(self._handle, len(names))
-            if name is None:
-                return tuple(names)
-            names.append(name.decode())
+        return tuple(structs.texts(lib.bel_columns_feature_name, self.handle))
 
     def features(self, table: Table) -> Dict[str, Any]:
         """The features of all rows: "x" float32 [n, x], "ids" int64 [n, ids], "id_lists" int64 [n, lists, most]; those
         with elements. InvalidArgumentError: a column is missing, or a cell is wrong."""
-        widths, struct = lib.bel_columns_feature_widths(self._handle), table.struct()
+        widths, struct = lib.bel_columns_feature_widths(self.handle), table.struct()
         rows = struct.row_count
-        x = np.empty((rows, widths.x), np.float32)
-        ids = np.empty((rows, widths.ids), np.int64)
-        lists = np.empty((rows, widths.id_lists, widths.most), np.int64)
-        lib.bel_columns_features(self._handle, ctypes.byref(struct), x.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
-                                 *(a.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)) for a in (ids, lists)))
-        arrays: Dict[str, Any] = {"x": x, "ids": ids, "id_lists": lists}
+        arrays: Dict[str, Any] = {"x": np.empty((rows, widths.x), np.float32),
+                                  "ids": np.empty((rows, widths.ids), np.int64),
+                                  "id_lists": np.empty((rows, widths.id_lists, widths.most), np.int64)}
+        lib.bel_columns_features(self.handle, ctypes.byref(struct), *map(pointer_to, arrays.values()))
         return {name: array for name, array in arrays.items() if array.shape[-1] > 0}
 
     def input(self, table: Table, name: str, width: int) -> Any:
         """What an exported model takes for a column, float64 [n, width]."""
         struct = table.struct()
         out = np.empty((struct.row_count, width), np.float64)
-        lib.bel_columns_input(self._handle, ctypes.byref(struct), name.encode(), width,
-                              out.ctypes.data_as(ctypes.POINTER(ctypes.c_double)))
+        lib.bel_columns_input(self.handle, ctypes.byref(struct), name.encode(), width, pointer_to(out))
         return out
 
 

@@ -4,150 +4,118 @@ A table is an array of numbers, a pandas frame or a dict of columns. The model i
 `belfry train_and_evaluate` takes for a table (docs/columns.md).
 """
 
-import contextlib
 import ctypes
 import inspect
 import os
 import sys
 import tempfile
-import threading
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
-from .checkpoint import Checkpoint, make_estimator
+from . import structs
+from .calls import training
+from .checkpoint import Checkpoint
+from .config import RunConfig
+from .dataset import Dataset
 from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from .estimator import Estimator, TrainSpec, run_training
 from .library import lib
+from .predictor import Predictor
 from .tables import Cells, Columns, Table, is_frame, matrix_of, names_of, table_of
-from .tensors import tensor_of, view_of
+from .tensors import tensors_of
 
 _Self = TypeVar("_Self", bound="_Learner")
 
 _BLOCK = 32  # rows of a run, as in `belfry predict`: a row's bits do not depend on the rows beside it
-_training = threading.Lock()  # a process runs one training at a time (belfry/estimator.h)
-
-
-def _forget_threads() -> None:
-    """A forked process has none of the threads that may hold the lock."""
-    global _training
-    _training = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget_threads)
 
 
 class _Model:
-    """A trained model: the files of its checkpoint, and what runs it. It pickles as the files."""
+    """A trained model: the files of its newest checkpoint, and what runs it. It pickles as the files."""
 
-    def __init__(self, files: Dict[str, bytes], threads: int) -> None:
-        self.files, self._threads = files, threads
-        self._estimator, self._predictor, self._learner = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-        with tempfile.TemporaryDirectory(prefix="belfry-") as folder:
-            _write_files(folder, files)
-            checkpoint = Checkpoint(folder)
-            assert checkpoint.columns is not None
-            self.columns = checkpoint.columns
-            self._batch_size = int(checkpoint.settings["train_batch_size"])
-            self._estimator = checkpoint.estimator(num_threads=str(threads))
-            self._predictor = checkpoint.predictor(self._estimator)
+    _learner: Any = None
 
-    def __getstate__(self) -> Tuple[Dict[str, bytes], int]:
-        return self.files, self._threads
+    def __init__(self, model_dir: str, threads: int) -> None:
+        self._threads, self._learner = threads or os.cpu_count() or 1, ctypes.c_void_p()
+        self._load(model_dir)
 
-    def __setstate__(self, state: Tuple[Dict[str, bytes], int]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+    def _load(self, model_dir: str) -> None:
+        checkpoint, self.files = Checkpoint(model_dir), {}
+        for name in sorted(os.listdir(checkpoint.folder)):
+            with open(os.path.join(checkpoint.folder, name), "rb") as file:
+                self.files[name] = file.read()
+        assert checkpoint.columns is not None
+        self._name, self._columns = os.path.basename(checkpoint.folder), checkpoint.columns
+        self._batch_size = int(checkpoint.settings["train_batch_size"])
+        self._predictor = Predictor(checkpoint.folder, threads=self._threads)
+
+    def write(self, model_dir: str) -> Checkpoint:
+        """Writes the files into a folder."""
+        os.mkdir(os.path.join(model_dir, self._name))
+        for name, content in self.files.items():
+            with open(os.path.join(model_dir, self._name, name), "wb") as file:
+                file.write(content)
+        return Checkpoint(model_dir)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"files": self.files, "_name": self._name, "_threads": self._threads}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        vars(self).update(state)
+        with _temporary_folder() as folder:
+            self.__init__(self.write(folder).folder, self._threads)  # type: ignore[misc]
 
     def __del__(self) -> None:
-        for name, destroy in (("_predictor", lib.bel_predictor_destroy), ("_learner", lib.bel_learner_destroy),
-                              ("_estimator", lib.bel_estimator_destroy)):
-            if getattr(self, name, None):
-                destroy(getattr(self, name))
+        lib.bel_learner_destroy(self._learner)
 
     def predict(self, table: Table) -> Any:
         """The model's output for all rows, [n, classes] or [n]."""
-        ports = [lib.bel_predictor_input_port(self._predictor, place)
-                 for place in range(lib.bel_predictor_input_count(self._predictor))]
-        arrays = self._inputs(table, None, ports)
+        arrays, results = self._predictor.features_of(table), []
         blocks = [np.zeros((_BLOCK,) + array.shape[1:], array.dtype) for array in arrays]
-        for place, block in enumerate(blocks):
-            lib.bel_predictor_bind(self._predictor, place, ctypes.byref(tensor_of(block, "block")))
-        out: Any = None
         for first in range(0, table.row_count, _BLOCK):
             count = min(_BLOCK, table.row_count - first)
             for array, block in zip(arrays, blocks):
                 block[:count] = array[first:first + count]
-            lib.bel_predictor_run(self._predictor)
-            part = view_of(lib.bel_predictor_output(self._predictor, 0))
-            if out is None:
-                out = np.empty((table.row_count,) + part.shape[1:], part.dtype)
-            out[first:first + count] = part[:count]
-        return out
-
-    def _inputs(self, table: Table, weights: Any, ports: Sequence[Any]) -> List[Any]:
-        """Features of all rows for the inputs of a predictor or a learner, of which one may be the weights."""
-        names = [port.name.decode() for port in ports]
-        if weights is not None and "weight" not in names:
-            raise InvalidArgumentError("sample_weight: expected None, as the training began without weights")
-        values = self.columns.features(table)
-        values["weight"] = np.ones(table.row_count, np.float32) if weights is None else weights.astype(np.float32)
-        return [values[name] for name in names]
+            results.append(self._predictor(*blocks)[:count])
+        return np.concatenate(results)
 
     def learn(self, table: Table, labels: Any, weights: Any, learning_rate: float) -> None:
         """Trains on all rows once, in their order, with a constant rate. The steps are those of a learner
         (belfry/learner.h) that continues the training."""
-        with tempfile.TemporaryDirectory(prefix="belfry-") as folder:
+        with _temporary_folder() as folder:
             if not self._learner:
-                self._learner = self._load_learner(folder, learning_rate)
-            ports = [lib.bel_learner_input_port(self._learner, place)
+                self._load_learner(folder, learning_rate)
+            names = [lib.bel_learner_input_port(self._learner, place).name.decode()
                      for place in range(lib.bel_learner_input_count(self._learner))]
-            inputs, targets = self._inputs(table, weights, ports), [labels]
+            if weights is not None and "weight" not in names:
+                raise InvalidArgumentError("sample_weight: expected None, as the training began without weights")
+            values = self._columns.features(table)
+            values["weight"] = np.ones(table.row_count, np.float32) if weights is None else weights.astype(np.float32)
             for first in range(0, table.row_count, self._batch_size):
                 rows = slice(first, first + self._batch_size)
-                lib.bel_learner_step(self._learner, _tensors(inputs, rows), _tensors(targets, rows), None)
-            lib.bel_predictor_destroy(self._predictor)
-            self._predictor = ctypes.c_void_p()
-            lib.bel_learner_predictor(self._learner, max(self._threads, 1), ctypes.byref(self._predictor))
+                lib.bel_learner_step(self._learner, tensors_of([values[name][rows] for name in names], "X"),
+                                     tensors_of([labels[rows]], "y"), None)
             lib.bel_learner_save(self._learner, os.fsencode(os.path.join(folder, "saved")), None)
-            self.files = _read_files(os.path.join(folder, "saved"))
+            self._load(os.path.join(folder, "saved"))
 
-    def _load_learner(self, folder: str, learning_rate: float) -> Any:
-        _write_files(folder, self.files)
-        export, learner = os.path.join(folder, "training"), ctypes.c_void_p()
-        options = lib.bel_export_options(size=ctypes.sizeof(lib.bel_export_options), training=True)
-        with _alone(lib.BEL_LOG_ERROR):  # a warning says that the schedule has ended; the learner has a rate
-            lib.bel_export(self._estimator, os.fsencode(Checkpoint(folder).folder), ctypes.byref(options),
-                           os.fsencode(export))
-        how = lib.bel_learner_options(size=ctypes.sizeof(lib.bel_learner_options), threads=max(self._threads, 1),
-                                      keep_checkpoint_max=1, learning_rate=learning_rate)
-        lib.bel_learner_load(os.fsencode(export), ctypes.byref(how), ctypes.byref(learner))
-        return learner
+    def _load_learner(self, folder: str, learning_rate: float) -> None:
+        export = os.path.join(folder, "training")
+        with training("error"):  # a warning says that the schedule has ended; the learner has a rate
+            self.write(folder).estimator().export(export, training=True)
+        options = structs.made("bel_learner_options", {
+            "threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}, "partial_fit")
+        lib.bel_learner_load(os.fsencode(export), options, ctypes.byref(self._learner))
 
 
-def _tensors(arrays: List[Any], rows: slice) -> Any:
-    return (lib.bel_tensor * max(len(arrays), 1))(*[tensor_of(array[rows], "batch") for array in arrays])
-
-
-def _write_files(folder: str, files: Dict[str, bytes]) -> None:
-    for name, content in files.items():
-        os.makedirs(os.path.join(folder, os.path.dirname(name)), exist_ok=True)
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(content)
-
-
-def _read_files(model_dir: str) -> Dict[str, bytes]:
-    """The files of the newest checkpoint, by their paths in model_dir."""
-    folder, files = Checkpoint(model_dir).folder, {}
-    for name in sorted(os.listdir(folder)):
-        with open(os.path.join(folder, name), "rb") as file:
-            files[os.path.join(os.path.basename(folder), name)] = file.read()
-    return files
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="belfry-")
 
 
 class _Learner:
     """What Classifier and Regressor have in common; their comments say what a user must know."""
 
-    _label_kind = lib.BEL_LABEL_NONE
+    _label_kind = "none"
     _estimator_type = ""
     _model: _Model  # after the first training, as are the next three
     _cells: Cells
@@ -159,18 +127,10 @@ class _Learner:
                  schedule: str = "cosine", train_batch_size: Optional[int] = None, num_epochs: Optional[int] = None,
                  random_state: Any = None, num_threads: int = 0, model_dir: Optional[str] = None,
                  verbose: bool = False) -> None:
-        self.hidden_units = hidden_units
-        self.dropout = dropout
-        self.l2 = l2
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.train_batch_size = train_batch_size
-        self.num_epochs = num_epochs
-        self.random_state = random_state
-        self.num_threads = num_threads
-        self.model_dir = model_dir
-        self.verbose = verbose
+        self.hidden_units, self.dropout, self.l2 = hidden_units, dropout, l2
+        self.optimizer, self.learning_rate, self.schedule = optimizer, learning_rate, schedule
+        self.train_batch_size, self.num_epochs, self.random_state = train_batch_size, num_epochs, random_state
+        self.num_threads, self.model_dir, self.verbose = num_threads, model_dir, verbose
 
     # --- Parameters, as scikit-learn reads and sets them
 
@@ -186,8 +146,7 @@ class _Learner:
         """Sets parameters; the next fit uses them. InvalidArgumentError: no such parameter."""
         for name, value in params.items():
             if name not in self._names():
-                raise InvalidArgumentError(f"expected a parameter of {type(self).__name__}, one of "
-                                           f"{', '.join(self._names())}, got {name}")
+                raise structs.refuse(name, self._names(), type(self).__name__)
             setattr(self, name, value)
         return self
 
@@ -241,7 +200,7 @@ class _Learner:
         self._framed = is_frame(X)
         X = X if self._framed else matrix_of(X)
         table = table_of(X)
-        self._numbers = None if self._framed or X.dtype.kind in "OU" else "x*"  # guess, or all are numbers
+        self._numbers = None if self._framed or X.dtype.kind in "OU" else ["x*"]  # guess, or all are numbers
         self.n_features_in_ = len(table.names)
         self._columns = list(table.names)
         vars(self).pop("feature_names_in_", None)
@@ -250,65 +209,51 @@ class _Learner:
         return table
 
     def _train(self, table: Table, labels: Any, weights: Any, schedule: str, num_epochs: Optional[int]) -> None:
-        label, weight = _free_name("y", table.names), _free_name("weight", table.names)
-        self._add_labels(table, label, labels)
-        if weights is not None:
+        label, weight = _free_name("y", table.names), None if weights is None else _free_name("weight", table.names)
+        classes = [str(name) for name in getattr(self, "classes_", ())]
+        if classes:
+            table.add_codes(label, labels, classes)
+        else:
+            table.add_numbers(label, labels)
+        if weight is not None:
             table.add_numbers(weight, weights)
         table.sort_by_cells()
-        columns = Columns.infer(table, label, self._label_kind, weight=None if weights is None else weight,
-                                numbers=self._numbers, classes=self._class_texts(), threads=self.num_threads)
-        level = lib.BEL_LOG_INFO if self.verbose else lib.BEL_LOG_WARN
-        with tempfile.TemporaryDirectory(prefix="belfry-") as folder, _alone(level):
+        columns = Columns.infer(table, label=label, label_kind=self._label_kind, weight=weight, numbers=self._numbers,
+                                classes=classes, num_threads=self.num_threads)
+        with _temporary_folder() as folder:
             folder = folder if self.model_dir is None else os.fspath(self.model_dir)
             self._run(table, columns, folder, schedule, num_epochs)
-            self._model = _Model(_read_files(folder), self.num_threads)
+            self._model = _Model(folder, self.num_threads)
         self._cells = Cells(self._columns)
 
     def _run(self, table: Table, columns: Columns, folder: str, schedule: str, num_epochs: Optional[int]) -> None:
         defaults = lib.bel_columns_defaults(columns.handle)
         epochs = _count("num_epochs", num_epochs, defaults.epochs)
         batch_size = _count("train_batch_size", self.train_batch_size, defaults.batch_size)
-        seed, struct = _seed_of(self.random_state), table.struct()
+        seed, struct, keeps = _seed_of(self.random_state), table.struct(), self.model_dir is not None
         params = self._params(columns, defaults, schedule)
         if schedule != "constant":
-            params["decay_steps"] = str(-(-epochs * struct.row_count // batch_size))
+            params["decay_steps"] = -(-epochs * struct.row_count // batch_size)
         self._rate = float(params["learning_rate"])
-
-        def make_input(_user: Any, _estimator: Any, _mode: int, out: Any) -> None:
-            dataset = lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False)
-            lib.bel_dataset_shuffle(dataset, 0, seed)
-            lib.bel_dataset_repeat(dataset, epochs)
-            lib.bel_dataset_batch(dataset, batch_size)
-            out[0] = dataset
-
-        keeps = self.model_dir is not None
-        estimator = make_estimator(params, folder, seed=str(seed), num_threads=str(self.num_threads),
-                                   report="true" if keeps else "false", save_summary_steps="100" if keeps else "0")
-        lib.bel_estimator_param(estimator, b"model", None)  # else a warning says that no one reads it
-        spec = lib.bel_train_spec(size=ctypes.sizeof(lib.bel_train_spec), input_fn=lib.bel_input_fn(make_input))
-        result = lib.bel_result(size=ctypes.sizeof(lib.bel_result))
-
-        def train() -> None:
-            lib.bel_train(estimator, ctypes.byref(spec), ctypes.byref(result))
-
-        try:
-            _run_training(train)
-        finally:
-            lib.bel_estimator_destroy(estimator)
-        if result.interrupted:
+        rows = Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
+        data = rows.shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        config = RunConfig(seed=seed, num_threads=self.num_threads, report=keeps, save_summary_steps=100 * keeps)
+        with Estimator("wide_deep", folder, config, params) as estimator:
+            result = run_training(estimator, TrainSpec(lambda: data), level="info" if self.verbose else "warn")
+        if result is not None and result.interrupted:
             raise CancelledError(f"the training was stopped at step {result.global_step}")
 
-    def _params(self, columns: Columns, defaults: Any, schedule: str) -> Dict[str, str]:
+    def _params(self, columns: Columns, defaults: Any, schedule: str) -> Dict[str, Any]:
         """Parameters of the model: those of the constructor, else the table's."""
-        chosen = {"hidden_units": _units_of(self.hidden_units), "dropout": self.dropout, "l2": self.l2,
-                  "learning_rate": self.learning_rate}
-        params = {"model": "wide_deep", "wide_numbers": "true", "optimizer": str(self.optimizer), "schedule": schedule}
-        for name, value in chosen.items():
-            default = getattr(defaults, name)
-            params[name] = default.decode() if value is None and isinstance(default, bytes) else str(
-                default if value is None else value)
-        params["weight_mean"] = repr(float(lib.bel_columns_weight_mean(columns.handle)))
-        return {**params, **self._label_params(columns)}
+        params = {"wide_numbers": True, "optimizer": self.optimizer, "schedule": schedule,
+                  "weight_mean": lib.bel_columns_weight_mean(columns.handle)}
+        for name in ("hidden_units", "dropout", "l2", "learning_rate"):
+            given, default = getattr(self, name), getattr(defaults, name)
+            params[name] = given if given is not None else default.decode() if isinstance(default, bytes) else default
+        if self._label_kind == "classes":
+            return {**params, "class_count": len(columns.classes)}
+        return {**params, "objective": "regression", "label_mean": lib.bel_columns_label_mean(columns.handle),
+                "label_deviation": lib.bel_columns_label_deviation(columns.handle)}
 
     # --- Prediction
 
@@ -331,28 +276,13 @@ class _Learner:
     def export(self, folder: str) -> None:
         """Writes the model for other programs into a new folder, as `belfry export` does: ONNX, safetensors and
         signature.json (docs/formats/export.md). `belfry.Predictor(folder)` loads it."""
-        with tempfile.TemporaryDirectory(prefix="belfry-") as model_dir:
-            _write_files(model_dir, self._model.files)
-            checkpoint = Checkpoint(model_dir)
-            estimator = checkpoint.estimator()
-            try:
-                lib.bel_export(estimator, os.fsencode(checkpoint.folder), None, os.fsencode(folder))
-            finally:
-                lib.bel_estimator_destroy(estimator)
+        with _temporary_folder() as model_dir:
+            self._model.write(model_dir).estimator().export(folder)
 
     # --- What the label decides
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         """y [rows] as the numbers that the model learns: int64 classes, or float64."""
-        raise NotImplementedError
-
-    def _add_labels(self, table: Table, name: str, labels: Any) -> None:
-        raise NotImplementedError
-
-    def _class_texts(self) -> Sequence[str]:
-        return ()
-
-    def _label_params(self, columns: Columns) -> Dict[str, str]:
         raise NotImplementedError
 
 
@@ -372,14 +302,14 @@ class Classifier(_Learner):
 
     hidden_units: sizes of the hidden layers, [256, 128] or "256,128"; [] for none. dropout: share of their outputs
     left out in training. l2: penalty. optimizer: "adam", "sgd", … (docs/command.md). learning_rate: its rate.
-    schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes.
-    random_state: the seed, an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores.
-    model_dir: folder for checkpoints, curves and report.html; a fit that was interrupted there continues. None: a
-    temporary one, which is removed. verbose: show the training's log; warnings are shown anyway.
+    schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes;
+    large tables have few, 3 at the least: raise it if accuracy matters more than time. random_state: the seed,
+    an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores. model_dir: folder for
+    checkpoints, curves and report.html, where a fit that was interrupted continues. None: a temporary one. verbose:
+    show the training's log up to belfry.set_log_level, not only warnings.
 
-    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. Ctrl-C
-    ends a fit with KeyboardInterrupt. A process runs one training at a time: fits on other threads wait. A pickle has
-    the checkpoint. `partial_fit` learns one batch after another; see there.
+    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. A process
+    runs one training at a time: fits on other threads wait. Ctrl-C is as for train_and_evaluate.
 
     After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts.
 
@@ -387,7 +317,7 @@ class Classifier(_Learner):
     model_dir has another training. AbortedError: the loss is not finite.
     """
 
-    _label_kind = lib.BEL_LABEL_CLASSES
+    _label_kind = "classes"
     _estimator_type = "classifier"
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "Classifier":
@@ -410,7 +340,7 @@ class Classifier(_Learner):
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities [n, classes] float32, in the order of classes_."""
-        table = self._table(X)
+        table = self._table(X)  # it also refuses a model that is not fitted
         return self._model.predict(table)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -434,15 +364,6 @@ class Classifier(_Learner):
         self.classes_ = found
         return labels.astype(np.int64)
 
-    def _add_labels(self, table: Table, name: str, labels: Any) -> None:
-        table.add_codes(name, labels, self._class_texts())
-
-    def _class_texts(self) -> Sequence[str]:
-        return [str(value) for value in self.classes_]
-
-    def _label_params(self, columns: Columns) -> Dict[str, str]:
-        return {"class_count": str(len(columns.classes))}
-
 
 class Regressor(_Learner):
     """Learns a number of a table's rows, with the interface of scikit-learn's regressors.
@@ -454,7 +375,7 @@ class Regressor(_Learner):
     Classifier.
     """
 
-    _label_kind = lib.BEL_LABEL_NUMBER
+    _label_kind = "number"
     _estimator_type = "regressor"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Regressor":
@@ -476,22 +397,12 @@ class Regressor(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if y.dtype.kind not in "biuf":
-            try:
-                y = y.astype(np.float64)
-            except (TypeError, ValueError):
-                raise InvalidArgumentError(f"y: expected numbers, got {y.dtype}") from None
         if len(y) < 2:
             raise InvalidArgumentError("y: expected at least 2 rows, got n_samples=1")
-        return y.astype(np.float64)
-
-    def _add_labels(self, table: Table, name: str, labels: Any) -> None:
-        table.add_numbers(name, labels)
-
-    def _label_params(self, columns: Columns) -> Dict[str, str]:
-        return {"objective": "regression",
-                "label_mean": repr(float(lib.bel_columns_label_mean(columns.handle))),
-                "label_deviation": repr(float(lib.bel_columns_label_deviation(columns.handle)))}
+        try:
+            return y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"y: expected numbers, got {y.dtype}") from None
 
 
 # --- Arguments -------------------------------------------------------------------------------------------------------
@@ -533,12 +444,6 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
     return weights
 
 
-def _units_of(units: Any) -> Optional[str]:
-    if units is None or isinstance(units, str):
-        return units
-    return ",".join(str(int(unit)) for unit in np.atleast_1d(units))
-
-
 def _count(name: str, value: Optional[int], default: int) -> int:
     if value is None:
         return int(default)
@@ -567,61 +472,3 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 def _error_of_sklearn(name: str, otherwise: Any) -> Any:
     """A class of sklearn.exceptions, for programs that have imported it."""
     return getattr(sys.modules.get("sklearn.exceptions"), name, otherwise)
-
-
-# --- A training in this process --------------------------------------------------------------------------------------
-
-@contextlib.contextmanager
-def _alone(level: int) -> Iterator[None]:
-    """Waits until no other training runs in this process, and shows its log up to a level."""
-    with _training:
-        before = lib.bel_log_set_level(level)
-        try:
-            yield
-        finally:
-            lib.bel_log_set_level(before)
-
-
-def _run_training(train: Callable[[], None]) -> None:
-    """Runs a training on another thread, so that Ctrl-C reaches this one. It ends the training, and is raised when
-    the training has ended: not before, as the training uses what the caller then frees."""
-    begin, ended = threading.Event(), threading.Event()
-    cancelled: List[bool] = []
-    errors: List[BaseException] = []
-
-    def run() -> None:
-        begin.wait()
-        try:
-            if not cancelled:
-                train()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    try:
-        threading.Thread(target=run, name="belfry training", daemon=True).start()
-        begin.set()
-        while not ended.wait(0.1):  # a signal just before a wait does not interrupt it
-            pass
-    except BaseException:
-        if not begin.is_set():  # perhaps there is no thread yet; if there is, it ends without training
-            cancelled.append(True)
-            begin.set()
-            raise
-        begin.set()  # it may have been interrupted
-        if not ended.is_set():  # else the request would end the next training
-            lib.bel_request_stop()
-        _wait_for(ended)
-        raise
-    if errors:
-        raise errors[0]
-
-
-def _wait_for(event: threading.Event) -> None:
-    """Waits through any further Ctrl-C."""
-    while not event.is_set():
-        try:
-            event.wait()
-        except KeyboardInterrupt:
-            continue

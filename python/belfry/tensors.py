@@ -1,4 +1,4 @@
-"""Views of arrays for the C library: numpy arrays, and anything with DLPack (torch tensors on the CPU), without copies."""
+"""Views of arrays for the C library, without copies: numpy arrays, and objects with DLPack (torch tensors)."""
 
 import ctypes
 from typing import Any, Dict, Optional, Sequence
@@ -55,6 +55,12 @@ def _from_dlpack(value: Any) -> Any:
     return np.frombuffer(buffer, dtype=array.dtype).reshape(array.shape)
 
 
+def tensors_of(arrays: Sequence[Any], what: str) -> Any:
+    """A list of bel_tensor over arrays, as for tensor_of; at least one element long."""
+    tensors = [tensor_of(array, f"{what}, array {index}") for index, array in enumerate(arrays)]
+    return (lib.bel_tensor * max(len(tensors), 1))(*tensors)
+
+
 def tensor_of(array: Any, what: str) -> Any:
     """bel_tensor over the memory of an array in C order, which the caller keeps alive."""
     dtype = _DTYPES.get(array.dtype)
@@ -74,10 +80,15 @@ def shape_of(shape: Any) -> Sequence[Optional[int]]:
     return tuple(dim if dim >= 0 else None for dim in shape.dims[:shape.rank])
 
 
+def pointer_to(array: Any) -> Any:
+    """The address of an array's elements as a pointer to their type, such as int64_t *. The caller keeps it alive."""
+    return array.ctypes.data_as(ctypes.POINTER(np.ctypeslib.as_ctypes_type(array.dtype)))
+
+
 def view_of(tensor: Any) -> Any:
     """A numpy array over the elements of a bel_tensor, which the caller keeps alive."""
     dtype, shape = numpy_dtype(tensor.dtype), tuple(tensor.shape.dims[:tensor.shape.rank])
-    elements = int(np.prod(shape))
+    elements = int(np.prod(shape, dtype=np.int64))
     if elements == 0:
         return np.empty(shape, dtype)
     memory: Any = (ctypes.c_char * (elements * dtype.itemsize)).from_address(tensor.data)

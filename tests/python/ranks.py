@@ -20,7 +20,7 @@ def fails(kind, words, call):
 
 fails(belfry.FailedPreconditionError, "ddl.init() first", lambda: ddl.rank())
 fails(belfry.FailedPreconditionError, "ddl.init() first", lambda: ddl.barrier())
-fails(belfry.InvalidArgumentError, "order: expected fixed or fast", lambda: ddl.init(order="any"))
+fails(belfry.InvalidArgumentError, "order: expected fixed, fast, got 'any'", lambda: ddl.init(order="any"))
 fails(belfry.InvalidArgumentError, "mode", lambda: ddl.init(mode="?"))
 ddl.init(timeout=60)
 ddl.init()
@@ -41,7 +41,7 @@ ddl.all_reduce_n((counts, floats), op="sum")
 assert (counts == size << 40).all()
 ddl.all_reduce_n([])
 
-fails(belfry.InvalidArgumentError, "op: expected sum or avg", lambda: ddl.all_reduce_n(floats, op="max"))
+fails(belfry.InvalidArgumentError, "op: expected sum, avg, got 'max'", lambda: ddl.all_reduce_n(floats, op="max"))
 fails(belfry.InvalidArgumentError, "ddl.init(check=1e-5)", lambda: ddl.all_reduce_n(floats, check=1e-5))
 fails(belfry.InvalidArgumentError, "array 1: expected an array in C order",
       lambda: ddl.all_reduce_n([floats, np.zeros((4, 4), np.float32).T]))
@@ -57,4 +57,5 @@ if sys.argv[1:] == ["leave"] and rank == 1:
 ddl.barrier()
 ddl.finalize()
 ddl.finalize()
-print(size, hashlib.md5(floats.tobytes() + more.tobytes()).hexdigest())
+# In one piece, as the ranks share stdout.
+sys.stdout.write(f"{size} {hashlib.md5(floats.tobytes() + more.tobytes()).hexdigest()}\n")

@@ -453,6 +453,34 @@ class Trainings(Case):
         for name, value in expected.items():
             self.assertAlmostEqual(result[name], value, 5, name)
 
+    def test_a_model_by_its_name(self):
+        def dnn(ctx):
+            logits = layers.dense(layers.dense(ctx.feature, 8, "dense_0", activation="relu"), 10, "logits")
+            return belfry.EstimatorSpec(loss=ops.mean(ops.softmax_cross_entropy(logits, ctx.labels)),
+                                        optimizer=belfry.Adam(0.01))
+        params = {"hidden_units": [8], "class_count": 10, "optimizer": "adam", "learning_rate": 0.01}
+        named = self.new("dnn", params)
+        result = named.train(batches(), max_steps=5)
+        self.assertEqual(result.digest, self.train(dnn).digest)
+        self.assertEqual(named.predict(lambda: HELD.batch(100))["predictions"].shape, (len(EVAL_X), 10))
+        self.refuses("no model of this name comes with Belfry: dn$", lambda: belfry.Estimator("dn", self.folder))
+
+    def test_the_level_of_the_log(self):
+        written = os.path.join(self.folder, "stderr")
+        self.assertEqual(belfry.set_log_level("error"), "info")
+        kept = os.dup(2)
+        with open(written, "wb") as file:
+            os.dup2(file.fileno(), 2)
+        try:
+            self.train()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            self.assertEqual(belfry.set_log_level("info"), "error")
+        self.assertEqual(os.path.getsize(written), 0)
+        self.refuses("set_log_level: expected error, warn, info, debug, got 'loud'",
+                     lambda: belfry.set_log_level("loud"))
+
     def test_one_training_at_a_time(self):
         errors = []
 
@@ -901,7 +929,7 @@ class Exceptions(Case):
                     lambda: self.train(lambda ctx: ctx.features["z"]),
                 "input function <lambda>: expected a belfry.Dataset, got list":
                     lambda: self.train(input_fn=lambda: [1]),
-                "expected a batch stage": lambda: self.train(input_fn=lambda: DIGITS),
+                "expected a batch stage, got none; end it with Dataset.batch or Dataset.padded_batch": lambda: self.train(input_fn=lambda: DIGITS),
                 "map: expected a dict of fields, got NoneType":
                     lambda: self.train(input_fn=lambda: DIGITS.map(lambda record: None).batch(32)),
                 "l1/kernel|l2/kernel": lambda: self.train(self.another_each_time(),

@@ -90,4 +90,4 @@ for call in (lambda: two[0](torch.ones(1, 2)).sum().backward(), optimizer.step):
         assert "ddl.init() first" in str(error), error
     else:
         raise AssertionError("a step without a group")
-print(digest(ours), done)
+sys.stdout.write(f"{digest(ours)} {done}\n")  # in one piece, as the ranks share stdout
