@@ -31,7 +31,7 @@ trains() { # MODEL STEPS: the arguments of a training
     echo "$python $SOURCE/tests/python/train_digits.py $1 $TRAIN_CSV $EVAL_CSV $2"
 }
 printed_digest() { sed -nE 's/^digest ([0-9a-f]+)$/\1/p' out.txt; }
-many=(timeout -k 5 120 "$BELFRY" local train --distributed --worker_count 2 --parameter_server_count 2)
+many=(timeout --foreground -k 5 120 "$BELFRY" local train --distributed --worker_count 2 --parameter_server_count 2)
 data=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --label_column digit --class_count 10 --feature_scale 0.0625
     --train_batch_size 32 --train_steps 60 --num_workers 2 --no_report --learning_rate 0.01)
 # shellcheck disable=SC2046 # of words
