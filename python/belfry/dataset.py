@@ -338,7 +338,12 @@ def _arrays(x: Any, label: Any) -> Dict[str, Any]:
         given["label"] = label
     arrays = {}
     for name, value in given.items():
-        value = value.to_numpy() if hasattr(value, "to_numpy") else value
+        if hasattr(value, "to_numpy"):
+            kind = getattr(getattr(value, "dtype", None), "numpy_dtype", None)  # of pandas' Int64, boolean …
+            if kind is not None and value.isna().any():
+                raise InvalidArgumentError(f"from_memory: {name}: expected a number in each row, got pandas.NA; hint: "
+                                           "fillna, or astype(float) for NaN")
+            value = value.to_numpy() if kind is None else value.to_numpy(kind)
         array = np.asarray(value) if isinstance(value, (list, tuple)) else array_of(value, f"from_memory: {name}")
         if array.dtype.kind in "OSU":
             raise InvalidArgumentError(f"from_memory: {name}: expected numbers, got {array.dtype}; hint: a column of "

@@ -38,11 +38,18 @@ class DataLossError(Error, code=15): """Input data or a file is malformed."""
 class UnauthenticatedError(Error, code=16): """The secret is wrong or missing."""
 
 
-_NAMES = {"bel_dataset_": "Dataset.", "bel_dropout": "ops.dropout", "bel_context_feature": "Context.features"}
+_NAMES = {"bel_dataset_": "Dataset.", "bel_dropout": "ops.dropout", "bel_context_feature": "Context.features",
+          "the model function must call bel_optimizer_use without a pattern in TRAIN":
+              "EstimatorSpec: expected an optimizer in mode train, got none; hint: optimizer=belfry.Adam(0.001)",
+          "hint: --numeric or --categorical takes such a column":
+              "hint: an array of numbers, such as frame.to_numpy(), has all of its columns",
+          "BEL_REPEAT_FOREVER": "belfry.FOREVER",
+          "or --allow_changes to": "or RunConfig(allow_changes=True) to",
+          "leave model_dir NULL, or": "leave model_dir out of Estimator and RunConfig, or"}
 
 
 def in_python(message: str) -> str:
-    """A message of the library with the names that this package has for its functions."""
+    """A message of the library with the names that this package has for its functions and settings."""
     for name, ours in _NAMES.items():
         message = message.replace(name, ours)
     return message

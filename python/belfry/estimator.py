@@ -7,6 +7,7 @@ that needs their graph or data, so their results must depend only on their argum
 import contextlib
 import ctypes
 import os
+import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -24,7 +25,7 @@ from .library import lib
 from .model import Context, EstimatorSpec, ModelFunction
 from .replicator import Loop
 from .results import Result, new_result
-from .tensors import view_of
+from .tensors import numpy_dtype
 
 InputFunction = Callable[[], Dataset]
 _MODES = ("train", "eval", "predict")
@@ -155,6 +156,8 @@ class Estimator(Owner):
                  config: Optional[RunConfig] = None, params: Optional[Mapping[str, Any]] = None) -> None:
         self._handle = ctypes.c_void_p()
         self._call: Optional[Call] = None
+        if params is not None and not isinstance(params, Mapping):
+            raise InvalidArgumentError(f"params: expected a dict of values by name, got {type(params).__name__}")
         self.params: Dict[str, Any] = {str(name): value for name, value in (params or {}).items() if value is not None}
         self._model = self._model_function(model_fn)
         config = config if config is not None else RunConfig()
@@ -291,19 +294,28 @@ class Estimator(Owner):
         """Predicts every example of the input.
 
         Returns arrays [examples, …] by name: "predictions", and the names of EstimatorSpec.predictions. A name whose
-        examples differ in shape is a list of arrays. Errors: those of evaluate.
+        examples differ in shape is a list of arrays. Errors: those of evaluate; InvalidArgumentError: no example.
         """
-        rows: Dict[str, List[Any]] = {}
+        outputs: Dict[int, List[_Rows]] = {}
+        row_bytes, string_at = ctypes.sizeof(lib.bel_row), ctypes.string_at
 
         def each(_user: Any, _example: int, values: Any, count: int) -> None:
-            for row in values[:count]:
-                rows.setdefault(row.name.decode(), []).append(view_of(row.value).copy())
+            first = ctypes.addressof(values.contents)
+            for place in range(count):
+                row = string_at(first + place * row_bytes, row_bytes)
+                runs = outputs.setdefault(place, [])
+                if not runs or runs[-1].head != row[:-_ADDRESS]:
+                    runs.append(_Rows(row))
+                run = runs[-1]
+                run.memory += string_at(int.from_bytes(row[-_ADDRESS:], sys.byteorder), run.bytes)
+                run.count += 1
 
         with Call() as call, self.use(call):
             lib.bel_predict(self.handle, _input(_callable(input_fn, "input_fn"), call), None, _folder(checkpoint),
                             call.status(lib.bel_predict_fn, each), None)
-        return {name: np.stack(items) if len({item.shape for item in items}) == 1 else items
-                for name, items in rows.items()}
+        if not outputs:
+            raise InvalidArgumentError("predict: expected an input with at least one example, got none")
+        return {runs[0].name: _joined([run.array() for run in runs]) for runs in outputs.values()}
 
     def export(self, folder: Path, *, checkpoint: Optional[Path] = None, **options: Any) -> None:
         """Writes the model of a checkpoint into a folder, for belfry.Predictor and other programs.
@@ -315,6 +327,33 @@ class Estimator(Owner):
         with Call() as call, self.use(call):
             struct = structs.made("bel_export_options", options, "export")
             lib.bel_export(self.handle, _folder(checkpoint), struct, os.fsencode(folder))
+
+
+_ADDRESS = ctypes.sizeof(ctypes.c_void_p)  # a bel_row ends with the address of its elements
+
+
+class _Rows:
+    """Rows of an output one after another whose bel_row differs only in the address, copied into memory that grows."""
+
+    def __init__(self, row: bytes) -> None:
+        struct = lib.bel_row.from_buffer_copy(row)
+        self.head, self.name = row[:-_ADDRESS], struct.name.decode()
+        shape = struct.value.shape
+        self._dtype, self._shape = numpy_dtype(struct.value.dtype), tuple(shape.dims[:shape.rank])
+        self.bytes = int(np.prod(self._shape, dtype=np.int64)) * self._dtype.itemsize
+        self.memory, self.count = bytearray(), 0
+
+    def array(self) -> Any:
+        """The rows, [count, …]."""
+        return np.frombuffer(self.memory, self._dtype).reshape((self.count, *self._shape))
+
+
+def _joined(arrays: List[Any]) -> Any:
+    """One array of all rows; a list of the rows if their shapes differ."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if len({array.shape[1:] for array in arrays}) == 1 else [
+        row for array in arrays for row in array]
 
 
 def _folder(path: Optional[Path]) -> Optional[bytes]:

@@ -1,6 +1,7 @@
 """Hooks and exporters: what a training calls and keeps (belfry/hook.h, estimator.h)."""
 
 import ctypes
+import difflib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -43,6 +44,14 @@ class Hook:
     name: str = ""
     every_steps: int = 0
     state: Optional[Any] = None
+
+    def __init_subclass__(cls) -> None:
+        """InvalidArgumentError: a method has almost the name of one of a hook, and would not be called."""
+        for name in vars(cls):
+            near = difflib.get_close_matches(name, vars(Hook), 1, 0.75)
+            if near and len(name) > 4 and callable(getattr(cls, name)) and name[0] != "_" and not hasattr(Hook, name):
+                raise InvalidArgumentError(f"{cls.__name__}.{name}: a hook has no such method, so nothing would call "
+                                           f"it; did you mean {near[0]}? hint: begin the names of others with _")
 
     def begin(self, context: HookContext, step: int) -> None:
         """Before the first step of this call."""

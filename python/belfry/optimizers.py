@@ -6,19 +6,22 @@ Each function makes one kind. Keyword arguments are the fields of bel_optimizer,
 and defaults; `schedule` has those of bel_schedule, `lr_mults` and `decay_mults` map patterns of variables to factors.
 """
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from . import structs
+from .errors import InvalidArgumentError
 
 
 class Optimizer:
     """An optimizer of a kind, "adam". InvalidArgumentError: no such field, or a value of another type; training checks
     ranges."""
 
-    def __init__(self, kind: str, learning_rate: float, **fields: Any) -> None:
+    def __init__(self, kind: str, learning_rate: Optional[float] = None, **fields: Any) -> None:
         self.fields: Dict[str, Any] = {"kind": kind, "learning_rate": learning_rate, **fields}
         keep: List[Any] = []
         self.struct = structs.make("bel_optimizer", self.fields, keep, kind)
+        if learning_rate is None:
+            raise InvalidArgumentError(f"{kind}.learning_rate: expected a number, got none")
 
     def __repr__(self) -> str:
         kind, *rest = self.fields.items()
@@ -27,8 +30,9 @@ class Optimizer:
 
 def _kind(kind: str, words: str) -> Callable[..., Optimizer]:
     """A function that makes optimizers of a kind."""
-    def make(learning_rate: float, **fields: Any) -> Optimizer:
+    def make(learning_rate: Optional[float] = None, **fields: Any) -> Optimizer:
         return Optimizer(kind, learning_rate, **fields)
+    make.__name__ = make.__qualname__ = kind
     make.__doc__ = f"An optimizer, {words}. fields: others of bel_optimizer."
     return make
 

@@ -56,7 +56,7 @@ class Predictor(Owner):
         self._turn = threading.Lock()
         self._columns: Optional[Columns] = None  # of a table
         self._threshold = 0.5  # from which probability on the second of two classes, or a label, is predicted
-        self._kinds: Optional[Dict[str, str]] = None  # of an export: what the input of a column is
+        self._exported = False  # whether it is an export of a table: an input for each column
         self._scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
         options = {"threads": threads, "stage_memory": stage_memory, "seed": seed}
         struct = structs.made("bel_predictor_options", options, "Predictor")
@@ -67,7 +67,7 @@ class Predictor(Owner):
             self._step = int(lib.bel_predictor_step(self._handle))
             self._read_signature(os.path.join(path, "signature.json"))
         columns: Optional[Columns] = self._columns
-        self._cells = None if columns is None else Cells(columns.feature_names, columns.labels)
+        self._cells = None if columns is None else Cells(columns.feature_names, columns.labels, columns.booleans)
         self.inputs, self.outputs = self._ports("input"), self._ports("output")
         self._bound: List[Any] = [None] * len(self.inputs)  # what the library reads
         self._tensors: List[Any] = [None] * len(self.inputs)
@@ -92,7 +92,7 @@ class Predictor(Owner):
         if "table" in signature:
             self._columns = Columns.parse(signature["table"], name)
             self._threshold = float(signature.get("threshold", 0.5))
-            self._kinds = {item["name"]: item.get("kind", "") for item in signature["inputs"]}
+            self._exported = True
 
     def _ports(self, kind: str) -> Tuple[Port, ...]:
         """The inputs or the outputs."""
@@ -180,13 +180,12 @@ class Predictor(Owner):
     def _take_cells(self, value: Any) -> List[Any]:
         """Arrays for the inputs, made of the cells of a table."""
         assert self._columns is not None and self._cells is not None
-        columns, kinds, table = self._columns, self._kinds, self._cells.table(value)
-        if kinds is None:
+        columns, table = self._columns, self._cells.table(value)
+        if not self._exported:
             return self.features_of(table)
-        others = [port.name for port in self.inputs if kinds[port.name] not in ("number", "category", "date")]
-        if others:
-            raise InvalidArgumentError(f"{', '.join(others)}: an export takes places of ids here, which only Belfry's "
-                                       "hash gives; hint: load the checkpoint instead")
+        if columns.hashed:
+            raise InvalidArgumentError(f"columns {', '.join(columns.hashed)}: an export takes places of ids here, "
+                                       "which only Belfry's hash gives; hint: load the checkpoint instead")
         return [columns.input(table, port.name, (port.shape[1] or 1) if len(port.shape) > 1 else 1)
                 .reshape((-1,) + tuple(port.shape[1:])).astype(port.dtype) for port in self.inputs]
 

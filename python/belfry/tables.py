@@ -5,8 +5,10 @@ their numbers. Columns is a description: what each column is, and the features t
 """
 
 import ctypes
+import json
+import re
 import warnings
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,14 +20,19 @@ from .tensors import array_of, pointer_to
 _EXACT = 2**53  # integers beyond it are names, as in files: a double does not hold them
 
 
+class CellError(InvalidArgumentError, TypeError):
+    """A cell is of a type that no column has."""
+
+
 class Table:
     """Columns of one length, each of numbers (float32 or float64, read in place) or of texts.
 
-    The arrays must not change while the table is in use. order: the rows to read, int64, or None for all.
+    The arrays must not change while the table is in use. order: the rows to read, int64, or None for all. booleans:
+    columns in which the numbers 0 and 1 are False and True.
     """
 
-    def __init__(self, row_count: int) -> None:
-        self.row_count = row_count
+    def __init__(self, row_count: int, booleans: Collection[str] = ()) -> None:
+        self.row_count, self._booleans = row_count, booleans
         self.order: Any = None
         self.names: List[str] = []
         self._columns: List[Any] = []
@@ -45,10 +52,19 @@ class Table:
             return
         if dtype.kind in "iuf" and not isinstance(dtype, np.dtype):  # pandas' Int64, Float64 …
             values = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        array = values if isinstance(values, np.ndarray) else np.asarray(values)
+        values = without_mask(values)
+        try:
+            array = values if isinstance(values, np.ndarray) else np.asarray(values)
+        except ValueError:  # lists of several lengths
+            raise _no_cell(name, next(value for value in values if isinstance(value, (Sequence, np.ndarray)))) from None
         if array.ndim != 1:
             raise InvalidArgumentError(f"column {name}: expected one value a row, got shape {array.shape}")
-        if array.dtype.kind in "iuf" and not _has_names(array):
+        if array.dtype.kind in "iuf" and name in self._booleans:
+            others = array[(array != 0) & (array != 1) & (array == array)]
+            if len(others) > 0:
+                raise InvalidArgumentError(f"column {name}: expected booleans, as in the training, got {others[0]}")
+            self.add_codes(name, np.where(array == array, array, -1), ("False", "True"))
+        elif array.dtype.kind in "iuf" and not _has_names(array):
             self.add_numbers(name, array)
         elif array.dtype.kind == "b":
             self.add_codes(name, array, ("False", "True"))
@@ -68,13 +84,17 @@ class Table:
                      stride=array.strides[0] // size)
 
     def _add_texts(self, name: str, values: Any) -> None:
-        if hasattr(values, "factorize"):
-            codes, found = values.factorize()
-        else:
-            numbers: Dict[Any, int] = {}
-            codes = np.array([-1 if _is_missing(value) else numbers.setdefault(value, len(numbers))
-                              for value in _items(name, values)], np.int32)
-            found = list(numbers)
+        items = values.tolist() if hasattr(values, "tolist") else values
+        try:
+            if hasattr(values, "factorize"):
+                codes, found = getattr(values, "array", values).factorize()  # of a series: without an index
+            else:
+                numbers: Dict[Any, int] = {}
+                codes = np.array([-1 if is_missing(value) else numbers.setdefault(value, len(numbers))
+                                  for value in items], np.int32)
+                found = list(numbers)
+        except TypeError:  # a cell has no hash
+            raise _no_cell(name, next(value for value in items if type(value).__hash__ is None)) from None
         self.add_codes(name, codes, found)
 
     def _add_dates(self, name: str, values: Any) -> None:
@@ -118,19 +138,31 @@ def _has_names(array: Any) -> bool:
         int(array.max()) > _EXACT or int(array.min()) < -_EXACT)
 
 
-def _items(name: str, values: Any) -> Iterable[Any]:
-    items = values.tolist() if isinstance(values, np.ndarray) else values
-    for value in items:
-        if isinstance(value, (dict, list, set, bytes)):
-            raise TypeError(f"column {name}: argument must be a string or a number, got {type(value).__name__}")
-    return items  # type: ignore[no-any-return]
+def _no_cell(name: str, value: Any) -> CellError:
+    return CellError(f"column {name}: argument must be a string or a number, got {type(value).__name__}")
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """Whether a cell is None, NaN, NaT or pandas.NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, (float, np.generic)) and value != value)
+
+
+def without_mask(values: Any) -> Any:
+    """The same; of a numpy array with a mask the masked elements become missing values."""
+    masked = isinstance(values, np.ma.MaskedArray)
+    if not masked:
+        return values
+    if values.dtype.kind == "M":
+        return values.filled(np.datetime64("NaT"))
+    if values.dtype.kind in "iuf" and not _has_names(values.filled(0)):
+        return values.astype(np.float64).filled(np.nan)
+    return values.astype(object).filled(None)
 
 
 def _text(name: str, value: Any) -> bytes:
+    if isinstance(value, bytes):
+        raise _no_cell(name, value)
     text = str(value)
     if "\0" in text:
         raise InvalidArgumentError(f"column {name}: expected texts without a zero byte, got {text!r}")
@@ -149,18 +181,23 @@ def names_of(value: Any) -> List[str]:
     return [str(name) for name in (value if isinstance(value, Mapping) else value.columns)]
 
 
-def table_of(value: Any, names: Optional[Sequence[str]] = None) -> Table:
+def table_of(value: Any, names: Optional[Sequence[str]] = None, booleans: Collection[str] = ()) -> Table:
     """A table of a pandas frame or a dict of columns; of an array [rows, columns] with these names.
 
-    names: for a frame only these columns, in any order. InvalidArgumentError: it is no such thing.
+    names: for a frame only these columns, in any order. booleans: as of Table. InvalidArgumentError: it is no such
+    thing.
     """
     if not is_frame(value):
-        return _table_of_matrix(value, names)
+        return _table_of_matrix(value, names, booleans)
     columns = [value[name] for name in value] if isinstance(value, Mapping) else [
         value.iloc[:, place] for place in range(value.shape[1])]
+    for name, column in zip(names_of(value), columns):
+        if isinstance(column, (str, bytes)) or not hasattr(column, "__len__"):
+            raise InvalidArgumentError(f"column {name}: expected a list or an array with a cell for each row, got "
+                                       f"{column!r}; hint: [{column!r}] for one row")
     row_count = len(columns[0]) if columns else len(value)
     check_shape(row_count, len(columns))
-    table = Table(row_count)
+    table = Table(row_count, booleans)
     for name, column in zip(names_of(value), columns):
         if names is None or name in names:
             table.add(name, column)
@@ -178,7 +215,8 @@ def check_shape(rows: int, columns: int) -> None:
 def matrix_of(value: Any) -> Any:
     """An array [rows, columns] of a value: numbers, or objects of which some are texts."""
     if hasattr(value, "toarray"):
-        raise TypeError("X: a sparse matrix was passed, but dense data is required; hint: X.toarray()")
+        raise CellError("X: a sparse matrix was passed, but dense data is required; hint: X.toarray()")
+    value = without_mask(value)
     array = array_of(value, "X") if hasattr(value, "__dlpack__") else np.asarray(value)
     if array.dtype.kind == "c":
         raise InvalidArgumentError("X: Complex data not supported: expected real numbers")
@@ -188,15 +226,15 @@ def matrix_of(value: Any) -> Any:
     check_shape(*array.shape)
     if array.dtype.kind == "O":
         try:
-            array = array.astype(np.float64)
-        except ValueError:  # some are texts
+            array = np.where(np.frompyfunc(is_missing, 1, 1)(array).astype(bool), np.nan, array).astype(np.float64)
+        except (TypeError, ValueError):  # some are texts
             pass
     if array.dtype.kind not in "biufOU":
         raise InvalidArgumentError(f"X: expected numbers or texts, got {array.dtype}")
     return array
 
 
-def _table_of_matrix(value: Any, names: Optional[Sequence[str]]) -> Table:
+def _table_of_matrix(value: Any, names: Optional[Sequence[str]], booleans: Collection[str]) -> Table:
     array = matrix_of(value)
     rows, columns = array.shape
     names = names or [f"x{place}" for place in range(columns)]
@@ -204,9 +242,9 @@ def _table_of_matrix(value: Any, names: Optional[Sequence[str]]) -> Table:
         raise InvalidArgumentError(f"X has {columns} features, but {len(names)} features are expected as input")
     if array.dtype.kind in "biu" or array.dtype == np.float16:
         array = array.astype(np.float64)
-    table = Table(rows)
+    table = Table(rows, booleans)
     for place, name in enumerate(names):
-        (table.add if array.dtype.kind in "OU" else table.add_numbers)(name, array[:, place])
+        (table.add if array.dtype.kind in "OU" or name in booleans else table.add_numbers)(name, array[:, place])
     return table
 
 
@@ -255,6 +293,23 @@ class Columns:
         """Names of the columns that are read to predict."""
         return tuple(structs.texts(lib.bel_columns_feature_name, self.handle))
 
+    @property
+    def hashed(self) -> List[str]:
+        """Names of the columns whose cells become features by Belfry's hash."""
+        return [name for name, kind, _ in self._described() if kind in ("hash", "list", "text", "cross")]
+
+    @property
+    def booleans(self) -> List[str]:
+        """Names of the columns of booleans."""
+        return [name for name, _, rest in self._described()
+                if '["False", "True"]' in rest or '["True", "False"]' in rest]
+
+    def _described(self) -> Iterable[Tuple[str, str, str]]:
+        """Name, kind and the other keys of each column, of their lines in the description."""
+        text = lib.bel_columns_text(self.handle).decode()
+        for name, kind, rest in re.findall(r'^ *- \{name: ("(?:[^"\\]|\\.)*"), kind: (\w+)(.*)$', text, re.M):
+            yield json.loads(name), kind, rest
+
     def features(self, table: Table) -> Dict[str, Any]:
         """The features of all rows: "x" float32 [n, x], "ids" int64 [n, ids], "id_lists" int64 [n, lists, most]; those
         with elements. InvalidArgumentError: a column is missing, or a cell is wrong."""
@@ -278,8 +333,8 @@ class Cells:
     """Tables for a model by its columns: keeps the columns that it was trained with, and says once which others are
     left out."""
 
-    def __init__(self, names: Sequence[str], labels: Sequence[str] = ()) -> None:
-        self._names, self._labels = frozenset(names), frozenset(labels)
+    def __init__(self, names: Sequence[str], labels: Sequence[str] = (), booleans: Collection[str] = ()) -> None:
+        self._names, self._labels, self._booleans = frozenset(names), frozenset(labels), booleans
         self._said = False
 
     def table(self, value: Any) -> Table:
@@ -293,4 +348,4 @@ class Cells:
         if others and not self._said:
             self._said = True
             warnings.warn(f"left out, as the model was not trained with them: {', '.join(others)}", stacklevel=4)
-        return table_of(value, sorted(self._names))
+        return table_of(value, sorted(self._names), self._booleans)

@@ -19,11 +19,11 @@ from .calls import training
 from .checkpoint import Checkpoint
 from .config import RunConfig
 from .dataset import Dataset
-from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError
+from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from .estimator import Estimator, TrainSpec, run_training
 from .library import lib
 from .predictor import Predictor
-from .tables import Cells, Columns, Table, is_frame, matrix_of, names_of, table_of
+from .tables import Cells, Columns, Table, is_frame, is_missing, matrix_of, names_of, table_of, without_mask
 from .tensors import tensors_of
 
 _Self = TypeVar("_Self", bound="_Learner")
@@ -46,7 +46,7 @@ class _Model:
             with open(os.path.join(checkpoint.folder, name), "rb") as file:
                 self.files[name] = file.read()
         assert checkpoint.columns is not None
-        self._name, self._columns = os.path.basename(checkpoint.folder), checkpoint.columns
+        self._name, self.columns = os.path.basename(checkpoint.folder), checkpoint.columns
         self._batch_size = int(checkpoint.settings["train_batch_size"])
         self._predictor = Predictor(checkpoint.folder, threads=self._threads)
 
@@ -90,7 +90,7 @@ class _Model:
                      for place in range(lib.bel_learner_input_count(self._learner))]
             if weights is not None and "weight" not in names:
                 raise InvalidArgumentError("sample_weight: expected None, as the training began without weights")
-            values = self._columns.features(table)
+            values = self.columns.features(table)
             values["weight"] = np.ones(table.row_count, np.float32) if weights is None else weights.astype(np.float32)
             for first in range(0, table.row_count, self._batch_size):
                 rows = slice(first, first + self._batch_size)
@@ -224,7 +224,7 @@ class _Learner:
             folder = folder if self.model_dir is None else os.fspath(self.model_dir)
             self._run(table, columns, folder, schedule, num_epochs)
             self._model = _Model(folder, self.num_threads)
-        self._cells = Cells(self._columns)
+        self._cells = Cells(self._columns, booleans=columns.booleans)
 
     def _run(self, table: Table, columns: Columns, folder: str, schedule: str, num_epochs: Optional[int]) -> None:
         defaults = lib.bel_columns_defaults(columns.handle)
@@ -259,9 +259,7 @@ class _Learner:
 
     def _table(self, X: Any) -> Table:
         """X of a prediction, checked against the training's."""
-        if not hasattr(self, "_model"):
-            raise _error_of_sklearn("NotFittedError", FailedPreconditionError)(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first.")
+        columns = self._fitted().columns
         if is_frame(X) and self._framed:
             return self._cells.table(X)
         if self._framed:
@@ -271,11 +269,27 @@ class _Learner:
         if matrix.shape[1] != self.n_features_in_:
             raise InvalidArgumentError(f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
                                        f"{self.n_features_in_} features as input")
-        return table_of(matrix, self._columns)
+        return table_of(matrix, self._columns, columns.booleans)
+
+    def _fitted(self) -> _Model:
+        if not hasattr(self, "_model"):
+            raise _error_of_sklearn("NotFittedError", FailedPreconditionError)(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' first.")
+        return self._model
 
     def export(self, folder: str) -> None:
         """Writes the model for other programs into a new folder, as `belfry export` does: ONNX, safetensors and
-        signature.json (docs/formats/export.md). `belfry.Predictor(folder)` loads it."""
+        signature.json (docs/formats/export.md). `belfry.Predictor(folder)` loads it.
+
+        UnimplementedError: columns of hashed texts, lists or words, named: no export makes features of their cells.
+        """
+        hashed = self._fitted().columns.hashed
+        if hashed:
+            folder = "fit with model_dir=…, as no checkpoint is kept without it, and load that folder with "
+            way = folder + "belfry.Predictor" if self.model_dir is None else (
+                f"load the checkpoint, belfry.Predictor({os.fspath(self.model_dir)!r})")
+            raise UnimplementedError(f"export: columns {', '.join(hashed)} need Belfry's hash, which an export lacks; "
+                                     f"hint: {way}, or pickle this object")
         with _temporary_folder() as model_dir:
             self._model.write(model_dir).estimator().export(folder)
 
@@ -411,7 +425,7 @@ def _column_of(y: Any, rows: int) -> Any:
     """y as an array [rows] without missing and infinite values."""
     if y is None:
         raise InvalidArgumentError("y: Classifier and Regressor requires y to be passed, but the target y is None")
-    y = np.asarray(y)
+    y = np.asarray(without_mask(y))
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(_error_of_sklearn("DataConversionWarning", UserWarning)(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
@@ -423,7 +437,7 @@ def _column_of(y: Any, rows: int) -> Any:
         raise InvalidArgumentError(f"y: expected {rows} labels, one for each row of X, got {len(y)}")
     if y.dtype.kind == "c":
         raise InvalidArgumentError("y: Complex data not supported: expected real numbers")
-    if y.dtype.kind == "O" and any(value is None or value != value for value in y):
+    if y.dtype.kind == "O" and any(map(is_missing, y)):
         raise InvalidArgumentError("Input y contains NaN: expected a label in each row")
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         what = "NaN" if np.any(np.isnan(y)) else "infinity"
@@ -435,7 +449,7 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
     """Weights [rows] float64, or None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, np.float64)
+    weights = np.asarray(without_mask(sample_weight), np.float64)
     if weights.shape != (rows,):
         raise InvalidArgumentError(f"sample_weight: expected shape ({rows},), got {weights.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights > 0):

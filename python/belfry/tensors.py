@@ -33,6 +33,8 @@ def dtype_number(dtype: Any, what: str) -> int:
 
 def array_of(value: Any, what: str) -> Any:
     """`value` as a numpy array, which shares its memory: an array, or an object with DLPack on the CPU."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidArgumentError(f"{what}: expected an array without a mask, got one; hint: x.filled(…)")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor that is part of a graph refuses DLPack

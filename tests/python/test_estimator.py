@@ -320,6 +320,10 @@ class Settings(Case):
                 "there is no input_user": lambda: belfry.TrainSpec(batches(), input_user=3),
                 "there is no step; did you mean steps": lambda: belfry.EvalSpec(batches(), step=3),
                 "Exporter.kind: expected latest, best, final": lambda: belfry.Exporter("x", "newest"),
+                "params: expected a dict of values by name, got list":
+                    lambda: belfry.Estimator(classify, "b", params=[1]),
+                "adam: there is no learning_rat; did you mean learning_rate": lambda: belfry.Adam(learning_rat=.1),
+                "sgd.learning_rate: expected a number, got none": lambda: belfry.SGD(),
                 "adam: there is no beta; did you mean beta": lambda: belfry.Adam(0.1, beta=2),
                 "TrainSpec.hooks: expected a belfry.Hook": lambda: belfry.TrainSpec(batches(), hooks=[print]),
                 "TrainSpec.loop: expected a belfry.Loop": lambda: belfry.TrainSpec(batches(), loop=print),
@@ -365,6 +369,36 @@ class Trainings(Case):
             np.testing.assert_array_equal(model(EVAL_X), predicted)
         self.assertTrue(os.listdir(os.path.join(estimator.model_dir, "export", "best")))
         self.refuses("no checkpoint", lambda: self.new().evaluate(batches()), belfry.NotFoundError)
+        self.refuses("at least one example", lambda: estimator.predict(lambda: HELD.take(0).batch(64)))
+
+    def test_predictions_of_all_kinds(self):
+        def model_fn(ctx):
+            if ctx.mode != "predict":
+                return classify(ctx)
+            x = ctx.features["x"]
+            classify(ctx)  # its variables
+            return belfry.EstimatorSpec(predictions={"same": x, "first": ops.arg_max(x), "two": x[:, :2] * 2.0})
+        estimator = self.new(model_fn)
+        estimator.train(batches(), max_steps=1)
+        found = estimator.predict(lambda: HELD.batch(100))  # the last batch is smaller
+        self.assertEqual(list(found), ["same", "first", "two"])
+        np.testing.assert_array_equal(found["same"], EVAL_X)
+        np.testing.assert_array_equal(found["first"], EVAL_X.argmax(1))
+        np.testing.assert_array_equal(found["two"], EVAL_X[:, :2] * 2)
+        found["first"][0] = 3  # they belong to the caller
+
+    def test_predictions_that_differ_in_shape(self):
+        def model_fn(ctx):
+            w, x = ops.variable("w", [1], "ones"), ctx.features["x"]
+            return belfry.EstimatorSpec(predictions=x * w, loss=ops.mean(w * 1.0) + 0.0 * ops.mean(x),
+                                        optimizer=belfry.SGD(0.1))
+        lengths = (2, 2, 3, 3, 2)
+        data = belfry.Dataset.from_function(lambda number: {"x": np.full(lengths[number], number, np.float32)}, 5)
+        estimator = self.new(model_fn)
+        estimator.train(lambda: data.padded_batch(2), max_steps=1)
+        found = estimator.predict(lambda: data.padded_batch(2))["predictions"]
+        self.assertEqual([row.shape for row in found], [(length,) for length in lengths])
+        self.assertEqual([round(float(row[0] / found[1][0])) for row in found], [0, 1, 2, 3, 4])
 
     def test_a_report_shows_in_notebooks(self):
         estimator = belfry.Estimator(classify, os.path.join(self.folder, "report"))
@@ -619,6 +653,12 @@ class Hooks(Case):
             state = [1, 2]
         self.refuses("Bad.state: expected a numpy array", lambda: self.train(hooks=[Bad()]))
 
+    def test_a_name_that_is_almost_a_hooks(self):
+        for wrong, meant in (("after_stp", "after_step"), ("before_step", "worker_before_step"), ("on_begin", "begin")):
+            with self.subTest(wrong):
+                self.refuses(f"H.{wrong}: .*did you mean {meant}", lambda: type("H", (belfry.Hook,), {wrong: print}))
+        type("H", (belfry.Hook,), {"send": print, "_after_stp": print, "before_steps": 3, "after_step": print})
+
     def test_exporters_with_a_function(self):
         seen = []
 
@@ -818,6 +858,8 @@ class Datasets(Case):
                 "there is no z; expected one of": lambda: belfry.Dataset.from_memory({"a": x}, "z"),
                 "expected elements of": lambda: belfry.Dataset.from_memory(x.astype(complex)),
                 "buffer_size: expected an integer": lambda: self.numbers.shuffle("x"),
+                "from_memory: x: expected an array without a mask":
+                    lambda: belfry.Dataset.from_memory(np.ma.array([1, 2], mask=[0, 1])),
                 "expected 1 weights, got 2": lambda: belfry.Dataset.sample([self.numbers], [1, 2])}.items():
             with self.subTest(words):
                 self.refuses(words, call)
@@ -934,6 +976,8 @@ class Exceptions(Case):
                     lambda: self.train(input_fn=lambda: DIGITS.map(lambda record: None).batch(32)),
                 "l1/kernel|l2/kernel": lambda: self.train(self.another_each_time(),
                                                           [belfry.EvalSpec(lambda: HELD.batch(100))]),
+                "optimizer in mode train, got none; hint: optimizer=belfry.Adam":
+                    lambda: self.train(lambda ctx: belfry.EstimatorSpec(loss=classify(ctx).loss)),
                 "never end": lambda: self.train(max_steps=None)}.items():
             with self.subTest(words):
                 self.refuses(words, call)

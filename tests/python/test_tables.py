@@ -112,6 +112,9 @@ class Predictors(unittest.TestCase):
             + column[4:],
             "column Body Mass \\(g\\): expected .* rows, got 2": lambda column: column[:2],
             "without a zero byte": lambda column: ["\0"] + column[1:],
+            "must be a string or a number, got list": lambda column: [[1.0]] + column[1:],
+            "must be a string or a number, got bytes": lambda column: [b"1"] + column[1:],
+            "a list or an array with a cell for each row, got 3.0; hint: .3.0.": lambda column: 3.0,
         }
         for words, change in bad.items():
             changed = dict(cells, **{"Body Mass (g)": change(cells["Body Mass (g)"])})
@@ -173,6 +176,50 @@ class Learners(unittest.TestCase):
             model = belfry.Predictor(f"{folder}/export")
             cells = {f"x{place}": self.x_new[:, place] for place in range(64)}
             self.assertEqual([int(name) for name in model.predict(cells)], list(self.model.predict(self.x_new)))
+
+    def test_export_refuses_columns_that_need_the_hash(self):
+        rng = np.random.default_rng(1)
+        words = [" ".join(row) for row in rng.choice([f"word{word}" for word in range(200)], (300, 12))]
+        cells, y = {"a, \"b\"": words, "c": rng.random(300)}, np.arange(300) % 2
+        with tempfile.TemporaryDirectory() as folder:
+            for model_dir, way in ((None, "fit with model_dir=…, as no"), (f"{folder}/kept", "kept")):
+                model = belfry.Classifier(num_epochs=1, model_dir=model_dir).fit(cells, y)
+                with self.assertRaisesRegex(belfry.UnimplementedError, f"columns a, \"b\" need Belfry's hash.*{way}"):
+                    model.export(f"{folder}/export")
+                self.assertFalse(os.path.exists(f"{folder}/export"))
+            kept = belfry.Predictor(f"{folder}/kept")
+            self.assertEqual([int(name) for name in kept.predict(cells)], list(model.predict(cells)))
+
+    def test_masked_cells_are_missing(self):
+        x, y = self.x[:300].copy(), self.y[:300]
+        hidden = np.arange(x.size).reshape(x.shape) % 7 == 0
+        missing = np.where(hidden, np.nan, x)
+        expected = belfry.Classifier(num_epochs=2).fit(missing, y).predict_proba(missing)
+        masked = np.ma.array(x, mask=hidden)
+        self.assertTrue(np.array_equal(belfry.Classifier(num_epochs=2).fit(masked, y).predict_proba(masked), expected))
+        frame, holes = ({str(place): array[:, place] for place in range(64)} for array in (masked, missing))
+        model = belfry.Classifier(num_epochs=2).fit(holes, y)
+        self.assertTrue(np.array_equal(model.predict_proba(frame), model.predict_proba(holes)))
+        texts = np.ma.array(["u", "v"] * 150, mask=np.arange(300) < 2)
+        model = belfry.Classifier(num_epochs=2).fit({"t": texts, "n": x[:, 20]}, y)
+        given = np.array([None, None] + ["u", "v"] * 149, object)
+        self.assertTrue(np.array_equal(model.predict_proba({"t": texts, "n": x[:, 20]}),
+                                       model.predict_proba({"t": given, "n": x[:, 20]})))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "y contains NaN"):
+            belfry.Classifier().fit(x, np.ma.array(y, mask=hidden[:, 0]))
+
+    def test_booleans_as_numbers(self):
+        b, n = self.x[:200, 20] > 4, self.x[:200, 21]
+        with tempfile.TemporaryDirectory() as folder:
+            model = belfry.Classifier(num_epochs=20, model_dir=folder).fit({"b": b, "n": n}, b)
+            expected = model.predict_proba({"b": b, "n": n})
+            for call in (model.predict_proba, belfry.Predictor(folder)):
+                for numbers in (b.astype(int), b.astype(np.float32)):
+                    self.assertTrue(np.array_equal(call({"b": numbers, "n": n}), expected))
+                with self.assertRaisesRegex(belfry.InvalidArgumentError, "column b: expected booleans.*got 2"):
+                    call({"b": b.astype(int) + 1, "n": n})
+        with self.assertWarnsRegex(UserWarning, "by position"):
+            self.assertTrue(np.array_equal(model.predict_proba(np.stack([b, n], 1)), expected))
 
     def test_weights(self):
         weights = np.where(self.y == 3, 0.0, 1.0)
@@ -321,6 +368,30 @@ class WithPandas(unittest.TestCase):
         self.assertGreater(belfry.Regressor().fit(plain, y).score(plain, y), 0.9)  # the cells as texts
         with self.assertWarnsRegex(UserWarning, "columns are taken by position"):
             model.predict(frame.to_numpy())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            given = frame.assign(b=pandas.Series([None] + list(frame["b"][1:]), dtype=object))
+            objects = model.predict(given)
+        self.assertTrue(np.array_equal(objects, model.predict(frame.assign(b=[np.nan] + list(frame["b"][1:])))))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "column city: .*got list"):
+            model.predict(frame.assign(city=[["Oslo"]] + list(frame["city"][1:])))
+
+    def test_objects_with_missing_values(self):
+        pandas = package("pandas")
+        if pandas is None:
+            self.skipTest("no pandas (Debian: python3-pandas)")
+        x, y = np.random.default_rng(1).random((200, 3)), np.arange(200) % 2
+        x[::7, 1] = np.nan
+        objects = np.where(np.isnan(x), pandas.NA, x.astype(object))
+        model = belfry.Classifier(num_epochs=2).fit(x, y)
+        self.assertTrue(np.array_equal(model.predict_proba(objects), model.predict_proba(x)))
+        again = belfry.Classifier(num_epochs=2).fit(objects, y)
+        self.assertTrue(np.array_equal(again.predict_proba(x), model.predict_proba(x)))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "y contains NaN"):
+            model.fit(x, pandas.array([pandas.NA] + list(y[1:]), "Int64"))
+        with self.assertRaisesRegex(belfry.InvalidArgumentError, "from_memory: n: .*got pandas.NA; hint: fillna"):
+            belfry.Dataset.from_memory({"n": pandas.Series([1, None], dtype="Int64")})
+        belfry.Dataset.from_memory({"n": pandas.Series([1, 2], dtype="Int64")})
 
 
 class WithScikitLearn(unittest.TestCase):
