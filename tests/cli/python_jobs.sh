@@ -94,7 +94,8 @@ fails 1 1 raises 'model function in TRAIN: LookupError: the model has no data \(
 check "the frames are those of the program" grep -q 'in model_fn' err.txt
 check "and not those of the package" test -z "$(grep -v "^\[" err.txt | grep /belfry/estimator.py)"
 fails 2 1 returns_nothing 'expected it to return a belfry.EstimatorSpec in mode train, got NoneType'
-fails 1 0 raises_in_worker 'hook Fail, worker_after_step: LookupError: worker 1 has no more data'
+# the hook's name is missing if the master ends the job before the worker has returned
+fails 1 0 raises_in_worker 'LookupError: worker 1 has no more data'
 check "its log has the traceback" grep -q 'in worker_after_step' broken/logs/worker-1*.log
 fails 2 0 other_each_time 'worker [01] on .* runs with other settings than the master: variables'
 
