@@ -1,5 +1,6 @@
 // Rules for layers, penalty, batch and passes. Cross-validation on the training rows of the tables
-// in bench/tables gave them (docs/columns.md).
+// in bench/tables gave them (docs/columns.md). They depend only on what a description says of a
+// table, so the command, C programs and Python train the same model on it.
 #include "columns/defaults.h"
 
 #include "base/number.h"

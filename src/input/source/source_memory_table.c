@@ -10,12 +10,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "belfry/graph.h"
 #include "columns/transform.h"
-#include "input/source/source.h"
+#include "input/source/table_fields.h"
 #include "input/table/memory_table.h"
-
-enum { MOST_FIELDS = 5 };
 
 typedef struct memory_table_source {
     bel_source base;
@@ -25,7 +22,7 @@ typedef struct memory_table_source {
     const bel_memory_column **cells; // per column of the description; NULL: not read
     bool labeled;
     bool crosses;
-    int x_field, id_field, list_field, label_field, weight_field; // -1: absent
+    bel_table_fields at;
 } memory_table_source;
 
 // --- Cells ---------------------------------------------------------------------------------------
@@ -142,23 +139,12 @@ static bel_status *read_block(const memory_table_source *source, const int64_t *
 
 // --- Source --------------------------------------------------------------------------------------
 
-static void *place_of(void *const *places, int field)
-{
-    return field < 0 ? NULL : places[field];
-}
-
 static bel_status *memory_table_read_rows(const bel_source *base, const int64_t *numbers,
                                           int64_t count, void *const *places)
 {
     const memory_table_source *source = (const memory_table_source *)base;
-    void *label = place_of(places, source->label_field);
     const size_t crossed = source->crosses ? BEL_COLUMNS_BLOCK * (size_t)source->columns->count : 0;
-    const bel_columns_block rows = {.x = place_of(places, source->x_field),
-                                    .ids = place_of(places, source->id_field),
-                                    .lists = place_of(places, source->list_field),
-                                    .class_number = label,
-                                    .number = label,
-                                    .weight = place_of(places, source->weight_field)};
+    const bel_columns_block rows = bel_table_fields_block(&source->at, places);
     uint64_t *hashes = crossed > 0 ? bel_xcalloc(crossed, sizeof *hashes) : NULL;
     bel_status *status = NULL;
     for (int64_t at = 0; at < count && status == NULL; at += BEL_COLUMNS_BLOCK) {
@@ -176,7 +162,7 @@ static bel_status *memory_table_read_rows(const bel_source *base, const int64_t 
 
 static bel_status *memory_table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
-    void *places[MOST_FIELDS] = {NULL};
+    void *places[BEL_TABLE_MOST_FIELDS] = {NULL};
     for (int i = 0; i < base->field_count; i++)
         places[i] = bel_sink_place(sink, base, i, 0);
     return memory_table_read_rows(base, &number, 1, places);
@@ -262,36 +248,6 @@ static bel_status *place_columns(memory_table_source *source)
     return status;
 }
 
-static void add_field(memory_table_source *source, bel_source_field *fields, int *place,
-                      const char *name, bel_dtype dtype, bel_shape shape)
-{
-    *place = source->base.field_count++;
-    fields[*place] = (bel_source_field){.name = name, .dtype = dtype, .shape = shape};
-}
-
-static void make_fields(memory_table_source *source)
-{
-    const bel_columns *c = source->columns;
-    bel_source_field *fields = bel_arena_alloc(source->arena, MOST_FIELDS * sizeof *fields);
-    source->base.fields = fields;
-    if (c->x_width > 0)
-        add_field(source, fields, &source->x_field, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width));
-    if (c->id_count > 0)
-        add_field(source, fields, &source->id_field, BEL_ID_FIELD, BEL_DTYPE_I64,
-                  BEL_SHAPE(c->id_count));
-    if (c->list_count > 0)
-        add_field(source, fields, &source->list_field, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
-                  BEL_SHAPE(c->list_count, c->list_most));
-    if (!source->labeled) return;
-    if (c->weight >= 0)
-        add_field(source, fields, &source->weight_field, BEL_WEIGHT_FIELD, BEL_DTYPE_F32,
-                  bel_shape_scalar());
-    bel_label_kind kind = bel_columns_label_kind(c);
-    add_field(source, fields, &source->label_field, BEL_LABEL_FIELD,
-              kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
-              kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(c->label_count) : bel_shape_scalar());
-}
-
 // The fingerprint of the data: numbers by their bits, texts by their bytes.
 static uint64_t hash_column(const bel_memory_table *rows, const bel_memory_column *column,
                             uint64_t hash)
@@ -321,8 +277,6 @@ static bel_status *open_rows(const bel_memory_table *rows, const bel_columns *co
     source->arena = bel_arena_create();
     source->columns = columns;
     source->labeled = !unlabeled && columns->label >= 0;
-    source->x_field = source->id_field = source->list_field = -1;
-    source->label_field = source->weight_field = -1;
     bel_status *status = bel_memory_table_take(rows, &source->rows);
     if (status == NULL) status = place_columns(source);
     if (status != NULL) {
@@ -330,7 +284,8 @@ static bel_status *open_rows(const bel_memory_table *rows, const bel_columns *co
         return status;
     }
     source->base.record_count = source->rows.row_count;
-    make_fields(source);
+    source->at =
+        bel_table_fields_make(source->columns, source->labeled, &source->base, source->arena);
     *out_source = source;
     return NULL;
 }

@@ -12,16 +12,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "belfry/graph.h"
 #include "input/source/table_source.h"
 #include "input/table/holdout.h"
-
-enum { MOST_FIELDS = 5 };
-
-static void *place_of(void *const *places, int field)
-{
-    return field < 0 ? NULL : places[field];
-}
 
 // Reads rows up to the first error. places[f] receives the first row of field f, and the others
 // follow it.
@@ -30,13 +22,7 @@ static bel_status *table_read_rows(const bel_source *base, const int64_t *number
 {
     const bel_table_source *source = (const bel_table_source *)base;
     const bel_csv_label none = {.column = -1};
-    void *label = place_of(places, source->label_field);
-    const bel_columns_block rows = {.x = place_of(places, source->x_field),
-                                    .ids = place_of(places, source->id_field),
-                                    .lists = place_of(places, source->list_field),
-                                    .class_number = label,
-                                    .number = label,
-                                    .weight = place_of(places, source->weight_field)};
+    const bel_columns_block rows = bel_table_fields_block(&source->at, places);
     bel_table_block block = {.known = false};
     bel_table_scratch s;
     bel_status *status = NULL;
@@ -64,7 +50,7 @@ static bel_status *table_read_rows(const bel_source *base, const int64_t *number
 
 static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
-    void *places[MOST_FIELDS] = {NULL};
+    void *places[BEL_TABLE_MOST_FIELDS] = {NULL};
     for (int i = 0; i < base->field_count; i++)
         places[i] = bel_sink_place(sink, base, i, 0);
     return table_read_rows(base, &number, 1, places);
@@ -184,37 +170,6 @@ static bel_status *place_columns(bel_table_source *source, int number)
     return missing_columns(source, file, found, names);
 }
 
-static void add_field(bel_table_source *source, bel_source_field *fields, int *place,
-                      const char *name, bel_dtype dtype, bel_shape shape)
-{
-    *place = source->base.field_count++;
-    fields[*place] = (bel_source_field){.name = name, .dtype = dtype, .shape = shape};
-}
-
-static void make_fields(bel_table_source *source)
-{
-    const bel_columns *c = source->columns;
-    bel_source_field *fields = bel_arena_alloc(source->arena, MOST_FIELDS * sizeof *fields);
-    source->base.fields = fields;
-    if (c->x_width > 0)
-        add_field(source, fields, &source->x_field, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width));
-    if (c->id_count > 0)
-        add_field(source, fields, &source->id_field, BEL_ID_FIELD, BEL_DTYPE_I64,
-                  BEL_SHAPE(c->id_count));
-    if (c->list_count > 0)
-        add_field(source, fields, &source->list_field, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
-                  BEL_SHAPE(c->list_count, c->list_most));
-    if (!source->labeled) return;
-    if (c->weight >= 0)
-        add_field(source, fields, &source->weight_field, BEL_WEIGHT_FIELD, BEL_DTYPE_F32,
-                  bel_shape_scalar());
-    bel_label_kind kind = bel_columns_label_kind(c);
-    if (c->label >= 0)
-        add_field(source, fields, &source->label_field, BEL_LABEL_FIELD,
-                  kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
-                  kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(c->label_count) : bel_shape_scalar());
-}
-
 // --- Opening -------------------------------------------------------------------------------------
 
 // Finds files with the same columns at the same places. Their rows are read in one run.
@@ -265,7 +220,8 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     for (int i = 0; i < set->count; i++)
         BEL_TRY(place_columns(source, i));
     find_layouts(source);
-    make_fields(source);
+    source->at =
+        bel_table_fields_make(source->columns, source->labeled, &source->base, source->arena);
     BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
     BEL_TRY(bel_holdout_apply(&source->holdout, set, source->label_fields));
     source->base.size_bytes = set->size_bytes;
@@ -288,8 +244,6 @@ bel_status *bel_source_open_table(const bel_csv_options *options, const bel_open
     source->holdout = options->holdout;
     source->bad = opening->bad;
     source->unchecked = options->unchecked;
-    source->x_field = source->id_field = source->list_field = -1;
-    source->label_field = source->weight_field = -1;
     bel_status *status = open_files(source, options);
     if (status != NULL) {
         table_destroy(&source->base);

@@ -3,7 +3,7 @@
 #define BELFRY_INPUT_SOURCE_TABLE_SOURCE_H
 
 #include "columns/transform.h"
-#include "input/source/source.h"
+#include "input/source/table_fields.h"
 #include "input/table/csv_table.h"
 
 typedef struct bel_table_source {
@@ -17,7 +17,7 @@ typedef struct bel_table_source {
     bel_holdout holdout;
     bool unchecked; // cells are not checked before they are read
     bool labeled;   // rows have a label
-    int x_field, id_field, list_field, label_field, weight_field; // -1: absent
+    bel_table_fields at;
     bel_bad_records *bad;
 } bel_table_source;
 

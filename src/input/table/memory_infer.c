@@ -119,8 +119,8 @@ static bel_status *gather_pass(memory_look *in, int64_t count)
                                              .gather = memory_gather,
                                              .merge = memory_merge,
                                              .user = in});
-    for (int i = 0; i < in->slot_count; i++) { // grains after one with an error
-        bel_status_ignore(in->slots[i].status);
+    for (int i = 0; i < in->slot_count; i++) {  // grains after one with an error
+        bel_status_ignore(in->slots[i].status); // the first grain's error is returned
         in->slots[i].status = NULL;
         for (int c = 0; c < in->rows->column_count; c++)
             bel_column_statistics_deinit(&in->slots[i].gatherers[c].statistics);

@@ -1,5 +1,6 @@
 // Cells of a table in memory. A number has no text, but may be a class or stand for a missing value
-// (-999). It then gets the text that a file would have.
+// (-999). It then gets the text that a file would have: a model is the same from either. Columns
+// are read in place, and checked before.
 #include "input/table/memory_table.h"
 
 #include <math.h>
