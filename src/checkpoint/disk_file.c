@@ -1,4 +1,5 @@
-// File reads at any offset: open, pread until complete, and a checksum by all cores. The size is
+// File reads at any offset: open, pread until complete, and by all cores where a read is large, as
+// for the checksum: one core copies from the system's cache slower than memory is. The size is
 // that at opening: a file that becomes shorter later is reported as data loss, one that becomes
 // longer is not noticed. A disk error also counts as data loss, so that a reader may skip this
 // checkpoint and use an older one.
@@ -49,15 +50,9 @@ void bel_disk_file_close(bel_disk_file *file)
     *file = (bel_disk_file){0};
 }
 
-bel_status *bel_disk_file_read(const bel_disk_file *file, uint64_t offset, void *out_data,
-                               size_t size)
+static bel_status *read_bytes(const bel_disk_file *file, uint64_t offset, unsigned char *bytes,
+                              size_t size)
 {
-    unsigned char *bytes = out_data;
-    if (offset > file->size_bytes || size > file->size_bytes - offset) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %zu bytes at byte %llu, the file has %llu",
-                       file->path, size, (unsigned long long)offset,
-                       (unsigned long long)file->size_bytes);
-    }
     while (size > 0) {
         ssize_t got = pread(file->descriptor, bytes, size, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
@@ -71,6 +66,39 @@ bel_status *bel_disk_file_read(const bel_disk_file *file, uint64_t offset, void 
         offset += (uint64_t)got;
     }
     return NULL;
+}
+
+// A read in parts of PART_BYTES.
+typedef struct large_read {
+    const bel_disk_file *file;
+    uint64_t offset;
+    unsigned char *bytes;
+    size_t size;
+} large_read;
+
+static bel_status *read_part(void *argument, int64_t number)
+{
+    const large_read *r = argument;
+    size_t begin = (size_t)number * PART_BYTES, left = r->size - begin;
+    return read_bytes(r->file, r->offset + begin, r->bytes + begin,
+                      left < PART_BYTES ? left : PART_BYTES);
+}
+
+bel_status *bel_disk_file_read(const bel_disk_file *file, uint64_t offset, void *out_data,
+                               size_t size)
+{
+    if (offset > file->size_bytes || size > file->size_bytes - offset) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected %zu bytes at byte %llu, the file has %llu",
+                       file->path, size, (unsigned long long)offset,
+                       (unsigned long long)file->size_bytes);
+    }
+    if (size < (size_t)FEW_PARTS * PART_BYTES) return read_bytes(file, offset, out_data, size);
+    large_read r = {.file = file, .offset = offset, .bytes = out_data, .size = size};
+    bel_team *team = bel_team_create_some(bel_available_cores());
+    bel_status *status =
+        bel_team_try(team, read_part, &r, (int64_t)((size + PART_BYTES - 1) / PART_BYTES));
+    bel_team_destroy(team);
+    return status;
 }
 
 // --- Checksum ------------------------------------------------------------------------------------
