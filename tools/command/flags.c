@@ -387,7 +387,7 @@ static const bel_option table[] = {
     {"keep_best", STRING, ALONG, "", NULL, "METRIC", CHECKPOINTS,
      "Also keep the checkpoint whose evaluation has the best METRIC; --best reads it.", EVALUATED},
     {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
-     "A new run begins with values of this checkpoint, or the newest in this model folder.", NULL},
+     "A new run begins with values of this checkpoint, or the newest in this model folder, or of a file *.safetensors.", NULL},
     {"warm_start_variables", STRINGS, TRAINING, "", NULL, "PATTERN", CHECKPOINTS,
      "Variables to read; else all.", "warm_start"},
     {"warm_start_names", PAIRS, TRAINING, "", NULL, "HERE=THERE", CHECKPOINTS,

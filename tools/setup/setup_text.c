@@ -17,7 +17,7 @@
 #include "tokens/documents.h"
 
 #define TOKENIZER_FILE "tokenizer.json"
-#define DIGEST "tokenizer_digest"
+#define DIGEST "tokenizer" // parameter: the digest of its file
 
 bool bel_is_text_model(const char *model)
 {
@@ -92,7 +92,12 @@ static bel_status *choose_tokenizer(const bel_options *options, const char *was,
                        "--tokenizer chars is for texts; token files need the tokenizer that made "
                        "them");
     }
-    if (chars && was != NULL) return open_kept(setup->model_dir, was, &setup->tokenizer);
+    if (chars && was != NULL) {
+        BEL_TRY(open_kept(setup->model_dir, was, &setup->tokenizer));
+        if (setup->tokenizer->by_character) return NULL;
+        bel_tokenizer_destroy(setup->tokenizer); // its settings refuse the resumed training
+        setup->tokenizer = NULL;
+    }
     if (chars && setup->remote != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--tokenizer chars needs the files here, and they are on other hosts; hint: "
