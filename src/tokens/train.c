@@ -1,6 +1,6 @@
 // Learns merges: the pair of neighbors that occurs most often becomes a token, again and again
-// (Sennrich et al. 2016, algorithm 1). If several occur equally often, the one with the lower tokens
-// is taken, as in Hugging Face's trainer. Pieces that occur often are merged once: a word is
+// (Sennrich et al. 2016, algorithm 1). If several occur equally often, the one with the lower
+// tokens is taken, as in Hugging Face's trainer. Pieces that occur often are merged once: a word is
 // a piece with its count. A pair knows the words that had it, so a merge changes only those. Counts
 // are sums over words, which makes them, and so the result, independent of the order of the words
 // and of the threads that counted them.
