@@ -246,3 +246,8 @@ bel_status *bel_tokenizer_encode(const bel_tokenizer *tokenizer, const char *tex
     bel_free(list.items);
     return status;
 }
+
+void bel_tokens_free(int64_t *tokens)
+{
+    bel_free(tokens);
+}

@@ -41,7 +41,7 @@ bel_tokenizer *bel_tokenizer_create(bool by_character, bool splits);
 // Makes the 256 bytes tokens, in the order of GPT-2's: those that are printable first.
 void bel_tokenizer_add_bytes(bel_tokenizer *tokenizer);
 
-// Sets token `number`. DATA_LOSS: the number is taken or beyond 2^24, or the bytes are another's.
+// Sets token `number`. DATA_LOSS: the number is taken or beyond 2^22, or the bytes are another's.
 bel_status *bel_tokenizer_set(bel_tokenizer *tokenizer, int64_t number, const char *bytes,
                               size_t size, bool special) BEL_MUST_USE;
 
