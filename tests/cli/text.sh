@@ -37,6 +37,7 @@ printf -v list '%s,' "${texts[@]}"
 text=(--train_files "${list%,}" --tokenizer tokenizer.json --eval_share 0.1)
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir alone
 check "defaults are named" grep -q 'defaults of --model gpt --preset nano: --vocabulary 400 --optimizer adamw' err.txt
+cp out.txt alone.txt
 for name in perplexity bits_per_byte; do check "$name" grep -qE "^$name [0-9.]+$" out.txt; done
 one=$(digest alone)
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 2 --num_gpus 2 --model_dir two
@@ -63,6 +64,10 @@ run_fails 2 'was trained with token files of an unknown tokenizer' belfry genera
 run_ok belfry evaluate --model_dir alone --eval_files "${texts[0]}"
 check "bits per byte of other files" grep -qE '^bits_per_byte [0-9.]+$' out.txt
 run_fails 2 'param.tokenizer' belfry train_and_evaluate "${text[@]}" --tokenizer bytes "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir alone
+run_ok belfry evaluate --model_dir alone --held_out
+equal "held out contexts" "$(grep '^loss' out.txt)" "$(grep '^loss' alone.txt)"
+run_ok belfry predict --model_dir alone --held_out
+check "400 probabilities for each" test "$(head -n 1 out.txt | tr ',' '\n' | wc -l)" -eq 401
 cp alone/tokenizer.json kept.json
 sed -i 's/"use_regex": true}/"use_regex": false}/' alone/tokenizer.json
 run_fails 2 'is not the tokenizer of the training' belfry evaluate --model_dir alone --eval_files "${texts[0]}"
