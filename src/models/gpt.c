@@ -352,7 +352,6 @@ static void gpt_finish(const gpt *m, bel_estimator_spec *spec, bel_value *logits
     bel_value *labels = bel_reshape(g, bel_context_labels(m->context), &flat);
     bel_value *losses = bel_softmax_cross_entropy(g, logits, labels);
     bel_loss_set(spec, bel_mean(g, losses));
-    if (bel_context_mode(m->context) == BEL_MODE_TRAIN) return;
     bel_metric_perplexity(m->context, spec, "perplexity", losses, NULL);
     if (!bel_context_has_label(m->context, BEL_TOKEN_BYTES_FIELD)) return;
     measure_bits(m, spec, losses, bel_context_label(m->context, BEL_TOKEN_BYTES_FIELD));
