@@ -106,6 +106,8 @@ run_fails 3 'tensor "wpe.weight": expected floats [16, 32], got f32 [32, 32]' be
     --model_dir cold --warm_start exported/weights.safetensors
 
 # --- Errors
+run_fails 2 'ab.txt is of format text by its name, and a.jsonl of format jsonl' \
+    belfry train --train_files ab.txt,a.jsonl "${run[@]}" --model_dir bad
 run_fails 2 '--class_count has no effect with --model gpt' belfry train_and_evaluate "${text[@]}" "${run[@]}" --class_count 3 --model_dir bad
 run_fails 2 '--context has no effect without --model gpt' belfry train --train_files "$TRAIN_CSV" --context 3 --model_dir bad
 run_fails 2 'this model reads csv or idx' belfry train --train_files "$TRAIN_CSV" --input_format text --model_dir bad

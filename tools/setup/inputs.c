@@ -484,6 +484,21 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
 
 // --- Tokens --------------------------------------------------------------------------------------
 
+// Refuses files of two formats by their names: the first one's would be wrong for the others.
+static bel_status *check_one_format(const bel_options *options, const file_list *files)
+{
+    const char *format = bel_flag_inputs_text_format(options, files->paths[0]);
+    for (int i = 1; i < files->count; i++) {
+        const char *its = bel_flag_inputs_text_format(options, files->paths[i]);
+        if (strcmp(its, format) == 0) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s: %s is of format %s by its name, and %s of format %s; hint: "
+                       "--input_format, if all are the same",
+                       files->flag, files->paths[0], format, files->paths[i], its);
+    }
+    return NULL;
+}
+
 static bel_status *open_tokens(const bel_flag_input *input, bel_mode mode, const file_list *files,
                                bel_dataset **out_dataset)
 {
@@ -499,6 +514,7 @@ static bel_status *open_tokens(const bel_flag_input *input, bel_mode mode, const
             "hint: --tokenizer when you train",
             files->flag);
     }
+    BEL_TRY(check_one_format(options, files));
     BEL_TRY(bel_flag_inputs_holdout(options, held, &holdout));
     *out_dataset = bel_dataset_from_tokens(
         &(bel_token_options){.size = sizeof(bel_token_options),
