@@ -1,5 +1,6 @@
 /// All public headers. Include only this one. Reading order: estimator.h, model.h, dataset.h,
-/// columns.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h, learner.h.
+/// columns.h, tokens.h, features.h, ops.h, graph.h, package.h, checkpoint.h, predictor.h,
+/// learner.h.
 ///
 /// **Structs with a size.** A struct whose first member is `size` may get more fields in a later
 /// version. Set it to the sizeof of your own: `bel_train_spec train = {.size = sizeof train}`.
@@ -28,5 +29,6 @@
 #include "belfry/run.h"
 #include "belfry/status.h"
 #include "belfry/tensor.h"
+#include "belfry/tokens.h"
 
 #endif

@@ -98,7 +98,9 @@ typedef struct bel_rename {
 /// variable of another shape. The optimizer's slots start from scratch. Variables that FTRL trains
 /// are refused, as FTRL would replace the values in the first step.
 typedef struct bel_warm_start {
-    const char *checkpoint;       ///< its folder, or a model_dir: its newest; NULL: none
+    /// Its folder, or a model_dir: its newest, or a file *.safetensors of any program, which has
+    /// variables, as floats, and no tables; NULL: none.
+    const char *checkpoint;
     const char *const *variables; ///< patterns (bel_multiplier) of this model's names; NULL: all
     int variable_count;
     const bel_rename *names; ///< other names are the same; the last matching pair applies

@@ -62,6 +62,9 @@ BEL_API bel_value *bel_context_labels(bel_model_context *context);
 /// NULL, and no error, in PREDICT. Error: no such label; the message lists the existing ones.
 BEL_API bel_value *bel_context_label(bel_model_context *context, const char *name);
 
+/// Returns true if there is such a label; false in PREDICT.
+BEL_API bool bel_context_has_label(const bel_model_context *context, const char *name);
+
 /// Returns the text of a parameter as given to the estimator, or `otherwise` (which may be NULL) if
 /// it is unset. It lives as long as the estimator. A warning names a parameter that no graph of a
 /// training reads.
@@ -207,6 +210,11 @@ BEL_API void bel_metric_root_mean_squared_error(bel_model_context *context,
                                                 bel_estimator_spec *spec, const char *name,
                                                 bel_value *labels, bel_value *predicted,
                                                 bel_value *weights);
+
+/// Adds the perplexity of `losses`, negative natural logarithms of probabilities (F32, any shape):
+/// e to the power of their mean.
+BEL_API void bel_metric_perplexity(bel_model_context *context, bel_estimator_spec *spec,
+                                   const char *name, bel_value *losses, bel_value *weights);
 
 /// Adds the area under the receiver operating characteristic: how often a positive example has a
 /// higher probability (F32 [batch]) than a negative one. Labels [batch] as above. NaN if all labels

@@ -99,7 +99,7 @@ static bel_status *give_text(bel_options *options, size_t row, const char *place
     return status;
 }
 
-bel_options *bel_options_create(const bel_option *table, size_t count, unsigned use)
+bel_options *bel_options_create(const bel_option *table, size_t count, uint64_t use)
 {
     bel_options *options = bel_xcalloc(1, sizeof *options);
     options->table = table;

@@ -42,7 +42,7 @@ typedef enum bel_option_type {
 typedef struct bel_option {
     const char *name; // with underscores
     bel_option_type type;
-    unsigned uses; // bits of the commands that accept it (the table defines their numbering)
+    uint64_t uses; // bits of the commands that accept it (the table defines their numbering)
     const char *otherwise; // default, as it would be typed; "" for none
     const char
         *accepts;      // numbers: an interval, "[1, inf)" or "(0, 1]"; STRING: "sgd|adam"; or NULL
@@ -58,13 +58,13 @@ typedef struct bel_option {
 } bel_option;
 
 // In `uses`: not in YAML and not in a dump (--help, --config_file).
-#define BEL_OPTION_COMMAND_LINE_ONLY (1u << 31)
+#define BEL_OPTION_COMMAND_LINE_ONLY (UINT64_C(1) << 63)
 
 typedef struct bel_options bel_options;
 
 // Makes the options of the command with bit `use`, all at their defaults. Free with
 // bel_options_destroy.
-bel_options *bel_options_create(const bel_option *table, size_t count, unsigned use);
+bel_options *bel_options_create(const bel_option *table, size_t count, uint64_t use);
 void bel_options_destroy(bel_options *options);
 
 // Makes options of the same table and command, all at their defaults.

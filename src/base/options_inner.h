@@ -25,7 +25,7 @@ struct bel_options {
     const bel_option *table;
     bel_option *own_table; // copy of the table with added rows
     size_t count;
-    unsigned use;
+    uint64_t use;
     const bel_option_word *words; // NULL: no synonyms
     const char *const *common;    // NULL: all options
     const char *elsewhere;        // hint for flags of other commands; NULL: unset

@@ -44,7 +44,7 @@
     ROW(RUN, min_shard_bytes, WHOLE, TRAINING, "262144", "[0, 1e15]", "bytes", \
         "Parameters of a shard: a model without tables is on no more shards than have that many each; the " \
         "others would only add messages to each step, and end. 0: on all.", NULL) \
-    ROW(RUN, num_threads, INT, RUNNING, "0", "[0, 1024]", "threads", \
+    ROW(RUN, num_threads, INT, RUNNING | BEL_VERB_GENERATE, "0", "[0, 1024]", "threads", \
         "Threads of each tower; 0: the cores divided by the towers.", NULL) \
     ROW(RUN, executor, CHOICE, RUNNING, "sync", "sync|async", NULL, \
         "How a tower runs a model: operation by operation, or each as soon as its inputs are ready, " \

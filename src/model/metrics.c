@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/real.h"
 
 // --- Building ------------------------------------------------------------------------------------
 
@@ -173,6 +174,14 @@ void bel_metric_root_mean_squared_error(bel_model_context *context, bel_estimato
     bel_metric_add(context, spec, metric);
 }
 
+void bel_metric_perplexity(bel_model_context *context, bel_estimator_spec *spec, const char *name,
+                           bel_value *losses, bel_value *weights)
+{
+    bel_metric metric = mean(bel_context_graph(context), name, losses, weights);
+    metric.kind = BEL_METRIC_EXP_MEAN;
+    bel_metric_add(context, spec, metric);
+}
+
 // Scores with both weights 0 are dropped when batches are added.
 void bel_metric_auc(bel_model_context *context, bel_estimator_spec *spec, const char *name,
                     bel_value *labels, bel_value *probabilities, bel_value *weights)
@@ -324,6 +333,12 @@ void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel
     sums->weight += weight == NULL ? (double)examples : (double)*(const float *)weight->data;
 }
 
+double bel_metric_of_mean(bel_metric_kind kind, double mean)
+{
+    if (kind == BEL_METRIC_EXP_MEAN) return bel_real_exp(mean);
+    return kind == BEL_METRIC_ROOT_MEAN ? sqrt(mean) : mean;
+}
+
 double bel_metric_sums_value(bel_metric_sums *sums)
 {
     const bel_metric *metric = sums->metric;
@@ -332,5 +347,5 @@ double bel_metric_sums_value(bel_metric_sums *sums)
         return metric->result(metric->user, sums->state, sums->state_count);
     }
     double ratio = sums->weight != 0 ? sums->sum / sums->weight : NAN;
-    return metric->kind == BEL_METRIC_ROOT_MEAN ? sqrt(ratio) : ratio;
+    return bel_metric_of_mean(metric->kind, ratio);
 }

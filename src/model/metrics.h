@@ -47,6 +47,9 @@ void bel_metric_sums_add(bel_metric_sums *sums, const bel_tensor *sum, const bel
 
 double bel_metric_sums_value(bel_metric_sums *sums);
 
+// Returns the value of a metric of the first kinds from the mean: itself, its root or e^mean.
+double bel_metric_of_mean(bel_metric_kind kind, double mean);
+
 // Computes the curve of an AUC; no points if the area is 0 or undefined because a side is missing.
 void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out_roc);
 

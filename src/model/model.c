@@ -87,6 +87,11 @@ bel_value *bel_context_label(bel_model_context *context, const char *name)
     return NULL;
 }
 
+bool bel_context_has_label(const bel_model_context *context, const char *name)
+{
+    return is_label(context, name) && bel_graph_find_input(context->graph, name) != NULL;
+}
+
 bool bel_context_has_feature(const bel_model_context *context, const char *name)
 {
     return !is_label(context, name) && bel_graph_find_input(context->graph, name) != NULL;

@@ -12,6 +12,7 @@
 typedef enum bel_metric_kind {
     BEL_METRIC_MEAN,      // sum / weight; NaN if the weight is 0
     BEL_METRIC_ROOT_MEAN, // its root
+    BEL_METRIC_EXP_MEAN,  // e to its power
     BEL_METRIC_AUC,       // area under the curve of the rows of `sum`: bel_metric_auc
     BEL_METRIC_OWN,       // result of a function of the program: bel_metric_own
 } bel_metric_kind;

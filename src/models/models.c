@@ -20,6 +20,7 @@ static const bel_package models[] = {
     MODEL("wide_deep", "weights and embeddings of ids, with hidden layers", bel_wide_deep_model),
     MODEL("gru", "recurrent classifier of sequences, gated units", bel_gru_model),
     MODEL("lstm", "recurrent classifier of sequences, long short-term memory", bel_lstm_model),
+    MODEL("gpt", "transformer that predicts the next token of a text", bel_gpt_model),
     MODEL("onnx", "a graph that another tool has made", bel_onnx_file_model),
 };
 

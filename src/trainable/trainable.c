@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "model/input_fn.h"
+#include "model/metrics.h"
 #include "model/remote_input.h"
 #include "ps/layout/row_buffer.h"
 #include "trainable/trainable_inner.h"
@@ -241,11 +242,9 @@ void bel_trainable_series_values(const bel_trainable *t, const double *sums,
 {
     for (int i = 0; i < t->series_count; i++) {
         double weight = sums[2 * i + 1], mean = weight != 0 ? sums[2 * i] / weight : 0;
-        bool root = t->series[i].kind == BEL_METRIC_ROOT_MEAN;
         bool others = weight == 0 && t->built->function_count > 1; // another step's function has it
-        out_values[i] = (bel_step_value){t->series[i].name, others ? NAN
-                                                            : root ? sqrt(mean)
-                                                                   : mean};
+        out_values[i] = (bel_step_value){
+            t->series[i].name, others ? NAN : bel_metric_of_mean(t->series[i].kind, mean)};
     }
 }
 

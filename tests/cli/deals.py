@@ -57,6 +57,10 @@ def make_data():
     write("broken.csv", [",".join(f"x{k}" for k in range(16)) + ",label"] + numbers[:-1] + ["x" + numbers[-1]])
     write("cluster.yaml", ["workers: {count: 1}", "parameter_servers: {count: 2}"])
     write("ids.csv", ids)
+    write("text.txt", [f"line {i} of {i * 7 % 11} words" for i in range(12)])
+    write("text.jsonl", [json.dumps({"text": f"line {i} of text", "title": f"{i}: a longer title"}) for i in range(12)])
+    with open("text.bin", "wb") as out:
+        out.write(b"".join((i * 5 % 251).to_bytes(4, "little") for i in range(150)))
     one([BELFRY, "train_and_evaluate", "--model_dir=before"] + COMMON + CONTEXTS["numbers"])
     one([BELFRY, "export", "--model_dir=before", "--export_dir=onnx"])
     source = os.environ.get("BELFRY_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
@@ -67,6 +71,7 @@ def make_data():
         write(f"clicks-{name}.csv", made.stdout.splitlines())
 
 
+SMALL_GPT = ["--layers=1", "--heads=2", "--token_width=8", "--context=4"]
 CONTEXTS = {
     "table": ["--train_files=t.csv", "--label_column=grade", "--ignore=heavy,light"],
     "described": ["--train_files=t.csv", "--label_column=grade"],
@@ -85,6 +90,9 @@ CONTEXTS = {
     "resnet": ["--train_files=n.csv", "--model=resnet", "--blocks=1", "--width=2", "--feature_scale=1",
                "--class_count=3"],
     "gru": ["--train_files=n.csv", "--model=gru", "--recurrent_units=3", "--feature_scale=1", "--class_count=3"],
+    "text": ["--train_files=text.txt", "--model=gpt"] + SMALL_GPT,
+    "lines": ["--train_files=text.jsonl", "--model=gpt"] + SMALL_GPT,
+    "tokens": ["--train_files=text.bin", "--model=gpt", "--vocabulary=300"] + SMALL_GPT,
     "ids": ["--train_files=ids.csv", "--model=wide_deep", "--id_columns=user,item", "--id_list_columns=tags",
             "--hidden_units=4", "--embedding_width=4", "--feature_scale=1", "--class_count=2"],
 }

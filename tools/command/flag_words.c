@@ -74,7 +74,6 @@ const bel_option_word bel_flag_words[] = {
     {"hidden_layers", "hidden_units"},
     {"iterations", "train_steps"},
     {"label", "label_column"},
-    {"layers", "hidden_units"},
     {"lr", "learning_rate"},
     {"lr_schedule", "schedule"},
     {"max_grad_norm", "clip_global_norm"},

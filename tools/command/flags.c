@@ -20,10 +20,13 @@
 #define EVALUATING (HOLDING | BEL_VERB_EVALUATE | BEL_VERB_PREDICT)
 #define EXPORT BEL_VERB_EXPORT
 #define READING (BEL_VERB_EVALUATE | BEL_VERB_PREDICT | EXPORT)
+#define SAVED (READING | BEL_VERB_GENERATE) // read a checkpoint
 #define RUNNING BEL_VERBS_RUNNING
+#define TOKENIZING (BEL_VERB_TOKENS_TRAIN | BEL_VERB_TOKENS_ENCODE)
+#define TOKENS (TOKENIZING | BEL_VERB_TOKENS_DECODE)
 #define DESCRIBING (TRAINING | BEL_VERB_COLUMNS)
 #define BUILDING (BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN | STARTING) // packages
-#define STORED (RUNNING | BEL_VERB_DOCTOR | EXPORT)
+#define STORED (RUNNING | BEL_VERB_DOCTOR | EXPORT | BEL_VERB_GENERATE)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
 #define CERTS BEL_VERB_CERTS
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // start separate processes
@@ -35,10 +38,11 @@
 #define REPORTING                                                                                  \
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
-     BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS) // all
-#define TELLING /* print no results as JSON */                                                     \
-    (unsigned)(BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE |                \
-               BEL_VERB_JOBS_SCALE | BEL_VERB_NEW | BEL_VERB_SHELL)
+     BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS | TOKENS |              \
+     BEL_VERB_GENERATE) // all
+#define TELLING         /* print no results as JSON */                                             \
+    (BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE |    \
+     BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE)
 // `when` of a flag of evaluations.
 #define EVALUATED "eval_files or eval_share or held_out"
 
@@ -100,15 +104,41 @@ static const bel_option table[] = {
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
     {"eval_share", STRING, HOLDING, "", NULL, "SHARE", DATA,
      "instead of --eval_files: hold out this share of the training rows, the same of each class, and evaluate on "
-     "them: a number such as 0.2, or K/N, part K of N, from 0 on.", "input_format=csv"},
+     "them: a number such as 0.2, or K/N, part K of N, from 0 on. Of texts: the last contexts, or the part's.", "input_format=csv|text|jsonl|tokens"},
     {"eval_seed", INT, ALONG, "1", "[0, inf)", NULL, DATA,
      "seed of the choice of rows; independent of --seed.", "eval_share"},
     {"held_out", BOOL, BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "false", NULL, NULL, DATA,
      "Read the rows that the training's --eval_share held out, instead of --eval_files; predict prints their numbers.", NULL},
     {"data_dir", STRING, RUNNING, "", NULL, "FOLDER", DATA,
      "Folder in which relative names of data files are looked up.", NULL},
-    {"input_format", STRING, RUNNING, "auto", "auto|csv|idx", NULL, DATA,
-     "How to read the files; auto: IDX if the name has \"idx\" or \"ubyte\", and no \".csv\" or \".tsv\"; else CSV.", NULL},
+    {"input_format", STRING, RUNNING, "auto", "auto|csv|idx|text|jsonl|tokens", NULL, DATA,
+     "How to read the files; auto: IDX if the name has \"idx\" or \"ubyte\", and no \".csv\" or \".tsv\"; else CSV. For --model gpt: tokens from .bin, JSONL from .jsonl and .ndjson, else a text.", NULL},
+    {"tokenizer", STRING, TRAINING, "bytes", NULL, "NAME", DATA,
+     "How texts become tokens: bytes; chars, those that occur; gpt2:FOLDER with vocab.bpe and encoder.json; or a file tokenizer.json. It is kept in the model's folder.", "model=gpt"},
+    {"tokenizer", STRING, BEL_VERB_TOKENS_ENCODE | BEL_VERB_TOKENS_DECODE, "bytes", NULL, "NAME", DATA,
+     "The tokenizer: bytes; gpt2:FOLDER with vocab.bpe and encoder.json; or a file tokenizer.json.", NULL},
+    {"input_format", STRING, TOKENIZING, "auto", "auto|text|jsonl", NULL, DATA,
+     "How to read the files; auto: JSONL from .jsonl and .ndjson, else a text.", NULL},
+    {"text_key", STRING, RUNNING | TOKENIZING, "text", NULL, "NAME", DATA,
+     "member of a JSONL file's lines that has the text.", "input_format=jsonl"},
+    {"wide_tokens", BOOL, RUNNING, "false", NULL, NULL, DATA,
+     "tokens in files without a header are uint32; else uint16.", "input_format=tokens"},
+    {"wide_tokens", BOOL, BEL_VERB_TOKENS_DECODE, "false", NULL, NULL, DATA,
+     "Tokens in files without a header are uint32; else uint16.", NULL},
+    {"vocabulary", INT, BEL_VERB_TOKENS_TRAIN, "8192", "[257, 16777216]", "tokens", DATA,
+     "Tokens to learn: the bytes, merges and the end of a document.", NULL},
+    {"out", STRING, TOKENIZING, "", NULL, "FILE", DATA,
+     "File to write: the tokenizer, or the tokens; encode without it prints them as numbers.", NULL},
+    {"prompt", STRING, BEL_VERB_GENERATE, "", NULL, "TEXT", DATA,
+     "Text to continue; unset: a new document.", NULL},
+    {"length", INT, BEL_VERB_GENERATE, "200", "[0, inf)", "tokens", DATA,
+     "Maximum number of tokens to write; the end of a document ends them earlier.", NULL},
+    {"temperature", DOUBLE, BEL_VERB_GENERATE, "0.8", "[0, 1000]", NULL, DATA,
+     "Divisor of the logits: lower is less random; 0: always the likeliest token.", NULL},
+    {"top_k", INT, BEL_VERB_GENERATE, "0", "[0, inf)", "tokens", DATA,
+     "draw only among this number of likeliest tokens; 0: among all.", "temperature!=0"},
+    {"top_p", DOUBLE, BEL_VERB_GENERATE, "1", "(0, 1]", NULL, DATA,
+     "draw only among the likeliest tokens whose probabilities add up to this.", "temperature!=0"},
     {"label_column", STRING, RUNNING | BEL_VERB_COLUMNS, "", NULL, "NAME", DATA,
      "column of the label. Unset: the one called label, target, class or y, or the last one; for predict: no label.", "input_format=csv"},
     {"label_columns", STRINGS, DESCRIBING, "", NULL, "NAME", DATA,
@@ -177,7 +207,7 @@ static const bel_option table[] = {
     {"input_threads", INT, RUNNING, "0", "[0, 64]", "threads", DATA,
      "Threads that make a tower's batches. 0: 1, and on a GPU up to 4 where CSV or IDX is read as it is.", NULL},
 
-    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm|*.onnx", NULL, MODEL,
+    {"model", STRING, RUNNING, "dnn", "linear|dnn|cnn|resnet|wide_deep|gru|lstm|gpt|*.onnx", NULL, MODEL,
      "The model, or the file of another tool's model (docs/models.md); evaluate and predict read it from the "
      "checkpoint by default.", NULL},
     {"freeze", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
@@ -243,7 +273,29 @@ static const bel_option table[] = {
     {"wide_learning_rate", DOUBLE, RUNNING, "0.1", "(0, 1000000]", NULL, MODEL,
      "its learning rate.", "wide_optimizer"},
     {"dropout", DOUBLE, RUNNING, "0", "[0, 1)", NULL, MODEL,
-     "share of a hidden or dense layer's outputs left out in training.", "model=dnn|cnn|wide_deep"},
+     "share of a hidden or dense layer's outputs left out in training; gpt: of each layer's.", "model=dnn|cnn|wide_deep|gpt"},
+    {"preset", STRING, TRAINING, "nano", "nano|gpt2|gpt2-medium", NULL, MODEL,
+     "sizes of the model: nano: 4 layers of 128 floats, contexts of 64 tokens; gpt2: 12 of 768, 1024; gpt2-medium: 24 of 1024, 1024.", "model=gpt"},
+    {"layers", INT, TRAINING, "0", "[0, 1000]", "layers", MODEL, "blocks; 0: the preset's.", "model=gpt"},
+    {"heads", INT, TRAINING, "0", "[0, 65536]", "heads", MODEL, "heads of attention; 0: the preset's.", "model=gpt"},
+    {"kv_heads", INT, TRAINING, "0", "[0, 65536]", "heads", MODEL,
+     "heads of keys and values, which groups of heads share; 0: --heads.", "model=gpt"},
+    {"token_width", INT, TRAINING, "0", "[0, 1048576]", "floats", MODEL,
+     "numbers that describe a token; 0: the preset's.", "model=gpt"},
+    {"context", INT, TRAINING, "0", "[0, 16777216]", "tokens", MODEL,
+     "tokens of an example; 0: the preset's.", "model=gpt"},
+    {"vocabulary", INT, TRAINING, "0", "[0, 16777216]", "tokens", MODEL,
+     "tokens are below it; 0: the tokenizer's, or 50257 without one.", "model=gpt"},
+    {"positions", STRING, TRAINING, "learned", "learned|rotary", NULL, MODEL,
+     "how a token knows its place.", "model=gpt"},
+    {"norm", STRING, TRAINING, "layer", "layer|rms", NULL, MODEL,
+     "normalization before each part of a block.", "model=gpt"},
+    {"activation", STRING, TRAINING, "gelu", "gelu|swiglu", NULL, MODEL,
+     "of a block's hidden layer.", "model=gpt"},
+    {"bias", BOOL, TRAINING, "true", NULL, NULL, MODEL,
+     "products and norms add a bias; --no_bias: none.", "model=gpt"},
+    {"tied", BOOL, TRAINING, "true", NULL, NULL, MODEL,
+     "the last layer has the tokens' table as its kernel.", "model=gpt"},
     {"l2", DOUBLE, RUNNING, "0", "[0, inf)", NULL, MODEL,
      "penalty: adds this times half the sum of the kernels' squares to the loss.",
      "model=linear|dnn|cnn|resnet|wide_deep|gru|lstm"},
@@ -315,6 +367,9 @@ static const bel_option table[] = {
     {"train_secs", DOUBLE, TRAINING, "0", "[0, 1000000000]", "s", RUN,
      "End regularly after this much training in this run; 0: no limit.", NULL},
     {"seed", INT, BEL_VERB_EXPERIMENT, "1", "[0, inf)", NULL, RUN, "The numbers depend on it.", NULL},
+    {"seed", INT, BEL_VERB_GENERATE, "1", "[0, inf)", NULL, RUN, "The draws depend on it.", NULL},
+    {"num_threads", INT, TOKENIZING, "0", "[0, 1024]", "threads", RUN,
+     "Threads that read texts; 0: one per core. They change no result.", NULL},
     {"seed", INT, BEL_VERB_BENCH, "1", "[0, inf)", NULL, RUN, "The elements of inputs depend on it.", NULL},
     {"batch", INT, BEL_VERB_BENCH, "1", "[1, 1000000]", "examples", RUN,
      "The first open dimension of a model.", NULL},
@@ -332,15 +387,15 @@ static const bel_option table[] = {
     {"keep_best", STRING, ALONG, "", NULL, "METRIC", CHECKPOINTS,
      "Also keep the checkpoint whose evaluation has the best METRIC; --best reads it.", EVALUATED},
     {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
-     "A new run begins with values of this checkpoint, or the newest in this model folder.", NULL},
+     "A new run begins with values of this checkpoint, or the newest in this model folder, or of a file *.safetensors.", NULL},
     {"warm_start_variables", STRINGS, TRAINING, "", NULL, "PATTERN", CHECKPOINTS,
      "Variables to read; else all.", "warm_start"},
     {"warm_start_names", PAIRS, TRAINING, "", NULL, "HERE=THERE", CHECKPOINTS,
      "A variable's name in the checkpoint; a * at the end of both stands for the rest of the name.",
      "warm_start"},
-    {"checkpoint", STRING, READING, "", NULL, "FOLDER", CHECKPOINTS,
+    {"checkpoint", STRING, SAVED, "", NULL, "FOLDER", CHECKPOINTS,
      "A checkpoint's folder; unset: the newest in --model_dir.", NULL},
-    {"best", BOOL, READING, "false", NULL, NULL, CHECKPOINTS,
+    {"best", BOOL, SAVED, "false", NULL, NULL, CHECKPOINTS,
      "Read the checkpoint in --model_dir that --keep_best has kept, not the newest.", NULL},
 
     {"eval_every_steps", INT, ALONG, "0", "[0, inf)", "steps", EVALUATION,
@@ -437,7 +492,7 @@ static const bel_option table[] = {
 
 enum { FLAG_COUNT = sizeof table / sizeof table[0] };
 
-bel_options *bel_flags_create(unsigned verb)
+bel_options *bel_flags_create(uint64_t verb)
 {
     bel_options *options = bel_options_create(table, FLAG_COUNT, verb);
     bel_options_know_words(options, bel_flag_words);

@@ -79,6 +79,11 @@ bel_status *bel_results_write(const char *text)
     return fputs(text, stdout) >= 0 ? NULL : stdout_error();
 }
 
+bel_status *bel_results_write_bytes(const void *bytes, size_t size)
+{
+    return fwrite(bytes, 1, size, stdout) == size ? NULL : stdout_error();
+}
+
 bel_status *bel_results_flush(void)
 {
     return fflush(stdout) == 0 ? NULL : stdout_error();

@@ -11,6 +11,8 @@ bel_status *bel_results_print(const bel_result *result, bool trained, bool evalu
 
 // Writes a text to stdout and flushes it. UNKNOWN, with the reason, on failure.
 bel_status *bel_results_write(const char *text) BEL_MUST_USE;
+// The same for any bytes, without flushing.
+bel_status *bel_results_write_bytes(const void *bytes, size_t size) BEL_MUST_USE;
 bel_status *bel_results_flush(void) BEL_MUST_USE;
 
 #endif

@@ -12,6 +12,10 @@ bel_verb_fn bel_verb_train; // train_and_evaluate, and train
 bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_export;
+bel_verb_fn bel_verb_generate;
+bel_verb_fn bel_verb_tokens_train;
+bel_verb_fn bel_verb_tokens_encode;
+bel_verb_fn bel_verb_tokens_decode;
 bel_verb_fn bel_verb_inspect;
 bel_verb_fn bel_verb_bench;
 bel_verb_fn bel_verb_columns;
@@ -45,7 +49,7 @@ bel_verb_fn bel_verb_manual;
 
 typedef struct bel_verb {
     const char *name; // one word or more
-    unsigned use;     // verb bit of its flags (flags.h)
+    uint64_t use;     // verb bit of its flags (flags.h)
     const char *arguments;
     const char *summary; // NULL: internal, and not in the list
     bel_verb_fn *run;

@@ -207,7 +207,8 @@ bel_status *bel_verb_predict(const bel_options *options, int *out_exit_code)
     const char *part = bel_options_string(options, "part");
     bool among_ranks = part != NULL && strcmp(part, BEL_PART_OF_RANKS) == 0;
     bel_status *status = among_ranks ? bel_rank_lines_create(&w.ranks) : NULL;
-    if (status == NULL && setup->training != NULL) status = bel_held_out_rows(setup, &w.rows);
+    bool rows = setup->training != NULL && !setup->input.reads_tokens; // contexts are neighbors
+    if (status == NULL && rows) status = bel_held_out_rows(setup, &w.rows);
     if (status == NULL && setup->columns != NULL) {
         status = bel_predict_table(options, setup, w.rows, w.ranks);
     } else if (status == NULL) {

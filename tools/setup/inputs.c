@@ -251,17 +251,45 @@ static bool is_idx(const bel_options *options, const char *path)
     return strstr(name, "idx") != NULL || strstr(name, "ubyte") != NULL;
 }
 
-const char *bel_flag_inputs_format(const bel_options *options)
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), its = strlen(end);
+    return length > its && strcmp(name + length - its, end) == 0;
+}
+
+const char *bel_flag_inputs_text_format(const bel_options *options, const char *path)
+{
+    const char *format = bel_options_string(options, "input_format");
+    if (strcmp(format, "auto") != 0) return format;
+    if (ends_with(path, ".bin")) return "tokens";
+    bool lines = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
+    return lines || ends_with(path, ".ndjson") ? "jsonl" : "text";
+}
+
+bel_status *bel_flag_inputs_check_format(const bel_options *options, bool tokens)
+{
+    const char *format = bel_options_string(options, "input_format");
+    bool of_tokens = bel_list_find("text|jsonl|tokens", "|", format) >= 0;
+    if (strcmp(format, "auto") == 0 || of_tokens == tokens) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--input_format %s: %s", format,
+                   tokens ? "--model gpt reads text, jsonl or tokens"
+                          : "this model reads csv or idx; --model gpt reads texts");
+}
+
+const char *bel_flag_inputs_format(const bel_options *options, bool tokens)
 {
     static const char *const flags[] = {"train_files", "eval_files"};
     size_t tables = 0, files = 0;
+    const char *first = NULL;
     for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
         if (!bel_options_is_given(options, flags[f])) continue;
         size_t count;
         const char *const *names = bel_options_list(options, flags[f], &count);
         files += count;
         tables += count > 0 && !is_idx(options, names[0]);
+        if (first == NULL && count > 0) first = names[0];
     }
+    if (tokens) return bel_flag_inputs_text_format(options, first != NULL ? first : "");
     return files > 0 && tables == 0 ? "idx" : "csv";
 }
 
@@ -454,6 +482,56 @@ static bel_status *open_idx(const bel_flag_input *input, bel_mode mode, const fi
     return status;
 }
 
+// --- Tokens --------------------------------------------------------------------------------------
+
+// Refuses files of two formats by their names: the first one's would be wrong for the others.
+static bel_status *check_one_format(const bel_options *options, const file_list *files)
+{
+    const char *format = bel_flag_inputs_text_format(options, files->paths[0]);
+    for (int i = 1; i < files->count; i++) {
+        const char *its = bel_flag_inputs_text_format(options, files->paths[i]);
+        if (strcmp(its, format) == 0) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--%s: %s is of format %s by its name, and %s of format %s; hint: "
+                       "--input_format, if all are the same",
+                       files->flag, files->paths[0], format, files->paths[i], its);
+    }
+    return NULL;
+}
+
+static bel_status *open_tokens(const bel_flag_input *input, bel_mode mode, const file_list *files,
+                               bel_dataset **out_dataset)
+{
+    const bel_options *options = naming(input);
+    const char *format = bel_flag_inputs_text_format(options, files->paths[0]);
+    bool ids = strcmp(format, "tokens") == 0, lines = strcmp(format, "jsonl") == 0;
+    bool held = mode == BEL_MODE_EVAL || input->training != NULL;
+    bel_holdout holdout;
+    if (!ids && input->tokenizer == NULL) {
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "--%s: texts need a tokenizer, and the training had token files without one; "
+            "hint: --tokenizer when you train",
+            files->flag);
+    }
+    BEL_TRY(check_one_format(options, files));
+    BEL_TRY(bel_flag_inputs_holdout(options, held, &holdout));
+    *out_dataset = bel_dataset_from_tokens(
+        &(bel_token_options){.size = sizeof(bel_token_options),
+                             .paths = files->paths,
+                             .path_count = files->count,
+                             .format = ids     ? BEL_TOKENS_IDS
+                                       : lines ? BEL_TOKENS_JSONL
+                                               : BEL_TOKENS_TEXT,
+                             .key = lines ? bel_options_string(options, "text_key") : NULL,
+                             .tokenizer = input->tokenizer,
+                             .vocabulary = ids ? input->vocabulary : 0,
+                             .wide = ids && bel_options_bool(options, "wide_tokens"),
+                             .context = input->context,
+                             .holdout = holdout});
+    return NULL;
+}
+
 // --- Stages -------------------------------------------------------------------------------------
 
 // Adds the stages. Records of files may have any length.
@@ -498,9 +576,11 @@ bel_status *bel_flag_input_open(void *flag_input, const bel_estimator *estimator
     bel_flag_input *input = flag_input;
     file_list files = {0};
     BEL_TRY(file_list_init(naming(input), mode, &files));
-    bool idx = is_idx(naming(input), files.paths[0]);
+    bool idx = is_idx(naming(input), files.paths[0]), tokens = input->reads_tokens;
     bel_dataset *dataset = NULL;
-    bel_status *status = (idx ? open_idx : open_csv)(input, mode, &files, &dataset);
+    bel_status *status = (tokens ? open_tokens
+                          : idx  ? open_idx
+                                 : open_csv)(input, mode, &files, &dataset);
     file_list_deinit(&files);
     if (status != NULL) return status;
     add_stages(input, mode, dataset);

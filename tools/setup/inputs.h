@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "belfry/columns.h"
 #include "belfry/package.h"
+#include "belfry/tokens.h"
 
 // Data flags of one run. Immutable; must outlive the estimator's calls.
 typedef struct bel_flag_input {
@@ -22,6 +23,9 @@ typedef struct bel_flag_input {
     const bel_columns *columns;           // a table's; NULL: the fields above describe the columns
     int64_t train_batch_size, num_epochs; // if no flag sets them; 0: the flags' defaults
     int64_t class_count;                  // 0: labels are not checked
+    bool reads_tokens;                    // contexts of tokens; else tables or images
+    const bel_tokenizer *tokenizer;       // with reads_tokens: of texts; NULL: unknown
+    int64_t context, vocabulary;          // with reads_tokens
     bel_feature_fn *feature_fn; // a package's: rows name files; NULL: rows are the features
     void *feature_user;
 } bel_flag_input;
@@ -53,9 +57,16 @@ bool bel_flag_inputs_hold_out(const bel_options *options);
 bel_status *bel_flag_inputs_holdout(const bel_options *options, bool held,
                                     bel_holdout *out_holdout) BEL_MUST_USE;
 
-// Returns "csv" or "idx": the format of the files in the data flags. With files of both kinds, or
+// Returns the format of the files in the data flags: with `tokens`, for a model that reads tokens,
+// "text", "jsonl" or "tokens", by the first file; else "csv" or "idx". With files of both kinds, or
 // none, it is "csv", which reads more flags.
-const char *bel_flag_inputs_format(const bel_options *options);
+const char *bel_flag_inputs_format(const bel_options *options, bool tokens);
+
+// Returns "text", "jsonl" or "tokens" for a file that a model of language reads.
+const char *bel_flag_inputs_text_format(const bel_options *options, const char *path);
+
+// INVALID_ARGUMENT: --input_format is one that the model does not read.
+bel_status *bel_flag_inputs_check_format(const bel_options *options, bool tokens) BEL_MUST_USE;
 
 // Returns the bytes of the files to train on, which stay in memory while they are read repeatedly.
 // Compressed files count five times their size.

@@ -65,12 +65,37 @@ static bool is_parameter(const char *flag)
 // checkpoint without them compares equal.
 static bool is_young(const char *flag)
 {
-    static const char *const young[] = {
-        "beta1",         "beta2",          "staircase",          "schedule_formula",
-        "rate_scale",    "wide_optimizer", "wide_learning_rate", "id_list_combiner",
-        "batch_norm",    "objective",      "quantile",           "huber_delta",
-        "tweedie_power", "wide_numbers",   "class_weights",      "threshold",
-        "freeze",        "train",          "positive_class"};
+    static const char *const young[] = {"beta1",
+                                        "beta2",
+                                        "staircase",
+                                        "schedule_formula",
+                                        "rate_scale",
+                                        "wide_optimizer",
+                                        "wide_learning_rate",
+                                        "id_list_combiner",
+                                        "batch_norm",
+                                        "objective",
+                                        "quantile",
+                                        "huber_delta",
+                                        "tweedie_power",
+                                        "wide_numbers",
+                                        "class_weights",
+                                        "threshold",
+                                        "freeze",
+                                        "train",
+                                        "positive_class",
+                                        "preset",
+                                        "layers",
+                                        "heads",
+                                        "kv_heads",
+                                        "token_width",
+                                        "context",
+                                        "vocabulary",
+                                        "positions",
+                                        "norm",
+                                        "activation",
+                                        "bias",
+                                        "tied"};
     for (size_t i = 0; i < sizeof young / sizeof young[0]; i++)
         if (strcmp(flag, young[i]) == 0) return true;
     return false;

@@ -32,6 +32,7 @@
 #include "setup/held_out.h"
 #include "setup/params.h"
 #include "setup/setup_onnx.h"
+#include "setup/setup_text.h"
 #include "setup/tables.h"
 
 // --- The model ----------------------------------------------------------------------------------
@@ -74,6 +75,7 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     static const char *const of_package[] = {"optimizer", "weight_decay", "moving_average_decay"};
     enum { OF_PACKAGE = sizeof of_package / sizeof of_package[0] };
     bool reading = setup->checkpoint != NULL;
+    bool text = !is_package && bel_is_text_model(setup->model->name);
     bool stored = reading && !bel_options_is_given(options, "model");
     if (bel_flag_inputs_hold_out(options) && setup->model->input_fn != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -88,12 +90,15 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     const char *objective = bel_params_get(params, "objective");
     if (objective == NULL && bel_options_has(options, "objective"))
         objective = bel_options_text(options, "objective");
-    bel_option_meaning meanings[OF_PACKAGE + 8] = {
-        {"input_format", bel_flag_inputs_format(options)},
+    bel_option_meaning meanings[OF_PACKAGE + 11] = {
+        {"input_format", bel_flag_inputs_format(options, text)},
         {"model", is_package || stored ? NULL : setup->model->name},
         {"schedule", is_package ? NULL : schedule},
         {"objective", objective}};
     bel_option_meaning *next = meanings + 4;
+    static const char *const of_text[] = {"optimizer", "weight_decay", "clip_global_norm"};
+    for (size_t i = 0; i < sizeof of_text / sizeof *of_text && text; i++)
+        *next++ = (bel_option_meaning){of_text[i], bel_params_get(params, of_text[i])};
     int place, places;
     bel_trials_place(&place, &places);
     if (places > 0) (next++)->name = "early_stopping";
@@ -214,16 +219,22 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     bel_params_set(params, "model", setup->model->name);
     if (strcmp(setup->model->name, "onnx") == 0)
         BEL_TRY(bel_setup_onnx_file(options, params, setup));
+    bool text = !is_package && bel_is_text_model(setup->model->name);
+    if (text) BEL_TRY(bel_setup_text(options, params, setup));
+    BEL_TRY(bel_flag_inputs_check_format(options, text));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
     if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
     BEL_TRY(check_flags(options, params, is_package, setup));
 
+    int64_t batch = setup->input.train_batch_size; // a text model's
     setup->input = (bel_flag_input){.options = options,
                                     .training = setup->training,
                                     .feature_scale = 1,
                                     .vector_dtype = setup->vector_dtype,
                                     .label_column = setup->label_column,
-                                    .columns = setup->columns};
+                                    .columns = setup->columns,
+                                    .train_batch_size = batch};
+    if (text) BEL_TRY(bel_setup_text_input(params, setup));
     if (setup->columns != NULL) {
         setup->input.train_batch_size = bel_table_batch_size(setup->columns);
         setup->input.num_epochs = bel_table_epochs(setup->columns);
@@ -494,6 +505,7 @@ bel_status *bel_setup_for_training(const bel_options *options, const char *job_f
         return status;
     }
     setup->model_dir = bel_xstrdup(model_dir);
+    setup->is_master = role == BEL_ROLE_MASTER;
     if (job_file != NULL) setup->job_file = bel_xstrdup(job_file);
     return role == BEL_ROLE_PS ? finish_serving(options, setup, out_setup)
                                : finish_training(options, setup, out_setup);
@@ -585,6 +597,7 @@ void bel_setup_destroy(bel_setup *setup)
     bel_free(setup->length_column);
     bel_free(setup->label_column);
     bel_columns_destroy(setup->columns);
+    bel_tokenizer_destroy(setup->tokenizer);
     bel_remote_input_destroy(setup->remote);
     bel_options_destroy(setup->training);
     bel_free(setup->checkpoint);

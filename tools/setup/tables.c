@@ -361,7 +361,7 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
     const char *given = bel_options_string(options, "columns");
     const char *other = first_given(options, other_flags), *looking = looking_flag(options);
     bool automatic = strcmp(given, "auto") == 0, none = strcmp(given, "none") == 0;
-    bool csv = strcmp(bel_flag_inputs_format(options), "csv") == 0, without = false;
+    bool csv = strcmp(bel_flag_inputs_format(options, false), "csv") == 0, without = false;
     *out_columns = NULL;
     *out_remembered = false;
     if (!automatic && !none) {

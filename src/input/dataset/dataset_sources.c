@@ -245,6 +245,40 @@ bel_dataset *bel_dataset_from_tfrecord(const bel_tfrecord_options *options)
     return bel_dataset_create(&source, status);
 }
 
+static bel_status *check_tokens(const bel_token_options *options)
+{
+    BEL_TRY(check_paths("tokens", options->paths, options->path_count));
+    BEL_TRY(bel_holdout_check(&options->holdout));
+    if (options->format != BEL_TOKENS_IDS && options->tokenizer == NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "tokens: texts need a tokenizer, got NULL");
+    }
+    if (options->vocabulary < 0 || options->context < 1 || options->context > INT32_MAX) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "tokens: expected a context from 1 on and a vocabulary from 0 on, got %lld "
+                       "and %lld",
+                       (long long)options->context, (long long)options->vocabulary);
+    }
+    if (options->format == BEL_TOKENS_TEXT || options->format == BEL_TOKENS_JSONL ||
+        options->format == BEL_TOKENS_IDS) {
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "tokens: expected a format of bel_token_format, got %d",
+                   (int)options->format);
+}
+
+bel_dataset *bel_dataset_from_tokens(const bel_token_options *options)
+{
+    bel_source_description source = {.kind = BEL_SOURCE_TOKENS};
+    bel_token_options *copy = &source.tokens;
+    bel_status *status = bel_sized_take(copy, sizeof *copy, options, "bel_token_options");
+    if (status == NULL) status = check_tokens(copy);
+    if (copy->key == NULL) copy->key = "text";
+    bel_dataset *dataset = bel_dataset_create(&source, status);
+    if (copy->tokenizer != NULL)
+        bel_dataset_labels(dataset, (const char *const[]){BEL_TOKEN_BYTES_FIELD}, 1);
+    return dataset;
+}
+
 static bel_status *check_count(const char *source, int64_t record_count)
 {
     if (record_count >= 0 || record_count == BEL_REPEAT_FOREVER) return NULL;

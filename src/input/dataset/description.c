@@ -110,6 +110,11 @@ void bel_source_description_copy(bel_arena *arena, const bel_source_description 
         copy.text.paths = bel_names_copy(arena, from->text.paths, (size_t)from->text.path_count);
         break;
     case BEL_SOURCE_TFRECORD: copy_tfrecord(arena, &from->tfrecord, &copy.tfrecord); break;
+    case BEL_SOURCE_TOKENS:
+        copy.tokens.paths =
+            bel_names_copy(arena, from->tokens.paths, (size_t)from->tokens.path_count);
+        copy.tokens.key = copy_text(arena, from->tokens.key);
+        break;
     case BEL_SOURCE_SAMPLE:
         copy.sample.weights =
             bel_arena_copy(arena, from->sample.weights, (size_t)from->inner_count * sizeof(double));
@@ -214,6 +219,8 @@ bool bel_description_is_elsewhere(const bel_description *description)
         return bel_paths_are_elsewhere(source->text.paths, source->text.path_count);
     case BEL_SOURCE_TFRECORD:
         return bel_paths_are_elsewhere(source->tfrecord.paths, source->tfrecord.path_count);
+    case BEL_SOURCE_TOKENS:
+        return bel_paths_are_elsewhere(source->tokens.paths, source->tokens.path_count);
     case BEL_SOURCE_IDX: return idx_is_elsewhere(&source->idx);
     default: return false; // memory, functions, and sources that are made of datasets
     }

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "belfry/columns.h"
+#include "belfry/tokens.h"
 #include "input/order/stage.h"
 
 typedef struct bel_idx_description {
@@ -48,6 +49,7 @@ typedef enum bel_source_tag {
     BEL_SOURCE_MEMORY_TABLE,
     BEL_SOURCE_TEXT,
     BEL_SOURCE_TFRECORD,
+    BEL_SOURCE_TOKENS,
     BEL_SOURCE_GENERATOR,
     // Made of datasets:
     BEL_SOURCE_CONCATENATE,
@@ -104,6 +106,7 @@ typedef struct bel_source_description {
         bel_memory_table_description memory_table;
         bel_text_description text;
         bel_tfrecord_options tfrecord;
+        bel_token_options tokens;
         bel_generator_description generator;
         bel_interleave_description interleave;
         bel_sample_description sample;

@@ -1,7 +1,8 @@
-// Patterns are expanded by glob(3). Its sort order depends on the locale, which may differ between
-// the hosts of a job. So names are sorted here, byte by byte: the order of the files decides the
-// numbers of their records. Each process expands patterns when it opens a dataset. If it finds
-// other files, the fingerprint of its data differs, and the process is refused.
+// Patterns are expanded by glob(3), folder by folder for "**". Its sort order depends on the
+// locale, which may differ between the hosts of a job. So names are sorted here, byte by byte: the
+// order of the files decides the numbers of their records. Each process expands patterns when it
+// opens a dataset. If it finds other files, the fingerprint of its data differs, and the process is
+// refused.
 #include "input/files/paths.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -24,18 +26,105 @@ static bool is_pattern(const char *path)
     return strpbrk(path, "*?[") != NULL && !bel_file_exists(path);
 }
 
-static bel_status *match(const char *pattern, glob_t *matches)
+// Names of files that match; owned, to be freed with names_deinit.
+typedef struct names {
+    char **items;
+    size_t count, capacity;
+} names;
+
+static void names_deinit(names *list)
 {
+    for (size_t i = 0; i < list->count; i++)
+        bel_free(list->items[i]);
+    bel_free(list->items);
+}
+
+// Adds the matches of a pattern; none is no error.
+static bel_status *match_one(const char *pattern, names *list)
+{
+    glob_t matches = {0};
     errno = 0;
-    int result = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, matches);
-    if (result == GLOB_NOMATCH) {
+    int result = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, &matches);
+    bel_status *status = NULL;
+    if (result == GLOB_NOSPACE) {
+        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "not enough memory for the files of %s", pattern);
+    } else if (result != 0 && result != GLOB_NOMATCH) {
+        status = bel_file_error(errno, "list the files of", pattern);
+    }
+    for (size_t m = 0; result == 0 && m < matches.gl_pathc; m++) {
+        list->items = bel_xgrow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+        list->items[list->count++] = bel_xstrdup(matches.gl_pathv[m]);
+    }
+    globfree(&matches);
+    return status;
+}
+
+// Appends a name with a backslash before each character that a pattern would interpret.
+static void put_literal(bel_str *out, const char *name)
+{
+    for (; *name != '\0'; name++)
+        bel_str_printf(out, "%s%c", strchr("*?[\\", *name) != NULL ? "\\" : "", *name);
+}
+
+static bel_status *match_any(const char *pattern, names *list);
+
+// Matches `rest` below a folder and all folders in it, except hidden ones and links.
+static bel_status *match_below(const char *folder, const char *rest, names *list)
+{
+    char **inside;
+    size_t count;
+    bel_str pattern = {0};
+    put_literal(&pattern, folder);
+    bel_str_printf(&pattern, "%s%s", folder[0] == '\0' ? "" : "/", rest);
+    bel_status *status = match_any(pattern.text, list);
+    bel_str_deinit(&pattern);
+    BEL_TRY(status);
+    BEL_TRY(bel_dir_list(folder[0] == '\0' ? "." : folder, &inside, &count));
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        struct stat info;
+        char *path = folder[0] == '\0' ? bel_xstrdup(inside[i]) : bel_path_join(folder, inside[i]);
+        bool enters = inside[i][0] != '.' && lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+        if (enters) status = match_below(path, rest, list);
+        bel_free(path);
+    }
+    bel_dir_names_free(inside, count);
+    return status;
+}
+
+// Adds the matches of a pattern in which "**" as a folder stands for any folders, also none.
+static bel_status *match_any(const char *pattern, names *list)
+{
+    const char *stars = strncmp(pattern, "**/", 3) == 0 ? pattern : strstr(pattern, "/**/");
+    if (stars == NULL) return match_one(pattern, list);
+    const char *rest = stars + (stars == pattern && *stars == '*' ? 3 : 4);
+    if (stars == pattern) return match_below(*stars == '*' ? "" : "/", rest, list);
+    names folders = {0};
+    char *before = bel_xstrndup(pattern, (size_t)(stars - pattern));
+    bel_status *status = match_one(before, &folders);
+    for (size_t f = 0; f < folders.count && status == NULL; f++)
+        if (bel_dir_exists(folders.items[f])) status = match_below(folders.items[f], rest, list);
+    names_deinit(&folders);
+    bel_free(before);
+    return status;
+}
+
+// Several folders of a pattern may contain each other, and so find a file twice.
+static bel_status *match(const char *pattern, names *list)
+{
+    BEL_TRY(match_any(pattern, list));
+    if (list->count == 0) {
         return BEL_ERR(BEL_NOT_FOUND, "no file matches the pattern %s", pattern);
     }
-    if (result == GLOB_NOSPACE) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "not enough memory for the files of %s", pattern);
+    qsort(list->items, list->count, sizeof *list->items, compare_names);
+    size_t kept = 1;
+    for (size_t i = 1; i < list->count; i++) {
+        if (strcmp(list->items[i], list->items[kept - 1]) == 0) {
+            bel_free(list->items[i]);
+        } else {
+            list->items[kept++] = list->items[i];
+        }
     }
-    if (result != 0) return bel_file_error(errno, "list the files of", pattern);
-    qsort(matches->gl_pathv, matches->gl_pathc, sizeof *matches->gl_pathv, compare_names);
+    list->count = kept;
     return NULL;
 }
 
@@ -73,13 +162,13 @@ bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int cou
             list[used++] = bel_arena_strdup(arena, path);
             continue;
         }
-        glob_t matches = {0};
+        names matches = {0};
         status = match(path, &matches);
-        for (size_t m = 0; status == NULL && m < matches.gl_pathc; m++) {
+        for (size_t m = 0; status == NULL && m < matches.count; m++) {
             list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
-            list[used++] = bel_arena_strdup(arena, matches.gl_pathv[m]);
+            list[used++] = bel_arena_strdup(arena, matches.items[m]);
         }
-        globfree(&matches);
+        names_deinit(&matches);
     }
     if (status == NULL && used > INT_MAX) {
         status = BEL_ERR(BEL_INVALID_ARGUMENT, "expected at most %d files, got %zu", INT_MAX, used);

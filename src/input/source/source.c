@@ -73,6 +73,7 @@ bel_status *bel_source_open(const bel_source_description *description, const bel
     case BEL_SOURCE_TEXT: return bel_source_open_text(&description->text, out_source);
     case BEL_SOURCE_TFRECORD:
         return bel_source_open_tfrecord(&description->tfrecord, opening, out_source);
+    case BEL_SOURCE_TOKENS: return bel_source_open_tokens(&description->tokens, out_source);
     case BEL_SOURCE_GENERATOR:
         return bel_source_open_generator(&description->generator, opening, out_source);
     default: return open_with_datasets(description, opening, out_source);

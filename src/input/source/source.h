@@ -130,6 +130,8 @@ bel_status *bel_source_open_text(const bel_text_description *description,
 bel_status *bel_source_open_tfrecord(const bel_tfrecord_options *options,
                                      const bel_opening *opening,
                                      bel_source **out_source) BEL_MUST_USE;
+bel_status *bel_source_open_tokens(const bel_token_options *options,
+                                   bel_source **out_source) BEL_MUST_USE;
 bel_status *bel_source_open_generator(const bel_generator_description *description,
                                       const bel_opening *opening,
                                       bel_source **out_source) BEL_MUST_USE;

@@ -13,6 +13,7 @@
 #include "checkpoint/table.h"
 #include "master/backend/embedded.h"
 #include "master/job/job.h"
+#include "master/job/warm_file.h"
 #include "ps/layout/space.h"
 
 static bool is_pattern(const char *name)
@@ -176,6 +177,33 @@ static bel_status *check_rule(const bel_job *job, const char *name)
                    name);
 }
 
+// Reads the wanted variables of a file of another program, which has no tables.
+static bel_status *read_file(const bel_job *job, const bel_warm_file *file, float *values)
+{
+    const bel_warm_start *warm = &job->spec->warm_start;
+    const bel_layout *layout = job->trainable.layout;
+    int variables = 0;
+    for (int v = 0; v < bel_layout_model_variables(layout); v++) {
+        const bel_layout_variable *variable = &layout->variables[v];
+        if (!is_wanted(warm, variable->name)) continue;
+        if (variable->own_elements > 0 || warm->averages) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "\"%s\": %s has neither values of replicas nor averages", variable->name,
+                           file->file.path);
+        }
+        if (variable->kind == BEL_VARIABLE_TRAINABLE) BEL_TRY(check_rule(job, variable->name));
+        char *there = name_there(warm, variable->name);
+        bel_status *status =
+            bel_warm_file_read(file, there, &variable->shape, values + variable->offset);
+        bel_free(there);
+        BEL_TRY_CTX(status, "\"%s\"", variable->name);
+        variables++;
+    }
+    bel_log_write(BEL_LOG_INFO, "warm start: %d of %d variables from %s, which has %d tensors",
+                  variables, bel_layout_model_variables(layout), file->file.path, file->list.count);
+    return NULL;
+}
+
 static bel_status *read_all(const bel_job *job, const bel_ckpt_reader *reader, float *values)
 {
     const bel_warm_start *warm = &job->spec->warm_start;
@@ -209,6 +237,13 @@ static bel_status *warm_up(const bel_job *job, float *values)
     const bel_warm_start *warm = &job->spec->warm_start;
     bel_ckpt_reader *reader;
     BEL_TRY(check_spec(warm, job->trainable.layout));
+    if (bel_is_warm_file(warm->checkpoint)) {
+        bel_warm_file file;
+        bel_status *read = bel_warm_file_open(warm->checkpoint, &file);
+        if (read == NULL) read = read_file(job, &file, values);
+        bel_warm_file_close(&file);
+        return read;
+    }
     BEL_TRY(bel_ckpt_open_any(warm->checkpoint, &reader));
     bel_status *status = read_all(job, reader, values);
     bel_ckpt_close(reader);

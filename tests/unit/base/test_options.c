@@ -6,7 +6,8 @@
 #include "base/options.h"
 #include "base/str.h"
 
-enum { RING = 1, CAST = 2, ONLY_HERE = (int)BEL_OPTION_COMMAND_LINE_ONLY };
+enum { RING = 1, CAST = 2 };
+#define ONLY_HERE BEL_OPTION_COMMAND_LINE_ONLY
 
 static const bel_option table[] = {
     {"train_files", BEL_OPTION_STRINGS, RING | CAST, "", NULL, "FILE", "Data", "What to read.",
@@ -33,8 +34,7 @@ static const bel_option table[] = {
      "seed or weight or optimizer=adam|lamb"},
     {"files", BEL_OPTION_FILES, RING, "", NULL, "FILE", "Data", "Some files.", NULL},
     {"h", BEL_OPTION_BOOL, RING, "false", NULL, NULL, "Bell", "Says little.", NULL},
-    {"config_file", BEL_OPTION_STRING, RING | (unsigned)ONLY_HERE, "", NULL, NULL, "Bell", "YAML.",
-     NULL},
+    {"config_file", BEL_OPTION_STRING, RING | ONLY_HERE, "", NULL, NULL, "Bell", "YAML.", NULL},
 };
 
 static bel_options *make(void)

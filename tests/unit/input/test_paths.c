@@ -60,6 +60,29 @@ static void test_matches_come_sorted_by_bytes(void **state)
                    NAMES("b.csv", "a.csv", "a10.csv", "a9.csv", "b.csv"));
 }
 
+// Two stars are any folders, also none; neither hidden ones nor links, which may lead in circles.
+static void test_two_stars_are_any_folders(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"t", "t/a", "t/a/b[1]", "t/.git", "t/c"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char *folder = in_folder(folders[i]);
+        BEL_ASSERT_OK(bel_dir_create(folder));
+        bel_free(folder);
+    }
+    static const char *const files[] = {"t/x.c", "t/a/y.c", "t/a/b[1]/z.c", "t/.git/w.c",
+                                        "t/c/v.h"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        make_file(files[i], "");
+    char *link = in_folder("t/a/up");
+    assert_int_equal(symlink("..", link), 0);
+    bel_free(link);
+    assert_expands(NAMES("t/**/*.c"), NAMES("t/a/b[1]/z.c", "t/a/y.c", "t/x.c"));
+    assert_expands(NAMES("t/**/**/z.c"), NAMES("t/a/b[1]/z.c"));
+    assert_expands(NAMES("*/**/*.h"), NAMES("t/c/v.h"));
+    assert_expands(NAMES("t/**/b*/*.c"), NAMES("t/a/b[1]/z.c"));
+}
+
 static void test_the_name_of_a_file_is_no_pattern(void **state)
 {
     (void)state;
@@ -177,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(test_matches_come_sorted_by_bytes),
+        BEL_TEST_IN_FOLDER(test_two_stars_are_any_folders),
         BEL_TEST_IN_FOLDER(test_the_name_of_a_file_is_no_pattern),
         BEL_TEST_IN_FOLDER(test_what_matches_nothing_is_named),
         BEL_TEST_IN_FOLDER(test_a_source_reads_what_matches),

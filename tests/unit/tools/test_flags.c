@@ -8,7 +8,7 @@
 #include "command/flags.h"
 #include "support/bel_test.h"
 
-enum { VERBS = 31 }; // bits of bel_option.uses
+enum { VERBS = 33 }; // bits of bel_option.uses
 
 static const bel_option_meaning nothing_else[] = {{NULL, NULL}};
 
@@ -107,7 +107,7 @@ static bool is_refused(const bel_options *options, const char *name)
 }
 
 // Checks that the flag is refused if no condition holds by default, and accepted if one is met.
-static bool look_at(unsigned verb, const bel_option *row)
+static bool look_at(uint64_t verb, const bel_option *row)
 {
     condition conditions[MOST_CONDITIONS];
     bel_options *bare = bel_flags_create(verb);
@@ -134,10 +134,10 @@ static void flags_without_effect_are_refused(void **state)
     (void)state;
     int refused = 0;
     for (unsigned v = 0; v < VERBS; v++) {
-        bel_options *all = bel_flags_create(1u << v);
+        bel_options *all = bel_flags_create(UINT64_C(1) << v);
         const bel_option *row;
         for (size_t i = 0; (row = bel_options_at(all, i)) != NULL; i++)
-            refused += row->when != NULL && look_at(1u << v, row);
+            refused += row->when != NULL && look_at(UINT64_C(1) << v, row);
         bel_options_destroy(all);
     }
     assert_true(refused > 100);

@@ -1,0 +1,310 @@
+// Contexts of tokens. All files form one sequence of tokens; record i has the tokens from i ·
+// context on, and as labels those one place later. So a record is found by arithmetic, and every
+// token is a label once in an epoch, except the first one and those after the last context.
+//
+// Token files stay mapped. Texts are tokenized at opening, and their tokens kept in memory, two
+// bytes each if the vocabulary allows it: `belfry tokens encode` writes large corpora to a file.
+// Contexts that are held out are neighbors, because a text continues in the next context.
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "input/files/file_view.h"
+#include "input/files/number_list.h"
+#include "input/files/paths.h"
+#include "input/source/source.h"
+#include "input/table/holdout.h"
+#include "tokens/block.h"
+#include "tokens/documents.h"
+
+enum { MOST_THREADS = 16 };
+
+// Consecutive tokens: of a file, or of all texts.
+typedef struct token_part {
+    const char *path;
+    bel_file_view view; // zeroed for texts
+    bel_token_block block;
+} token_part;
+
+typedef struct token_source {
+    bel_source base;
+    bel_arena *arena;
+    const bel_tokenizer *tokenizer; // NULL: unknown
+    token_part *parts;
+    int64_t *first; // [part_count], number of each part's first token
+    int part_count;
+    bel_documents documents; // texts
+    void *memory;            // their tokens
+    size_t memory_bytes;
+    uint64_t tokenizer_hash;
+    int64_t token_count, context;
+    int64_t gap_first, gap_count; // contexts that are not read: records from gap_first on skip them
+    float *byte_counts;           // by token; NULL without a tokenizer
+    bel_source_field fields[3];
+} token_source;
+
+// --- Tokens by number ---------------------------------------------------------------------------
+
+// Reads `count` tokens from number `from` on.
+static void copy_tokens(const token_source *source, int64_t from, int64_t count, int64_t *out)
+{
+    size_t part = bel_last_at_most(source->first, (size_t)source->part_count, from);
+    for (int64_t done = 0; done < count; part++) {
+        const token_part *its = &source->parts[part];
+        int64_t at = from + done - source->first[part], most = its->block.count - at;
+        if (most > count - done) most = count - done;
+        for (int64_t i = 0; i < most; i++)
+            out[done + i] = bel_token_block_at(&its->block, at + i);
+        done += most;
+    }
+}
+
+static int64_t first_token(const token_source *source, int64_t record)
+{
+    return (record < source->gap_first ? record : record + source->gap_count) * source->context;
+}
+
+static bel_status *tokens_read(const bel_source *base, int64_t number, const bel_sink *sink)
+{
+    const token_source *source = (const token_source *)base;
+    int64_t from = first_token(source, number);
+    int64_t *labels = bel_sink_place(sink, base, 1, 0);
+    copy_tokens(source, from, source->context, bel_sink_place(sink, base, 0, 0));
+    copy_tokens(source, from + 1, source->context, labels);
+    if (source->byte_counts == NULL) return NULL;
+    float *bytes = bel_sink_place(sink, base, 2, 0);
+    *bytes = 0;
+    for (int64_t i = 0; i < source->context; i++)
+        *bytes += source->byte_counts[labels[i]];
+    return NULL;
+}
+
+static void tokens_origin(const bel_source *base, int64_t number, bel_str *out_text)
+{
+    const token_source *source = (const token_source *)base;
+    int64_t from = first_token(source, number);
+    size_t part = bel_last_at_most(source->first, (size_t)source->part_count, from);
+    bel_str_printf(out_text, "%s: token %lld", source->parts[part].path,
+                   (long long)(from - source->first[part]));
+}
+
+static bel_status *tokens_check(const bel_source *base, int64_t block)
+{
+    const token_source *source = (const token_source *)base;
+    if (source->memory != NULL) return NULL; // texts are read once
+    int end, first = bel_file_view_turn(block, source->part_count, &end);
+    for (int i = first; i < end; i++)
+        BEL_TRY(bel_file_view_check(&source->parts[i].view, source->parts[i].path));
+    return NULL;
+}
+
+static void tokens_describe(const bel_source *base, bel_str *out_text)
+{
+    const token_source *source = (const token_source *)base;
+    bel_str_printf(out_text, "context=%lld;skip=%lld+%lld;tokenizer=%016llx;",
+                   (long long)source->context, (long long)source->gap_first,
+                   (long long)source->gap_count, (unsigned long long)source->tokenizer_hash);
+}
+
+static void tokens_destroy(bel_source *base)
+{
+    token_source *source = (token_source *)base;
+    for (int i = 0; i < source->part_count; i++)
+        bel_file_view_close(&source->parts[i].view);
+    if (source->documents.arena != NULL) bel_documents_close(&source->documents);
+    bel_pages_destroy(source->memory, source->memory_bytes);
+    bel_free(source->byte_counts);
+    bel_arena_destroy(source->arena);
+    bel_free(source);
+}
+
+static const bel_source_kind tokens_kind = {
+    .name = "tokens",
+    .check = tokens_check,
+    .read = tokens_read,
+    .origin = tokens_origin,
+    .describe = tokens_describe,
+    .destroy = tokens_destroy,
+};
+
+// --- Token files --------------------------------------------------------------------------------
+
+static bel_status *check_range(const token_part *part, int64_t vocabulary)
+{
+    int64_t bad = -1;
+    for (int64_t i = 0; i < part->block.count && vocabulary > 0 && bad < 0; i++)
+        if (bel_token_block_at(&part->block, i) >= vocabulary) bad = i;
+    if (bad < 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: token %lld: expected a number below %lld, the size of the vocabulary, got "
+                   "%lld; hint: another --tokenizer or --vocabulary made the file",
+                   part->path, (long long)bad, (long long)vocabulary,
+                   (long long)bel_token_block_at(&part->block, bad));
+}
+
+static bel_status *open_parts(token_source *source, const bel_token_options *options)
+{
+    const char *const *paths;
+    int count;
+    int64_t vocabulary = options->vocabulary;
+    if (vocabulary == 0 && options->tokenizer != NULL)
+        vocabulary = bel_tokenizer_size(options->tokenizer);
+    BEL_TRY(bel_paths_expand(source->arena, options->paths, options->path_count, &paths, &count));
+    source->parts = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->parts);
+    source->first = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->first);
+    while (source->part_count < count) {
+        int p = source->part_count;
+        token_part *part = &source->parts[p];
+        part->path = paths[p];
+        source->first[p] = source->token_count;
+        BEL_TRY(bel_file_view_open(part->path, &part->view));
+        source->part_count++;
+        BEL_TRY(bel_token_block_find(&part->view, part->path, options->wide, &part->block));
+        BEL_TRY(check_range(part, vocabulary));
+        source->token_count += part->block.count;
+        source->base.size_bytes += part->view.size;
+        source->base.content =
+            bel_hash64_more(source->base.content, part->view.data, part->view.size);
+    }
+    return NULL;
+}
+
+// --- Texts --------------------------------------------------------------------------------------
+
+static bel_status *keep_tokens(token_source *source, const bel_token_list *list, int width)
+{
+    source->memory_bytes = list->count * (size_t)width + 1;
+    BEL_TRY(bel_pages_create(source->memory_bytes, false, "tokens", &source->memory));
+    uint16_t *narrow = source->memory;
+    uint32_t *wide = source->memory;
+    for (size_t i = 0; i < list->count; i++) {
+        if (width == 2) {
+            narrow[i] = (uint16_t)list->items[i];
+        } else {
+            wide[i] = (uint32_t)list->items[i];
+        }
+    }
+    return NULL;
+}
+
+static bel_status *encode_texts(token_source *source, const bel_token_options *options)
+{
+    int cores = bel_available_cores();
+    bel_token_list list = {0};
+    bel_team *team = bel_team_create_some(cores < MOST_THREADS ? cores : MOST_THREADS);
+    bel_status *status = bel_documents_encode(&source->documents, options->tokenizer, team, &list);
+    int width = bel_tokenizer_size(options->tokenizer) <= 65536 ? 2 : 4;
+    if (status == NULL) status = keep_tokens(source, &list, width);
+    source->token_count = (int64_t)list.count;
+    source->parts = bel_arena_alloc(source->arena, sizeof *source->parts);
+    source->first = bel_arena_alloc(source->arena, sizeof *source->first);
+    source->part_count = 1;
+    source->parts[0] = (token_part){.path = source->documents.paths[0],
+                                    .block = {source->memory, width, source->token_count}};
+    bel_free(list.items);
+    bel_team_destroy(team);
+    return status;
+}
+
+static bel_status *open_texts(token_source *source, const bel_token_options *options)
+{
+    const char *key = options->format == BEL_TOKENS_JSONL ? options->key : NULL;
+    BEL_TRY(bel_documents_open(&source->documents, options->paths, options->path_count, key));
+    BEL_TRY(encode_texts(source, options));
+    source->base.size_bytes = source->documents.size_bytes;
+    source->base.content =
+        bel_hash64_more(source->documents.content, source->memory, source->memory_bytes);
+    char size[32];
+    bel_log_write(BEL_LOG_INFO, "%s%s: %zu documents, %s, %lld tokens", source->documents.paths[0],
+                  source->documents.file_count > 1 ? ", …" : "", source->documents.count,
+                  bel_bytes_text(source->documents.size_bytes, size),
+                  (long long)source->token_count);
+    return NULL;
+}
+
+// --- Opening ------------------------------------------------------------------------------------
+
+// Chooses the contexts that are read of `all`: a gap, or only what would be the gap.
+static bel_status *hold_out(token_source *source, const bel_holdout *holdout, int64_t all)
+{
+    int64_t first = 0, count = 0;
+    if (holdout->fold_count > 0) {
+        first = all * holdout->fold / holdout->fold_count;
+        count = all * (holdout->fold + 1) / holdout->fold_count - first;
+    } else if (holdout->share > 0) {
+        count = (int64_t)((double)all * holdout->share + 0.5);
+        first = all - count;
+    }
+    bool some = holdout->fold_count > 0 || holdout->share > 0;
+    source->base.record_count = some && holdout->held ? count : all - count;
+    source->gap_first = holdout->held ? 0 : first;
+    source->gap_count = some && holdout->held ? first : count;
+    if (source->base.record_count > 0 && (!some || count > 0)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "%s: of %lld contexts %lld are held out; expected some on both sides",
+                   source->parts[0].path, (long long)all, (long long)count);
+}
+
+static void set_fields(token_source *source)
+{
+    static const char *const names[] = {BEL_TOKENS_FIELD, BEL_LABEL_FIELD};
+    for (int f = 0; f < 2; f++)
+        source->fields[f] = (bel_source_field){
+            .name = names[f], .dtype = BEL_DTYPE_I64, .shape = BEL_SHAPE(source->context)};
+    source->fields[2] = (bel_source_field){
+        .name = BEL_TOKEN_BYTES_FIELD, .dtype = BEL_DTYPE_F32, .shape = bel_shape_scalar()};
+    source->base.kind = &tokens_kind;
+    source->base.fields = source->fields;
+    source->base.field_count = source->tokenizer != NULL ? 3 : 2;
+}
+
+static void count_bytes(token_source *source)
+{
+    int64_t size = bel_tokenizer_size(source->tokenizer);
+    source->byte_counts = bel_xcalloc((size_t)size, sizeof *source->byte_counts);
+    for (int64_t t = 0; t < size; t++) {
+        size_t bytes;
+        const char *its = bel_tokenizer_bytes(source->tokenizer, t, &bytes);
+        source->byte_counts[t] = (float)bytes;
+        source->tokenizer_hash = bel_hash64_more(source->tokenizer_hash, its, bytes);
+    }
+}
+
+static bel_status *open_tokens(token_source *source, const bel_token_options *options)
+{
+    BEL_TRY((options->format == BEL_TOKENS_IDS ? open_parts : open_texts)(source, options));
+    int64_t all = (source->token_count - 1) / source->context;
+    if (source->token_count < source->context + 1) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: expected at least %lld tokens, a context and its last label, got %lld; "
+                       "hint: a smaller --context",
+                       source->part_count > 0 ? source->parts[0].path : options->paths[0],
+                       (long long)source->context + 1, (long long)source->token_count);
+    }
+    int64_t rest = source->token_count - 1 - all * source->context;
+    if (rest > 0)
+        bel_log_write(BEL_LOG_INFO, "%s: the last %lld tokens are not read: they fill no context",
+                      source->parts[0].path, (long long)rest);
+    return hold_out(source, &options->holdout, all);
+}
+
+bel_status *bel_source_open_tokens(const bel_token_options *options, bel_source **out_source)
+{
+    token_source *source = bel_xcalloc(1, sizeof *source);
+    source->arena = bel_arena_create();
+    source->tokenizer = options->tokenizer;
+    source->context = options->context;
+    if (source->tokenizer != NULL) count_bytes(source);
+    set_fields(source);
+    bel_status *status = open_tokens(source, options);
+    if (status != NULL) {
+        tokens_destroy(&source->base);
+        return status;
+    }
+    *out_source = &source->base;
+    return NULL;
+}

@@ -1,0 +1,28 @@
+// Parts of model "gpt" that the command shares: named sizes, which it records as parameters, and
+// the fields of the step that adds one token, with which it generates.
+#ifndef BELFRY_MODELS_GPT_H
+#define BELFRY_MODELS_GPT_H
+
+#include <stdint.h>
+
+// Features besides a token [1]: its place, I64 [1]; keys and values of the tokens before it, F32
+// [layers, kv_heads, context, token_width / heads]. Outputs: the logits of the next token; the
+// token's keys and values, with one place instead of a context.
+#define BEL_GPT_POSITION "position"
+#define BEL_GPT_KEYS "keys"
+#define BEL_GPT_VALUES "values"
+#define BEL_GPT_LOGITS "logits"
+
+typedef struct bel_gpt_preset {
+    const char *name;
+    int64_t layers, heads, width, context, vocabulary;
+    int64_t batch;             // contexts of a tower's batch
+    const char *learning_rate; // as a flag
+} bel_gpt_preset;
+
+// Returns the preset at `index`; NULL after the last. The first is the default.
+const bel_gpt_preset *bel_gpt_preset_at(int index);
+// Returns the preset of this name; NULL: no such preset.
+const bel_gpt_preset *bel_gpt_preset_find(const char *name);
+
+#endif

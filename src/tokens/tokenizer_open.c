@@ -1,0 +1,44 @@
+// Tokenizers by their names, and the file that a tokenizer is saved to.
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "tokens/tokenizer.h"
+
+static bel_tokenizer *make_bytes(void)
+{
+    bel_tokenizer *tokenizer = bel_tokenizer_create(false, false);
+    for (int byte = 0; byte < 256; byte++)
+        bel_status_ignore( // all are new
+            bel_tokenizer_set(tokenizer, byte, (char[]){(char)byte}, 1, false));
+    tokenizer->end = 256;
+    bel_status_ignore(
+        bel_tokenizer_set(tokenizer, 256, BEL_END_OF_TEXT, strlen(BEL_END_OF_TEXT), true));
+    bel_status_ignore(bel_tokenizer_finish(tokenizer, "bytes")); // all bytes are there
+    return tokenizer;
+}
+
+bel_status *bel_tokenizer_open(const char *name, bel_tokenizer **out_tokenizer)
+{
+    static const char gpt2[] = "gpt2:", json[] = ".json";
+    size_t length = strlen(name);
+    if (strcmp(name, "bytes") == 0) {
+        *out_tokenizer = make_bytes();
+        return NULL;
+    }
+    if (strncmp(name, gpt2, sizeof gpt2 - 1) == 0)
+        return bel_tokenizer_read_gpt2(name + sizeof gpt2 - 1, out_tokenizer);
+    if (length > sizeof json - 1 && strcmp(name + length - (sizeof json - 1), json) == 0)
+        return bel_tokenizer_read_json(name, out_tokenizer);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "tokenizer: expected bytes, gpt2:FOLDER or FILE.json, got \"%s\"", name);
+}
+
+bel_status *bel_tokenizer_save(const bel_tokenizer *tokenizer, const char *path)
+{
+    bel_str text = {0};
+    bel_tokenizer_write(tokenizer, &text);
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
+    bel_str_deinit(&text);
+    return status;
+}

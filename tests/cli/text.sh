@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Texts: tokenizers by the command, a transformer that trains from each form of files to the same bits in every
+# deal, killed and resumed, and texts that it generates.
+# usage: text.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+texts=("$SOURCE"/docs/t*.md)
+sizes=(--model gpt --layers 2 --heads 2 --token_width 32 --context 32)
+run=("${sizes[@]}" --train_batch_size 4 --train_steps 20 --num_threads 1 --no_report --min_shard_bytes 0)
+
+# --- Tokenizers
+run_ok belfry tokens train "${texts[@]}" --vocabulary 400 --out tokenizer.json
+check "its size" grep -qx 'vocabulary 400' out.txt
+run_ok belfry tokens train "${texts[@]}" --vocabulary 400 --out again.json --num_threads 3
+check "threads change nothing" cmp tokenizer.json again.json
+for tokenizer in bytes tokenizer.json; do
+    run_ok belfry tokens encode "${texts[@]}" --tokenizer "$tokenizer" --out t.bin
+    run_ok belfry tokens decode t.bin --tokenizer "$tokenizer"
+    cat "${texts[@]}" >all.txt
+    check "the texts come back ($tokenizer)" cmp out.txt all.txt
+done
+equal "a header as llm.c's" "$(od -An -tu4 -N8 t.bin | tr -s ' ')" ' 20240520 1'
+printf 'ab' >ab.txt
+run_ok belfry tokens encode ab.txt
+check "numbers on stdout" grep -qx '97 98 256' out.txt
+printf '{"text":"a"}\n' >a.jsonl
+run_ok belfry tokens encode a.jsonl
+check "JSONL by its name" grep -qx '97 256' out.txt
+run_fails 2 '--text_key has no effect' belfry tokens encode ab.txt --text_key body
+run_fails 2 'expected files with texts' belfry tokens encode
+run_fails 2 '--out is needed' belfry tokens train ab.txt
+run_fails 3 'token 3: expected a number below 257' belfry tokens decode <(printf '\0\1\0\1\0\1\1\1') --tokenizer bytes
+
+# --- Training: files of texts, and of the same tokens
+printf -v list '%s,' "${texts[@]}"
+text=(--train_files "${list%,}" --tokenizer tokenizer.json --eval_share 0.1)
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir alone
+check "defaults are named" grep -q 'defaults of --model gpt --preset nano: --vocabulary 400 --optimizer adamw' err.txt
+cp out.txt alone.txt
+for name in perplexity bits_per_byte; do check "$name" grep -qE "^$name [0-9.]+$" out.txt; done
+one=$(digest alone)
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 2 --num_gpus 2 --model_dir two
+equal "2 x 2" "$(digest two)" "$one"
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 4 --model_dir four
+equal "4 x 1" "$(digest four)" "$one"
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir resumed --train_steps 20 --train_secs 0.05
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir resumed
+equal "stopped and resumed" "$(digest resumed)" "$one"
+run_ok env BELFRY_FAULT=crash:tower_step#12@worker-1 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    --parameter_server_count 3 --job_dir killed -- "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 2
+equal "two workers, three shards, one killed" "$(digest killed)" "$one"
+
+run_ok belfry tokens encode "${texts[@]}" --tokenizer tokenizer.json --out all.bin
+run_ok belfry train_and_evaluate --train_files all.bin --tokenizer tokenizer.json --eval_share 0.1 "${run[@]}" --dropout 0.1 --num_gpus 4 \
+    --model_dir ids --shuffle_buffer 1
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir ordered --shuffle_buffer 1
+equal "a token file holds the same tokens" "$(digest ids)" "$(digest ordered)"
+run_ok belfry train --train_files all.bin --vocabulary 400 "${run[@]}" --model_dir unknown
+check "no tokenizer is needed" grep -q 'tokenizer unknown' err.txt
+run_fails 2 'was trained with token files of an unknown tokenizer' belfry generate --model_dir unknown
+
+# --- Evaluation with the kept tokenizer, and other tokenizers
+run_ok belfry evaluate --model_dir alone --eval_files "${texts[0]}"
+check "bits per byte of other files" grep -qE '^bits_per_byte [0-9.]+$' out.txt
+run_fails 2 'param.tokenizer' belfry train_and_evaluate "${text[@]}" --tokenizer bytes "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir alone
+run_ok belfry evaluate --model_dir alone --held_out
+equal "held out contexts" "$(grep '^loss' out.txt)" "$(grep '^loss' alone.txt)"
+run_ok belfry predict --model_dir alone --held_out
+check "400 probabilities for each" test "$(head -n 1 out.txt | tr ',' '\n' | wc -l)" -eq 401
+cp alone/tokenizer.json kept.json
+sed -i 's/"use_regex": true}/"use_regex": false}/' alone/tokenizer.json
+run_fails 2 'is not the tokenizer of the training' belfry evaluate --model_dir alone --eval_files "${texts[0]}"
+cp kept.json alone/tokenizer.json
+
+run_ok belfry train_and_evaluate --train_files "${texts[0]}" --eval_files "${texts[0]}" --tokenizer chars "${run[@]}" --model_dir chars
+printf 'Ⅻ' >other.txt
+run_fails 3 'other.txt: byte 0: the vocabulary lacks the character U+216B' \
+    belfry evaluate --model_dir chars --eval_files other.txt
+
+# --- Generation
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50
+check "it continues the prompt" grep -q '^The ' out.txt
+cp out.txt first.txt
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50 --num_threads 2
+check "the same seed, the same text" cmp out.txt first.txt
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50 --seed 2
+check "another seed, another text" test "$(cmp -s out.txt first.txt || echo other)" = other
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50 --temperature 0
+cp out.txt greedy.txt
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50 --top_k 1
+check "only the likeliest token" cmp out.txt greedy.txt
+run_ok belfry generate --model_dir alone --prompt 'The ' --length 50 --top_p 1e-9
+check "the same by their sum" cmp out.txt greedy.txt
+run_ok belfry generate --model_dir alone --length 3 # without a prompt
+run_fails 2 '--top_k has no effect with --temperature 0' belfry generate --model_dir alone --temperature 0 --top_k 3
+run_fails 3 'byte 1: the vocabulary lacks the character U+216B' belfry generate --model_dir chars --prompt 'aⅫ'
+
+# --- Another program's weights
+run_ok belfry export --model_dir alone --export_dir exported
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --train_steps 1 --learning_rate 1e-30 --warm_start exported/weights.safetensors --model_dir warm
+check "all variables" grep -q 'warm start: 28 of 28 variables from exported/weights.safetensors' err.txt
+run_fails 3 'exported/weights.safetensors has no tensor "none"' belfry train_and_evaluate "${text[@]}" "${run[@]}" --model_dir cold \
+    --warm_start exported/weights.safetensors --warm_start_names 'wte.weight=none'
+run_fails 3 'tensor "wpe.weight": expected floats [16, 32], got f32 [32, 32]' belfry train_and_evaluate "${text[@]}" "${run[@]}" --context 16 \
+    --model_dir cold --warm_start exported/weights.safetensors
+
+# --- Errors
+run_fails 2 'ab.txt is of format text by its name, and a.jsonl of format jsonl' \
+    belfry train --train_files ab.txt,a.jsonl "${run[@]}" --model_dir bad
+run_fails 2 '--class_count has no effect with --model gpt' belfry train_and_evaluate "${text[@]}" "${run[@]}" --class_count 3 --model_dir bad
+run_fails 2 '--context has no effect without --model gpt' belfry train --train_files "$TRAIN_CSV" --context 3 --model_dir bad
+run_fails 2 'this model reads csv or idx' belfry train --train_files "$TRAIN_CSV" --input_format text --model_dir bad
+run_fails 2 '--model gpt reads text, jsonl or tokens' belfry train_and_evaluate "${text[@]}" "${run[@]}" --input_format csv --model_dir bad
+run_fails 2 'generate is for model gpt' belfry generate --model_dir "$(train digits >/dev/null 2>&1; echo digits)"
+run_fails 2 'expected at least the 400 tokens' belfry train_and_evaluate "${text[@]}" "${run[@]}" --vocabulary 300 --model_dir bad
+run_fails 3 'expected at least 33 tokens' belfry train --train_files ab.txt "${run[@]}" --model_dir bad
+finish

@@ -1,0 +1,274 @@
+// Verb generate: continues a text with a model of language, token by token. The model computes one
+// token at a time, from the keys and values of those before, which are kept here. So the first
+// token and the thousandth come from the same program, and the prompt is read in the same way.
+//
+// When the context is full, its second half is read again as the beginning of a new one: a model
+// has no places after its context.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/real.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "command/results.h"
+#include "command/verbs.h"
+#include "models/gpt.h"
+#include "setup/setup.h"
+
+typedef struct candidate {
+    float logit;
+    int64_t token;
+} candidate;
+
+typedef struct generate_state {
+    const bel_tokenizer *tokenizer;
+    bel_predictor *predictor;
+    int64_t layers, kv_heads, context, width, vocabulary; // width: of a head
+    int64_t token, position;                              // bound as features
+    float *keys, *values;
+    size_t kept_bytes; // size of `keys`, and of `values`
+    int64_t *tokens;   // the context
+    candidate *candidates;
+    double temperature, top_p;
+    int64_t top_k;
+    bel_rng_key key;
+} generate_state;
+
+// --- The model ----------------------------------------------------------------------------------
+
+static bel_status *generate_size(const bel_setup *setup, const char *name, int64_t *out_size)
+{
+    const char *text = bel_estimator_param(setup->estimator, name, NULL);
+    if (text != NULL && bel_parse_i64(text, strlen(text), out_size) && *out_size >= 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: its parameter %s: expected a size, got %s",
+                   setup->checkpoint, name, text != NULL ? text : "nothing");
+}
+
+static bel_status *read_sizes(const bel_setup *setup, generate_state *g)
+{
+    int64_t heads, width;
+    BEL_TRY(generate_size(setup, "layers", &g->layers));
+    BEL_TRY(generate_size(setup, "heads", &heads));
+    BEL_TRY(generate_size(setup, "token_width", &width));
+    BEL_TRY(generate_size(setup, "context", &g->context));
+    BEL_TRY(generate_size(setup, "vocabulary", &g->vocabulary));
+    g->kv_heads = heads;
+    if (bel_estimator_param(setup->estimator, "kv_heads", NULL) != NULL)
+        BEL_TRY(generate_size(setup, "kv_heads", &g->kv_heads));
+    if (g->kv_heads == 0) g->kv_heads = heads;
+    g->width = heads > 0 ? width / heads : 0;
+    size_t floats;
+    bool fits = g->layers > 0 && g->context > 0 && g->width > 0 &&
+                bel_size_mul((size_t)g->layers, (size_t)g->kv_heads, &floats) &&
+                bel_size_mul(floats, (size_t)(g->context * g->width), &floats) &&
+                bel_size_mul(floats, sizeof(float), &g->kept_bytes);
+    if (fits) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: its sizes are no model's", setup->checkpoint);
+}
+
+static bel_status *bind(generate_state *g)
+{
+    const bel_shape one = BEL_SHAPE(1, 1);
+    const bel_shape kept = BEL_SHAPE(1, g->layers, g->kv_heads, g->context, g->width);
+    const bel_tensor fields[] = {{BEL_DTYPE_I64, one, &g->token},
+                                 {BEL_DTYPE_I64, one, &g->position},
+                                 {BEL_DTYPE_F32, kept, g->keys},
+                                 {BEL_DTYPE_F32, kept, g->values}};
+    for (int i = 0; i < 4; i++)
+        BEL_TRY(bel_predictor_bind(g->predictor, i, &fields[i]));
+    return NULL;
+}
+
+static bel_status *open_model(const bel_options *options, bel_setup *setup, generate_state *g)
+{
+    const bel_package *model = bel_model_find("gpt");
+    if (setup->model != model) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s has model %s; generate is for model gpt",
+                       setup->checkpoint, setup->model->name);
+    }
+    if (setup->tokenizer == NULL) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION,
+                       "%s was trained with token files of an unknown tokenizer; hint: --tokenizer "
+                       "when you train",
+                       setup->checkpoint);
+    }
+    BEL_TRY(read_sizes(setup, g));
+    const bel_shape one = BEL_SHAPE(1);
+    const bel_shape kept = BEL_SHAPE(g->layers, g->kv_heads, g->context, g->width);
+    const bel_feature features[] = {{BEL_TOKENS_FIELD, BEL_DTYPE_I64, one},
+                                    {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
+                                    {BEL_GPT_KEYS, BEL_DTYPE_F32, kept},
+                                    {BEL_GPT_VALUES, BEL_DTYPE_F32, kept}};
+    void *keys, *values;
+    BEL_TRY(bel_pages_create(g->kept_bytes, false, "keys", &keys));
+    g->keys = keys;
+    BEL_TRY(bel_pages_create(g->kept_bytes, false, "values", &values));
+    g->values = values;
+    g->tokenizer = setup->tokenizer;
+    g->tokens = bel_xcalloc((size_t)g->context, sizeof *g->tokens);
+    g->candidates = bel_xcalloc((size_t)g->vocabulary, sizeof *g->candidates);
+    g->temperature = bel_options_double(options, "temperature");
+    g->top_k = bel_options_int(options, "top_k");
+    g->top_p = bel_options_double(options, "top_p");
+    g->key = bel_rng_key_make((uint64_t)bel_options_int(options, "seed"), "generate", 0);
+    BEL_TRY(
+        bel_estimator_predictor(setup->estimator, features, 4, setup->checkpoint, &g->predictor));
+    return bind(g);
+}
+
+static void generate_deinit(generate_state *g)
+{
+    bel_predictor_destroy(g->predictor);
+    bel_pages_destroy(g->keys, g->kept_bytes);
+    bel_pages_destroy(g->values, g->kept_bytes);
+    bel_free(g->tokens);
+    bel_free(g->candidates);
+}
+
+// Keeps the output [1, layers, kv_heads, 1, width] at the position of [layers, kv_heads, context,
+// width].
+static void keep_output(const generate_state *g, const char *name, float *kept)
+{
+    int output = bel_predictor_find_output(g->predictor, name);
+    const float *rows = bel_predictor_output(g->predictor, output).data;
+    for (int64_t r = 0; r < g->layers * g->kv_heads; r++)
+        memcpy(kept + (r * g->context + g->position) * g->width, rows + r * g->width,
+               (size_t)g->width * sizeof *kept);
+}
+
+// Computes the logits after one more token of the context.
+static bel_status *add_token(generate_state *g, int64_t token)
+{
+    g->token = token;
+    BEL_TRY(bel_predictor_run(g->predictor));
+    keep_output(g, BEL_GPT_KEYS, g->keys);
+    keep_output(g, BEL_GPT_VALUES, g->values);
+    g->tokens[g->position++] = token;
+    return NULL;
+}
+
+// Adds a token; a full context begins anew with its second half.
+static bel_status *read_token(generate_state *g, int64_t token)
+{
+    if (g->position == g->context) {
+        int64_t half = g->context / 2, first = g->context - half;
+        g->position = 0;
+        for (int64_t i = 0; i < half; i++)
+            BEL_TRY(add_token(g, g->tokens[first + i]));
+    }
+    return add_token(g, token);
+}
+
+// --- Drawing ------------------------------------------------------------------------------------
+
+// Best first, equal ones by their number.
+static int compare_candidates(const void *a, const void *b)
+{
+    const candidate *x = a, *y = b;
+    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+static double uniform(const generate_state *g, int64_t number)
+{
+    uint32_t words[4];
+    bel_rng_block(g->key, 0, (uint64_t)number, words);
+    return ((double)words[0] + (double)words[1] * 0x1p-32) * 0x1p-32;
+}
+
+// Draws among the best candidates: at most top_k of them, and the fewest whose probabilities add up
+// to top_p.
+static bel_status *draw(generate_state *g, int64_t number, int64_t *out_token)
+{
+    int output = bel_predictor_find_output(g->predictor, BEL_GPT_LOGITS);
+    const float *logits = bel_predictor_output(g->predictor, output).data;
+    for (int64_t t = 0; t < g->vocabulary; t++) {
+        if (isnan(logits[t]))
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "the logit of token %lld is not a number; hint: the "
+                           "training diverged",
+                           (long long)t);
+        g->candidates[t] = (candidate){logits[t], t};
+    }
+    qsort(g->candidates, (size_t)g->vocabulary, sizeof *g->candidates, compare_candidates);
+    *out_token = g->candidates[0].token;
+    if (g->temperature == 0) return NULL;
+    int64_t count = g->top_k > 0 && g->top_k < g->vocabulary ? g->top_k : g->vocabulary, kept = 0;
+    double best = g->candidates[0].logit, all = 0, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        all += bel_real_exp((g->candidates[i].logit - best) / g->temperature);
+    while (kept < count && (kept == 0 || sum < g->top_p * all))
+        sum += bel_real_exp((g->candidates[kept++].logit - best) / g->temperature);
+    double target = uniform(g, number) * sum;
+    for (int64_t i = 0; i < kept; i++) {
+        *out_token = g->candidates[i].token;
+        target -= bel_real_exp((g->candidates[i].logit - best) / g->temperature);
+        if (target < 0) break;
+    }
+    return NULL;
+}
+
+// --- The verb -----------------------------------------------------------------------------------
+
+// Without a prompt, the text begins as a document does: after the end of another.
+static bel_status *read_prompt(const bel_options *options, generate_state *g, int64_t *out_count)
+{
+    const char *prompt = bel_options_string(options, "prompt");
+    int64_t *tokens = NULL, end = bel_tokenizer_end(g->tokenizer);
+    size_t count = 0;
+    if (prompt == NULL && end < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--prompt is needed: the tokenizer has no end of a document to begin after");
+    }
+    *out_count = 1;
+    if (prompt == NULL) return read_token(g, end);
+    BEL_TRY_CTX(bel_tokenizer_encode(g->tokenizer, prompt, strlen(prompt), &tokens, &count),
+                "--prompt");
+    bel_status *status = bel_results_write_bytes(prompt, strlen(prompt));
+    for (size_t i = 0; i < count && status == NULL; i++)
+        status = read_token(g, tokens[i]);
+    bel_tokens_free(tokens);
+    *out_count = (int64_t)count;
+    return status;
+}
+
+static bel_status *write_tokens(const bel_options *options, generate_state *g, int64_t *out_count)
+{
+    int64_t most = bel_options_int(options, "length"), token = 0;
+    for (int64_t i = 0; i < most; i++) {
+        BEL_TRY(draw(g, i, &token));
+        if (token == bel_tokenizer_end(g->tokenizer)) break;
+        size_t size;
+        const char *bytes = bel_tokenizer_bytes(g->tokenizer, token, &size);
+        BEL_TRY(bel_results_write_bytes(bytes, size));
+        BEL_TRY(bel_results_flush());
+        ++*out_count;
+        if (i + 1 < most) BEL_TRY(read_token(g, token));
+    }
+    return bel_results_write("\n");
+}
+
+bel_status *bel_verb_generate(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code; // stays 0
+    bel_setup *setup;
+    generate_state g = {.tokens = NULL};
+    int64_t read = 0, written = 0;
+    BEL_TRY(bel_setup_for_reading(options, &setup));
+    bel_status *status = open_model(options, setup, &g);
+    int64_t begin = bel_clock_ns();
+    if (status == NULL) status = read_prompt(options, &g, &read);
+    if (status == NULL) status = write_tokens(options, &g, &written);
+    double seconds = (double)(bel_clock_ns() - begin) * 1e-9;
+    if (status == NULL)
+        bel_log_write(BEL_LOG_INFO, "%lld tokens read, %lld written, %.0f tokens/s",
+                      (long long)read, (long long)written,
+                      seconds > 0 ? (double)(read + written) / seconds : 0);
+    generate_deinit(&g);
+    bel_setup_destroy(setup);
+    return status;
+}

@@ -1,0 +1,279 @@
+// Tokenizer and defaults of models of language. The tokenizer is kept in the model's folder, as
+// tokenizer.json, and its digest among the parameters. So a resumed training, an evaluation and a
+// generation use the one of the training, and a folder with another one is refused. Defaults are
+// those of nanoGPT: they are parameters that flags replace, so checkpoints have them.
+#include "setup/setup_text.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "checkpoint/setting_names.h"
+#include "models/gpt.h"
+#include "tokens/documents.h"
+
+#define TOKENIZER_FILE "tokenizer.json"
+#define DIGEST "tokenizer" // parameter: the digest of its file
+
+bool bel_is_text_model(const char *model)
+{
+    return strcmp(model, "gpt") == 0;
+}
+
+// --- Tokenizer ----------------------------------------------------------------------------------
+
+static void digest_tokenizer(const bel_tokenizer *tokenizer, char out_digest[33])
+{
+    bel_str text = {0};
+    bel_tokenizer_write(tokenizer, &text);
+    bel_hash128_text(bel_hash128_of(text.text, text.length, 0), out_digest);
+    bel_str_deinit(&text);
+}
+
+bel_status *bel_make_tokenizer(const char *name, const char *const *paths, int path_count,
+                               const char *key, bel_tokenizer **out_tokenizer)
+{
+    bel_documents documents = {0};
+    if (strcmp(name, "chars") != 0) return bel_tokenizer_open(name, out_tokenizer);
+    bel_status *status = bel_documents_open(&documents, paths, path_count, key);
+    if (status == NULL) status = bel_documents_characters(&documents, out_tokenizer);
+    bel_documents_close(&documents);
+    return status;
+}
+
+// Opens the tokenizer in the model's folder; FAILED_PRECONDITION: it is not the one of the digest.
+static bel_status *open_kept(const char *model_dir, const char *digest,
+                             bel_tokenizer **out_tokenizer)
+{
+    char *path = bel_path_join(model_dir, TOKENIZER_FILE), is[33];
+    bel_status *status = bel_tokenizer_open(path, out_tokenizer);
+    if (status == NULL) {
+        digest_tokenizer(*out_tokenizer, is);
+        if (strcmp(is, digest) != 0) {
+            bel_tokenizer_destroy(*out_tokenizer);
+            *out_tokenizer = NULL;
+            status = BEL_ERR(BEL_FAILED_PRECONDITION,
+                             "%s is not the tokenizer of the training: expected digest %s, got %s",
+                             path, digest, is);
+        }
+    }
+    bel_free(path);
+    return status;
+}
+
+static bel_status *new_tokenizer(const bel_options *options, const char *name,
+                                 bel_tokenizer **out_tokenizer)
+{
+    bel_arena *arena = bel_arena_create();
+    const char *const *paths;
+    int count;
+    bool lines = strcmp(bel_flag_inputs_format(options, true), "jsonl") == 0;
+    const char *key = lines ? bel_options_string(options, "text_key") : NULL;
+    bel_status *status = bel_flag_inputs_paths(options, BEL_MODE_TRAIN, arena, &paths, &count);
+    if (status == NULL) status = bel_make_tokenizer(name, paths, count, key, out_tokenizer);
+    bel_arena_destroy(arena);
+    return status;
+}
+
+// Chooses the tokenizer of a training. Its characters are those of the data with which it began.
+static bel_status *choose_tokenizer(const bel_options *options, const char *was, bel_setup *setup)
+{
+    bool tokens = strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
+    bool given = bel_options_is_given(options, "tokenizer");
+    const char *name = bel_options_string(options, "tokenizer");
+    if (tokens && !given) return NULL;
+    bool chars = strcmp(name, "chars") == 0;
+    if (chars && tokens) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--tokenizer chars is for texts; token files need the tokenizer that made "
+                       "them");
+    }
+    if (chars && was != NULL) {
+        BEL_TRY(open_kept(setup->model_dir, was, &setup->tokenizer));
+        if (setup->tokenizer->by_character) return NULL;
+        bel_tokenizer_destroy(setup->tokenizer); // its settings refuse the resumed training
+        setup->tokenizer = NULL;
+    }
+    if (chars && setup->remote != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--tokenizer chars needs the files here, and they are on other hosts; hint: "
+                       "belfry tokens train");
+    }
+    return new_tokenizer(options, name, &setup->tokenizer);
+}
+
+// A checkpoint of another tokenizer is refused later, by its settings, and keeps its file.
+static bel_status *keep_tokenizer(const bel_options *options, const bel_setup *setup,
+                                  const char *was, const char *digest)
+{
+    bool other = was == NULL || strcmp(was, digest) != 0;
+    bool replaces = was == NULL || bel_options_bool(options, "allow_changes");
+    if (!setup->is_master || !other || !replaces) return NULL;
+    BEL_TRY(bel_dir_create(setup->model_dir));
+    char *path = bel_path_join(setup->model_dir, TOKENIZER_FILE);
+    bel_status *status = bel_tokenizer_save(setup->tokenizer, path);
+    bel_free(path);
+    return status;
+}
+
+// --- Parameters ---------------------------------------------------------------------------------
+
+static void set_whole(bel_params *params, const char *name, int64_t value)
+{
+    char text[24];
+    bel_snprintf(text, sizeof text, "%lld", (long long)value);
+    bel_params_set(params, name, text);
+}
+
+static bel_status *set_sizes(const bel_options *options, bel_params *params,
+                             const bel_tokenizer *tokenizer, bel_str *set)
+{
+    const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));
+    if (preset == NULL) preset = bel_gpt_preset_at(0); // the flag's check accepts only presets
+    const struct {
+        const char *flag;
+        int64_t value;
+    } sizes[] = {
+        {"layers", preset->layers},
+        {"heads", preset->heads},
+        {"token_width", preset->width},
+        {"context", preset->context},
+        {"vocabulary", tokenizer != NULL ? bel_tokenizer_size(tokenizer) : preset->vocabulary}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (bel_options_int(options, sizes[i].flag) > 0) continue;
+        set_whole(params, sizes[i].flag, sizes[i].value);
+        bel_str_printf(set, " --%s %lld", sizes[i].flag, (long long)sizes[i].value);
+    }
+    int64_t vocabulary = bel_options_int(options, "vocabulary");
+    if (tokenizer == NULL || vocabulary == 0 || vocabulary >= bel_tokenizer_size(tokenizer))
+        return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--vocabulary: expected at least the %lld tokens of the tokenizer, got %lld",
+                   (long long)bel_tokenizer_size(tokenizer), (long long)vocabulary);
+}
+
+static void set_default(const bel_options *options, bel_params *params, const char *flag,
+                        const char *value, bel_str *set)
+{
+    if (bel_options_is_given(options, flag)) return;
+    bel_params_set(params, flag, value);
+    bel_str_printf(set, " --%s %s", flag, value);
+}
+
+// The rate rises, and falls with a cosine to a tenth at the end of the training.
+static void set_schedule(const bel_options *options, bel_params *params, const char *rate,
+                         bel_str *set)
+{
+    enum { WARMUP_SHARE = 20, MOST_WARMUP = 2000 };
+    char text[24];
+    int64_t steps = bel_options_int(options, "train_steps"), warmup = steps / WARMUP_SHARE;
+    set_default(options, params, "learning_rate", rate, set);
+    if (steps > 0) set_default(options, params, "schedule", "cosine", set);
+    const char *schedule = bel_params_get(params, "schedule");
+    if (schedule == NULL) schedule = bel_options_string(options, "schedule");
+    bool cosine = strcmp(schedule, "cosine") == 0;
+    if (cosine) set_default(options, params, "alpha", "0.1", set);
+    if (cosine && steps > 0 && !bel_options_is_given(options, "decay_steps")) {
+        set_whole(params, "decay_steps", steps);
+        bel_params_set(params, "decay_over", "training");
+    }
+    if (steps == 0)
+        bel_log_write(BEL_LOG_INFO,
+                      "the learning rate stays as it is: without --train_steps, no schedule knows "
+                      "the end");
+    bel_snprintf(text, sizeof text, "%lld",
+                 (long long)(warmup < MOST_WARMUP ? warmup : MOST_WARMUP));
+    if (warmup > 0) set_default(options, params, "warmup_steps", text, set);
+}
+
+static void set_optimizer(const bel_options *options, bel_params *params, bel_str *set)
+{
+    set_default(options, params, "optimizer", "adamw", set);
+    const char *optimizer = bel_params_get(params, "optimizer");
+    if (optimizer == NULL) optimizer = bel_options_string(options, "optimizer");
+    bool own_norms = bel_list_find("lamb|lars", "|", optimizer) >= 0;
+    bool clips = bel_options_is_given(options, "clip_norm");
+    if (bel_list_find("adam|adamw|lamb", "|", optimizer) >= 0)
+        set_default(options, params, "beta2", "0.95", set);
+    set_default(options, params, "weight_decay", "0.1", set);
+    if (!own_norms && !clips) set_default(options, params, "clip_global_norm", "1", set);
+}
+
+// Refuses flags that this model does not read, and whose rows in the table do not say so.
+static bel_status *check_text_flags(const bel_options *options)
+{
+    static const char *const flags[] = {"class_count", "objective", "feature_scale", "eval_seed",
+                                        "keep_columns"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (!bel_options_has(options, flags[i]) || !bel_options_is_given(options, flags[i]))
+            continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --model gpt", flags[i]);
+    }
+    return NULL;
+}
+
+static bel_status *prepare_training(const bel_options *options, bel_params *params,
+                                    bel_setup *setup, const char *was)
+{
+    char digest[33];
+    bel_str set = {0};
+    BEL_TRY(choose_tokenizer(options, was, setup));
+    if (setup->tokenizer != NULL) {
+        digest_tokenizer(setup->tokenizer, digest);
+        bel_params_set(params, DIGEST, digest);
+        BEL_TRY(keep_tokenizer(options, setup, was, digest));
+    }
+    const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));
+    if (preset == NULL) preset = bel_gpt_preset_at(0);
+    bel_status *status = set_sizes(options, params, setup->tokenizer, &set);
+    set_optimizer(options, params, &set);
+    set_schedule(options, params, preset->learning_rate, &set);
+    setup->input.train_batch_size = preset->batch;
+    if (!bel_options_is_given(options, "train_batch_size"))
+        bel_str_printf(&set, " --train_batch_size %lld", (long long)preset->batch);
+    bool plain = !bel_options_is_given(options, "tokenizer");
+    if (status == NULL)
+        bel_log_write(BEL_LOG_INFO, "defaults of --model gpt --preset %s:%s%s%s", preset->name,
+                      plain ? " --tokenizer " : "",
+                      !plain                     ? ""
+                      : setup->tokenizer != NULL ? "bytes"
+                                                 : "unknown (texts need one)",
+                      set.text);
+    bel_str_deinit(&set);
+    return status;
+}
+
+static bel_status *read_whole(const bel_params *params, const char *name, int64_t *out_number)
+{
+    const char *text = bel_params_get(params, name);
+    if (text != NULL && bel_parse_i64(text, strlen(text), out_number)) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "the checkpoint's parameter %s: expected an integer, got %s",
+                   name, text != NULL ? text : "nothing");
+}
+
+bel_status *bel_setup_text(const bel_options *options, bel_params *params, bel_setup *setup)
+{
+    BEL_TRY(check_text_flags(options));
+    if (setup->checkpoint != NULL) {
+        const char *digest = bel_params_get(params, DIGEST);
+        if (digest == NULL) return NULL;
+        return open_kept(setup->model_dir, digest, &setup->tokenizer);
+    }
+    char *was = NULL;
+    BEL_TRY(bel_ckpt_latest_setting(setup->model_dir, "param." DIGEST, &was));
+    bel_status *status = prepare_training(options, params, setup, was);
+    bel_free(was);
+    return status;
+}
+
+bel_status *bel_setup_text_input(const bel_params *params, bel_setup *setup)
+{
+    setup->input.reads_tokens = true;
+    setup->input.tokenizer = setup->tokenizer;
+    BEL_TRY(read_whole(params, "context", &setup->input.context));
+    return read_whole(params, "vocabulary", &setup->input.vocabulary);
+}
