@@ -44,6 +44,7 @@ typedef struct bel_store_info {
     uint64_t size_bytes;
     char tag[BEL_STORE_TAG_BYTES]; // ETag or generation; for a web server without ETags
                                    // Last-Modified; "": the server reports none
+    int64_t modified_ns;           // since 1970, by the store's clock; 0: unknown
 } bel_store_info;
 
 // Gets size and tag of an object.

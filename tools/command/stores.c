@@ -1,0 +1,84 @@
+// Every verb finds a path of this host where a flag named a URL. So no verb knows stores. A dump of the
+// flags keeps the URL, since job.yaml may be used on another host.
+#include "command/stores.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "launch/folder/stored.h"
+#include "store/store.h"
+
+static const char *const folder_flags[] = {"model_dir",  "job_dir",    "checkpoint",
+                                           "warm_start", "export_dir", "compare"};
+enum { FOLDER_FLAGS = sizeof folder_flags / sizeof *folder_flags };
+
+static bool is_trained_in(const char *flag)
+{
+    return strcmp(flag, "model_dir") == 0 || strcmp(flag, "job_dir") == 0;
+}
+
+// A checkpoint is in the folder of a model.
+static bel_status *store_path(const char *text, bool reads, char **out_path)
+{
+    if (!bel_store_is_url(text)) {
+        *out_path = bel_xstrdup(text);
+        return NULL;
+    }
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '/')
+        length--;
+    char *url = bel_xstrndup(text, length), *folder = NULL;
+    char *slash = strrchr(url, '/'), *checkpoint = NULL;
+    if (slash != NULL && strncmp(slash + 1, "ckpt-", 5) == 0) {
+        checkpoint = bel_xstrdup(slash + 1);
+        *slash = '\0';
+    }
+    bel_status *status = bel_stored_folder(url, &folder);
+    if (status == NULL && reads) status = bel_stored_pull(folder);
+    if (status == NULL) {
+        *out_path = checkpoint != NULL ? bel_path_join(folder, checkpoint) : bel_xstrdup(folder);
+    }
+    bel_free(folder);
+    bel_free(checkpoint);
+    bel_free(url);
+    return status;
+}
+
+bel_status *bel_store_path(const char *text, char **out_path)
+{
+    return store_path(text, false, out_path);
+}
+
+bel_status *bel_store_path_to_read(const char *text, char **out_path)
+{
+    return store_path(text, true, out_path);
+}
+
+bel_status *bel_stores_from_flags(bel_options *options)
+{
+    bool trains = !bel_options_has(options, "checkpoint");
+    for (int i = 0; i < FOLDER_FLAGS; i++) {
+        const char *flag = folder_flags[i];
+        const char *text = bel_options_has(options, flag) ? bel_options_text(options, flag) : "";
+        if (!bel_store_is_url(text)) continue;
+        char *path;
+        bool reads = !trains || !is_trained_in(flag);
+        BEL_TRY_CTX(store_path(text, reads, &path), "--%s", flag);
+        bel_options_mean(options, flag, path);
+        bel_free(path);
+    }
+    return NULL;
+}
+
+bel_status *bel_stores_add(const bel_options *options)
+{
+    if (!bel_options_has(options, "checkpoint")) return NULL; // a training sends its files
+    for (int i = 0; i < FOLDER_FLAGS; i++) {
+        const char *flag = folder_flags[i];
+        if (!bel_options_has(options, flag) || !bel_store_is_url(bel_options_text(options, flag)))
+            continue;
+        BEL_TRY_CTX(bel_stored_add(bel_options_string(options, flag)), "--%s", flag);
+    }
+    return NULL;
+}
