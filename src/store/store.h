@@ -67,9 +67,9 @@ typedef struct bel_store_entry {
     bel_store_info info;
 } bel_store_entry;
 
-// Lists the objects whose URLs begin with `prefix`, sorted by bytes. Not `deep`: keys with a further
-// slash appear once, as a folder. Folder markers (empty objects whose keys end with /) are left out.
-// Free with bel_store_entries_free. UNIMPLEMENTED: http and https.
+// Lists the objects whose URLs begin with `prefix`, sorted by bytes. Not `deep`: keys with a
+// further slash appear once, as a folder. Folder markers (empty objects whose keys end with /) are
+// left out. Free with bel_store_entries_free. UNIMPLEMENTED: http and https.
 bel_status *bel_store_list(const char *prefix, bool deep, bel_store_entry **out_entries,
                            size_t *out_count) BEL_MUST_USE;
 void bel_store_entries_free(bel_store_entry *entries, size_t count);
