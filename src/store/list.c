@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "store/credentials.h"
 #include "store/object.h"
 #include "store/xml.h"
 
@@ -73,6 +74,8 @@ static void visit(void *context, const char *path, const char *text)
     else if (strcmp(name, "Contents/Size") == 0 && bel_parse_i64(text, strlen(text), &size) &&
              size >= 0)
         l->next.info.size_bytes = (uint64_t)size;
+    else if (strcmp(name, "Contents/LastModified") == 0)
+        l->next.info.modified_ns = (int64_t)(bel_credentials_time(text) * 1e9);
     else if (strcmp(name, "Contents/ETag") == 0 ||
              (is_google && strcmp(name, "Contents/Generation") == 0))
         set_tag(l, name + strlen("Contents/"), text);

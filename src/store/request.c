@@ -98,7 +98,7 @@ static bel_status *authorize(attempt *a, const bel_place_view *place, const char
         .google = google,
         .time = (int64_t)(bel_clock_wall() + place->skew_secs),
     };
-    bel_sign(&input, headers);
+    bel_sign_request(&input, headers);
     return NULL;
 }
 
