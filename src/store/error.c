@@ -153,6 +153,10 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
     if (problem->request[0] != '\0') bel_str_printf(&text, ", request %s", problem->request);
     bel_str_puts(&text, ")");
     if (problem->message[0] != '\0') bel_str_printf(&text, ": %s", problem->message);
+    bool denied = kind == BEL_PERMISSION_DENIED && call->url->scheme != BEL_STORE_WEB;
+    if (denied && call->source != NULL)
+        bel_str_printf(&text, " (credentials from %s)", call->source);
+    if (denied && call->source == NULL) bel_str_puts(&text, " (the request was anonymous)");
     if (hint != NULL)
         bel_str_printf(&text, "; hint: %s", hint);
     else if (kind == BEL_PERMISSION_DENIED)

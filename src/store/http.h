@@ -47,6 +47,8 @@ typedef struct bel_http_request {
     double stall_secs;   // for less than 1,000 bytes a second
     bool direct;         // without a proxy
     bool follow;         // redirects of a web server
+    bool is_single;      // a second time would differ: libcurl repeats a request silently
+                         // if an open connection breaks, so this one gets a new connection
 } bel_http_request;
 
 typedef struct bel_http_answer {

@@ -222,6 +222,7 @@ static void set_options(transfer *t)
     api.curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, receive_header);
     api.curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
     if (bundle != NULL && bundle[0] != '\0') api.curl_easy_setopt(h, CURLOPT_CAINFO, bundle);
+    if (r->is_single) api.curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L);
     if (r->direct) api.curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     set_body(t);
     for (size_t i = 0; r->headers != NULL && i < r->headers->count; i++)

@@ -227,7 +227,7 @@ static bel_status *complete_upload(const multipart *m, bel_store_info *out_info)
     bel_store_call call = make_call(m, "POST", query.text);
     bel_http_answer answer;
     call.body = (bel_http_body){.data = body, .size = strlen(body)};
-    call.is_slow = call.may_have_error = true;
+    call.is_single = call.is_slow = call.may_have_error = true;
     call.accepted = accepted;
     bel_status *status = bel_object_body_md5(&call.body, md5);
     call.body_md5 = md5;

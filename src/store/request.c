@@ -98,7 +98,7 @@ static bel_status *authorize(attempt *a, const bel_place_view *place, const char
         .google = google,
         .time = (int64_t)(bel_clock_wall() + place->skew_secs),
     };
-    bel_sign(&input, headers);
+    bel_sign_request(&input, headers);
     return NULL;
 }
 
@@ -123,6 +123,7 @@ static bel_status *send_once(attempt *a)
     if (call->query != NULL) bel_str_printf(&url, "?%s", call->query);
     copy_headers(call->headers, &headers);
     if (call->body_md5 != NULL) bel_headers_add(&headers, "content-md5", "%s", call->body_md5);
+    call->source = a->credentials != NULL ? a->credentials->source : NULL;
     bel_status *status = authorize(a, &place, path.text, &headers);
     bel_http_request request = {
         .method = call->method,
@@ -135,6 +136,7 @@ static bel_status *send_once(attempt *a)
         .connect_secs = CONNECT_SECS,
         .stall_secs = call->is_slow ? SLOW_STALL_SECS : bel_patience_stall_secs(),
         .follow = web,
+        .is_single = call->is_single,
     };
     if (status == NULL) status = bel_http_send(&request, &a->answer);
     bel_headers_deinit(&headers);

@@ -93,7 +93,7 @@ static void sign_text(const bel_sign_input *in, const char *day, const char *clo
     bel_hex(key, sizeof key, out_signature);
 }
 
-void bel_sign(const bel_sign_input *input, bel_headers *headers)
+void bel_sign_request(const bel_sign_input *input, bel_headers *headers)
 {
     const char *closing = input->google ? "goog4_request" : "aws4_request";
     const char *algorithm = input->google ? "GOOG4-HMAC-SHA256" : "AWS4-HMAC-SHA256";

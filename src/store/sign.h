@@ -25,6 +25,6 @@ typedef struct bel_sign_input {
 } bel_sign_input;
 
 // Signs all `headers`, host and date, and adds the date and the signature to them.
-void bel_sign(const bel_sign_input *input, bel_headers *headers);
+void bel_sign_request(const bel_sign_input *input, bel_headers *headers);
 
 #endif

@@ -79,6 +79,7 @@ static bel_status *put(const bel_object *object, const bel_http_body *body,
                            .body = *body,
                            .body_md5 = md5,
                            .most = 1 << 16,
+                           .is_single = conditional,
                            .accepted = conditional ? outcomes : NULL};
     bel_http_answer answer;
     bel_status *status = bel_store_send(&call, &answer);
