@@ -7,9 +7,13 @@
 #include "store/request.h"
 #include "store/xml.h"
 
+// Copies the first text of its kind.
 static void copy_text(char *out, size_t size, const char *text)
 {
-    if (out[0] == '\0') bel_snprintf(out, size, "%s", text);
+    if (out[0] != '\0') return;
+    bel_snprintf(out, size, "%s", text);
+    for (char *c = out; *c != '\0'; c++) // a message is one line
+        if ((unsigned char)*c < ' ') *c = ' ';
 }
 
 static void visit(void *context, const char *path, const char *text)
@@ -144,6 +148,8 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
         kind = codes[i].kind;
         hint = codes[i].hint;
     }
+    if (problem->code[0] == '\0' && answer->status / 100 == 3)
+        hint = "the server names another place; is the endpoint correct, and the region?";
     bel_str text = {0};
     bel_str_printf(&text, "%s", problem->code[0] != '\0' ? problem->code : "");
     if (text.length == 0 && answer->status == 404)

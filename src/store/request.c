@@ -15,7 +15,7 @@
 #include "store/patience.h"
 #include "store/sign.h"
 
-enum { CORRUPT_TRIES = 5, CONNECT_SECS = 10, SLOW_STALL_SECS = 600, SKEW_SECS = 240 };
+enum { CORRUPT_TRIES = 5, CONNECT_SECS = 10, SLOW_STALL_SECS = 600 };
 
 typedef enum verdict { DONE, AT_ONCE, LATER, FAILED } verdict;
 
@@ -201,8 +201,8 @@ static verdict judge_error(attempt *a)
         is_one_of(p->code, passing))
         return LATER;
     if (a->call->url->scheme == BEL_STORE_WEB) return FAILED;
-    if (strcmp(p->code, "RequestTimeTooSkewed") == 0 && a->answer.date > 0) {
-        bel_place_set_clock(a->call->place, a->answer.date + 0.5 - bel_clock_wall(), true);
+    if (strcmp(p->code, "RequestTimeTooSkewed") == 0 && a->answer.has_clock) {
+        bel_place_set_clock(a->call->place, a->answer.clock_offset_secs, true);
         return once_more(&a->reset, true);
     }
     if (a->call->url->scheme == BEL_STORE_S3 &&
@@ -221,8 +221,7 @@ static verdict judge(attempt *a)
     a->mismatch = NULL;
     a->problem = (bel_store_problem){0};
     if (answer->fault[0] != '\0') return answer->is_lasting ? FAILED : LATER;
-    if (answer->date > 0)
-        bel_place_set_clock(a->call->place, answer->date + 0.5 - bel_clock_wall(), false);
+    if (answer->has_clock) bel_place_set_clock(a->call->place, answer->clock_offset_secs, false);
     bool good = answer->status / 100 == 2;
     for (const int *s = a->call->accepted; s != NULL && *s != 0; s++)
         if (*s == answer->status) return DONE;
