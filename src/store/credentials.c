@@ -126,8 +126,10 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
             status = BEL_ERR(tries == 1 ? BEL_NOT_FOUND : BEL_UNAVAILABLE, "%s (%s): %s", what,
                              request->url, answer.fault);
         else if (answer.status / 100 != 2)
-            status = BEL_ERR(passing ? BEL_UNAVAILABLE : BEL_PERMISSION_DENIED, "%s (%s): HTTP %d",
-                             what, request->url, answer.status);
+            status = BEL_ERR(tries == 1 ? BEL_NOT_FOUND
+                             : passing  ? BEL_UNAVAILABLE
+                                        : BEL_PERMISSION_DENIED,
+                             "%s (%s): HTTP %d", what, request->url, answer.status);
         else
             bel_str_append(out, answer.text.text, answer.text.length);
         bel_http_answer_deinit(&answer);

@@ -4,13 +4,28 @@
 
 #include <limits.h>
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/pem.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+
+static pthread_once_t begin_once = PTHREAD_ONCE_INIT;
+
+// Without effect if another library has begun libcrypto before.
+static void begin(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+void bel_crypto_begin(void)
+{
+    pthread_once(&begin_once, begin);
+}
 
 struct bel_digest {
     EVP_MD_CTX *context;
@@ -18,6 +33,7 @@ struct bel_digest {
 
 bel_digest *bel_digest_create(bel_digest_kind kind)
 {
+    bel_crypto_begin();
     bel_digest *d = bel_xmalloc(sizeof *d);
     d->context = EVP_MD_CTX_new();
     const EVP_MD *of = kind == BEL_DIGEST_MD5 ? EVP_md5() : EVP_sha256();

@@ -10,6 +10,10 @@
 
 enum { BEL_SHA256_BYTES = 32, BEL_MD5_BYTES = 16, BEL_HEX_BYTES = 65, BEL_MD5_BASE64_BYTES = 25 };
 
+// Keeps libcrypto until the process is gone: otherwise its end would free it under threads that
+// still transfer. Before the first use; any thread, any number of times.
+void bel_crypto_begin(void);
+
 // Hash of bytes that come in pieces. End it with one of the two functions after it; `out_text` has
 // room for BEL_HEX_BYTES.
 typedef struct bel_digest bel_digest;

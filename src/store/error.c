@@ -7,9 +7,13 @@
 #include "store/request.h"
 #include "store/xml.h"
 
+// Copies the first text of its kind.
 static void copy_text(char *out, size_t size, const char *text)
 {
-    if (out[0] == '\0') bel_snprintf(out, size, "%s", text);
+    if (out[0] != '\0') return;
+    bel_snprintf(out, size, "%s", text);
+    for (char *c = out; *c != '\0'; c++) // a message is one line
+        if ((unsigned char)*c < ' ') *c = ' ';
 }
 
 static void visit(void *context, const char *path, const char *text)
@@ -144,6 +148,8 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
         kind = codes[i].kind;
         hint = codes[i].hint;
     }
+    if (problem->code[0] == '\0' && answer->status / 100 == 3)
+        hint = "the server names another place; is the endpoint correct, and the region?";
     bel_str text = {0};
     bel_str_printf(&text, "%s", problem->code[0] != '\0' ? problem->code : "");
     if (text.length == 0 && answer->status == 404)
@@ -153,6 +159,10 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
     if (problem->request[0] != '\0') bel_str_printf(&text, ", request %s", problem->request);
     bel_str_puts(&text, ")");
     if (problem->message[0] != '\0') bel_str_printf(&text, ": %s", problem->message);
+    bool denied = kind == BEL_PERMISSION_DENIED && call->url->scheme != BEL_STORE_WEB;
+    if (denied && call->source != NULL)
+        bel_str_printf(&text, " (credentials from %s)", call->source);
+    if (denied && call->source == NULL) bel_str_puts(&text, " (the request was anonymous)");
     if (hint != NULL)
         bel_str_printf(&text, "; hint: %s", hint);
     else if (kind == BEL_PERMISSION_DENIED)

@@ -47,6 +47,8 @@ typedef struct bel_http_request {
     double stall_secs;   // for less than 1,000 bytes a second
     bool direct;         // without a proxy
     bool follow;         // redirects of a web server
+    bool is_single;      // a second time would differ: libcurl repeats a request silently
+                         // if an open connection breaks, so this one gets a new connection
 } bel_http_request;
 
 typedef struct bel_http_answer {
@@ -58,7 +60,8 @@ typedef struct bel_http_answer {
     char fault[256];     // reason for which the transfer did not end well; "": it did
     bool is_lasting;     // the fault is one that another try cannot mend: a certificate
     double retry_secs;   // Retry-After; 0: none
-    double date;         // seconds since 1970, of the header Date; 0: none
+    bool has_clock;
+    double clock_offset_secs; // the header Date minus this machine's clock when it arrived
 } bel_http_answer;
 
 // Sends a request. The outcome is in the answer, also a fault; end it with bel_http_answer_deinit.

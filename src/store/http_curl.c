@@ -9,11 +9,15 @@
 #undef curl_easy_getinfo
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/number.h"
+#include "store/crypto.h"
 #include "store/http.h"
 #include "store/store.h"
 
@@ -55,6 +59,7 @@ static void open_library(void)
     FUNCTIONS(FUNCTION)
 #undef FUNCTION
     if (problem[0] != '\0') return;
+    bel_crypto_begin();
     if (api.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         bel_snprintf(problem, sizeof problem, "curl_global_init failed");
 }
@@ -148,6 +153,14 @@ static size_t receive_piece(char *data, size_t size, size_t count, void *context
     return 0;
 }
 
+// A date has full seconds: on average it is half a second late.
+static void take_clock(bel_http_answer *answer)
+{
+    time_t at = api.curl_getdate(bel_headers_find(&answer->headers, "date"), NULL);
+    answer->has_clock = at > 0;
+    answer->clock_offset_secs = (double)at + 0.5 - bel_clock_wall();
+}
+
 // A line of the answer's head. A status line begins a new answer: after 100 or a redirect.
 static size_t receive_header(char *line, size_t size, size_t count, void *context)
 {
@@ -173,6 +186,7 @@ static size_t receive_header(char *line, size_t size, size_t count, void *contex
     while (value < end && (*value == ' ' || *value == '\t'))
         value++;
     bel_headers_add(&t->answer->headers, name, "%.*s", (int)(end - value), value);
+    if (strcmp(name, "date") == 0) take_clock(t->answer);
     bel_free(name);
     return size * count;
 }
@@ -222,6 +236,7 @@ static void set_options(transfer *t)
     api.curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, receive_header);
     api.curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
     if (bundle != NULL && bundle[0] != '\0') api.curl_easy_setopt(h, CURLOPT_CAINFO, bundle);
+    if (r->is_single) api.curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, 1L);
     if (r->direct) api.curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     set_body(t);
     for (size_t i = 0; r->headers != NULL && i < r->headers->count; i++)
@@ -242,10 +257,23 @@ static void take_outcome(transfer *t, CURLcode code, const char *detail)
                     code == CURLE_TOO_MANY_REDIRECTS;
     if (api.curl_easy_getinfo(t->handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
         a->retry_secs = (double)wait;
-    const char *date = bel_headers_find(&a->headers, "date");
-    time_t at = date != NULL ? api.curl_getdate(date, NULL) : -1;
-    a->date = at > 0 ? (double)at : 0;
     if (a->text.text == NULL) bel_str_puts(&a->text, "");
+}
+
+// Runs the transfer. OpenSSL writes to sockets in a way that raises SIGPIPE if the other end has
+// disconnected, and the program may not ignore it: blocked, it is taken off the thread afterwards.
+static CURLcode perform(CURL *handle)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe, before, pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sigpending(&pending);
+    CURLcode code = api.curl_easy_perform(handle);
+    if (!sigismember(&pending, SIGPIPE)) sigtimedwait(&pipe, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
 }
 
 bel_status *bel_http_send(const bel_http_request *request, bel_http_answer *out_answer)
@@ -260,7 +288,7 @@ bel_status *bel_http_send(const bel_http_request *request, bel_http_answer *out_
     char detail[CURL_ERROR_SIZE] = "";
     api.curl_easy_setopt(t.handle, CURLOPT_ERRORBUFFER, detail);
     set_options(&t);
-    CURLcode code = api.curl_easy_perform(t.handle);
+    CURLcode code = perform(t.handle);
     if (t.status == NULL) take_outcome(&t, code, detail);
     api.curl_slist_free_all(t.lines);
     return_handle(t.handle);

@@ -121,7 +121,7 @@ static bel_status *read_page(listing *l)
                            .most = PAGE_MOST_BYTES};
     bel_http_answer answer;
     bel_status *status = bel_store_send(&call, &answer);
-    bel_free(l->token);
+    char *before = l->token;
     l->token = NULL;
     l->is_encoded = l->is_truncated = l->is_list = false;
     if (status == NULL) {
@@ -132,9 +132,12 @@ static bel_status *read_page(listing *l)
             status = BEL_ERR(BEL_DATA_LOSS, "expected a ListBucketResult");
         if (status == NULL && l->is_truncated && l->token == NULL)
             status = BEL_ERR(BEL_DATA_LOSS, "a page has no token of the next one");
+        if (status == NULL && l->is_truncated && before != NULL && strcmp(before, l->token) == 0)
+            status = BEL_ERR(BEL_DATA_LOSS, "a page names itself as the next one");
         if (status != NULL) status = bel_store_no_store(&call, status);
         bel_http_answer_deinit(&answer);
     }
+    bel_free(before);
     bel_free(query);
     return status;
 }

@@ -82,7 +82,7 @@ static bel_status *begin_upload(multipart *m)
 
 // --- Copies
 
-static void add_source(const bel_object *source, const char *tag, bel_headers *headers)
+static void add_source(const bel_object *source, bel_headers *headers)
 {
     bool google = source->url.scheme == BEL_STORE_GS;
     bel_str name = {0};
@@ -92,17 +92,12 @@ static void add_source(const bel_object *source, const char *tag, bel_headers *h
     bel_url_encode(&name, source->url.key, true);
     bel_headers_add(headers, google ? "x-goog-copy-source" : "x-amz-copy-source", "%s", name.text);
     bel_str_deinit(&name);
-    bool generation = google && strspn(tag, "0123456789") == strlen(tag);
-    if (tag[0] != '\0' && generation)
-        bel_headers_add(headers, "x-goog-copy-source-if-generation-match", "%s", tag);
-    else if (tag[0] != '\0' && !google)
-        bel_headers_add(headers, "x-amz-copy-source-if-match", "\"%s\"", tag);
 }
 
-static bel_status *copy_at_once(const bel_object *from, const char *tag, const bel_object *to)
+static bel_status *copy_at_once(const bel_object *from, const bel_object *to)
 {
     bel_headers headers = {0};
-    add_source(from, tag, &headers);
+    add_source(from, &headers); // the store copies one state of the object
     multipart m = {.object = to};
     bel_store_call call = make_call(&m, "PUT", NULL);
     call.headers = &headers;
@@ -122,7 +117,9 @@ static bel_status *send_part(const multipart *m, bel_store_call *call, uint64_t 
     char md5[BEL_MD5_BASE64_BYTES];
     bel_headers headers = {0};
     if (m->source != NULL) {
-        add_source(m->source, m->source_tag, &headers);
+        add_source(m->source, &headers);
+        if (m->source_tag[0] != '\0')
+            bel_headers_add(&headers, "x-amz-copy-source-if-match", "\"%s\"", m->source_tag);
         bel_headers_add(&headers, "x-amz-copy-source-range", "bytes=%llu-%llu",
                         (unsigned long long)offset, (unsigned long long)(offset + size - 1));
         call->headers = &headers;
@@ -227,7 +224,7 @@ static bel_status *complete_upload(const multipart *m, bel_store_info *out_info)
     bel_store_call call = make_call(m, "POST", query.text);
     bel_http_answer answer;
     call.body = (bel_http_body){.data = body, .size = strlen(body)};
-    call.is_slow = call.may_have_error = true;
+    call.is_single = call.is_slow = call.may_have_error = true;
     call.accepted = accepted;
     bel_status *status = bel_object_body_md5(&call.body, md5);
     call.body_md5 = md5;
@@ -336,7 +333,7 @@ static bel_status *copy_object(const bel_object *from, const bel_object *to)
     BEL_TRY(bel_object_check_writable(to));
     BEL_TRY(bel_object_stat(from, &info));
     if (info.size_bytes <= single_copy_bytes || to->url.scheme == BEL_STORE_GS)
-        return copy_at_once(from, info.tag, to);
+        return copy_at_once(from, to);
     multipart m = {
         .object = to, .file = -1, .source = from, .source_tag = info.tag, .size = info.size_bytes};
     return run_parts(&m, COPY_PART_BYTES, NULL, NULL, NULL);

@@ -44,9 +44,10 @@ bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t 
 // DATA_LOSS: the object has another tag than expected.
 bel_status *bel_object_changed(const bel_object *object) BEL_MUST_USE;
 
-// NULL: the store obeys conditions, which is tried once for each bucket with an object beside this
-// one. UNIMPLEMENTED: it ignores them.
-bel_status *bel_object_check_conditions(const bel_object *object) BEL_MUST_USE;
+// NULL: the store obeys conditions of this kind, which is tried once for each bucket with an object
+// beside this one. UNIMPLEMENTED: it ignores them.
+bel_status *bel_object_check_condition(const bel_object *object,
+                                       const bel_store_condition *condition) BEL_MUST_USE;
 
 // Writes an object in one request: memory, or a range of a file.
 bel_status *bel_object_put(const bel_object *object, const bel_http_body *body,

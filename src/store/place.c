@@ -17,7 +17,7 @@ struct bel_place {
     bool is_virtual; // the bucket is in the host's name
     char *origin, *path, *region;
     double offset_secs, skew_secs;
-    bel_place_answer answers[2];
+    bel_place_answer answers[BEL_PLACE_FACTS];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -220,21 +220,20 @@ static bool may_go_to(const bel_place *p, const char *host)
 
 bool bel_place_move(bel_place *place, const char *region, const char *host)
 {
-    bool moved = false;
     pthread_mutex_lock(&mutex);
-    if (region != NULL && strcmp(region, place->region) != 0) {
+    bool moved = region != NULL && strcmp(region, place->region) != 0;
+    if (moved) {
         bel_free(place->region);
         place->region = bel_xstrdup(region);
-        moved = true;
-        if (place->is_original && host == NULL) {
+        if (place->is_original) {
             bel_free(place->origin);
             bel_free(place->path);
             place->origin = amazon_origin(region);
             place->path = bel_xstrdup("");
             place_bucket(place);
         }
-    }
-    if (host != NULL && strcmp(host, host_of(place->origin)) != 0 && may_go_to(place, host)) {
+    } else if (host != NULL && strcmp(host, host_of(place->origin)) != 0 &&
+               may_go_to(place, host)) {
         int scheme = (int)(host_of(place->origin) - place->origin);
         char *origin = bel_strf("%.*s%s", scheme, place->origin, host);
         bel_free(place->origin);

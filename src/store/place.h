@@ -29,15 +29,20 @@ void bel_place_view_deinit(bel_place_view *view);
 // True if the server is Amazon's or Google's, of which the abilities are known.
 bool bel_place_is_original(bel_place *place);
 
-// Remembers the region that the store has named, or the host (NULL: unknown). False: both were
-// known, or the host is in another domain, to which no credentials may go.
+// Remembers the region that the store has named, else the host (NULL: unknown). False: it was known,
+// or the host is in another domain, to which no credentials may go.
 bool bel_place_move(bel_place *place, const char *region, const char *host);
 
 // Remembers the clock of the server. `is_refused`: it has refused a signature for its time.
 void bel_place_set_clock(bel_place *place, double offset_secs, bool is_refused);
 
 // Abilities, found out once for each bucket.
-typedef enum bel_place_fact { BEL_PLACE_KNOWS_CONDITIONS, BEL_PLACE_SERVES_RANGES } bel_place_fact;
+typedef enum bel_place_fact {
+    BEL_PLACE_KNOWS_ABSENT, // the condition that there is no object
+    BEL_PLACE_KNOWS_TAGS,   // the condition that the object has a tag
+    BEL_PLACE_SERVES_RANGES,
+    BEL_PLACE_FACTS
+} bel_place_fact;
 typedef enum bel_place_answer { BEL_PLACE_UNKNOWN, BEL_PLACE_YES, BEL_PLACE_NO } bel_place_answer;
 bel_place_answer bel_place_ask(bel_place *place, bel_place_fact fact);
 // Returns the answer before.

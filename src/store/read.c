@@ -69,6 +69,12 @@ static bool measure_whole(reading *r, const bel_http_answer *answer)
     return true;
 }
 
+// A server without tags cannot tell.
+static bool has_changed(const reading *r)
+{
+    return r->tag != NULL && r->tag[0] != '\0' && strcmp(r->tag, r->info.tag) != 0;
+}
+
 static const char *check(void *context, const bel_http_answer *answer)
 {
     reading *r = context;
@@ -86,7 +92,7 @@ static const char *check(void *context, const bel_http_answer *answer)
     uint64_t expected = left < r->size ? left : r->size;
     if (answer->got != expected) return "the body is shorter than its length";
     bel_object_tag(r->object->url.scheme, &answer->headers, r->info.tag);
-    r->is_changed = r->tag != NULL && strcmp(r->tag, r->info.tag) != 0;
+    r->is_changed = has_changed(r);
     bel_object_sums_read(r->object, &answer->headers, &r->sums);
     if (r->is_changed || r->offset > 0 || answer->got < total) return NULL;
     return compare_sums(&r->sums, r->data, answer->got);
@@ -96,7 +102,7 @@ static const char *check(void *context, const bel_http_answer *answer)
 static bel_status *read_end(reading *r)
 {
     BEL_TRY(bel_object_stat(r->object, &r->info));
-    r->is_changed = r->tag != NULL && strcmp(r->tag, r->info.tag) != 0;
+    r->is_changed = has_changed(r);
     if (r->is_changed || r->offset == r->info.size_bytes) return NULL;
     if (r->offset < r->info.size_bytes && r->size > 0) return bel_object_changed(r->object);
     if (r->offset < r->info.size_bytes) return NULL;

@@ -15,7 +15,7 @@
 #include "store/patience.h"
 #include "store/sign.h"
 
-enum { CORRUPT_TRIES = 5, CONNECT_SECS = 10, SLOW_STALL_SECS = 600, SKEW_SECS = 240 };
+enum { CORRUPT_TRIES = 5, CONNECT_SECS = 10, SLOW_STALL_SECS = 600 };
 
 typedef enum verdict { DONE, AT_ONCE, LATER, FAILED } verdict;
 
@@ -123,6 +123,7 @@ static bel_status *send_once(attempt *a)
     if (call->query != NULL) bel_str_printf(&url, "?%s", call->query);
     copy_headers(call->headers, &headers);
     if (call->body_md5 != NULL) bel_headers_add(&headers, "content-md5", "%s", call->body_md5);
+    call->source = a->credentials != NULL ? a->credentials->source : NULL;
     bel_status *status = authorize(a, &place, path.text, &headers);
     bel_http_request request = {
         .method = call->method,
@@ -135,6 +136,7 @@ static bel_status *send_once(attempt *a)
         .connect_secs = CONNECT_SECS,
         .stall_secs = call->is_slow ? SLOW_STALL_SECS : bel_patience_stall_secs(),
         .follow = web,
+        .is_single = call->is_single,
     };
     if (status == NULL) status = bel_http_send(&request, &a->answer);
     bel_headers_deinit(&headers);
@@ -199,8 +201,8 @@ static verdict judge_error(attempt *a)
         is_one_of(p->code, passing))
         return LATER;
     if (a->call->url->scheme == BEL_STORE_WEB) return FAILED;
-    if (strcmp(p->code, "RequestTimeTooSkewed") == 0 && a->answer.date > 0) {
-        bel_place_set_clock(a->call->place, a->answer.date + 0.5 - bel_clock_wall(), true);
+    if (strcmp(p->code, "RequestTimeTooSkewed") == 0 && a->answer.has_clock) {
+        bel_place_set_clock(a->call->place, a->answer.clock_offset_secs, true);
         return once_more(&a->reset, true);
     }
     if (a->call->url->scheme == BEL_STORE_S3 &&
@@ -219,8 +221,7 @@ static verdict judge(attempt *a)
     a->mismatch = NULL;
     a->problem = (bel_store_problem){0};
     if (answer->fault[0] != '\0') return answer->is_lasting ? FAILED : LATER;
-    if (answer->date > 0)
-        bel_place_set_clock(a->call->place, answer->date + 0.5 - bel_clock_wall(), false);
+    if (answer->has_clock) bel_place_set_clock(a->call->place, answer->clock_offset_secs, false);
     bool good = answer->status / 100 == 2;
     for (const int *s = a->call->accepted; s != NULL && *s != 0; s++)
         if (*s == answer->status) return DONE;

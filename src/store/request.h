@@ -34,6 +34,7 @@ typedef struct bel_store_call {
     void *into;           // see bel_http_request
     uint64_t skip;
     size_t most;
+    bool is_single;      // see bel_http_request
     bool is_slow;        // the store works for minutes before it answers: it copies
     bool may_have_error; // an answer with status 200 may be an error
     const int *accepted; // statuses besides 2xx that are outcomes, 0 at the end; NULL: none
@@ -41,7 +42,9 @@ typedef struct bel_store_call {
     // is whole.
     const char *(*check)(void *context, const bel_http_answer *answer);
     void *context;
-    int tries; // out: requests that may have reached the store
+    // out
+    int tries;          // requests that may have reached the store
+    const char *source; // the place of the credentials; NULL: the request was anonymous
 } bel_store_call;
 
 // UNAVAILABLE, PERMISSION_DENIED, …: see store.h. End the answer with bel_http_answer_deinit.

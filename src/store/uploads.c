@@ -67,6 +67,7 @@ static bel_status *read_page(listing *l)
 {
     char *query = make_query(l);
     size_t first = l->count;
+    char *before = l->key_marker, *before_id = l->id_marker;
     bel_store_call call = {.url = &l->object->url,
                            .place = l->object->place,
                            .action = BEL_STORE_LISTS_UPLOADS,
@@ -77,18 +78,25 @@ static bel_status *read_page(listing *l)
     bel_http_answer answer;
     bel_status *status = bel_store_send(&call, &answer);
     bel_free(query);
-    BEL_TRY(status);
+    if (status != NULL) return status;
+    l->key_marker = l->id_marker = NULL;
     l->is_encoded = l->is_truncated = l->is_list = false;
     status = bel_xml_read(answer.text.text, answer.text.length, visit, l);
     if (status == NULL && !l->is_list)
         status = BEL_ERR(BEL_DATA_LOSS, "expected a ListMultipartUploadsResult");
     if (status == NULL && l->is_truncated && l->count == first)
         status = BEL_ERR(BEL_DATA_LOSS, "a page that is not the last one has no uploads");
-    if (status != NULL) status = bel_store_no_store(&call, status);
-    bel_http_answer_deinit(&answer);
     for (size_t i = first; i < l->count && l->is_encoded; i++)
         bel_url_decode(l->uploads[i].key, true);
     if (l->is_encoded && l->key_marker != NULL) bel_url_decode(l->key_marker, true);
+    bool same = before != NULL && l->key_marker != NULL && strcmp(before, l->key_marker) == 0 &&
+                before_id != NULL && l->id_marker != NULL && strcmp(before_id, l->id_marker) == 0;
+    if (status == NULL && l->is_truncated && (same || l->key_marker == NULL))
+        status = BEL_ERR(BEL_DATA_LOSS, "a page does not name the next one");
+    bel_free(before);
+    bel_free(before_id);
+    if (status != NULL) status = bel_store_no_store(&call, status);
+    bel_http_answer_deinit(&answer);
     return status;
 }
 

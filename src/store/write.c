@@ -79,6 +79,7 @@ static bel_status *put(const bel_object *object, const bel_http_body *body,
                            .body = *body,
                            .body_md5 = md5,
                            .most = 1 << 16,
+                           .is_single = conditional,
                            .accepted = conditional ? outcomes : NULL};
     bel_http_answer answer;
     bel_status *status = bel_store_send(&call, &answer);
@@ -118,65 +119,66 @@ bel_status *bel_object_put(const bel_object *object, const bel_http_body *body,
 
 // --- Conditions
 
-// Tries a condition that does not hold. *out_obeyed: the store refused it.
-static bel_status *try_condition(const bel_object *trial, const bel_store_condition *condition,
-                                 bool *out_obeyed)
+// Writes an object, and writes it again under a condition that does not hold. *out_obeyed: the
+// store refused the second write.
+static bel_status *try_condition(const bel_object *trial, bool absent, bool *out_obeyed)
 {
-    bel_http_body body = {.data = "belfry\n", .size = 7};
+    const bel_http_body first = {.data = "belfry", .size = 6};
+    const bel_http_body second = {.data = "belfry\n", .size = 7};
+    bel_store_condition condition = {.absent = absent};
+    if (!absent)
+        condition.tag =
+            trial->url.scheme == BEL_STORE_GS ? "1" : "00000000000000000000000000000000";
     bel_store_info info;
-    bel_status *status = put(trial, &body, condition, &info, out_obeyed);
+    BEL_TRY(bel_object_put(trial, &first, NULL, NULL));
+    bel_status *status = put(trial, &second, &condition, &info, out_obeyed);
     if (bel_status_code(status) != BEL_UNIMPLEMENTED) return status;
     bel_status_ignore(status); // the store knows that it cannot
     *out_obeyed = false;
     return NULL;
 }
 
-// Writes the object and writes it again under two conditions that do not hold.
-static bel_status *try_conditions(const bel_object *trial, bool *out_obeyed)
+// Tries a condition with an object of a random name in the same folder.
+static bel_status *try_beside(const bel_object *object, bool absent, bool *out_obeyed)
 {
-    bel_http_body body = {.data = "belfry", .size = 6};
-    const bel_store_condition absent = {.absent = true};
-    const bel_store_condition other = {
-        .tag = trial->url.scheme == BEL_STORE_GS ? "1" : "00000000000000000000000000000000"};
-    bool obeyed;
-    BEL_TRY(bel_object_put(trial, &body, NULL, NULL));
-    BEL_TRY(try_condition(trial, &absent, &obeyed));
-    if (obeyed) BEL_TRY(try_condition(trial, &other, &obeyed));
-    *out_obeyed = obeyed;
-    return NULL;
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return BEL_ERR(BEL_UNAVAILABLE, "the system has no random numbers");
+    const char *slash = strrchr(object->url.key, '/');
+    int folder = slash != NULL ? (int)(slash + 1 - object->url.key) : 0;
+    bel_object trial = *object;
+    trial.url.key =
+        bel_strf("%.*s.belfry-trial-%016llx", folder, object->url.key, (unsigned long long)number);
+    trial.url.shown = bel_strf("%s://%s/%s", object->url.scheme == BEL_STORE_S3 ? "s3" : "gs",
+                               object->url.bucket, trial.url.key);
+    bel_status *status = try_condition(&trial, absent, out_obeyed);
+    bel_status_ignore(bel_store_remove(trial.url.shown)); // a left object of 6 bytes does no harm
+    bel_free(trial.url.key);
+    bel_free(trial.url.shown);
+    return status;
 }
 
-bel_status *bel_object_check_conditions(const bel_object *object)
+bel_status *bel_object_check_condition(const bel_object *object,
+                                       const bel_store_condition *condition)
 {
-    bel_place_answer known = bel_place_is_original(object->place)
-                                 ? BEL_PLACE_YES
-                                 : bel_place_ask(object->place, BEL_PLACE_KNOWS_CONDITIONS);
+    bel_place_fact fact = condition->absent ? BEL_PLACE_KNOWS_ABSENT : BEL_PLACE_KNOWS_TAGS;
+    bel_place_answer known =
+        bel_place_is_original(object->place) ? BEL_PLACE_YES : bel_place_ask(object->place, fact);
     if (known == BEL_PLACE_UNKNOWN) {
-        uint64_t number;
-        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-            return BEL_ERR(BEL_UNAVAILABLE, "the system has no random numbers");
-        const char *slash = strrchr(object->url.key, '/');
-        int folder = slash != NULL ? (int)(slash + 1 - object->url.key) : 0;
-        bel_object trial = *object;
-        trial.url.key = bel_strf("%.*s.belfry-trial-%016llx", folder, object->url.key,
-                                 (unsigned long long)number);
-        trial.url.shown = bel_strf("%s://%s/%s", object->url.scheme == BEL_STORE_S3 ? "s3" : "gs",
-                                   object->url.bucket, trial.url.key);
         bool obeyed = false;
-        bel_status *status = try_conditions(&trial, &obeyed);
-        bel_status *removed = bel_store_remove(trial.url.shown);
-        bel_status_ignore(removed); // a left object of a few bytes does no harm
-        bel_free(trial.url.key);
-        bel_free(trial.url.shown);
-        BEL_TRY_CTX(status, "trial of conditions");
+        BEL_TRY_CTX(try_beside(object, condition->absent, &obeyed), "trial of a condition");
         known = obeyed ? BEL_PLACE_YES : BEL_PLACE_NO;
-        bel_place_learn(object->place, BEL_PLACE_KNOWS_CONDITIONS, known);
+        bel_place_learn(object->place, fact, known);
     }
     if (known == BEL_PLACE_YES) return NULL;
+    bool google = object->url.scheme == BEL_STORE_GS;
     return BEL_ERR(BEL_UNIMPLEMENTED,
-                   "%s: the store ignores conditions on writes (If-None-Match, If-Match), so two "
-                   "writers could both think that they were first",
-                   object->url.shown);
+                   "%s: the store does not know conditions on writes (%s), so two writers could "
+                   "both think that they were first",
+                   object->url.shown,
+                   google              ? "x-goog-if-generation-match"
+                   : condition->absent ? "If-None-Match"
+                                       : "If-Match");
 }
 
 bel_status *bel_store_write(const char *url, const void *data, size_t size,
@@ -187,7 +189,7 @@ bel_status *bel_store_write(const char *url, const void *data, size_t size,
     bool conditional = condition != NULL && (condition->absent || condition->tag != NULL);
     bel_http_body body = {.data = size > 0 ? data : NULL, .size = size};
     bel_status *status = bel_object_check_writable(&object);
-    if (status == NULL && conditional) status = bel_object_check_conditions(&object);
+    if (status == NULL && conditional) status = bel_object_check_condition(&object, condition);
     if (status == NULL) status = bel_object_put(&object, &body, condition, out_info);
     bel_object_close(&object);
     return status;
