@@ -19,7 +19,8 @@ static bool is_trained_in(const char *flag)
 }
 
 // A checkpoint is in the folder of a model.
-static bel_status *store_path(const char *text, bool reads, char **out_path)
+// `needs`: an empty folder is an error.
+static bel_status *store_path(const char *text, bool reads, bool needs, char **out_path)
 {
     if (!bel_store_is_url(text)) {
         *out_path = bel_xstrdup(text);
@@ -36,6 +37,8 @@ static bel_status *store_path(const char *text, bool reads, char **out_path)
     }
     bel_status *status = bel_stored_folder(url, &folder);
     if (status == NULL && reads) status = bel_stored_pull(folder);
+    if (status == NULL && needs && !bel_dir_exists(folder))
+        status = BEL_ERR(BEL_NOT_FOUND, "%s: the store has no files there", url);
     if (status == NULL) {
         *out_path = checkpoint != NULL ? bel_path_join(folder, checkpoint) : bel_xstrdup(folder);
     }
@@ -47,12 +50,12 @@ static bel_status *store_path(const char *text, bool reads, char **out_path)
 
 bel_status *bel_store_path(const char *text, char **out_path)
 {
-    return store_path(text, false, out_path);
+    return store_path(text, false, false, out_path);
 }
 
 bel_status *bel_store_path_to_read(const char *text, char **out_path)
 {
-    return store_path(text, true, out_path);
+    return store_path(text, true, true, out_path);
 }
 
 bel_status *bel_stores_from_flags(bel_options *options)
@@ -64,7 +67,8 @@ bel_status *bel_stores_from_flags(bel_options *options)
         if (!bel_store_is_url(text)) continue;
         char *path;
         bool reads = !trains || !is_trained_in(flag);
-        BEL_TRY_CTX(store_path(text, reads, &path), "--%s", flag);
+        bool needs = reads && strcmp(flag, "export_dir") != 0;
+        BEL_TRY_CTX(store_path(text, reads, needs, &path), "--%s", flag);
         bel_options_mean(options, flag, path);
         bel_free(path);
     }

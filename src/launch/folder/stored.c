@@ -34,7 +34,7 @@ enum { RENEW_SECS = 15, LOOK_SECS = 1, LEASE_PATIENCE_SECS = 10, MOST_PAUSE_SECS
 
 typedef struct stored_owner {
     bel_stored_state state; // the sender's, and the releasing thread's after that
-    int lock;               // descriptor of store.lock, one byte of which is locked
+    int lock;               // descriptor of FOLDER.store/lock, one byte of which is locked
     bel_store_info lease;   // the renewer's; an empty tag: the store has no conditions
     pthread_t renewer, sender;
 
@@ -148,12 +148,12 @@ static void *send_files(void *argument)
 
 static char *stored_lock_path(const char *folder)
 {
-    return bel_path_join(folder, "store.lock");
+    return bel_stored_beside(folder, "lock");
 }
 
 static bool is_stored(const char *folder)
 {
-    char *path = bel_path_join(folder, BEL_STORED_FILE);
+    char *path = bel_stored_beside(folder, "state.json");
     bool stored = bel_file_exists(path);
     bel_free(path);
     return stored;
@@ -190,7 +190,10 @@ static bel_status *make_state(const char *folder, const char *url)
     bel_stored_state state;
     int lock;
     unsigned char random[16];
-    BEL_TRY(bel_dir_create(folder));
+    char *beside = bel_strf("%s.store", folder);
+    bel_status *made = bel_dir_create(beside);
+    bel_free(beside);
+    BEL_TRY(made);
     BEL_TRY(lock_state(folder, &lock));
     bel_status *status = bel_stored_state_read(folder, &state);
     if (status == NULL && state.url == NULL) {
@@ -228,7 +231,7 @@ bel_status *bel_stored_folder(const char *url, char **out_folder)
     return status;
 }
 
-// An owner has the first byte of store.lock locked. `lock` is another opening of that file.
+// An owner has the first byte of FOLDER.store/lock locked. `lock` is another opening of that file.
 static bool has_owner_here(int lock)
 {
     return lock >= 0 && bel_linux_byte_is_locked(lock, 0);

@@ -11,8 +11,9 @@
 // on the same host has it at once, and continues with the files of this host, which may be newer
 // than the store's.
 //
-// The folder on this host is below belfry-folders-UID, in the place of copies (store/copy.h). It has
-// the file BEL_STORED_FILE with the URL. All processes of a host compute the same path.
+// The folder on this host is below belfry-folders-UID, in the place of copies (store/copy.h). The URL
+// and the list of sent files are in FOLDER.store beside it. All processes of a host compute the same
+// path.
 #ifndef BELFRY_LAUNCH_FOLDER_STORED_H
 #define BELFRY_LAUNCH_FOLDER_STORED_H
 
@@ -20,11 +21,11 @@
 
 #include "belfry/status.h"
 
-#define BEL_STORED_FILE "store.json"
 #define BEL_LEASE_FILE "job.lease"
 enum { BEL_LEASE_SECS = 60 };
 
-// Gets this host's folder of a model folder's URL, and creates it; free with bel_free.
+// Gets the path on this host for a model folder's URL; the folder itself need not exist. Free with
+// bel_free.
 // INVALID_ARGUMENT: the URL is malformed, or a web server's, which cannot be written.
 bel_status *bel_stored_folder(const char *url, char **out_folder) BEL_MUST_USE;
 

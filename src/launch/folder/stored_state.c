@@ -9,7 +9,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "launch/folder/stored.h"
+
+#define STATE_FILE "state.json"
+
+char *bel_stored_beside(const char *folder, const char *name)
+{
+    return bel_strf("%s.store/%s", folder, name);
+}
 
 // Number of entries with names before `name`.
 static size_t state_place(const bel_stored_state *state, const char *name)
@@ -98,7 +104,7 @@ static bel_status *read_state(const char *path, bel_stored_state *state)
 bel_status *bel_stored_state_read(const char *folder, bel_stored_state *out_state)
 {
     bel_stored_state state = {.folder = bel_xstrdup(folder)};
-    char *path = bel_path_join(folder, BEL_STORED_FILE);
+    char *path = bel_stored_beside(folder, STATE_FILE);
     bel_status *status = bel_file_exists(path) ? read_state(path, &state) : NULL;
     bel_free(path);
     if (status != NULL || state.url == NULL) bel_stored_state_deinit(&state);
@@ -127,7 +133,7 @@ bel_status *bel_stored_state_write(const bel_stored_state *state)
         between = ",\n  ";
     }
     bel_str_puts(&text, "}}\n");
-    char *path = bel_path_join(state->folder, BEL_STORED_FILE);
+    char *path = bel_stored_beside(state->folder, STATE_FILE);
     bel_status *status = bel_file_replace(path, text.text, text.length);
     bel_free(path);
     bel_str_deinit(&text);

@@ -1,5 +1,5 @@
 // State of a store's model folder on this host: its URL, the owner's name, and the files that the
-// store has. Kept in BEL_STORED_FILE, so that a process that starts again knows the files to send.
+// store has. Kept beside the folder, so that a process that starts again knows the files to send.
 #ifndef BELFRY_LAUNCH_FOLDER_STORED_STATE_H
 #define BELFRY_LAUNCH_FOLDER_STORED_STATE_H
 
@@ -25,6 +25,9 @@ typedef struct bel_stored_state {
     bel_stored_entry *entries; // sorted by name
     size_t count, capacity;
 } bel_stored_state;
+
+// Path of a file beside the folder, in FOLDER.store: "state.json", "lock". Free with bel_free.
+char *bel_stored_beside(const char *folder, const char *name);
 
 // Reads the state of a folder. *out_state stays zeroed if the folder is no store's. DATA_LOSS: the
 // file is damaged.

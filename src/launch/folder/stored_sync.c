@@ -4,7 +4,7 @@
 // of it changes, the last file is removed first and sent last.
 //
 // Retention may remove a checkpoint while it is sent. So its files are sent from hard links in
-// BEL_SENDING_FOLDER, which the next walk removes.
+// FOLDER.store/sending, which the next walk removes.
 #include "launch/folder/stored_sync.h"
 
 #include <errno.h>
@@ -22,7 +22,6 @@
 #include "launch/folder/stored.h"
 #include "store/store.h"
 
-#define SENDING_FOLDER "store.sending"
 #define FETCHING_SUFFIX ".tmp-store"
 
 // --- Names ---------------------------------------------------------------------------------------
@@ -43,9 +42,9 @@ static bool ends_with(const char *name, size_t length, const char *end)
 // True for files of only this host: of running processes, and on the way to or from their names.
 static bool is_of_host(const char *name)
 {
-    static const char *const first[] = {
-        "job.lock", "job.token", "job.scale",  "job.starts",    "evaluating",   "board.json",
-        "copies",   "logs",      "store.lock", BEL_STORED_FILE, BEL_LEASE_FILE, SENDING_FOLDER};
+    static const char *const first[] = {"job.lock",   "job.token",  "job.scale",
+                                        "job.starts", "evaluating", "board.json",
+                                        "copies",     "logs",       BEL_LEASE_FILE};
     if (is_one_of(name, strcspn(name, "/"), first, sizeof first / sizeof *first)) return true;
     for (const char *part = name; *part != '\0';) {
         size_t length = strcspn(part, "/");
@@ -166,7 +165,7 @@ static bool is_changed(const pushing *p, const host_entry *file)
 // Path of a hard link to the file, or of the file itself where the file system has no links.
 static char *link_file(const pushing *p, const char *path, size_t index)
 {
-    char *folder = bel_path_join(p->state->folder, SENDING_FOLDER);
+    char *folder = bel_stored_beside(p->state->folder, "sending");
     char *linked = bel_strf("%s/%zu", folder, index);
     bel_status_ignore(bel_dir_create(folder)); // then no link can be made
     bool made = link(path, linked) == 0;
@@ -302,7 +301,7 @@ bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_ma
                             void *context, bel_stored_sums *out_sums)
 {
     pushing p = {.state = state, .removes = removes, .may_write = may_write, .context = context};
-    char *sending = bel_path_join(state->folder, SENDING_FOLDER);
+    char *sending = bel_stored_beside(state->folder, "sending");
     bel_status *status = bel_dir_remove(sending);
     if (status == NULL) status = push(&p);
     bel_status_ignore(bel_dir_remove(sending)); // the next walk removes it
@@ -475,6 +474,7 @@ static bel_status *remove_halves(const bel_stored_state *state)
 {
     char **names;
     size_t count;
+    if (!bel_dir_exists(state->folder)) return NULL;
     BEL_TRY(bel_dir_list(state->folder, &names, &count));
     bel_status *status = NULL;
     for (size_t i = 0; i < count && status == NULL; i++) {
@@ -495,6 +495,7 @@ static bool is_wanted(const fetching *f, const bel_store_entry *object)
 
 static bel_status *fetch(fetching *f)
 {
+    if (f->object_count > 0) BEL_TRY(bel_dir_create(f->state->folder));
     BEL_TRY(remove_halves(f->state));
     if (!f->continues) BEL_TRY(remove_others(f));
     for (size_t i = 0; i < f->object_count; i++) {
