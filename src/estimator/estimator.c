@@ -354,7 +354,7 @@ static bel_status *enter_store(bel_estimator *estimator, bool reads)
     BEL_TRY_CTX(bel_stored_folder(named, &folder), "model_dir");
     free_text(named);
     estimator->config.model_dir = folder;
-    return reads ? bel_stored_pull(folder) : NULL;
+    return reads ? bel_stored_pull(folder, NULL) : NULL;
 }
 
 static bel_status *take_task(bel_estimator *estimator)

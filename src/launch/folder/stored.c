@@ -210,24 +210,28 @@ static bel_status *make_state(const char *folder, const char *url)
     return status;
 }
 
+bel_status *bel_stored_place(const char *url, char **out_path)
+{
+    char *base = NULL;
+    BEL_TRY(bel_store_check_url(url));
+    BEL_TRY(bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-folders", &base));
+    *out_path = bel_strf("%s/%s-%016llx", base, strrchr(url, '/') + 1,
+                         (unsigned long long)bel_hash64(url, strlen(url)));
+    bel_free(base);
+    return NULL;
+}
+
 bel_status *bel_stored_folder(const char *url, char **out_folder)
 {
-    char *clean = NULL, *base = NULL;
-    bel_status *status = clean_url(url, &clean);
-    if (status == NULL)
-        status = bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-folders", &base);
-    if (status == NULL) {
-        const char *name = strrchr(clean, '/') + 1;
-        char *folder = bel_strf("%s/%s-%016llx", base, name,
-                                (unsigned long long)bel_hash64(clean, strlen(clean)));
-        status = make_state(folder, clean);
-        if (status == NULL)
-            *out_folder = folder;
-        else
-            bel_free(folder);
-    }
-    bel_free(base);
+    char *clean = NULL, *folder = NULL;
+    BEL_TRY(clean_url(url, &clean));
+    bel_status *status = bel_stored_place(clean, &folder);
+    if (status == NULL) status = make_state(folder, clean);
     bel_free(clean);
+    if (status == NULL)
+        *out_folder = folder;
+    else
+        bel_free(folder);
     return status;
 }
 
@@ -237,11 +241,11 @@ static bool has_owner_here(int lock)
     return lock >= 0 && bel_linux_byte_is_locked(lock, 0);
 }
 
-static bel_status *fetch_all(bel_stored_state *state, bool continues)
+static bel_status *fetch(bel_stored_state *state, bool continues, const char *which)
 {
     bel_stored_sums sums;
     char text[32];
-    BEL_TRY(bel_stored_fetch(state, continues, &sums));
+    BEL_TRY(bel_stored_fetch(state, continues, which, &sums));
     if (sums.files > 0) {
         bel_log_write(BEL_LOG_INFO, "%s: %lld files (%s) fetched to %s", state->url,
                       (long long)sums.files, bel_bytes_text((uint64_t)sums.bytes, text),
@@ -250,15 +254,16 @@ static bel_status *fetch_all(bel_stored_state *state, bool continues)
     return NULL;
 }
 
-static bel_status *pull(bel_stored_state *state)
+static bel_status *pull(bel_stored_state *state, const char *which)
 {
     bool mine;
     BEL_TRY(bel_stored_lease_is_mine(state, &mine));
-    return mine && state->complete ? NULL : fetch_all(state, false);
+    return mine && state->complete ? NULL : fetch(state, false, which);
 }
 
 // Acts on the state of a folder that no process of this host owns.
-static bel_status *act_unowned(const char *folder, bel_status *(*act)(bel_stored_state *state))
+static bel_status *act_unowned(const char *folder, const char *which,
+                               bel_status *(*act)(bel_stored_state *state, const char *which))
 {
     int lock;
     bel_stored_state state = {0};
@@ -267,16 +272,16 @@ static bel_status *act_unowned(const char *folder, bel_status *(*act)(bel_stored
     bel_status *status = NULL;
     if (!has_owner_here(lock)) {
         status = bel_stored_state_read(folder, &state);
-        if (status == NULL) status = act(&state);
+        if (status == NULL) status = act(&state, which);
         bel_stored_state_deinit(&state);
     }
     bel_linux_unlock(lock);
     return status;
 }
 
-bel_status *bel_stored_pull(const char *folder)
+bel_status *bel_stored_pull(const char *folder, const char *which)
 {
-    return act_unowned(folder, pull);
+    return act_unowned(folder, which, pull);
 }
 
 // For a folder without a lease: only adds files.
@@ -286,14 +291,15 @@ static bel_status *may_always_write(void *context)
     return NULL;
 }
 
-static bel_status *add(bel_stored_state *state)
+static bel_status *add(bel_stored_state *state, const char *which)
 {
+    (void)which;
     return bel_stored_push(state, false, may_always_write, NULL, NULL);
 }
 
 bel_status *bel_stored_add(const char *folder)
 {
-    return act_unowned(folder, add);
+    return act_unowned(folder, NULL, add);
 }
 
 // --- Owning --------------------------------------------------------------------------------------
@@ -352,7 +358,7 @@ static bel_status *own_state(stored_owner *o, const char *folder)
     bel_status *status = start_thread(&o->renews, &o->renewer, renew_lease, o);
     char *prefix = bel_strf("%s/", o->state.url);
     if (status == NULL) status = bel_store_abort_uploads(prefix); // of killed owners
-    if (status == NULL) status = fetch_all(&o->state, o->state.complete);
+    if (status == NULL) status = fetch(&o->state, o->state.complete, BEL_STORED_ALL);
     bel_free(prefix);
     if (status == NULL) status = start_thread(&o->sends, &o->sender, send_files, o);
     if (status != NULL) bel_status_ignore(give_up_lease(o)); // else it ends by time

@@ -29,9 +29,15 @@ enum { BEL_LEASE_SECS = 60 };
 // INVALID_ARGUMENT: the URL is malformed, or a web server's, which cannot be written.
 bel_status *bel_stored_folder(const char *url, char **out_folder) BEL_MUST_USE;
 
-// Makes this host's folder equal to the store's, for a process that only reads. It does nothing if
-// a process of this host owns it or owned it last: its files are then at least as new.
-bel_status *bel_stored_pull(const char *folder) BEL_MUST_USE;
+// Gets a path on this host for files of a URL, of any scheme, that are only read; free with bel_free.
+bel_status *bel_stored_place(const char *url, char **out_path) BEL_MUST_USE;
+
+// Makes this host's folder equal to the store's, for a process that only reads. Of the checkpoints it
+// fetches the newest, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
+// all (BEL_STORED_ALL). It does nothing if a process of this host owns the folder or owned it last:
+// its files are then at least as new.
+#define BEL_STORED_ALL ""
+bel_status *bel_stored_pull(const char *folder, const char *which) BEL_MUST_USE;
 
 // Becomes the owner, makes this host's folder equal to the store's if another host owned it since,
 // and starts the thread. Does nothing for a folder that is no store's. Call it under the folder's

@@ -22,8 +22,9 @@ bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_ma
 
 // Makes this host's folder equal to the store's. A checkpoint without its manifest does not count.
 // `continues`: this host had the folder last, so its files are the newest; then only fetches files
-// that were here before and are gone, as after a cleanup of temporary files.
-bel_status *bel_stored_fetch(bel_stored_state *state, bool continues,
+// that were here before and are gone, as after a cleanup of temporary files. `which`: of
+// bel_stored_pull.
+bel_status *bel_stored_fetch(bel_stored_state *state, bool continues, const char *which,
                              bel_stored_sums *out_sums) BEL_MUST_USE;
 
 #endif
