@@ -6,7 +6,8 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 unset "${!AWS_@}" "${!GS_@}" "${!GOOGLE_@}" STORAGE_EMULATOR_HOST GCE_METADATA_HOST CLOUDSDK_CONFIG
-export HOME=$work AWS_EC2_METADATA_DISABLED=true
+# No request goes to a real metadata service.
+export HOME=$work AWS_EC2_METADATA_DISABLED=true AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1
 
 servers=()
 trap 'for pid in "${servers[@]}"; do kill "$pid" 2>/dev/null || true; done; rm -rf "$work"' EXIT

@@ -51,7 +51,8 @@ static void test_files(void **state)
 {
     (void)state;
     const char *folder = bel_test_own_folder();
-    char *keys = bel_test_file(folder, "credentials", "[dev]\naws_access_key_id = AK2\n", 32);
+    static const char dev[] = "[dev]\naws_access_key_id = AK2\n";
+    char *keys = bel_test_file(folder, "credentials", dev, sizeof dev - 1);
     char *config = bel_test_file(folder, "config", text, sizeof text - 1);
     char *value;
     setenv("AWS_SHARED_CREDENTIALS_FILE", keys, 1);
