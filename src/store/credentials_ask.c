@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "store/credentials.h"
 #include "store/patience.h"
@@ -13,9 +14,14 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
                                 bel_str *out)
 {
     bel_backoff backoff = {.least_ns = 200000000, .most_ns = 4000000000};
+    int64_t end = bel_clock_ns() + bel_patience_ns();
+    double limit = bel_patience_stall_secs();
+    bel_http_request bounded = *request;
+    if (bounded.connect_secs > limit) bounded.connect_secs = limit;
+    if (bounded.stall_secs > limit) bounded.stall_secs = limit;
     for (int i = 1;; i++) {
         bel_http_answer answer;
-        BEL_TRY(bel_http_send(request, &answer));
+        BEL_TRY(bel_http_send(&bounded, &answer));
         bool broken = answer.fault[0] != '\0';
         bool passing =
             (broken && !answer.is_lasting) || answer.status == 429 || answer.status >= 500;
@@ -31,9 +37,11 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
         else
             bel_str_append(out, answer.text.text, answer.text.length);
         bel_http_answer_deinit(&answer);
-        if (status == NULL || !passing || i >= tries) return status;
+        int64_t pause_ns = bel_backoff_next(&backoff);
+        bool is_last = i >= tries || bel_clock_ns() + pause_ns >= end;
+        if (status == NULL || !passing || is_last) return status;
         bel_status_ignore(status); // the next try reports it
-        bel_patience_wait(bel_backoff_next(&backoff));
+        bel_patience_wait(pause_ns);
     }
 }
 
