@@ -37,9 +37,10 @@ void bel_credentials_release(bel_credentials *credentials); // accepts NULL
 bel_status *bel_credentials_load_aws(bel_credentials **out_credentials) BEL_MUST_USE;
 bel_status *bel_credentials_load_google(bel_credentials **out_credentials) BEL_MUST_USE;
 
-// Asks a service that issues credentials, a few times if it does not answer. `what` names it. Its
-// answer is appended to `out`; an answer that is no success is an error of PERMISSION_DENIED.
-// `tries` 1: a service that may not exist; then NOT_FOUND if it does not answer, or with an error.
+// Asks a service that issues credentials, up to `tries` times if it does not answer, within the
+// thread's patience. `what` names it. Its answer is appended to `out`; an answer that is no success
+// is an error of PERMISSION_DENIED. `tries` 1: a service that may not exist; then NOT_FOUND if it
+// does not answer, or with an error.
 bel_status *bel_credentials_ask(const bel_http_request *request, const char *what, int tries,
                                 bel_str *out) BEL_MUST_USE;
 

@@ -218,8 +218,21 @@ static bool may_go_to(const bel_place *p, const char *host)
     return p->is_original && is_amazon(host);
 }
 
+// True if a text that the store has sent cannot change another part of a URL.
+static bool is_name(const char *text, const char *more)
+{
+    for (; *text != '\0'; text++) {
+        bool good = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                    (*text >= '0' && *text <= '9') || strchr(more, *text) != NULL;
+        if (!good) return false;
+    }
+    return true;
+}
+
 bool bel_place_move(bel_place *place, const char *region, const char *host)
 {
+    if (region != NULL && !is_name(region, "-_")) region = NULL;
+    if (host != NULL && !is_name(host, "-.:")) host = NULL;
     pthread_mutex_lock(&mutex);
     bool moved = region != NULL && strcmp(region, place->region) != 0;
     if (moved) {

@@ -29,8 +29,8 @@ void bel_place_view_deinit(bel_place_view *view);
 // True if the server is Amazon's or Google's, of which the abilities are known.
 bool bel_place_is_original(bel_place *place);
 
-// Remembers the region that the store has named, else the host (NULL: unknown). False: it was known,
-// or the host is in another domain, to which no credentials may go.
+// Remembers the region that the store has named, else the host (NULL: unknown). False: it was
+// known, or the host is in another domain, to which no credentials may go.
 bool bel_place_move(bel_place *place, const char *region, const char *host);
 
 // Remembers the clock of the server. `is_refused`: it has refused a signature for its time.

@@ -125,6 +125,7 @@ static bel_status *send_once(attempt *a)
     if (call->body_md5 != NULL) bel_headers_add(&headers, "content-md5", "%s", call->body_md5);
     call->source = a->credentials != NULL ? a->credentials->source : NULL;
     bel_status *status = authorize(a, &place, path.text, &headers);
+    double stall_secs = bel_patience_stall_secs();
     bel_http_request request = {
         .method = call->method,
         .url = url.text,
@@ -133,8 +134,8 @@ static bel_status *send_once(attempt *a)
         .into = call->into,
         .skip = call->skip,
         .most = call->most,
-        .connect_secs = CONNECT_SECS,
-        .stall_secs = call->is_slow ? SLOW_STALL_SECS : bel_patience_stall_secs(),
+        .connect_secs = stall_secs < CONNECT_SECS ? stall_secs : CONNECT_SECS,
+        .stall_secs = call->is_slow ? SLOW_STALL_SECS : stall_secs,
         .follow = web,
         .is_single = call->is_single,
     };

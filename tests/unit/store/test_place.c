@@ -85,6 +85,10 @@ static void test_moves(void **state)
     assert_false(bel_place_move(place, "eu-west-1", NULL));
     assert_false(bel_place_move(place, NULL, "thief.example"));
     assert_false(bel_place_move(place, NULL, "amazonaws.com.thief.example"));
+    assert_false(bel_place_move(place, NULL, "thief.example/x.amazonaws.com"));
+    assert_false(bel_place_move(place, NULL, "thief.example#.amazonaws.com"));
+    assert_false(bel_place_move(place, NULL, "user@s3.amazonaws.com"));
+    assert_false(bel_place_move(place, "thief.example/", NULL));
     assert_true(bel_place_move(place, NULL, "moving.s3-1.amazonaws.com"));
     check(place, "https://moving.s3-1.amazonaws.com", "", "eu-west-1");
     setenv("AWS_ENDPOINT_URL", "http://minio:9000", 1);

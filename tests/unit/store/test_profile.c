@@ -78,9 +78,9 @@ static void test_files(void **state)
     BEL_ASSERT_OK(bel_profile_endpoint("STS", &value));
     assert_string_equal(value, "http://h:2");
     bel_free(value);
-    setenv("AWS_PROFILE", "nobody", 1);
+    setenv("AWS_PROFILE", "unknown", 1);
     BEL_ASSERT_FAILS(bel_profile_get("region", &value), BEL_INVALID_ARGUMENT,
-                     "profile \"nobody\" is in neither");
+                     "profile \"unknown\" is in neither");
     setenv("AWS_REGION", "eu west", 1);
     BEL_ASSERT_FAILS(bel_profile_region(&value), BEL_INVALID_ARGUMENT, "eu west");
     bel_free(keys);
