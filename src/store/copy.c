@@ -1,29 +1,22 @@
-// The room for a copy is reserved before the first byte, so that a full disk is an error and not a
-// signal: the bytes of the ranges are received into a mapping of the file.
-//
-// A large object is read in ranges by the threads that serve transfers, a small one in one range by
-// the caller. bel_store_copy_begin runs on such a thread, where it must not wait for others. So it
-// copies only small objects, of which there are many. A large one is left to the function that opens
-// it, which reads its ranges together.
+// Making a large copy uses the threads that serve transfers. bel_store_copy_begin runs on such a
+// thread, where it must not wait for others. So it copies only objects of one range, of which there
+// may be many. A large one is left to the function that opens it.
 #include "store/copy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/fault.h"
-#include "base/file.h"
 #include "base/index.h"
 #include "base/str.h"
+#include "store/download.h"
 
-enum { RANGE_BYTES = 8 << 20, RANGES_AT_ONCE = 16, MOST_BEGUN_BYTES = 4 * RANGE_BYTES };
+enum { PATIENCE_SECS = 300 };
 
 // --- States seen ---------------------------------------------------------------------------------
 
@@ -115,92 +108,24 @@ static bel_status *make_room(const char *folder, uint64_t size)
 
 typedef struct copying {
     const char *url;
-    bel_store_info info;
+    const bel_store_info *info;
     const char *folder;
-    bool together; // ranges are read by several threads
-    char *memory;  // mapping of the copy
-
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    uint64_t next;      // offset of the next range
-    int active;         // threads at work
-    bel_status *status; // the first error
 } copying;
-
-static bel_status *read_range(copying *c, uint64_t offset)
-{
-    uint64_t left = c->info.size_bytes - offset;
-    size_t size = left < RANGE_BYTES ? (size_t)left : RANGE_BYTES, got = 0;
-    const char *tag = c->info.tag[0] != '\0' ? c->info.tag : NULL;
-    BEL_TRY(bel_store_read(c->url, tag, offset, size, c->memory + offset, &got, NULL));
-    if (got == size) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it became shorter while it was copied", c->url);
-}
-
-// Reads ranges until none is left or one fails.
-static void read_ranges(void *context)
-{
-    copying *c = context;
-    pthread_mutex_lock(&c->mutex);
-    while (c->status == NULL && c->next < c->info.size_bytes) {
-        uint64_t offset = c->next;
-        c->next += RANGE_BYTES;
-        pthread_mutex_unlock(&c->mutex);
-        bel_status *status = read_range(c, offset);
-        pthread_mutex_lock(&c->mutex);
-        if (c->status == NULL)
-            c->status = status;
-        else
-            bel_status_ignore(status); // the first error is reported
-    }
-    c->active--;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->mutex);
-}
-
-// Reads all ranges. Each request ends by the store's patience, so the wait for all ends, too.
-static bel_status *read_all(copying *c)
-{
-    uint64_t ranges = (c->info.size_bytes + RANGE_BYTES - 1) / RANGE_BYTES;
-    int threads = ranges < RANGES_AT_ONCE ? (int)ranges : RANGES_AT_ONCE;
-    if (!c->together || threads == 1) {
-        c->active = 1;
-        read_ranges(c);
-        return c->status;
-    }
-    c->active = threads;
-    for (int i = 0; i < threads; i++)
-        bel_store_begin(read_ranges, c);
-    pthread_mutex_lock(&c->mutex);
-    while (c->active > 0)
-        pthread_cond_wait(&c->changed, &c->mutex);
-    pthread_mutex_unlock(&c->mutex);
-    return c->status;
-}
 
 static bel_status *copy_object(void *user, const char *path, int descriptor)
 {
-    copying *c = user;
-    uint64_t size = c->info.size_bytes;
-    BEL_TRY(make_room(c->folder, size));
-    if (size == 0) return NULL;
-    int error = bel_fault_write_fails() ? ENOSPC : posix_fallocate(descriptor, 0, (off_t)size);
-    if (error != 0) return bel_file_error(error, "reserve room in", path);
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
-    c->memory = memory;
-    bel_status *status = read_all(c);
-    munmap(memory, size);
-    return status;
+    const copying *c = user;
+    BEL_TRY(make_room(c->folder, c->info->size_bytes));
+    if (c->info->size_bytes == 0) return NULL;
+    const char *tag = c->info->tag[0] != '\0' ? c->info->tag : NULL;
+    return bel_download_to(c->url, tag, path, descriptor, NULL);
 }
 
-// Opens the copy of this state. On a thread that serves transfers it reads range after range, and
-// does not wait for another thread or process that makes the same copy: that one may wait for this
-// thread.
-static bel_status *open_copy(const char *url, const bel_store_info *info, bool together,
+// Opens the copy of this state. It waits up to `patience_secs` for another thread or process that
+// makes the same copy and makes no progress.
+static bel_status *open_copy(const char *url, const bel_store_info *info, double patience_secs,
                              bel_host_file *out_file)
 {
-    enum { PATIENCE_SECS = 300 };
     static atomic_uint unnamed;
     char *folder = NULL;
     BEL_TRY(bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-objects", &folder));
@@ -208,21 +133,14 @@ static bel_status *open_copy(const char *url, const bel_store_info *info, bool t
     char *name =
         named ? bel_strf("%s\n%s\n%llu", url, info->tag, (unsigned long long)info->size_bytes)
               : bel_strf("%s\n%lld\n%u", url, (long long)getpid(), unnamed++);
-    copying c = {
-        .url = url,
-        .info = *info,
-        .folder = folder,
-        .together = together,
-        .mutex = PTHREAD_MUTEX_INITIALIZER,
-        .changed = PTHREAD_COND_INITIALIZER,
-    };
+    copying c = {.url = url, .info = info, .folder = folder};
     bel_host_file_request request = {
         .folder = folder,
         .name = name,
         .source = url,
         .doing = "being copied",
         .stays = true,
-        .patience_secs = together ? PATIENCE_SECS : 0,
+        .patience_secs = patience_secs,
         .make = copy_object,
         .user = &c,
     };
@@ -244,7 +162,7 @@ bel_status *bel_store_copy_open(const char *url, bel_host_file *out_file, bel_st
     bel_store_info info;
     BEL_TRY(bel_store_stat(url, &info));
     note_seen(url, &info);
-    BEL_TRY(open_copy(url, &info, true, out_file));
+    BEL_TRY(open_copy(url, &info, PATIENCE_SECS, out_file));
     if (out_info != NULL) *out_info = info;
     return NULL;
 }
@@ -254,7 +172,7 @@ bel_status *bel_store_copy_open_known(const char *url, bel_host_file *out_file,
 {
     bel_store_info info;
     if (!was_seen(url, &info)) return bel_store_copy_open(url, out_file, out_info);
-    BEL_TRY(open_copy(url, &info, true, out_file));
+    BEL_TRY(open_copy(url, &info, PATIENCE_SECS, out_file));
     if (out_info != NULL) *out_info = info;
     return NULL;
 }
@@ -267,8 +185,8 @@ static void begin_copy(void *context)
     bel_status *status = bel_store_stat(url, &info);
     if (status == NULL) {
         note_seen(url, &info);
-        bool small = info.size_bytes <= MOST_BEGUN_BYTES;
-        if (small) status = open_copy(url, &info, false, &file);
+        bool small = info.size_bytes <= BEL_DOWNLOAD_RANGE_BYTES;
+        if (small) status = open_copy(url, &info, 0, &file);
     }
     bel_status_ignore(status); // the function that opens the copy reports it
     bel_host_file_close(&file);

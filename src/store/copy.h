@@ -27,7 +27,7 @@ bel_status *bel_store_copy_open_known(const char *url, bel_host_file *out_file,
                                       bel_store_info *out_info) BEL_MUST_USE;
 
 // Looks up the object's present state on another thread, and makes a copy if this host has none and
-// the object is small (32 MiB). Returns at once. The functions above report errors, and wait for the
+// the object is small (8 MiB). Returns at once. The functions above report errors, and wait for the
 // copy.
 void bel_store_copy_begin(const char *url);
 

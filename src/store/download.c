@@ -1,31 +1,52 @@
-// Download of an object to a file: ranges of one state of the object, several at once, written in
-// order. The file's temporary name becomes its name when all bytes are there and match the checksum
-// that the store reports.
+// Download of an object to a file: ranges of one state of the object, several at once. The threads
+// that read ranges also write them. The checksum is computed in order meanwhile, and compared at the
+// end: only then has the file its name.
+#include "store/download.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/str.h"
 #include "store/crypto.h"
 #include "store/object.h"
 #include "store/window.h"
 
-enum { RANGE_BYTES = 8 << 20, WIDTH = 8 };
+enum { RANGE_BYTES = BEL_DOWNLOAD_RANGE_BYTES, WIDTH = 8 };
 
 typedef struct download {
     const bel_object *object;
+    const char *path; // of the file
+    int descriptor;
     bel_store_info info;
     bel_object_sums sums;
-    bel_file_writer *writer;
     bel_digest *digest; // NULL: there is no MD5 to compare
     uint32_t crc32c;
     char *buffers[WIDTH];
     size_t sizes[WIDTH];
 } download;
 
-static void write_piece(download *d, const char *data, size_t size)
+static bel_status *write_piece(const download *d, uint64_t offset, const char *data, size_t size)
 {
-    bel_file_writer_write(d->writer, data, size);
+    if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", d->path);
+    while (size > 0) {
+        ssize_t wrote = pwrite(d->descriptor, data, size, (off_t)offset);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return bel_file_error(errno, "write", d->path);
+        data += wrote;
+        size -= (size_t)wrote;
+        offset += (uint64_t)wrote;
+    }
+    return NULL;
+}
+
+static void sum_piece(download *d, const char *data, size_t size)
+{
     if (d->digest != NULL) bel_digest_update(d->digest, data, size);
     if (d->sums.has_crc32c) d->crc32c = bel_crc32c(d->crc32c, data, size);
 }
@@ -39,13 +60,14 @@ static bel_status *serve(void *context, size_t index)
     if (d->buffers[place] == NULL) d->buffers[place] = bel_xmalloc(RANGE_BYTES);
     BEL_TRY(bel_object_read(d->object, d->info.tag, offset, size, d->buffers[place],
                             &d->sizes[place], NULL, NULL));
-    return d->sizes[place] == size ? NULL : bel_object_changed(d->object);
+    if (d->sizes[place] != size) return bel_object_changed(d->object);
+    return write_piece(d, offset, d->buffers[place], size);
 }
 
 static bel_status *take(void *context, size_t index)
 {
     download *d = context;
-    write_piece(d, d->buffers[index % WIDTH], d->sizes[index % WIDTH]);
+    sum_piece(d, d->buffers[index % WIDTH], d->sizes[index % WIDTH]);
     return NULL;
 }
 
@@ -56,22 +78,24 @@ static bel_status *read_as_one(download *d)
     char *data = bel_xmalloc(size);
     bel_status *status = bel_object_read(d->object, d->info.tag, 0, size, data, &got, NULL, NULL);
     if (status == NULL && got < size) status = bel_object_changed(d->object);
-    if (status == NULL) write_piece(d, data, size);
+    if (status == NULL) status = write_piece(d, 0, data, size);
+    if (status == NULL) sum_piece(d, data, size);
     bel_free(data);
     return status;
 }
 
-static bel_status *read_ranges(download *d)
+static bel_status *read_ranges(download *d, const char *tag)
 {
     size_t got;
     d->buffers[0] = bel_xmalloc(RANGE_BYTES);
     BEL_TRY(
-        bel_object_read(d->object, NULL, 0, RANGE_BYTES, d->buffers[0], &got, &d->info, &d->sums));
+        bel_object_read(d->object, tag, 0, RANGE_BYTES, d->buffers[0], &got, &d->info, &d->sums));
     if (d->sums.md5[0] != '\0') d->digest = bel_digest_create(BEL_DIGEST_MD5);
     if (got < d->info.size_bytes &&
         bel_place_ask(d->object->place, BEL_PLACE_SERVES_RANGES) == BEL_PLACE_NO)
         return read_as_one(d);
-    write_piece(d, d->buffers[0], got);
+    BEL_TRY(write_piece(d, 0, d->buffers[0], got));
+    sum_piece(d, d->buffers[0], got);
     uint64_t rest = d->info.size_bytes - got;
     return bel_window_run((size_t)((rest + RANGE_BYTES - 1) / RANGE_BYTES), WIDTH, serve, take, d);
 }
@@ -90,18 +114,13 @@ static bel_status *compare(download *d)
                    d->object->url.shown);
 }
 
-// One try. The checksum is compared before the file has its name.
-static bel_status *download_once(const bel_object *object, const char *path,
-                                 bel_store_info *out_info)
+static bel_status *download_once(const bel_object *object, const char *tag, const char *path,
+                                 int descriptor, bel_store_info *out_info)
 {
-    download d = {.object = object};
-    BEL_TRY(bel_file_writer_open_beside(path, &d.writer));
-    bel_status *status = read_ranges(&d);
+    download d = {.object = object, .path = path, .descriptor = descriptor};
+    if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", path);
+    bel_status *status = read_ranges(&d, tag);
     if (status == NULL) status = compare(&d);
-    if (status == NULL)
-        status = bel_file_writer_finish(d.writer, NULL, NULL);
-    else
-        bel_file_writer_abandon(d.writer);
     if (d.digest != NULL) {
         char unused[BEL_HEX_BYTES];
         bel_digest_finish_hex(d.digest, unused);
@@ -112,16 +131,31 @@ static bel_status *download_once(const bel_object *object, const char *path,
     return status;
 }
 
-bel_status *bel_store_download(const char *url, const char *path, bel_store_info *out_info)
+bel_status *bel_download_to(const char *url, const char *tag, const char *path, int descriptor,
+                            bel_store_info *out_info)
 {
     enum { TRIES = 3 };
     bel_object object;
     BEL_TRY(bel_object_open(&object, url, false));
-    bel_status *status = download_once(&object, path, out_info);
+    bel_status *status = download_once(&object, tag, path, descriptor, out_info);
     for (int i = 1; i < TRIES && bel_status_code(status) == BEL_DATA_LOSS; i++) {
         bel_status_ignore(status); // the next try reports it
-        status = download_once(&object, path, out_info);
+        status = download_once(&object, tag, path, descriptor, out_info);
     }
     bel_object_close(&object);
+    return status;
+}
+
+bel_status *bel_store_download(const char *url, const char *path, bel_store_info *out_info)
+{
+    char *beside = bel_strf("%s.tmp-%lld", path, (long long)getpid());
+    int descriptor = open(beside, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    bel_status *status = descriptor < 0 ? bel_file_error(errno, "create", beside) : NULL;
+    if (status == NULL) status = bel_download_to(url, NULL, path, descriptor, out_info);
+    if (status == NULL && fsync(descriptor) != 0) status = bel_file_error(errno, "sync", beside);
+    if (status == NULL) status = bel_file_rename(beside, path);
+    if (status != NULL && descriptor >= 0) (void)unlink(beside);
+    if (descriptor >= 0) close(descriptor);
+    bel_free(beside);
     return status;
 }

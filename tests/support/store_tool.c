@@ -8,6 +8,8 @@
 //   list PREFIX [deep]              prints "NAME SIZE TAG" for each entry
 //   write URL FILE [absent | TAG]   prints the new tag
 //   upload FILE URL, download URL FILE, copy FROM TO, remove URL, abort PREFIX
+//   copies PREFIX                   makes the copies of all objects at once, and prints their bytes
+//   open URL                        makes the copy of this host (copy.h), and prints its size
 //   clock URL                       asks the store, and prints its clock's offset in seconds
 //   many URL SIZE                   reads ranges of SIZE at once, and writes the object to stdout
 //   each PREFIX                     reads all objects at once, prints their number and bytes
@@ -19,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "store/copy.h"
 #include "store/store.h"
 
 static double patience = 120;
@@ -175,6 +178,39 @@ static bel_status *run_each(char **words)
     return status;
 }
 
+static bel_status *run_open(char **words)
+{
+    bel_host_file copy;
+    BEL_TRY(bel_store_copy_open(words[0], &copy, NULL));
+    printf("%zu\n", copy.size);
+    bel_host_file_close(&copy);
+    return NULL;
+}
+
+static bel_status *run_copies(char **words)
+{
+    bel_store_entry *entries;
+    size_t count, bytes = 0;
+    bel_status *status = NULL;
+    BEL_TRY(bel_store_list(words[0], true, &entries, &count));
+    for (int opens = 0; opens < 2; opens++) {
+        for (size_t i = 0; i < count && status == NULL; i++) {
+            bel_host_file copy;
+            char *url = bel_strf("%s%s", words[0], entries[i].name);
+            if (opens == 0) bel_store_copy_begin(url);
+            if (opens == 1) status = bel_store_copy_open_known(url, &copy, NULL);
+            if (opens == 1 && status == NULL) {
+                bytes += copy.size;
+                bel_host_file_close(&copy);
+            }
+            bel_free(url);
+        }
+    }
+    if (status == NULL) printf("%zu\n", bytes);
+    bel_store_entries_free(entries, count);
+    return status;
+}
+
 static bel_status *run(const char *command, char **words, int count)
 {
     bel_store_info info;
@@ -198,6 +234,8 @@ static bel_status *run(const char *command, char **words, int count)
     if (strcmp(command, "clock") == 0 && count == 1) return run_clock(words);
     if (strcmp(command, "many") == 0 && count == 2) return run_many(words);
     if (strcmp(command, "each") == 0 && count == 1) return run_each(words);
+    if (strcmp(command, "open") == 0 && count == 1) return run_open(words);
+    if (strcmp(command, "copies") == 0 && count == 1) return run_copies(words);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "store_tool: unknown command, or too few words");
 }
 
