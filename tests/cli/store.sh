@@ -238,7 +238,9 @@ check "a corrupt download leaves no file" [ -z "$(find . -maxdepth 1 -name 'none
 control '{"corrupt": 0, "errors": 100}' >state.json
 run_fails 1 "s3://bkt/s3/small: GET: HTTP 503 SlowDown, request R|within 1 s" tool --patience 1 cat s3://bkt/s3/small
 control '{"retry_after": "9"}' >state.json
+: >log.jsonl
 run_fails 1 "asks for a longer pause" tool --patience 5 cat s3://bkt/s3/small
+equal "no request comes before the pause" "$(requests '"GET"')" 1
 reset
 for wait in '"1"' '"date"'; do
     : >log.jsonl
