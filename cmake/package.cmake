@@ -61,6 +61,7 @@ of these is killed on the way.
 This package has the command, the library, headers, the documents and
 examples.")
 set(CPACK_DEBIAN_MAIN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_MAIN_PACKAGE_RECOMMENDS libcurl4) # for URLs, opened at run time
 # A compiler for --package_path, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
 set(CPACK_DEBIAN_MAIN_PACKAGE_SUGGESTS "belfry-dev, c-compiler, pkg-config, libopenblas0-pthread, openssh-client")
 

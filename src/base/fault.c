@@ -66,6 +66,7 @@ static const char *const point_names[] = {
     "shard_passed",
     "shard_passes",
     "shard_snapshot",
+    "stored_before_last",
     "tower_compute",
     "tower_step",
     "worker_reported",

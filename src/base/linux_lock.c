@@ -59,6 +59,12 @@ void bel_linux_unlock(int lock)
     if (lock >= 0) close(lock);
 }
 
+bel_status *bel_linux_open_bytes(const char *path, int *out_descriptor)
+{
+    *out_descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    return *out_descriptor < 0 ? bel_file_error(errno, "open", path) : NULL;
+}
+
 static struct flock one_byte(int64_t byte)
 {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};

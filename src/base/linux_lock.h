@@ -14,6 +14,10 @@
 bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock) BEL_MUST_USE;
 void bel_linux_unlock(int lock); // accepts -1
 
+// Opens the file for locks on its bytes, and creates it if it does not exist; close it with
+// bel_linux_unlock.
+bel_status *bel_linux_open_bytes(const char *path, int *out_descriptor) BEL_MUST_USE;
+
 // The same for a folder itself, which must exist, without waiting.
 bel_status *bel_linux_lock_folder(const char *path, int *out_lock) BEL_MUST_USE;
 

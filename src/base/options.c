@@ -49,6 +49,7 @@ static void value_set_origin(bel_option_value *value, bel_option_source source, 
 static void value_deinit(bel_option_value *value)
 {
     value_clear(value);
+    bel_free(value->meant);
     bel_free(value->items);
     bel_free(value->joined);
     bel_free(value->origin);
@@ -404,7 +405,16 @@ static const bel_option_value *find_typed_value(const bel_options *options, cons
 const char *bel_options_string(const bel_options *options, const char *name)
 {
     const bel_option_value *value = find_typed_value(options, name, BEL_OPTION_STRING);
-    return value->count > 0 ? value->items[0] : NULL;
+    if (value->count == 0) return NULL;
+    return value->meant != NULL ? value->meant : value->items[0];
+}
+
+void bel_options_mean(bel_options *options, const char *name, const char *text)
+{
+    int row = bel_option_row(options, name);
+    BEL_CHECK(row >= 0 && options->table[row].type == BEL_OPTION_STRING);
+    bel_free(options->values[row].meant);
+    options->values[row].meant = bel_xstrdup(text);
 }
 
 int64_t bel_options_int(const bel_options *options, const char *name)

@@ -116,6 +116,10 @@ int64_t bel_options_list_int(const bel_options *options, const char *name, size_
 // "" if empty. Lives as long as the options and until the next parse.
 const char *bel_options_text(const bel_options *options, const char *name);
 
+// From now on bel_options_string returns `text` for a given text, for example the folder of this
+// host for a URL. bel_options_text and a dump keep the given one.
+void bel_options_mean(bel_options *options, const char *name, const char *text);
+
 const char *bel_options_origin(const bel_options *options, const char *name);
 bool bel_options_has(const bel_options *options, const char *name);      // this command accepts it
 bool bel_options_is_given(const bel_options *options, const char *name); // not the default

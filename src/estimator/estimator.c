@@ -25,7 +25,9 @@
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
 #include "estimator/run_flags.h"
+#include "launch/folder/stored.h"
 #include "launch/task/task.h"
+#include "store/store.h"
 
 enum { MAX_TOWERS = 256 };
 
@@ -333,14 +335,38 @@ static void warn_of_towers(const bel_estimator *estimator, const bel_task *task)
                   wanted, task->towers[0]);
 }
 
+// Frees a text that the estimator owns; such texts are const in the public structs.
+static void free_text(const char *text)
+{
+    union {
+        const char *read;
+        char *owned;
+    } pointer = {.read = text};
+    bel_free(pointer.owned);
+}
+
+// A model folder in a store is worked in on this host. Workers and parameter servers need no files.
+static bel_status *enter_store(bel_estimator *estimator, bool reads)
+{
+    const char *named = estimator->config.model_dir;
+    char *folder;
+    if (!bel_store_is_url(named)) return NULL;
+    BEL_TRY_CTX(bel_stored_folder(named, &folder), "model_dir");
+    free_text(named);
+    estimator->config.model_dir = folder;
+    return reads ? bel_stored_pull(folder, NULL) : NULL;
+}
+
 static bel_status *take_task(bel_estimator *estimator)
 {
     bel_task *task;
     BEL_TRY(bel_task_from_environment(estimator->config.chief_trains, &task));
-    if (task == NULL) return NULL;
+    if (task == NULL) return enter_store(estimator, true);
     estimator->in_job = true;
     say_counts(estimator, task);
-    bel_status *status = place_in_job(estimator, task);
+    bool reads = task->role != BEL_ROLE_WORKER && task->role != BEL_ROLE_PS;
+    bel_status *status = enter_store(estimator, reads);
+    if (status == NULL) status = place_in_job(estimator, task);
     if (status == NULL) warn_of_towers(estimator, task);
     if (status == NULL) status = check_folder(estimator, task);
     bel_task_destroy(task);
@@ -426,16 +452,6 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *g
         bel_estimator_destroy(estimator);
     }
     return status;
-}
-
-// Frees a text that the estimator owns; such texts are const in the public structs.
-static void free_text(const char *text)
-{
-    union {
-        const char *read;
-        char *owned;
-    } pointer = {.read = text};
-    bel_free(pointer.owned);
 }
 
 void bel_estimator_destroy(bel_estimator *estimator)

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "store/copy.h"
 
 static const char *copy_text(const char *text)
 {
@@ -105,10 +106,17 @@ bel_status *bel_feature_file_read(const char *path, int64_t max_bytes, uint8_t *
         return BEL_ERR(BEL_INVALID_ARGUMENT, "expected max_bytes of 0 (default) or more, got %lld",
                        (long long)max_bytes);
     }
+    if (max_bytes == 0) max_bytes = BEL_FEATURE_MAX_BYTES;
+    if (bel_store_is_url(path)) {
+        bel_host_file copy;
+        BEL_TRY(bel_store_copy_open_known(path, &copy, NULL));
+        bel_status *status = read_open(copy.descriptor, path, max_bytes, out_data, out_size);
+        bel_host_file_close(&copy);
+        return status;
+    }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return bel_file_error(errno, "open", path);
-    bel_status *status = read_open(
-        descriptor, path, max_bytes == 0 ? BEL_FEATURE_MAX_BYTES : max_bytes, out_data, out_size);
+    bel_status *status = read_open(descriptor, path, max_bytes, out_data, out_size);
     close(descriptor);
     return status;
 }

@@ -16,6 +16,7 @@
 #include "command/flags.h"
 #include "command/results.h"
 #include "command/signals.h"
+#include "command/stores.h"
 #include "command/verbs.h"
 #include "launch/supervise/trials.h"
 #include "package/package.h"
@@ -81,8 +82,8 @@ static const bel_verb verbs[] = {
     {"experiment batch_norm", BEL_VERB_EXPERIMENT, "[flags]",
      "batch normalization over 8 replicas beside that of one", bel_verb_experiment_batch_norm,
      false},
-    {"doctor", BEL_VERB_DOCTOR, "[flags]", "check whether this machine can train", bel_verb_doctor,
-     false},
+    {"doctor", BEL_VERB_DOCTOR, "[URL...] [flags]", "check whether this machine can train",
+     bel_verb_doctor, true},
     {"certs", BEL_VERB_CERTS, "FOLDER [flags]", "certificates for TLS between a job's processes",
      bel_verb_certs, true},
     {"completion", BEL_VERB_SHELL, "bash|zsh|fish", "completion of this command, for a shell",
@@ -329,10 +330,11 @@ bel_status *bel_command_parse(bel_options *options, int count, char *const *argu
     configure_log(options); // now also an error of the flags has the requested form
     if (status != NULL || bel_command_wants_help(options)) return status;
     const char *config_file = bel_options_string(options, "config_file");
-    if (config_file == NULL) return NULL;
-    BEL_TRY(bel_options_read_yaml(options, config_file));
-    configure_log(options);
-    return NULL;
+    if (config_file != NULL) {
+        BEL_TRY(bel_options_read_yaml(options, config_file));
+        configure_log(options);
+    }
+    return bel_stores_from_flags(options);
 }
 
 // Finds the package of the model to read, unless a flag names the model.
@@ -361,10 +363,12 @@ static bel_status *provide_package(const bel_options *like, int count, char *con
     bel_status_ignore(bel_options_parse(options, count, arguments)); // the full parse reports it
     const char *file = bel_options_string(options, "config_file");
     if (file != NULL) bel_status_ignore(bel_options_read_yaml(options, file)); // the same
+    char *package = NULL;
+    bel_status *status = bel_stores_from_flags(options);
     const char *model_dir = bel_options_string(options, "model_dir");
-    char *package;
-    bel_status *status =
-        reads ? find_kept(options, &package) : bel_package_from_flags(options, model_dir, &package);
+    if (status == NULL)
+        status = reads ? find_kept(options, &package)
+                       : bel_package_from_flags(options, model_dir, &package);
     if (status == NULL && package != NULL) *out_flag = bel_strf("--package=%s", package);
     if (status == NULL) bel_free(package);
     bel_options_destroy(options);
@@ -403,7 +407,8 @@ static bel_status *run_with_options(const bel_verb *v, bel_options *options, int
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"; flags begin with --",
                        extra[0]);
     }
-    return v->run(options, out_exit_code);
+    BEL_TRY(v->run(options, out_exit_code));
+    return bel_stores_add(options);
 }
 
 bel_status *bel_command_run(int count, char *const *words, int *out_exit_code)

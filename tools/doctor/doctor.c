@@ -29,6 +29,7 @@
 #include "command/verbs.h"
 #include "cuda/cuda.h"
 #include "ops/kernels/product.h"
+#include "store/store.h"
 
 void bel_doctor_report(bel_doctor *d, bel_doctor_level level, const char *name, const char *text,
                        const char *fix)
@@ -349,6 +350,15 @@ bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
         check_processor,  check_products, check_cores,     check_gpus,      check_memory,
         check_open_files, check_threads,  check_disk_free, check_disk_sync,
     };
+    size_t count;
+    const char *const *urls = bel_options_arguments(options, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (bel_store_is_url(urls[i])) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "doctor: expected a URL of data (s3://, gs://, http://, https://), got "
+                       "\"%s\"",
+                       urls[i]);
+    }
     const char *model_dir = bel_options_string(options, "model_dir");
     const char *cluster = bel_options_string(options, "cluster");
     char *folder = existing_folder(model_dir);
@@ -356,6 +366,10 @@ bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
         .json = bel_options_bool(options, "json"), .folder = folder, .model_dir = model_dir};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         checks[i](&d);
+    if (model_dir != NULL && bel_store_is_url(bel_options_text(options, "model_dir")))
+        bel_doctor_check_store(&d, bel_options_text(options, "model_dir"));
+    for (size_t i = 0; i < count; i++)
+        bel_doctor_check_data(&d, urls[i]);
     if (cluster != NULL) bel_doctor_check_cluster(&d, cluster);
     if (d.json) bel_str_printf(&d.out, "],\"ok\":%s}\n", d.fail_count == 0 ? "true" : "false");
     bel_status *status = bel_results_write(d.out.text);

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "command/results.h"
+#include "command/stores.h"
 #include "command/verbs.h"
 #include "predictor/predictor.h"
 #include "tensor/half.h"
@@ -263,12 +264,14 @@ bel_status *bel_verb_bench(const bel_options *options, int *out_exit_code)
                        "bench: expected one model (an ONNX file or an exported folder), got %zu",
                        given);
     }
-    contender contenders[2] = {{.path = paths[0]},
-                               {.path = bel_options_string(options, "against")}};
+    char *path;
+    BEL_TRY(bel_store_path_to_read(paths[0], &path));
+    contender contenders[2] = {{.path = path}, {.path = bel_options_string(options, "against")}};
     int count = contenders[1].path != NULL ? 2 : 1;
     bel_status *status = contender_measure(contenders, count, options);
     if (status == NULL) status = contender_print(contenders, count, options);
     for (int i = 0; i < count; i++)
         contender_end(&contenders[i]);
+    bel_free(path);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/table.h"
 #include "command/results.h"
+#include "command/stores.h"
 #include "command/verbs.h"
 #include "input/batch/audit.h"
 #include "inspect/compare.h"
@@ -282,6 +283,38 @@ static bel_status *print_audit(const bel_ckpt_reader *reader, bool json)
     return status;
 }
 
+static bel_status *inspect_checkpoint(const bel_options *options, const char *path,
+                                      int *out_exit_code)
+{
+    const char *other = bel_options_string(options, "compare");
+    bool json = bel_options_bool(options, "json");
+    bel_ckpt_reader *reader;
+    bel_status *status;
+    BEL_TRY(open_any(path, &reader));
+    if (other != NULL) {
+        status = inspect_compare(reader, path, other, json, out_exit_code);
+    } else if (bel_options_bool(options, "audit")) {
+        status = print_audit(reader, json);
+    } else if (bel_options_bool(options, "digest")) {
+        status = print_digest(reader, json);
+    } else {
+        status = print_description(reader, path, json);
+    }
+    bel_ckpt_close(reader);
+    return status;
+}
+
+static bel_status *inspect_path(const bel_options *options, const char *path, int *out_exit_code)
+{
+    bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
+    if (!bel_is_model(path)) return inspect_checkpoint(options, path, out_exit_code);
+    if (!audit && !digest && bel_options_string(options, "compare") == NULL)
+        return bel_inspect_model(path, bel_options_bool(options, "json"), out_exit_code);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "inspect: %s is a model: --audit, --digest and --compare are for checkpoints",
+                   path);
+}
+
 bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
 {
     size_t count;
@@ -294,32 +327,12 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     }
     static const bel_option_meaning none[] = {{NULL, NULL}};
     BEL_TRY(bel_options_check_read(options, none));
-    bool json = bel_options_bool(options, "json");
-    bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
-    if (audit && digest) {
+    if (bel_options_bool(options, "audit") && bel_options_bool(options, "digest")) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
     }
-    const char *other = bel_options_string(options, "compare");
-    if (bel_is_model(paths[0])) {
-        if (!audit && !digest && other == NULL)
-            return bel_inspect_model(paths[0], json, out_exit_code);
-        return BEL_ERR(
-            BEL_INVALID_ARGUMENT,
-            "inspect: %s is a model: --audit, --digest and --compare are for checkpoints",
-            paths[0]);
-    }
-    bel_ckpt_reader *reader;
-    BEL_TRY(open_any(paths[0], &reader));
-    bel_status *status;
-    if (other != NULL) {
-        status = inspect_compare(reader, paths[0], other, json, out_exit_code);
-    } else if (audit) {
-        status = print_audit(reader, json);
-    } else if (digest) {
-        status = print_digest(reader, json);
-    } else {
-        status = print_description(reader, paths[0], json);
-    }
-    bel_ckpt_close(reader);
+    char *path;
+    BEL_TRY(bel_store_path_to_read(paths[0], &path));
+    bel_status *status = inspect_path(options, path, out_exit_code);
+    bel_free(path);
     return status;
 }

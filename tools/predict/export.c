@@ -41,7 +41,8 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
     if (status == NULL && folder == NULL) status = default_folder(setup, how.training, &folder);
     if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {
-        char *line = bel_strf("export_dir %s\n", folder);
+        const char *shown = named != NULL ? bel_options_text(options, "export_dir") : folder;
+        char *line = bel_strf("export_dir %s\n", shown);
         status = bel_results_write(line);
         bel_free(line);
     }

@@ -21,6 +21,7 @@
 #include "launch/cluster/plan.h"
 #include "launch/supervise/trials.h"
 #include "setup/setup.h"
+#include "store/store.h"
 
 typedef struct run {
     bel_study_run told;
@@ -54,9 +55,16 @@ static bel_status *check_flags(const bel_options *options)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s is for one training, and here are several",
                        single[i]);
     }
-    if (bel_options_string(options, "model_dir") == NULL) {
+    const char *folder = bel_options_string(options, "model_dir");
+    if (folder == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--model_dir is needed: below it each training has its folder");
+    }
+    if (bel_store_is_url(bel_options_text(options, "model_dir"))) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--model_dir %s: a study keeps the folders of its trainings on this host; "
+                       "expected a folder of it",
+                       bel_options_text(options, "model_dir"));
     }
     size_t files;
     bel_options_list(options, "train_files", &files);

@@ -18,6 +18,7 @@
 #include "base/program.h"
 #include "base/str.h"
 #include "command/flags.h"
+#include "command/stores.h"
 #include "command/verbs.h"
 #include "launch/task/task.h"
 #include "package/package_build.h"
@@ -209,8 +210,10 @@ static bel_status *take_flags(bel_words *words, const bel_options *options,
             add_flag(words, name, bel_options_text(options, name));
         }
     }
-    const char *job_dir = bel_options_string(options, "job_dir");
-    char *model_dir = among_words(words, "model_dir"), *package;
+    const char *job_dir = bel_options_string(options, "job_dir") != NULL
+                              ? bel_options_text(options, "job_dir") // as given: it may be a URL
+                              : NULL;
+    char *model_dir = among_words(words, "model_dir"), *package = NULL, *path = NULL;
     if (model_dir == NULL && job_dir != NULL) {
         model_dir = bel_xstrdup(job_dir);
         add_flag(words, "model_dir", job_dir);
@@ -218,8 +221,10 @@ static bel_status *take_flags(bel_words *words, const bel_options *options,
         bel_log_write(BEL_LOG_INFO, "checkpoints go to --model_dir %s, not to --job_dir %s",
                       model_dir, job_dir);
     }
-    bel_status *status = bel_package_from_flags(options, model_dir, &package);
+    bel_status *status = model_dir != NULL ? bel_store_path(model_dir, &path) : NULL;
+    if (status == NULL) status = bel_package_from_flags(options, path, &package);
     if (status == NULL && package != NULL) add_flag(words, "package", package);
+    bel_free(path);
     bel_free(package);
     bel_free(model_dir);
     return status;

@@ -31,6 +31,7 @@
 #include "base/long_wait.h"
 #include "base/str.h"
 #include "base/unpack.h"
+#include "store/copy.h"
 
 // Makes a view of a pipe's or a small packed file's data in memory, and logs it.
 static void keep_in_memory(const char *path, char *data, size_t size, bel_file_view *out_view)
@@ -149,12 +150,12 @@ bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
     if (data != NULL) {
         keep_in_memory(path, data, size, &unpacked);
     } else {
-        bel_unpacked_file *file = &unpacked.unpacked;
+        bel_host_file *file = &unpacked.mapped_instead;
         BEL_TRY(bel_unpacked_file_open(path, &view->version, view->data, view->size, PATIENCE_SECS,
                                        file));
         bel_status *status = file_view_map(path, file->descriptor, file->size, &unpacked);
         if (status != NULL) {
-            bel_unpacked_file_close(file);
+            bel_host_file_close(file);
             return status;
         }
     }
@@ -176,7 +177,29 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     BEL_TRY(file_view_map(path, descriptor, (size_t)info.st_size, &view));
     bel_status *status = NULL;
     if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
-    if (status == NULL && view.unpacked.path == NULL) view.sample = sample_of(view.data, view.size);
+    if (status == NULL && view.mapped_instead.path == NULL)
+        view.sample = sample_of(view.data, view.size);
+    if (status != NULL)
+        bel_file_view_close(&view);
+    else
+        *out_view = view;
+    return status;
+}
+
+// Maps the copy of an object, and unpacks it if it is packed.
+static bel_status *map_object(const char *url, bel_file_view *out_view)
+{
+    bel_file_view view = {0};
+    struct stat info;
+    bel_host_file *copy = &view.mapped_instead;
+    BEL_TRY(bel_store_copy_open(url, copy, NULL));
+    bel_status *status = NULL;
+    if (fstat(copy->descriptor, &info) != 0) status = bel_file_error(errno, "look at", copy->path);
+    if (status == NULL) view.version = version_of(&info);
+    if (status == NULL && copy->size > 0)
+        status = file_view_map(url, copy->descriptor, copy->size, &view);
+    if (status == NULL && bel_is_gzip(view.data, view.size))
+        status = bel_file_view_unpack(&view, url);
     if (status != NULL)
         bel_file_view_close(&view);
     else
@@ -197,6 +220,7 @@ static bel_status *open_view(const char *path, bel_file_view *out_view)
 {
     bel_file_view view = {0};
     struct stat info;
+    if (bel_store_is_url(path)) return map_object(path, out_view);
     if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
         // A pipe is opened only once, since its writer would take a second opening for an end.
         BEL_TRY(read_into_memory(path, &view));
@@ -230,6 +254,12 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
     return status;
 }
 
+void bel_file_views_begin(const char *const *paths, int count)
+{
+    for (int i = 0; count > 1 && i < count; i++)
+        if (bel_store_is_url(paths[i])) bel_store_copy_begin(paths[i]);
+}
+
 void bel_file_view_close(bel_file_view *view)
 {
     if (view->mapped) {
@@ -238,14 +268,14 @@ void bel_file_view_close(bel_file_view *view)
     } else {
         bel_free(view->memory);
     }
-    bel_unpacked_file_close(&view->unpacked);
+    bel_host_file_close(&view->mapped_instead);
     *view = (bel_file_view){0};
 }
 
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
 {
     struct stat info;
-    if (!view->mapped || view->unpacked.path != NULL) return NULL;
+    if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
         return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);

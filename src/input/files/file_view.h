@@ -16,16 +16,20 @@ typedef struct bel_file_view {
     bool mapped;
     bel_file_version version;   // the file's, if it is a regular file
     uint64_t sample;            // hash of some of the file's bytes, if the file itself is mapped
-    bel_unpacked_file unpacked; // the file that is mapped instead
+    bel_host_file mapped_instead; // the unpacked file, or the copy of an object
 } bel_file_view;
 
-// Opens a file. A plain file is mapped, so that only the pages in use are read. It must not become
+// Opens a file, or an object by its URL (store/store.h), whose copy on this host is mapped. A plain
+// file is mapped, so that only the pages in use are read. It must not become
 // shorter while it is open: reading past its new end is a bus error. A packed file (with gzip's
 // magic) of at most BEL_UNPACKED_IN_MEMORY unpacked bytes is unpacked into memory. A larger one is
 // unpacked into a file that is mapped (unpacked_file.h). A pipe is read into memory. One log line
-// reports each of these. Errors: those of bel_file_read and bel_unpacked_file_open.
+// reports each of these. Errors: those of bel_file_read, bel_unpacked_file_open and
+// bel_store_copy_open.
 enum { BEL_UNPACKED_IN_MEMORY = 256 << 20 };
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// Begins to copy the objects among these paths, all at once, before each is opened.
+void bel_file_views_begin(const char *const *paths, int count);
 // Replaces the view of a packed file by a view of the unpacked bytes. Errors as above.
 bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // accepts a zeroed view

@@ -6,15 +6,18 @@
 #include "input/files/paths.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "store/store.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -23,8 +26,72 @@ static int compare_names(const void *a, const void *b)
 
 static bool is_pattern(const char *path)
 {
+    if (bel_store_is_url(path)) return false;
     return strpbrk(path, "*?[") != NULL && !bel_file_exists(path);
 }
+
+// --- Objects -------------------------------------------------------------------------------------
+
+// A web server has no listings, and ? begins a query there. An object may have a name with * in it.
+static bool is_object_pattern(const char *url)
+{
+    bel_store_info info;
+    bool web = strncasecmp(url, "http", 4) == 0;
+    if (web || strpbrk(url, "*?[") == NULL) return false;
+    bel_status *status = bel_store_stat(url, &info);
+    bool found = status == NULL;
+    bel_status_ignore(status); // the listing reports other errors
+    return !found;
+}
+
+// As in a shell, wildcards match no slash, nor a dot that begins a name. A folder ** stands for any
+// folders, also none.
+static bool is_match(const char *pattern, const char *url)
+{
+    const char *stars = strstr(pattern, "/**/");
+    if (stars == NULL) return fnmatch(pattern, url, FNM_PATHNAME | FNM_PERIOD) == 0;
+    bel_str folders = {0};
+    bool found = false;
+    for (const char *slash = url; slash != NULL && !found; slash = strchr(slash + 1, '/')) {
+        char *one = bel_strf("%.*s/%s%s", (int)(stars - pattern), pattern,
+                             folders.text != NULL ? folders.text : "", stars + 4);
+        found = is_match(one, url);
+        bel_free(one);
+        bel_str_puts(&folders, "*/");
+    }
+    bel_str_deinit(&folders);
+    return found;
+}
+
+// Appends the objects that match the pattern, sorted as the listing is.
+static bel_status *match_objects(bel_arena *arena, const char *pattern, const char ***list,
+                                 size_t *capacity, size_t *used)
+{
+    size_t fixed = strcspn(pattern, "*?["), before = *used, count;
+    bool deep = strchr(pattern + fixed, '/') != NULL;
+    char *prefix = bel_xstrndup(pattern, fixed);
+    const char *slash = strrchr(prefix, '/');
+    int folder = (int)(slash + 1 - prefix); // a URL with a bucket has one
+    bel_store_entry *entries = NULL;
+    bel_status *status = bel_store_list(prefix, deep, &entries, &count);
+    for (size_t i = 0; status == NULL && i < count; i++) {
+        const char *name = entries[i].name;
+        size_t length = strlen(name);
+        bool file = length > 0 && name[length - 1] != '/';
+        char *url = bel_strf("%.*s%s", folder, prefix, name);
+        if (file && is_match(pattern, url)) {
+            *list = bel_xgrow(*list, capacity, *used + 1, sizeof **list);
+            (*list)[(*used)++] = bel_arena_strdup(arena, url);
+        }
+        bel_free(url);
+    }
+    if (status == NULL) bel_store_entries_free(entries, count);
+    bel_free(prefix);
+    if (status != NULL || *used > before) return status;
+    return BEL_ERR(BEL_NOT_FOUND, "no object matches the pattern %s", pattern);
+}
+
+// --- Files ---------------------------------------------------------------------------------------
 
 // Names of files that match; owned, to be freed with names_deinit.
 typedef struct names {
@@ -134,7 +201,8 @@ static bel_status *find_place(bel_arena *arena, const char *path, const char **o
 {
     const char *folder = getenv(BEL_DATA_DIR_VARIABLE);
     *out_path = path;
-    if (folder == NULL || folder[0] == '\0' || path[0] == '/') return NULL;
+    if (folder == NULL || folder[0] == '\0' || path[0] == '/' || bel_store_is_url(path))
+        return NULL;
     if (folder[0] != '/') { // otherwise a found name would be searched below it again
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "environment variable " BEL_DATA_DIR_VARIABLE
@@ -154,7 +222,11 @@ bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int cou
     size_t capacity = 0, used = 0;
     bel_status *status = NULL;
     for (int i = 0; i < count && status == NULL; i++) {
-        const char *path;
+        const char *path = paths[i];
+        if (bel_store_is_url(path) && is_object_pattern(path)) {
+            status = match_objects(arena, path, &list, &capacity, &used);
+            continue;
+        }
         status = find_place(arena, paths[i], &path);
         if (status != NULL) break;
         if (!is_pattern(path)) {
@@ -205,6 +277,7 @@ bool bel_paths_are_elsewhere(const char *const *paths, int count)
     bel_status_ignore(status); // any other error is reported when the files are opened
     for (int i = 0; i < found_count && !elsewhere; i++) {
         struct stat info;
+        if (bel_store_is_url(found[i])) continue;
         bool exists = stat(found[i], &info) == 0;
         elsewhere = exists ? !S_ISREG(info.st_mode) : errno == ENOENT || errno == ENOTDIR;
     }

@@ -6,13 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "belfry/status.h"
-
-typedef struct bel_unpacked_file {
-    int descriptor; // to map or read; holds the lock that keeps the file
-    size_t size;
-    char *path; // NULL: not open
-} bel_unpacked_file;
+#include "base/host_file.h"
 
 // Identity of one state of a packed file on this machine, until a reboot.
 typedef struct bel_file_version {
@@ -21,15 +15,12 @@ typedef struct bel_file_version {
 } bel_file_version;
 
 // Opens the unpacked form of file `path` with these packed bytes, in the folder belfry-unpacked-UID
-// below $TMPDIR (/var/tmp): unpacks it, or waits for another process that does. DATA_LOSS: it is
-// truncated or corrupt. RESOURCE_EXHAUSTED, PERMISSION_DENIED, FAILED_PRECONDITION: the folder has
-// no room, or other users may use it. DEADLINE_EXCEEDED: the other process made no progress for
-// `patience_secs`.
+// below $TMPDIR (/var/tmp): unpacks it, or waits for another process that does. Close it with
+// bel_host_file_close: the last reader's close removes it. DATA_LOSS: it is truncated or corrupt.
+// RESOURCE_EXHAUSTED, PERMISSION_DENIED, FAILED_PRECONDITION: the folder has no room, or other users
+// may use it. DEADLINE_EXCEEDED: the other process made no progress for `patience_secs`.
 bel_status *bel_unpacked_file_open(const char *path, const bel_file_version *version,
                                    const void *packed, size_t size, double patience_secs,
-                                   bel_unpacked_file *out_file) BEL_MUST_USE;
-
-// Closes the file, and removes it if no other process has it open; accepts a zeroed one.
-void bel_unpacked_file_close(bel_unpacked_file *file);
+                                   bel_host_file *out_file) BEL_MUST_USE;
 
 #endif

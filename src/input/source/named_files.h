@@ -3,14 +3,14 @@
 #ifndef BELFRY_INPUT_SOURCE_NAMED_FILES_H
 #define BELFRY_INPUT_SOURCE_NAMED_FILES_H
 
-#include "input/dataset/description.h"
-#include "input/source/record.h"
+#include <stddef.h>
+#include <stdint.h>
 
 // Maximum number of records to look at: each costs a file system call.
 enum { BEL_NAMED_FILES_MOST = 65536 };
 
-// Adds the file of a further record to the digest; begin with 0.
-uint64_t bel_named_files_add(const bel_named_files *named, const bel_record *record,
-                             uint64_t digest);
+// Digest of the files of some records; NULL: a record names none. Objects of stores are copied to
+// this host for that, all at once.
+uint64_t bel_named_files_digest(const char *const *paths, size_t count);
 
 #endif

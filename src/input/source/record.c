@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "input/source/source.h"
+#include "store/store.h"
 
 void bel_record_init(bel_record *record, bel_arena *arena)
 {
@@ -192,7 +193,8 @@ const char *bel_record_path(const bel_record *record, const char *field, const c
     const char *slash = strrchr(begin, '/');
     size_t kept = folder != NULL ? strlen(folder) : slash == NULL ? 0 : (size_t)(slash - begin);
     bool at_root = folder == NULL && slash == begin; // "/file.csv"
-    if (path[0] == '/' || (kept == 0 && !at_root)) return bel_arena_strdup(record->arena, path);
+    if (path[0] == '/' || bel_store_is_url(path) || (kept == 0 && !at_root))
+        return bel_arena_strdup(record->arena, path);
     const char *between = kept > 0 && begin[kept - 1] == '/' ? "" : "/";
     char *joined = bel_strf("%.*s%s%s", (int)kept, begin, between, path);
     const char *result = bel_arena_strdup(record->arena, joined);

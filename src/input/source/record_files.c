@@ -13,6 +13,7 @@ bel_status *bel_record_files_open(bel_record_files *files, bel_arena *arena,
     const char *const *found;
     int count;
     BEL_TRY(bel_paths_expand(arena, paths, path_count, &found, &count));
+    bel_file_views_begin(found, count);
     files->items = bel_arena_alloc(arena, (size_t)count * sizeof *files->items);
     files->first_record = bel_arena_alloc(arena, (size_t)count * sizeof *files->first_record);
     while (files->count < count) {

@@ -221,6 +221,9 @@ static void look_at_files(bel_record_stream *stream, bel_record *record)
     const bel_source *source = stream->source;
     if (description->named_files_count == 0 || source->endless) return;
     bel_cursor *cursor = bel_cursor_create(stream);
+    bel_arena *arena = bel_arena_create();
+    const char **paths = NULL;
+    size_t capacity = 0, used = 0;
     int64_t count = source->record_count, distance = count / BEL_NAMED_FILES_MOST;
     if (distance == 0) distance = 1;
     for (int64_t n = 0; n < count && n / distance < BEL_NAMED_FILES_MOST; n += distance) {
@@ -228,11 +231,17 @@ static void look_at_files(bel_record_stream *stream, bel_record *record)
         bel_arena_reset(record->arena);
         bel_status *status =
             bel_source_read_record(source, cursor, (bel_position){0, n}, record, &skip);
-        for (int i = 0; i < description->named_files_count && status == NULL && !skip; i++)
-            stream->files =
-                bel_named_files_add(&description->named_files[i], record, stream->files);
+        for (int i = 0; i < description->named_files_count && status == NULL && !skip; i++) {
+            const bel_named_files *named = &description->named_files[i];
+            const char *path = bel_record_path(record, named->field, named->folder);
+            paths = bel_xgrow(paths, &capacity, used + 1, sizeof *paths);
+            paths[used++] = path != NULL ? bel_arena_strdup(arena, path) : NULL;
+        }
         bel_status_ignore(status); // reading the record reports it
     }
+    stream->files = bel_named_files_digest(paths, used);
+    bel_free(paths);
+    bel_arena_destroy(arena);
     bel_cursor_destroy(cursor);
 }
 

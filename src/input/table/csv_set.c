@@ -16,6 +16,7 @@ bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *con
 {
     int found = 0;
     BEL_TRY(bel_paths_expand(arena, paths, path_count, out_paths, &found));
+    bel_file_views_begin(*out_paths, found);
     set->files = bel_arena_alloc(arena, (size_t)found * sizeof *set->files);
     set->first_row = bel_arena_alloc(arena, (size_t)found * sizeof *set->first_row);
     set->count = found;

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "launch/folder/stored.h"
 
 // True for NAME.tmp-PID-N (base/file.c) of a file that only a run writes: its process was killed
 // before the replacement.
@@ -66,7 +67,18 @@ bel_status *bel_folder_lock(const char *model_dir, int *out_lock)
         return bel_status_wrap(status, __FILE__, __LINE__, "another run trains in %s", model_dir);
     BEL_TRY(status); // it cannot be opened
     if (*out_lock >= 0) remove_leftovers(model_dir);
-    return NULL;
+    status = bel_stored_own(model_dir);
+    if (status == NULL) return NULL;
+    bel_linux_unlock(*out_lock);
+    *out_lock = -1;
+    return status;
+}
+
+bel_status *bel_folder_unlock(const char *model_dir, int lock)
+{
+    bel_status *status = bel_stored_release(model_dir);
+    bel_linux_unlock(lock);
+    return status;
 }
 
 // A given descriptor is checked against the path, because the number may by now be another file's.

@@ -8,12 +8,16 @@
 
 #define BEL_LOCK_FILE "job.lock"
 
-// Creates the folder and locks job.lock in it without waiting; release with bel_linux_unlock. Also
-// removes files that killed processes left half-written. For a run in one process, and for a
+// Creates the folder and locks job.lock in it without waiting; release with bel_folder_unlock. Also
+// removes files that killed processes left half-written, and owns the folder in its store, if it is
+// a store's (stored.h). For a run in one process, and for a
 // cluster's supervisor, which passes its lock to the masters. So the folder stays locked while
 // either of them runs, and while a master is replaced. FAILED_PRECONDITION: another run has the
-// lock. Errors of bel_dir_create.
+// lock. Errors of bel_dir_create and bel_stored_own.
 bel_status *bel_folder_lock(const char *model_dir, int *out_lock) BEL_MUST_USE;
+
+// Releases the lock; accepts -1. Errors of bel_stored_release.
+bel_status *bel_folder_unlock(const char *model_dir, int lock) BEL_MUST_USE;
 
 // For a master: keeps the lock that its supervisor passed as descriptor `given`. Without one (0, or
 // a descriptor of another file) it takes the lock itself. It then waits up to `patience_secs`, or

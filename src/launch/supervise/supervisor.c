@@ -514,6 +514,9 @@ bel_status *bel_supervise(const bel_supervisor_config *config, bel_supervisor_re
     int lock = -1;
     if (config->model_dir != NULL) BEL_TRY(bel_folder_lock(config->model_dir, &lock));
     bel_status *status = supervise_locked(config, lock, out_result);
-    bel_linux_unlock(lock);
+    if (config->model_dir == NULL) return status;
+    bel_status *unlocked = bel_folder_unlock(config->model_dir, lock);
+    if (status == NULL) return unlocked;
+    bel_status_ignore(unlocked); // the job's error comes first
     return status;
 }

@@ -560,7 +560,9 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments.items);
     bel_free(job->optimizers);
-    bel_linux_unlock(job->folder.lock);
+    bel_status *unlocked = bel_folder_unlock(job->estimator->config.model_dir, job->folder.lock);
+    if (status == NULL) return unlocked;
+    bel_status_ignore(unlocked); // the job's error comes first
     return status;
 }
 

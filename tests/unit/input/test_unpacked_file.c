@@ -85,13 +85,13 @@ static size_t count_files(void)
     return count;
 }
 
-static bel_status *open_version(uint64_t inode, double patience_secs, bel_unpacked_file *out_file)
+static bel_status *open_version(uint64_t inode, double patience_secs, bel_host_file *out_file)
 {
     bel_file_version version = {.inode = inode};
     return bel_unpacked_file_open("x.gz", &version, packed, packed_size, patience_secs, out_file);
 }
 
-static bool has_content(const bel_unpacked_file *file)
+static bool has_content(const bel_host_file *file)
 {
     if (file->size != LENGTH) return false;
     char *data = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE, file->descriptor, 0);
@@ -104,10 +104,10 @@ static bool has_content(const bel_unpacked_file *file)
 // Opens the .part file of version 1 like a process that writes it.
 static int hold_part(char **out_path)
 {
-    bel_unpacked_file file;
+    bel_host_file file;
     BEL_ASSERT_OK(open_version(1, PATIENCE_SECS, &file));
     *out_path = bel_strf("%s.part", file.path);
-    bel_unpacked_file_close(&file);
+    bel_host_file_close(&file);
     int part = open(*out_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(part >= 0);
     assert_int_equal(flock(part, LOCK_EX | LOCK_NB), 0);
@@ -120,7 +120,7 @@ static int hold_part(char **out_path)
 static void test_one_for_all(void **state)
 {
     (void)state;
-    bel_unpacked_file a, b, other;
+    bel_host_file a, b, other;
     struct stat of_a, of_b;
     BEL_ASSERT_OK(open_version(1, PATIENCE_SECS, &a));
     BEL_ASSERT_OK(open_version(1, PATIENCE_SECS, &b));
@@ -129,15 +129,15 @@ static void test_one_for_all(void **state)
     assert_int_equal(fstat(b.descriptor, &of_b), 0);
     assert_int_equal(of_a.st_ino, of_b.st_ino);
     assert_int_equal(count_files(), 2);
-    bel_unpacked_file_close(&a);
+    bel_host_file_close(&a);
     assert_int_equal(count_files(), 2);
     assert_true(has_content(&b));
     assert_true(has_content(&other));
-    bel_unpacked_file_close(&b);
+    bel_host_file_close(&b);
     assert_int_equal(count_files(), 1);
-    bel_unpacked_file_close(&other);
+    bel_host_file_close(&other);
     assert_int_equal(count_files(), 0);
-    bel_unpacked_file_close(&other);
+    bel_host_file_close(&other);
 }
 
 // The next writer uses or removes the remains of killed processes, complete or not. Files in use
@@ -145,7 +145,7 @@ static void test_one_for_all(void **state)
 static void test_leftovers(void **state)
 {
     (void)state;
-    bel_unpacked_file used, file;
+    bel_host_file used, file;
     char *folder = unpacked_folder(), *half;
     close(hold_part(&half)); // as after a kill
     BEL_ASSERT_OK(open_version(2, PATIENCE_SECS, &used));
@@ -157,8 +157,8 @@ static void test_leftovers(void **state)
     assert_int_equal(count_files(), 2);
     assert_true(has_content(&file));
     assert_true(has_content(&used));
-    bel_unpacked_file_close(&file);
-    bel_unpacked_file_close(&used);
+    bel_host_file_close(&file);
+    bel_host_file_close(&used);
     bel_free(half);
     bel_free(folder);
 }
@@ -167,7 +167,7 @@ static void test_a_writer_that_stands_still(void **state)
 {
     (void)state;
     char *path;
-    bel_unpacked_file file;
+    bel_host_file file;
     int part = hold_part(&path);
     BEL_ASSERT_FAILS(open_version(1, 0.1, &file), BEL_DEADLINE_EXCEEDED,
                      "has made no progress for 0.1 s");
@@ -175,7 +175,7 @@ static void test_a_writer_that_stands_still(void **state)
     close(part); // as after a kill
     BEL_ASSERT_OK(open_version(1, 0.1, &file));
     assert_true(has_content(&file));
-    bel_unpacked_file_close(&file);
+    bel_host_file_close(&file);
     bel_free(path);
 }
 
@@ -190,13 +190,13 @@ static void test_a_writer_is_waited_for(void **state)
 {
     (void)state;
     char *path;
-    bel_unpacked_file file;
+    bel_host_file file;
     pthread_t thread;
     int part = hold_part(&path);
     assert_int_equal(pthread_create(&thread, NULL, let_go, &part), 0);
     BEL_ASSERT_OK(open_version(1, PATIENCE_SECS, &file));
     assert_true(has_content(&file));
-    bel_unpacked_file_close(&file);
+    bel_host_file_close(&file);
     pthread_join(thread, NULL);
     bel_free(path);
 }
@@ -204,7 +204,7 @@ static void test_a_writer_is_waited_for(void **state)
 static void test_failures_leave_nothing(void **state)
 {
     (void)state;
-    bel_unpacked_file file;
+    bel_host_file file;
     packed[packed_size / 2] ^= 1;
     bel_status *status = open_version(1, PATIENCE_SECS, &file);
     packed[packed_size / 2] ^= 1;
@@ -220,7 +220,7 @@ static void test_failures_leave_nothing(void **state)
 static void test_folders_of_others(void **state)
 {
     (void)state;
-    bel_unpacked_file file;
+    bel_host_file file;
     char *folder = unpacked_folder();
     assert_int_equal(mkdir(folder, 0700), 0);
     assert_int_equal(chmod(folder, 0755), 0);
@@ -238,14 +238,14 @@ static void test_folders_of_others(void **state)
 static void use_for(int rounds, unsigned seed)
 {
     for (int i = 0; i < rounds; i++) {
-        bel_unpacked_file file;
+        bel_host_file file;
         bel_status *status = open_version(rand_r(&seed) % 2 == 0 ? 1 : 2, PATIENCE_SECS, &file);
         if (status != NULL) {
             (void)fprintf(stderr, "%s\n", bel_status_message(status));
             _exit(1);
         }
         if (!has_content(&file)) _exit(2);
-        bel_unpacked_file_close(&file);
+        bel_host_file_close(&file);
     }
     _exit(0);
 }
@@ -275,10 +275,10 @@ static void test_many_processes(void **state)
         assert_int_equal(waitpid(readers[i], &result, 0), readers[i]);
         assert_int_equal(result, 0);
     }
-    bel_unpacked_file file;
+    bel_host_file file;
     BEL_ASSERT_OK(open_version(3, PATIENCE_SECS, &file));
     assert_int_equal(count_files(), 1);
-    bel_unpacked_file_close(&file);
+    bel_host_file_close(&file);
 }
 
 // Bytes after the stream are left out, but the last four count as the size: 2 GiB. So this short

@@ -1,0 +1,437 @@
+// A folder of this host is owned by at most one process of it, which holds job.lock. Two threads
+// serve it: one renews the lease, the other sends files. They are separate, as a large file may take
+// longer to send than the lease lasts. The sender asks before each change whether the lease is
+// fresh; if it is not, the sender waits for the renewal.
+//
+// While the store does not answer, training continues and checkpoints are saved on this host. The
+// sender tries again until the job ends. Then bel_stored_release reports the store's error.
+#include "launch/folder/stored.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/host_file.h"
+#include "base/linux_lock.h"
+#include "base/linux_process.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "launch/folder/stored_lease.h"
+#include "launch/folder/stored_sync.h"
+#include "store/copy.h"
+#include "store/store.h"
+
+enum { RENEW_SECS = 15, LOOK_SECS = 1, LEASE_PATIENCE_SECS = 10, MOST_PAUSE_SECS = 60 };
+
+// --- The owner -----------------------------------------------------------------------------------
+
+typedef struct stored_owner {
+    bel_stored_state state; // the sender's, and the releasing thread's after that
+    int lock;               // descriptor of FOLDER.store/lock, one byte of which is locked
+    bel_store_info lease;   // the renewer's; an empty tag: the store has no conditions
+    pthread_t renewer, sender;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int64_t renewed_ns; // last renewal
+    bool sends, renews; // the threads shall continue
+    bool lost;
+    bel_stored_sums sums;
+
+    struct stored_owner *next;
+} stored_owner;
+
+static struct {
+    pthread_mutex_t mutex;
+    stored_owner *first; // the folders that this process owns
+} owners = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+// Waits up to `secs`, or until *shall is false.
+static bool owner_pause(stored_owner *o, const bool *shall, double secs)
+{
+    int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
+    pthread_mutex_lock(&o->mutex);
+    while (*shall && bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
+    }
+    bool continues = *shall;
+    pthread_mutex_unlock(&o->mutex);
+    return continues;
+}
+
+static void *renew_lease(void *argument)
+{
+    stored_owner *o = argument;
+    (void)bel_store_set_patience(LEASE_PATIENCE_SECS);
+    while (owner_pause(o, &o->renews, RENEW_SECS)) {
+        int64_t began = bel_clock_ns();
+        bel_status *status = bel_stored_lease_renew(&o->state, &o->lease);
+        bool lost = bel_status_code(status) == BEL_ABORTED;
+        if (lost) {
+            bel_log_write(BEL_LOG_ERROR, "%s; this job saves on this host and ends",
+                          bel_status_message(status));
+        }
+        pthread_mutex_lock(&o->mutex);
+        if (status == NULL) o->renewed_ns = began;
+        o->lost = lost;
+        pthread_cond_broadcast(&o->changed);
+        pthread_mutex_unlock(&o->mutex);
+        bel_status_ignore(status); // tried again, or reported by bel_stored_release
+        if (!lost) continue;
+        (void)kill(getpid(), SIGTERM);
+        break;
+    }
+    return NULL;
+}
+
+// For bel_stored_push: waits for a fresh lease.
+static bel_status *may_write(void *context)
+{
+    enum { FRESH_SECS = 3 * RENEW_SECS };
+    stored_owner *o = context;
+    bel_status *status = NULL;
+    int64_t deadline = bel_clock_ns() + MOST_PAUSE_SECS * INT64_C(1000000000);
+    pthread_mutex_lock(&o->mutex);
+    while (!o->lost && bel_clock_ns() - o->renewed_ns > FRESH_SECS * INT64_C(1000000000) &&
+           bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
+    }
+    bool fresh = bel_clock_ns() - o->renewed_ns <= FRESH_SECS * INT64_C(1000000000);
+    if (o->lost) {
+        status = BEL_ERR(BEL_ABORTED, "%s: another job took the lease", o->state.url);
+    } else if (!fresh) {
+        status = BEL_ERR(BEL_UNAVAILABLE, "%s: the lease could not be renewed", o->state.url);
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return status;
+}
+
+static bel_status *send_changes(stored_owner *o)
+{
+    bel_stored_sums sums;
+    bel_status *status = bel_stored_push(&o->state, true, may_write, o, &sums);
+    o->sums.files += sums.files;
+    o->sums.bytes += sums.bytes;
+    return status;
+}
+
+// Sends until it shall stop. One line reports an outage, and one its end.
+static void *send_files(void *argument)
+{
+    stored_owner *o = argument;
+    double pause = LOOK_SECS;
+    bool failed = false;
+    while (owner_pause(o, &o->sends, pause)) {
+        bel_status *status = send_changes(o);
+        bool fails = status != NULL;
+        if (fails && !failed) {
+            bel_log_write(BEL_LOG_WARN,
+                          "%s; training continues, the folder %s has all files, and they are sent "
+                          "when the store accepts them",
+                          bel_status_message(status), o->state.folder);
+        }
+        if (!fails && failed)
+            bel_log_write(BEL_LOG_INFO, "%s: the store has all files again", o->state.url);
+        pause = !fails ? LOOK_SECS : pause * 2 < MOST_PAUSE_SECS ? pause * 2 : MOST_PAUSE_SECS;
+        failed = fails;
+        bel_status_ignore(status); // tried again
+    }
+    return NULL;
+}
+
+// --- The folder on this host ---------------------------------------------------------------------
+
+static char *stored_lock_path(const char *folder)
+{
+    return bel_stored_beside(folder, "lock");
+}
+
+static bool is_stored(const char *folder)
+{
+    char *path = bel_stored_beside(folder, "state.json");
+    bool stored = bel_file_exists(path);
+    bel_free(path);
+    return stored;
+}
+
+// Locks the folder's state against other processes of this host for a short time.
+static bel_status *lock_state(const char *folder, int *out_lock)
+{
+    enum { PATIENCE_SECS = 600 };
+    char *path = stored_lock_path(folder);
+    bel_status *status = bel_linux_lock(path, PATIENCE_SECS, out_lock);
+    bel_free(path);
+    return status;
+}
+
+// URL without slashes at the end; free with bel_free.
+static bel_status *clean_url(const char *url, char **out_url)
+{
+    BEL_TRY(bel_store_check_url(url));
+    if (strncmp(url, "http", 4) == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: a web server is only read; expected a model folder in s3:// or gs://",
+                       url);
+    }
+    size_t length = strlen(url);
+    while (length > 0 && url[length - 1] == '/')
+        length--;
+    *out_url = bel_xstrndup(url, length);
+    return NULL;
+}
+
+static bel_status *make_state(const char *folder, const char *url)
+{
+    bel_stored_state state;
+    int lock;
+    unsigned char random[16];
+    char *beside = bel_strf("%s.store", folder);
+    bel_status *made = bel_dir_create(beside);
+    bel_free(beside);
+    BEL_TRY(made);
+    BEL_TRY(lock_state(folder, &lock));
+    bel_status *status = bel_stored_state_read(folder, &state);
+    if (status == NULL && state.url == NULL) {
+        status = bel_linux_random(random, sizeof random);
+        bel_str owner = {0};
+        for (size_t i = 0; i < sizeof random; i++)
+            bel_str_printf(&owner, "%02x", random[i]);
+        state = (bel_stored_state){
+            .folder = bel_xstrdup(folder), .url = bel_xstrdup(url), .owner = owner.text};
+        if (status == NULL) status = bel_stored_state_write(&state);
+    }
+    bel_stored_state_deinit(&state);
+    bel_linux_unlock(lock);
+    return status;
+}
+
+bel_status *bel_stored_place(const char *url, char **out_path)
+{
+    char *base = NULL;
+    BEL_TRY(bel_store_check_url(url));
+    BEL_TRY(bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-folders", &base));
+    *out_path = bel_strf("%s/%s-%016llx", base, strrchr(url, '/') + 1,
+                         (unsigned long long)bel_hash64(url, strlen(url)));
+    bel_free(base);
+    return NULL;
+}
+
+bel_status *bel_stored_folder(const char *url, char **out_folder)
+{
+    char *clean = NULL, *folder = NULL;
+    BEL_TRY(clean_url(url, &clean));
+    bel_status *status = bel_stored_place(clean, &folder);
+    if (status == NULL) status = make_state(folder, clean);
+    bel_free(clean);
+    if (status == NULL)
+        *out_folder = folder;
+    else
+        bel_free(folder);
+    return status;
+}
+
+// An owner has the first byte of FOLDER.store/lock locked. `lock` is another opening of that file.
+static bool has_owner_here(int lock)
+{
+    return lock >= 0 && bel_linux_byte_is_locked(lock, 0);
+}
+
+static bel_status *fetch(bel_stored_state *state, bool continues, const char *which)
+{
+    bel_stored_sums sums;
+    char text[32];
+    BEL_TRY(bel_stored_fetch(state, continues, which, &sums));
+    if (sums.files > 0) {
+        bel_log_write(BEL_LOG_INFO, "%s: %lld files (%s) fetched to %s", state->url,
+                      (long long)sums.files, bel_bytes_text((uint64_t)sums.bytes, text),
+                      state->folder);
+    }
+    return NULL;
+}
+
+static bel_status *pull(bel_stored_state *state, const char *which)
+{
+    bool mine;
+    BEL_TRY(bel_stored_lease_is_mine(state, &mine));
+    return mine && state->complete ? NULL : fetch(state, false, which);
+}
+
+// Acts on the state of a folder that no process of this host owns.
+static bel_status *act_unowned(const char *folder, const char *which,
+                               bel_status *(*act)(bel_stored_state *state, const char *which))
+{
+    int lock;
+    bel_stored_state state = {0};
+    if (!is_stored(folder)) return NULL;
+    BEL_TRY(lock_state(folder, &lock));
+    bel_status *status = NULL;
+    if (!has_owner_here(lock)) {
+        status = bel_stored_state_read(folder, &state);
+        if (status == NULL) status = act(&state, which);
+        bel_stored_state_deinit(&state);
+    }
+    bel_linux_unlock(lock);
+    return status;
+}
+
+bel_status *bel_stored_pull(const char *folder, const char *which)
+{
+    return act_unowned(folder, which, pull);
+}
+
+// For a folder without a lease: only adds files.
+static bel_status *may_always_write(void *context)
+{
+    (void)context;
+    return NULL;
+}
+
+static bel_status *add(bel_stored_state *state, const char *which)
+{
+    (void)which;
+    return bel_stored_push(state, false, may_always_write, NULL, NULL);
+}
+
+bel_status *bel_stored_add(const char *folder)
+{
+    return act_unowned(folder, NULL, add);
+}
+
+// --- Owning --------------------------------------------------------------------------------------
+
+static void owner_free(stored_owner *o)
+{
+    bel_linux_unlock(o->lock);
+    bel_stored_state_deinit(&o->state);
+    pthread_cond_destroy(&o->changed);
+    pthread_mutex_destroy(&o->mutex);
+    bel_free(o);
+}
+
+static void stop_thread(stored_owner *o, bool *shall, pthread_t thread)
+{
+    pthread_mutex_lock(&o->mutex);
+    bool runs = *shall;
+    *shall = false;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->mutex);
+    if (runs) pthread_join(thread, NULL);
+}
+
+static bel_status *start_thread(bool *shall, pthread_t *thread, void *(*body)(void *),
+                                stored_owner *o)
+{
+    *shall = true;
+    bel_status *status = bel_thread_start(thread, body, o);
+    if (status != NULL) *shall = false; // no thread reads it
+    return status;
+}
+
+// Stops the renewer and writes that the folder is free.
+static bel_status *give_up_lease(stored_owner *o)
+{
+    stop_thread(o, &o->renews, o->renewer);
+    if (o->lost) {
+        return BEL_ERR(BEL_ABORTED,
+                       "%s: another job took the lease; the files of this one are in %s",
+                       o->state.url, o->state.folder);
+    }
+    return bel_stored_lease_release(&o->state, &o->lease);
+}
+
+// Under the lock of the state. The renewer begins first: to fetch a large checkpoint may take longer
+// than the lease lasts.
+static bel_status *own_state(stored_owner *o, const char *folder)
+{
+    bool continues;
+    BEL_TRY(bel_stored_state_read(folder, &o->state));
+    BEL_TRY(bel_stored_lease_is_mine(&o->state, &continues));
+    if (!continues) o->state.complete = false; // on disk before the lease names this host
+    BEL_TRY(bel_stored_state_write(&o->state));
+    BEL_TRY(bel_stored_lease_take(&o->state, &o->lease));
+    o->renewed_ns = bel_clock_ns();
+    bel_status *status = start_thread(&o->renews, &o->renewer, renew_lease, o);
+    char *prefix = bel_strf("%s/", o->state.url);
+    if (status == NULL) status = bel_store_abort_uploads(prefix); // of killed owners
+    if (status == NULL) status = fetch(&o->state, o->state.complete, BEL_STORED_ALL);
+    bel_free(prefix);
+    if (status == NULL) status = start_thread(&o->sends, &o->sender, send_files, o);
+    if (status != NULL) bel_status_ignore(give_up_lease(o)); // else it ends by time
+    return status;
+}
+
+static bel_status *own(stored_owner *o, const char *folder)
+{
+    int lock;
+    char *path = stored_lock_path(folder);
+    bel_status *status = bel_linux_open_bytes(path, &o->lock);
+    bel_free(path);
+    BEL_TRY(status);
+    if (!bel_linux_lock_byte(o->lock, 0)) {
+        return BEL_ERR(BEL_FAILED_PRECONDITION, "another process of this host owns %s", folder);
+    }
+    BEL_TRY(lock_state(folder, &lock));
+    status = own_state(o, folder);
+    bel_linux_unlock(lock);
+    return status;
+}
+
+bel_status *bel_stored_own(const char *folder)
+{
+    if (!is_stored(folder)) return NULL;
+    stored_owner *o = bel_xcalloc(1, sizeof *o);
+    o->lock = -1;
+    pthread_mutex_init(&o->mutex, NULL);
+    bel_cond_init(&o->changed);
+    bel_status *status = own(o, folder);
+    if (status != NULL) {
+        owner_free(o);
+        return status;
+    }
+    bel_log_write(BEL_LOG_INFO, "%s: this host works in %s and sends what changes there",
+                  o->state.url, folder);
+    pthread_mutex_lock(&owners.mutex);
+    o->next = owners.first;
+    owners.first = o;
+    pthread_mutex_unlock(&owners.mutex);
+    return NULL;
+}
+
+static stored_owner *take_owner(const char *folder)
+{
+    pthread_mutex_lock(&owners.mutex);
+    stored_owner **at = &owners.first, *found;
+    while (*at != NULL && strcmp((*at)->state.folder, folder) != 0)
+        at = &(*at)->next;
+    found = *at;
+    if (found != NULL) *at = found->next;
+    pthread_mutex_unlock(&owners.mutex);
+    return found;
+}
+
+bel_status *bel_stored_release(const char *folder)
+{
+    char text[32];
+    stored_owner *o = take_owner(folder);
+    if (o == NULL) return NULL;
+    stop_thread(o, &o->sends, o->sender);
+    bel_status *status = send_changes(o);
+    bel_status *given = give_up_lease(o);
+    if (status == NULL) {
+        bel_log_write(BEL_LOG_INFO, "%s: the store has all files (%lld sent, %s)", o->state.url,
+                      (long long)o->sums.files, bel_bytes_text((uint64_t)o->sums.bytes, text));
+        status = given;
+    } else {
+        bel_status_ignore(given); // the lease ends by time
+        status = bel_status_wrap(status, __FILE__, __LINE__,
+                                 "%s lacks files, which %s has; hint: the same command sends them",
+                                 o->state.url, folder);
+    }
+    owner_free(o);
+    return status;
+}

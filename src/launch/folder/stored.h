@@ -1,0 +1,57 @@
+// Model folder that is kept in an object store, by its URL. A job works in a folder of this host,
+// as with any model folder. A thread of the process that locks it sends new files to the store and
+// removes there the files that are gone here. So all that a model folder has exists in the store:
+// checkpoints, best.json, exports, event files, the report, the journal.
+//
+// A reader of the store sees whole checkpoints only: manifest.json is the last file that is sent of
+// its folder, and the first that is removed. A checkpoint is removed after a newer one is whole.
+//
+// One job owns the folder in the store by an object, job.lease, which its process renews. An owner
+// that is killed loses it after BEL_LEASE_SECS by the store's clock. The process that starts again
+// on the same host has it at once, and continues with the files of this host, which may be newer
+// than the store's.
+//
+// The folder on this host is below belfry-folders-UID, in the place of copies (store/copy.h). The URL
+// and the list of sent files are in FOLDER.store beside it. All processes of a host compute the same
+// path.
+#ifndef BELFRY_LAUNCH_FOLDER_STORED_H
+#define BELFRY_LAUNCH_FOLDER_STORED_H
+
+#include <stdbool.h>
+
+#include "belfry/status.h"
+
+#define BEL_LEASE_FILE "job.lease"
+enum { BEL_LEASE_SECS = 60 };
+
+// Gets the path on this host for a model folder's URL; the folder itself need not exist. Free with
+// bel_free.
+// INVALID_ARGUMENT: the URL is malformed, or a web server's, which cannot be written.
+bel_status *bel_stored_folder(const char *url, char **out_folder) BEL_MUST_USE;
+
+// Gets a path on this host for files of a URL, of any scheme, that are only read; free with bel_free.
+bel_status *bel_stored_place(const char *url, char **out_path) BEL_MUST_USE;
+
+// Makes this host's folder equal to the store's, for a process that only reads. Of the checkpoints it
+// fetches the newest, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
+// all (BEL_STORED_ALL). It does nothing if a process of this host owns the folder or owned it last:
+// its files are then at least as new.
+#define BEL_STORED_ALL ""
+bel_status *bel_stored_pull(const char *folder, const char *which) BEL_MUST_USE;
+
+// Becomes the owner, makes this host's folder equal to the store's if another host owned it since,
+// and starts the thread. Does nothing for a folder that is no store's. Call it under the folder's
+// lock. FAILED_PRECONDITION: another process owns it. Errors of the store.
+bel_status *bel_stored_own(const char *folder) BEL_MUST_USE;
+
+// Sends the remaining files and gives up the ownership; OK if the folder is not owned here. Errors
+// of the store: the folder on this host has everything, and the next run here sends it. ABORTED:
+// another process took the ownership meanwhile.
+bel_status *bel_stored_release(const char *folder) BEL_MUST_USE;
+
+// Sends new and changed files of a folder that this process does not own: an evaluation's events, an
+// export. Removes nothing from the store. Does nothing for a folder that is no store's, or that a
+// process of this host owns.
+bel_status *bel_stored_add(const char *folder) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,304 @@
+// A checkpoint is fetched into a folder beside its name, and renamed when it is whole. A checkpoint
+// whose manifest the store does not have is on its way there, or from there.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "launch/folder/stored_files.h"
+#include "launch/folder/stored_sync.h"
+#include "store/store.h"
+
+#define FETCHING_SUFFIX ".tmp-store"
+
+typedef struct fetching {
+    bel_stored_state *state;
+    bel_store_entry *objects;
+    size_t object_count;
+    bool continues;
+    const char *which;   // name of a checkpoint; BEL_STORED_ALL: all
+    char *newest, *best; // names of checkpoints; NULL: none
+    bel_stored_sums sums;
+} fetching;
+
+// True if the store has the checkpoint's manifest, or the file is in no checkpoint.
+static bool counts(const fetching *f, const char *name)
+{
+    size_t length = bel_stored_checkpoint_length(name);
+    if (length == 0) return true;
+    char *manifest = bel_strf("%.*s/manifest.json", (int)length, name);
+    bool whole = false;
+    for (size_t i = 0; i < f->object_count && !whole; i++)
+        whole = strcmp(f->objects[i].name, manifest) == 0;
+    bel_free(manifest);
+    return whole;
+}
+
+static bool is_missing(const fetching *f, const char *name)
+{
+    char *path = bel_path_join(f->state->folder, name);
+    bool missing = !bel_file_exists(path);
+    bel_free(path);
+    return missing;
+}
+
+// For a host that continues: true if the file was here and is gone, or another one of its
+// checkpoint.
+static bool is_lost(const fetching *f, const bel_store_entry *object)
+{
+    size_t length = bel_stored_checkpoint_length(object->name);
+    if (bel_stored_state_at(f->state, object->name)->tag == NULL) return false;
+    if (length == 0) return is_missing(f, object->name);
+    for (size_t i = 0; i < f->object_count; i++) {
+        const char *other = f->objects[i].name;
+        bool together = bel_stored_checkpoint_length(other) == length &&
+                        strncmp(other, object->name, length) == 0;
+        if (together && is_missing(f, other)) return true;
+    }
+    return false;
+}
+
+static bool is_here(const fetching *f, const bel_store_entry *object)
+{
+    struct stat info;
+    const bel_stored_entry *entry = bel_stored_state_at(f->state, object->name);
+    char *path = bel_path_join(f->state->folder, object->name);
+    bool same = entry->tag != NULL && strcmp(entry->tag, object->info.tag) == 0 &&
+                stat(path, &info) == 0 && (uint64_t)info.st_size == object->info.size_bytes &&
+                bel_stored_changed_ns(&info) == entry->changed_ns;
+    bel_free(path);
+    return same;
+}
+
+// Removes this host's files that the store does not have, or has otherwise. A checkpoint's folder
+// goes as a whole.
+static bel_status *remove_others(fetching *f)
+{
+    bel_stored_files list = {0};
+    bel_status *status = NULL;
+    bel_stored_walk(f->state->folder, "", &list);
+    for (size_t i = 0; i < f->state->count; i++)
+        f->state->entries[i].seen = false;
+    for (size_t i = 0; i < f->object_count; i++) {
+        const bel_store_entry *object = &f->objects[i];
+        if (bel_stored_is_of_host(object->name) || !counts(f, object->name) || !is_here(f, object))
+            continue;
+        bel_stored_state_at(f->state, object->name)->seen = true;
+    }
+    for (size_t i = 0; i < list.count && status == NULL; i++) {
+        bel_stored_entry *entry = bel_stored_state_at(f->state, list.items[i].name);
+        if (entry->seen) continue;
+        size_t length = bel_stored_checkpoint_length(entry->name);
+        char *path = length > 0 ? bel_strf("%s/%.*s", f->state->folder, (int)length, entry->name)
+                                : bel_path_join(f->state->folder, entry->name);
+        status = bel_dir_remove(path);
+        bel_free(path);
+    }
+    bel_stored_files_deinit(&list);
+    return status;
+}
+
+// Path to which a file is fetched: beside its checkpoint's folder, which is then renamed.
+static char *fetched_path(const bel_stored_state *state, const char *name)
+{
+    size_t length = bel_stored_checkpoint_length(name);
+    if (length == 0) return bel_path_join(state->folder, name);
+    return bel_strf("%s/%.*s" FETCHING_SUFFIX "%s", state->folder, (int)length, name,
+                    name + length);
+}
+
+static bel_status *fetch_file(fetching *f, const bel_store_entry *object)
+{
+    bel_store_info info;
+    struct stat now;
+    char *path = fetched_path(f->state, object->name),
+         *url = bel_stored_object(f->state, object->name);
+    char *folder = bel_xstrndup(path, bel_stored_folder_length(path));
+    bel_status *status = bel_dir_create(folder);
+    if (status == NULL) status = bel_store_download(url, path, &info);
+    if (status == NULL && object->info.modified_ns != 0) {
+        struct timespec time = {.tv_sec = (time_t)(object->info.modified_ns / 1000000000),
+                                .tv_nsec = (long)(object->info.modified_ns % 1000000000)};
+        // Retention goes by the manifests' times. Without them it keeps by the order of steps.
+        (void)utimensat(AT_FDCWD, path, (struct timespec[2]){time, time}, 0);
+    }
+    if (status == NULL && stat(path, &now) != 0) status = bel_file_error(errno, "look at", path);
+    if (status == NULL) {
+        bel_stored_entry *entry = bel_stored_state_at(f->state, object->name);
+        bel_free(entry->tag);
+        entry->tag = bel_xstrdup(info.tag);
+        entry->size_bytes = info.size_bytes;
+        entry->changed_ns = bel_stored_changed_ns(&now);
+        f->sums.files++;
+        f->sums.bytes += (int64_t)info.size_bytes;
+    }
+    bel_free(folder);
+    bel_free(url);
+    bel_free(path);
+    return status;
+}
+
+// True if all files of a checkpoint that the listing has were fetched.
+static bool is_whole(const fetching *f, const char *name, size_t length)
+{
+    bool whole = true;
+    for (size_t i = 0; i < f->object_count && whole; i++) {
+        const char *other = f->objects[i].name;
+        if (bel_stored_checkpoint_length(other) != length || strncmp(other, name, length) != 0)
+            continue;
+        char *path = fetched_path(f->state, other);
+        whole = bel_file_exists(path);
+        bel_free(path);
+    }
+    return whole;
+}
+
+// Renames the fetched folders of whole checkpoints. One that its owner removed meanwhile is dropped.
+static bel_status *place_checkpoints(fetching *f)
+{
+    bel_status *status = NULL;
+    for (size_t i = 0; i < f->object_count && status == NULL; i++) {
+        const char *name = f->objects[i].name;
+        size_t length = bel_stored_checkpoint_length(name);
+        if (length == 0 || strcmp(name + length, "/manifest.json") != 0) continue;
+        char *to = bel_strf("%s/%.*s", f->state->folder, (int)length, name);
+        char *from = bel_strf("%s" FETCHING_SUFFIX, to);
+        bool whole = bel_file_exists(from) && is_whole(f, name, length);
+        status = bel_dir_remove(whole ? to : from);
+        if (whole && status == NULL) status = bel_file_rename(from, to);
+        bel_free(from);
+        bel_free(to);
+    }
+    return status;
+}
+
+// Removes what a killed fetch left.
+static bel_status *remove_halves(const bel_stored_state *state)
+{
+    char **names;
+    size_t count;
+    if (!bel_dir_exists(state->folder)) return NULL;
+    BEL_TRY(bel_dir_list(state->folder, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        size_t length = strlen(names[i]), end = sizeof FETCHING_SUFFIX - 1;
+        if (length < end || strcmp(names[i] + length - end, FETCHING_SUFFIX) != 0) continue;
+        char *path = bel_path_join(state->folder, names[i]);
+        status = bel_dir_remove(path);
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+    return status;
+}
+
+static bool is_named(const char *name, const char *checkpoint)
+{
+    size_t length = bel_stored_checkpoint_length(name);
+    return checkpoint != NULL && strlen(checkpoint) == length &&
+           strncmp(name, checkpoint, length) == 0;
+}
+
+// Files outside checkpoints, or those of the checkpoints to fetch.
+static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_checkpoint)
+{
+    const char *name = object->name;
+    if (bel_stored_is_of_host(name) || (bel_stored_checkpoint_length(name) > 0) != in_checkpoint)
+        return false;
+    if (!counts(f, name)) return false;
+    bool all = f->which != NULL && f->which[0] == '\0';
+    if (in_checkpoint && !all && !is_named(name, f->which) && !is_named(name, f->newest) &&
+        !is_named(name, f->best))
+        return false;
+    return f->continues ? is_lost(f, object) : !is_here(f, object);
+}
+
+// Finds the newest whole checkpoint. Names ascend with the step.
+static void find_newest(fetching *f)
+{
+    for (size_t i = 0; i < f->object_count; i++) {
+        const char *name = f->objects[i].name;
+        size_t length = bel_stored_checkpoint_length(name);
+        if (length == 0 || !counts(f, name)) continue;
+        char *checkpoint = bel_xstrndup(name, length);
+        bool newer = f->newest == NULL || length > strlen(f->newest) ||
+                     (length == strlen(f->newest) && strcmp(checkpoint, f->newest) > 0);
+        bel_free(newer ? f->newest : checkpoint);
+        if (newer) f->newest = checkpoint;
+    }
+}
+
+// Finds the checkpoint that best.json names. A damaged file names none; its reader reports that.
+static void find_best(fetching *f)
+{
+    char *path = bel_path_join(f->state->folder, "best.json"), *text = NULL;
+    size_t size;
+    int64_t step = -1;
+    bel_json *json = NULL;
+    bel_status *status = bel_file_exists(path) ? bel_file_read(path, &text, &size) : NULL;
+    if (status == NULL && text != NULL) status = bel_json_parse(text, size, path, &json);
+    if (json != NULL) (void)bel_json_i64(bel_json_root(json), "step", &step);
+    if (step >= 0) f->best = bel_strf("ckpt-%08lld", (long long)step);
+    bel_status_ignore(status);
+    bel_json_destroy(json);
+    bel_free(text);
+    bel_free(path);
+}
+
+static bel_status *fetch_wanted(fetching *f, bool in_checkpoint)
+{
+    for (size_t i = 0; i < f->object_count; i++) {
+        const bel_store_entry *object = &f->objects[i];
+        if (!is_wanted(f, object, in_checkpoint)) continue;
+        bel_status *status = fetch_file(f, object);
+        if (bel_status_code(status) == BEL_NOT_FOUND) {
+            bel_log_write(BEL_LOG_INFO, "%s: removed while it was fetched",
+                          bel_status_message(status));
+            bel_status_ignore(status); // by its owner
+            status = NULL;
+        }
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
+static bel_status *fetch(fetching *f)
+{
+    if (f->object_count > 0) BEL_TRY(bel_dir_create(f->state->folder));
+    BEL_TRY(remove_halves(f->state));
+    if (!f->continues) BEL_TRY(remove_others(f));
+    BEL_TRY(fetch_wanted(f, false));
+    find_newest(f);
+    find_best(f);
+    BEL_TRY(fetch_wanted(f, true));
+    BEL_TRY(place_checkpoints(f));
+    for (size_t i = 0; i < f->state->count && !f->continues; i++) { // of objects that are gone
+        bel_stored_entry *entry = &f->state->entries[i];
+        if (!is_missing(f, entry->name)) continue;
+        bel_free(entry->tag);
+        entry->tag = NULL;
+    }
+    bel_stored_state_sweep(f->state);
+    f->state->complete = f->which != NULL && f->which[0] == '\0';
+    return bel_stored_state_write(f->state);
+}
+
+bel_status *bel_stored_fetch(bel_stored_state *state, bool continues, const char *which,
+                             bel_stored_sums *out_sums)
+{
+    fetching f = {.state = state, .continues = continues, .which = which};
+    char *prefix = bel_strf("%s/", state->url);
+    bel_status *status = bel_store_list(prefix, true, &f.objects, &f.object_count);
+    bel_free(prefix);
+    BEL_TRY(status);
+    status = fetch(&f);
+    bel_store_entries_free(f.objects, f.object_count);
+    bel_free(f.newest);
+    bel_free(f.best);
+    if (out_sums != NULL) *out_sums = f.sums;
+    return status;
+}

@@ -1,0 +1,15 @@
+// Patience of a thread (bel_store_set_patience), and pauses.
+#ifndef BELFRY_STORE_PATIENCE_H
+#define BELFRY_STORE_PATIENCE_H
+
+#include <stdint.h>
+
+int64_t bel_patience_ns(void);
+
+// Longest silence of a transfer before it is given up: a sixth of the patience, so that there is
+// time for other tries, from 2 to 20 seconds.
+double bel_patience_stall_secs(void);
+
+void bel_patience_wait(int64_t pause_ns);
+
+#endif

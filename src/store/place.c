@@ -1,0 +1,299 @@
+// Places of buckets: see place.h.
+#include "store/place.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "store/profile.h"
+#include "store/store.h"
+
+struct bel_place {
+    bel_place *next;
+    bel_store_scheme scheme;
+    char *bucket;
+    bool is_original;
+    bool is_virtual; // the bucket is in the host's name
+    char *origin, *path, *region;
+    double offset_secs, skew_secs;
+    bel_place_answer answers[BEL_PLACE_FACTS];
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bel_place *places;
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), least = strlen(end);
+    return length >= least && strcasecmp(text + length - least, end) == 0;
+}
+
+static bool is_amazon(const char *host)
+{
+    return ends_with(host, ".amazonaws.com") || ends_with(host, ".amazonaws.com.cn");
+}
+
+// Cuts the port off that a URL's scheme implies, as libcurl does in the header Host.
+static char *without_usual_port(char *origin)
+{
+    const char *port = strncmp(origin, "https", 5) == 0 ? ":443" : ":80";
+    if (ends_with(origin, port)) origin[strlen(origin) - strlen(port)] = '\0';
+    return origin;
+}
+
+// Splits "http(s)://HOST[:PORT][/PATH]".
+static bel_status *split_endpoint(const char *url, const char *variable, char **out_origin,
+                                  char **out_path)
+{
+    bool good = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
+    const char *host = good ? strstr(url, "//") + 2 : url;
+    size_t length = strcspn(host, "/?#");
+    good = good && length > 0 && strpbrk(host, "?# \t@") == NULL;
+    if (!good)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected http://HOST:PORT or https://HOST",
+                       variable);
+    *out_origin = without_usual_port(bel_xstrndup(url, (size_t)(host - url) + length));
+    const char *path = host + length;
+    size_t used = strlen(path);
+    while (used > 0 && path[used - 1] == '/')
+        used--;
+    *out_path = bel_xstrndup(path, used);
+    return NULL;
+}
+
+static const char *host_of(const char *origin)
+{
+    return strstr(origin, "//") + 2;
+}
+
+// Puts the bucket into the host's name, or the path. Certificates of Amazon are for one label.
+static void place_bucket(bel_place *p)
+{
+    char *origin = p->origin, *path = p->path;
+    p->is_virtual = p->scheme == BEL_STORE_S3 && is_amazon(host_of(origin)) &&
+                    strchr(p->bucket, '.') == NULL && strchr(p->bucket, '_') == NULL;
+    if (p->is_virtual) {
+        int scheme = (int)(host_of(origin) - origin);
+        p->origin = bel_strf("%.*s%s.%s", scheme, origin, p->bucket, host_of(origin));
+        bel_free(origin);
+    } else {
+        p->path = bel_strf("%s/%s", path, p->bucket);
+        bel_free(path);
+    }
+}
+
+static char *amazon_origin(const char *region)
+{
+    bool china = strncmp(region, "cn-", 3) == 0;
+    return bel_strf("https://s3.%s.amazonaws.com%s", region, china ? ".cn" : "");
+}
+
+static bel_status *find_amazon(bel_place *p)
+{
+    char *url = NULL;
+    BEL_TRY(bel_profile_region(&p->region));
+    BEL_TRY(bel_profile_endpoint("S3", &url));
+    bel_status *status = NULL;
+    if (url == NULL) {
+        p->origin = amazon_origin(p->region);
+        p->path = bel_xstrdup("");
+    } else {
+        status = split_endpoint(url, "AWS_ENDPOINT_URL", &p->origin, &p->path);
+    }
+    bel_free(url);
+    BEL_TRY(status);
+    p->is_original = is_amazon(host_of(p->origin));
+    place_bucket(p);
+    return NULL;
+}
+
+static bel_status *find_google(bel_place *p)
+{
+    const char *emulator = bel_store_env("STORAGE_EMULATOR_HOST");
+    char *url = emulator == NULL                  ? bel_xstrdup("https://storage.googleapis.com")
+                : strstr(emulator, "://") != NULL ? bel_xstrdup(emulator)
+                                                  : bel_strf("http://%s", emulator);
+    p->region = bel_xstrdup("auto");
+    bel_status *status = split_endpoint(url, "STORAGE_EMULATOR_HOST", &p->origin, &p->path);
+    bel_free(url);
+    BEL_TRY(status);
+    p->is_original = emulator == NULL;
+    place_bucket(p);
+    return NULL;
+}
+
+static void place_destroy(bel_place *p)
+{
+    bel_free(p->bucket);
+    bel_free(p->origin);
+    bel_free(p->path);
+    bel_free(p->region);
+    bel_free(p);
+}
+
+static bel_status *place_create(const bel_store_url *url, bel_place **out_place)
+{
+    bel_place *p = bel_xcalloc(1, sizeof *p);
+    p->scheme = url->scheme;
+    p->bucket = bel_xstrdup(url->bucket);
+    bel_status *status = NULL;
+    if (url->scheme == BEL_STORE_WEB) {
+        p->origin = bel_xstrdup(url->bucket);
+        p->path = bel_xstrdup("");
+        p->region = bel_xstrdup("");
+    } else {
+        status = url->scheme == BEL_STORE_S3 ? find_amazon(p) : find_google(p);
+    }
+    if (status == NULL)
+        *out_place = p;
+    else
+        place_destroy(p);
+    return status;
+}
+
+static bel_place *find_place(const bel_store_url *url) // under the mutex
+{
+    for (bel_place *p = places; p != NULL; p = p->next)
+        if (p->scheme == url->scheme && strcmp(p->bucket, url->bucket) == 0) return p;
+    return NULL;
+}
+
+bel_status *bel_place_get(const bel_store_url *url, bel_place **out_place)
+{
+    pthread_mutex_lock(&mutex);
+    bel_place *p = find_place(url);
+    bel_status *status = NULL;
+    if (p == NULL) {
+        status = place_create(url, &p);
+        if (status == NULL) {
+            p->next = places;
+            places = p;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    if (status == NULL) *out_place = p;
+    return status;
+}
+
+void bel_place_view_init(bel_place_view *view, bel_place *place)
+{
+    pthread_mutex_lock(&mutex);
+    *view = (bel_place_view){.origin = bel_xstrdup(place->origin),
+                             .host = bel_xstrdup(host_of(place->origin)),
+                             .path = bel_xstrdup(place->path),
+                             .region = bel_xstrdup(place->region),
+                             .skew_secs = place->skew_secs};
+    pthread_mutex_unlock(&mutex);
+}
+
+void bel_place_view_deinit(bel_place_view *view)
+{
+    bel_free(view->origin);
+    bel_free(view->host);
+    bel_free(view->path);
+    bel_free(view->region);
+    *view = (bel_place_view){0};
+}
+
+bool bel_place_is_original(bel_place *place)
+{
+    return place->is_original;
+}
+
+// The host without its port, up to `*length`.
+static void name_of(const char *host, size_t *length)
+{
+    *length = strcspn(host, ":");
+}
+
+// True if a request that is signed for the place may go to `host`.
+static bool may_go_to(const bel_place *p, const char *host)
+{
+    size_t a, b;
+    const char *now = host_of(p->origin);
+    name_of(now, &a);
+    name_of(host, &b);
+    if (a == b && strncasecmp(now, host, a) == 0) return true;
+    return p->is_original && is_amazon(host);
+}
+
+// True if a text that the store has sent cannot change another part of a URL.
+static bool is_name(const char *text, const char *more)
+{
+    for (; *text != '\0'; text++) {
+        bool good = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                    (*text >= '0' && *text <= '9') || strchr(more, *text) != NULL;
+        if (!good) return false;
+    }
+    return true;
+}
+
+bool bel_place_move(bel_place *place, const char *region, const char *host)
+{
+    if (region != NULL && !is_name(region, "-_")) region = NULL;
+    if (host != NULL && !is_name(host, "-.:")) host = NULL;
+    pthread_mutex_lock(&mutex);
+    bool moved = region != NULL && strcmp(region, place->region) != 0;
+    if (moved) {
+        bel_free(place->region);
+        place->region = bel_xstrdup(region);
+        if (place->is_original) {
+            bel_free(place->origin);
+            bel_free(place->path);
+            place->origin = amazon_origin(region);
+            place->path = bel_xstrdup("");
+            place_bucket(place);
+        }
+    } else if (host != NULL && strcmp(host, host_of(place->origin)) != 0 &&
+               may_go_to(place, host)) {
+        int scheme = (int)(host_of(place->origin) - place->origin);
+        char *origin = bel_strf("%.*s%s", scheme, place->origin, host);
+        bel_free(place->origin);
+        place->origin = without_usual_port(origin);
+        moved = true;
+    }
+    pthread_mutex_unlock(&mutex);
+    return moved;
+}
+
+void bel_place_set_clock(bel_place *place, double offset_secs, bool is_refused)
+{
+    pthread_mutex_lock(&mutex);
+    place->offset_secs = offset_secs;
+    if (is_refused) place->skew_secs = offset_secs;
+    pthread_mutex_unlock(&mutex);
+}
+
+double bel_store_clock_offset_secs(const char *url)
+{
+    bel_store_url parts;
+    bel_status *status = bel_store_url_init(&parts, url);
+    if (status != NULL) {
+        bel_status_ignore(status); // a URL that names no store has no clock
+        return 0;
+    }
+    pthread_mutex_lock(&mutex);
+    bel_place *place = find_place(&parts);
+    double offset = place != NULL ? place->offset_secs : 0;
+    pthread_mutex_unlock(&mutex);
+    bel_store_url_deinit(&parts);
+    return offset;
+}
+
+bel_place_answer bel_place_ask(bel_place *place, bel_place_fact fact)
+{
+    pthread_mutex_lock(&mutex);
+    bel_place_answer answer = place->answers[fact];
+    pthread_mutex_unlock(&mutex);
+    return answer;
+}
+
+bel_place_answer bel_place_learn(bel_place *place, bel_place_fact fact, bel_place_answer answer)
+{
+    pthread_mutex_lock(&mutex);
+    bel_place_answer before = place->answers[fact];
+    place->answers[fact] = answer;
+    pthread_mutex_unlock(&mutex);
+    return before;
+}

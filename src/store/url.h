@@ -1,0 +1,35 @@
+// URLs of objects: their parts, and percent-encoding.
+#ifndef BELFRY_STORE_URL_H
+#define BELFRY_STORE_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/str.h"
+#include "belfry/status.h"
+
+typedef enum bel_store_scheme { BEL_STORE_S3, BEL_STORE_GS, BEL_STORE_WEB } bel_store_scheme;
+
+// Parts of a URL. `shown` is the text for messages: without the query and the user of a web
+// server's URL, which may be secrets.
+typedef struct bel_store_url {
+    bel_store_scheme scheme;
+    char *bucket; // for a web server: "https://HOST"
+    char *key;    // not encoded; "": the bucket; for a web server the rest of the URL
+    char *shown;
+} bel_store_url;
+
+// INVALID_ARGUMENT: see bel_store_check_url. End with bel_store_url_deinit.
+bel_status *bel_store_url_init(bel_store_url *url, const char *text) BEL_MUST_USE;
+// The same for a URL that must name an object.
+bel_status *bel_store_url_init_object(bel_store_url *url, const char *text) BEL_MUST_USE;
+void bel_store_url_deinit(bel_store_url *url);
+
+// Appends `text` with %XX for all bytes but the unreserved ones of RFC 3986, and slashes if they
+// are kept.
+void bel_url_encode(bel_str *out, const char *text, bool keep_slashes);
+
+// Replaces %XX in place; `plus`: also + by a space.
+void bel_url_decode(char *text, bool plus);
+
+#endif

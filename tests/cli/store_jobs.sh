@@ -1,0 +1,211 @@
+#!/usr/bin/env bash
+# Jobs on hosts without a common folder: data, models and checkpoints in an object store, by the stand-in of
+# tests/support/store_server.py. A host is a folder of copies (BELFRY_CACHE_DIR). Digests are those of local files,
+# also when processes are killed, another host continues, and the store refuses and breaks requests.
+# usage: store_jobs.sh BUILD_DIR
+# shellcheck disable=SC2317 # functions are called through run_ok and check
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+mkdir -p store/data/digits store/runs one two three
+cp "$TRAIN_CSV" "$EVAL_CSV" store/data/digits/
+gzip -k -n -c "$TRAIN_CSV" >store/data/digits/packed.csv.gz
+python3 "$SOURCE/tests/support/store_server.py" --folder store --log requests.jsonl >server.txt 2>server.err &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+for ((i = 0; i < 200; i++)); do
+    grep -q '^port ' server.txt && break
+    read -r -t 0.05 <> <(:) || true
+done
+port=$(awk '{ print $2 }' server.txt)
+export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
+export AWS_REGION=us-east-1 no_proxy=127.0.0.1
+
+control() { # JSON: settings of the server
+    python3 - "$port" "$1" <<'PY'
+import sys, urllib.request
+urllib.request.urlopen(urllib.request.Request(
+    f"http://127.0.0.1:{sys.argv[1]}/_control", data=sys.argv[2].encode(), method="POST"), timeout=20).read()
+PY
+}
+
+on() { # HOST COMMAND…: with the copies of that host
+    local host=$1
+    shift
+    BELFRY_CACHE_DIR=$work/$host "$@"
+}
+
+flags=(--label_column digit --feature_scale 0.0625 --train_batch_size 32 --num_threads 1 --hidden_units 32
+    --no_report --save_checkpoints_steps 20)
+data=(--train_files s3://data/digits/digits-train.csv --eval_files "s3://data/digits/digits-e*.csv")
+local_data=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV")
+
+# --- Data ---------------------------------------------------------------------------------------
+
+run_ok belfry train_and_evaluate "${local_data[@]}" "${flags[@]}" --train_steps 200 --model_dir plain
+expected=$(digest plain)
+run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 200 --model_dir from-store
+equal "data of the store" "$(digest from-store)" "$expected"
+check "the fields of the data are read" grep -q '(359 examples)' err.txt
+before=$(wc -l <requests.jsonl)
+run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 200 --model_dir again
+equal "data of the copies" "$(digest again)" "$expected"
+read_bytes=$(tail -n +$((before + 1)) requests.jsonl | python3 -c '
+import json, sys
+print(sum(r["bytes"] for r in map(json.loads, sys.stdin) if r["method"] == "GET" and "csv" in r["path"]))')
+equal "a second job reads copies" "$read_bytes" 0
+run_ok on one belfry train_and_evaluate --train_files s3://data/digits/packed.csv.gz --eval_files "$EVAL_CSV" \
+    "${flags[@]}" --train_steps 200 --model_dir packed
+equal "packed data" "$(digest packed)" "$expected"
+run_ok on one belfry train_and_evaluate --data_dir s3://data/digits --train_files digits-train.csv \
+    --eval_files digits-eval.csv "${flags[@]}" --train_steps 200 --model_dir below
+equal "--data_dir" "$(digest below)" "$expected"
+
+# Files that a table names, below the table's place and by URL; the second time without a request for them.
+python3 - <<'PY'
+import os, random
+random.seed(3)
+os.makedirs("store/data/pictures/a")
+rows = {"local": ["path,label"], "there": ["path,label"]}
+for i in range(60):
+    label = i % 2
+    pixels = bytes(random.randrange(100) + 150 * label for _ in range(64))
+    name = f"a/{i}.pgm"
+    open(f"store/data/pictures/{name}", "wb").write(b"P5 8 8 255\n" + pixels)
+    rows["there"].append(f"{name},{label}")
+    rows["local"].append(f"s3://data/pictures/{name},{label}")
+open("store/data/pictures/train.csv", "w").write("\n".join(rows["there"]) + "\n")
+open("urls.csv", "w").write("\n".join(rows["local"]) + "\n")
+PY
+cp -r store/data/pictures .
+pictures=(--label_column label --file_column path --image_height 8 --image_width 8 --train_batch_size 10 --train_steps 20
+    --num_threads 1 --hidden_units 8 --no_report)
+if belfry help train_and_evaluate | grep -q -- --file_column; then
+    run_ok belfry train --train_files pictures/train.csv "${pictures[@]}" --model_dir pictures-plain
+    run_ok on one belfry train --train_files s3://data/pictures/train.csv "${pictures[@]}" --model_dir pictures-there
+    equal "files that a table names" "$(digest pictures-there)" "$(digest pictures-plain)"
+    run_ok on one belfry train --train_files urls.csv "${pictures[@]}" --model_dir pictures-urls
+    equal "files by URL" "$(digest pictures-urls)" "$(digest pictures-plain)"
+fi
+
+run_fails 3 's3://data/digits/none.csv|no such object' on one belfry train --train_files s3://data/digits/none.csv "${flags[@]}" \
+    --model_dir bad
+run_fails 3 'no object matches the pattern|s3://data/none/*.csv' on one belfry train \
+    --train_files 's3://data/none/*.csv' "${flags[@]}" --model_dir bad
+run_fails 2 'BELFRY_CACHE_SIZE|a number of MiB|"much"' env BELFRY_CACHE_SIZE=much BELFRY_CACHE_DIR="$work/three" \
+    "$BUILD/tools/belfry" train "${data[@]:0:2}" "${flags[@]}" --model_dir bad
+
+# --- The model's folder ---------------------------------------------------------------------------
+
+run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 100 --model_dir s3://runs/a
+check "the store has the manifest" test -f store/runs/a/ckpt-00000100/manifest.json
+check "nothing of this host is in the store" test ! -e store/runs/a/job.lock
+run_ok on two belfry evaluate --eval_files s3://data/digits/digits-eval.csv --model_dir s3://runs/a
+check "the evaluation's events are in the store" test -d store/runs/a/evaluate
+run_ok on two belfry predict --eval_files s3://data/digits/digits-eval.csv --model_dir s3://runs/a
+equal "a line for each example" "$(wc -l <out.txt)" 359
+run_ok on two belfry export --model_dir s3://runs/a --export_dir s3://runs/a.export/
+check "the export is in the store" test -f store/runs/a.export/signature.json
+run_ok on two belfry inspect s3://runs/a/ckpt-00000080
+run_fails 3 's3://runs/none: the store has no files' on two belfry predict --eval_files "$EVAL_CSV" \
+    --model_dir s3://runs/none
+run_fails 3 'there is no folder|ckpt-00000007' on two belfry inspect s3://runs/a/ckpt-00000007
+run_fails 2 'web server' on two belfry train "${data[@]:0:2}" "${flags[@]}" --model_dir "http://127.0.0.1:$port/x"
+run_fails 2 'a study keeps' on two belfry cross_validate "${data[@]:0:2}" "${flags[@]}" --model_dir s3://runs/study
+# Another host continues, as a cluster, and retention also acts in the store.
+run_ok on two belfry local train --distributed --worker_count 1 --parameter_server_count 2 --job_dir s3://runs/a -- \
+    "${data[@]}" "${flags[@]}" --min_shard_bytes 0 --train_steps 200
+equal "another host continues" "$(on three digest s3://runs/a)" "$expected"
+check "an old checkpoint is gone" test ! -f store/runs/a/ckpt-00000060/manifest.json
+# The first host sees that another one was there.
+run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 220 --model_dir s3://runs/a
+check "it fetches the newer checkpoint" grep -q 'resuming from .*ckpt-00000200' err.txt
+run_ok on three belfry train --warm_start s3://runs/a "${data[@]:0:2}" "${flags[@]}" --train_steps 20 \
+    --model_dir s3://runs/warm
+
+# --- Owners ---------------------------------------------------------------------------------------
+
+slow() { # HOST STEPS: a job of about ten seconds in the background
+    BELFRY_FAULT="slow:tower_step#50" BELFRY_CACHE_DIR=$work/$1 "$BUILD/tools/belfry" train \
+        "${data[@]:0:2}" "${flags[@]}" --train_steps "$2" --model_dir s3://runs/b >slow.txt 2>slow.err </dev/null &
+    job=$!
+}
+wait_for() { # FILE
+    for ((i = 0; i < 600; i++)); do
+        [ -e "$1" ] && return 0
+        read -r -t 0.05 <> <(:) || true
+    done
+    return 1
+}
+slow one 200
+check "the first checkpoint is sent" wait_for store/runs/b/ckpt-00000020/manifest.json
+run_fails 2 'another job trains in s3://runs/b|lease' on two belfry train "${data[@]:0:2}" "${flags[@]}" \
+    --train_steps 200 --model_dir s3://runs/b
+kill -9 "$job"
+wait "$job" 2>/dev/null || true
+# The same host continues at once with its own files.
+run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 200 --model_dir s3://runs/b
+run_ok belfry train "${local_data[@]:0:2}" "${flags[@]}" --train_steps 200 --model_dir plain-b
+equal "a killed owner" "$(on three digest s3://runs/b)" "$(digest plain-b)"
+# Another host takes a lease that ended. Its time is set back instead of waiting.
+set_lease() { # OWNER SECS: the lease as of another owner, renewed SECS ago
+    python3 -c 'import json, sys, time
+print(json.dumps({"owner": sys.argv[1], "host": "elsewhere", "renewed": time.time() - float(sys.argv[2])}))' \
+        "$1" "$2" >lease.json
+    "$BUILD/tests/store_tool" write s3://runs/b/job.lease lease.json >/dev/null
+}
+set_lease another 100
+run_ok on two belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 220 --model_dir s3://runs/b
+# An owner whose lease is taken ends, and writes nothing more.
+slow three 700
+check "it has the folder" wait_for store/runs/b/ckpt-00000240/manifest.json
+set_lease another 0
+code=0
+wait "$job" || code=$?
+cp slow.txt out.txt && cp slow.err err.txt
+checks=$((checks + 1))
+[ "$code" -ne 0 ] || complain "an owner without its lease ended well"
+check "it says who took the lease" grep -q 'host elsewhere took the lease' slow.err
+check "it wrote nothing more" test ! -e store/runs/b/ckpt-00000700/manifest.json
+
+# --- Faults ---------------------------------------------------------------------------------------
+
+# Files that a cleanup of temporary files removed come back; the store loses nothing.
+rm -rf one/belfry-folders-*/a-*/ckpt-00000220 one/belfry-folders-*/a-*/job.yaml
+run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 220 --model_dir s3://runs/a
+check "the store keeps its files" test -f store/runs/a/job.yaml -a -f store/runs/a/ckpt-00000220/manifest.json
+
+# A store that refuses, resets and truncates; kills of every role.
+control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
+for kill in "master 0" "worker 1" "ps 0" none; do
+    name=faulty-${kill// /-}
+    mkdir -p "$name"
+    BELFRY_FAULT="slow:tower_step#10" BELFRY_CACHE_DIR=$work/$name timeout 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+        --parameter_server_count 1 --job_dir "s3://runs/$name" -- "${data[@]}" "${flags[@]}" --train_steps 200 \
+        --min_shard_bytes 0 >job.txt 2>job.err </dev/null &
+    job=$!
+    check "the first checkpoint is sent in spite of faults" wait_for "store/runs/$name/ckpt-00000020/manifest.json"
+    # shellcheck disable=SC2086 # two words
+    [ "$kill" = none ] || for pid in $(roles $kill); do kill -9 "$pid" 2>/dev/null || true; done
+    code=0
+    wait "$job" || code=$?
+    cp job.txt out.txt && cp job.err err.txt
+    equal "the job ends well ($name)" "$code" 0
+    control '{"errors": 0, "resets": 0, "truncated": 0}'
+    [ -n "${cluster:-}" ] || {
+        run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 1 --job_dir cluster -- \
+            "${local_data[@]}" "${flags[@]}" --train_steps 200 --min_shard_bytes 0
+        cluster=$(digest cluster)
+    }
+    equal "the digest ($name)" "$(on three digest "s3://runs/$name")" "$cluster"
+    control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
+done
+control '{"reset": true}'
+
+# A process that is killed while it sends leaves a folder in the store in which readers find whole checkpoints.
+BELFRY_FAULT="crash:stored_before_last#2" capture on one belfry train "${data[@]:0:2}" "${flags[@]}" \
+    --train_steps 100 --model_dir s3://runs/c
+equal "it was killed" "$code" 137
+run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 200 --model_dir s3://runs/c
+equal "killed while it sends" "$(on two digest s3://runs/c)" "$(digest plain-b)"
+finish
