@@ -179,7 +179,7 @@ def log_level(level: str) -> Iterator[None]:
 def set_log_level(level: str) -> str:
     """Sets what the library writes to stderr in this process: "error", "warn", "info" (at first; with progress) or
     "debug", each with those before it. Returns the level before. InvalidArgumentError: another word."""
-    number = structs.convert("bel_log_level", level, [], "set_log_level")
+    number = structs.number("bel_log_level", level, "set_log_level")
     return structs.enumerator("bel_log_level", lib.bel_log_set_level(number))
 
 

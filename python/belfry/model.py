@@ -151,7 +151,7 @@ class EstimatorSpec:
             own = metric.own
             metric.add(name, *([call.plain(lib.bel_metric_fn, own, float("nan")), None] if own else []))
         for name, (value, kind) in self.returns.items():
-            number = structs.convert("bel_return_kind", kind, [], f"returns {name}")
+            number = structs.number("bel_return_kind", kind, f"returns {name}")
             lib.bel_return_add(context, spec, label(name), handle_of(value, f"returns {name}"), number)
         lib.bel_graph_check(at.graph)
 

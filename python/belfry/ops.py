@@ -283,7 +283,7 @@ def _exchange(function: str, values: Sequence[Value], last: int) -> Tuple[Value,
 
 def all_reduce_n(values: Sequence[Value], op: str = "sum") -> Tuple[Value, ...]:
     """The reductions of values over the replicas, in one exchange if they are independent."""
-    return _exchange("all_reduce_n", values, structs.convert("bel_reduce_op", op, [], "all_reduce_n: op"))
+    return _exchange("all_reduce_n", values, structs.number("bel_reduce_op", op, "all_reduce_n: op"))
 
 
 def broadcast_n(values: Sequence[Value], source: int = 0) -> Tuple[Value, ...]:
@@ -312,7 +312,7 @@ def _map(function: str, items: Sequence[Value], map: Callable[[Value], Value], *
 
 def map_reduce(items: Sequence[Value], map: Callable[[Value], Value], op: str = "sum") -> Value:
     """Maps each item in one replica, and reduces the results for all replicas. The function builds a graph."""
-    return _map("map_reduce", items, map, structs.convert("bel_reduce_op", op, [], "map_reduce: op"))
+    return _map("map_reduce", items, map, structs.number("bel_reduce_op", op, "map_reduce: op"))
 
 
 def map_gather(items: Sequence[Value], map: Callable[[Value], Value]) -> Value:

@@ -15,6 +15,7 @@
 
 import ctypes
 import difflib
+import functools
 import itertools
 import os
 import re
@@ -27,6 +28,7 @@ from .library import lib
 from .tensors import dtype_number
 
 
+@functools.lru_cache(maxsize=None)
 def enumerators(kind: str) -> Dict[str, int]:
     """The names of an enumeration without their common prefix, in lower case: {"auto": 0, "min": 1, "max": 2}."""
     names = [name for name in lib.enums[kind] if not name.endswith("_COUNT")]
@@ -37,6 +39,14 @@ def enumerators(kind: str) -> Dict[str, int]:
 def enumerator(kind: str, value: int) -> str:
     """The name of a number of an enumeration, as `enumerators` has it."""
     return next(name for name, number in enumerators(kind).items() if number == value)
+
+
+def number(kind: str, name: Any, what: str) -> int:
+    """The number of a name of an enumeration. InvalidArgumentError: there is no such name."""
+    names = enumerators(kind)
+    if not isinstance(name, str) or name not in names:
+        raise InvalidArgumentError(f"{what}: expected {', '.join(names)}, got {name!r}")
+    return names[name]
 
 
 def refuse(name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
@@ -181,10 +191,7 @@ def convert(kind: str, value: Any, keep: List[Any], what: str) -> Any:
     if base == "bel_shape":
         return shape(value, what)
     if base in lib.enums:
-        names = enumerators(base)
-        if value not in names:
-            raise InvalidArgumentError(f"{what}: expected {', '.join(names)}, got {value!r}")
-        return names[value]
+        return number(base, value, what)
     if base in lib.struct_names():
         if not isinstance(value, Mapping):
             raise InvalidArgumentError(f"{what}: expected a dict of {', '.join(settings_of(base))}, got {value!r}")
