@@ -17,13 +17,14 @@ from .tensors import numpy_dtype
 class Checkpoint:
     """What a checkpoint says of its model: settings, features, and the description of a table's columns.
 
-    path: the folder of a checkpoint, or a model_dir, of which the newest one counts. Errors: NotFoundError,
+    path: the folder of a checkpoint, or a model_dir, of which the newest one counts, or the best evaluated one. Errors: NotFoundError,
     DataLossError; FailedPreconditionError: the model is none of those that come with Belfry.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, best: bool = False) -> None:
         handle = ctypes.c_void_p()
-        lib.bel_checkpoint_open(os.fsencode(path), ctypes.byref(handle))
+        opened = lib.bel_checkpoint_open_best if best else lib.bel_checkpoint_open
+        opened(os.fsencode(path), ctypes.byref(handle))
         try:
             self.folder = os.fsdecode(lib.bel_checkpoint_folder(handle))
             self.step = int(lib.bel_checkpoint_step(handle))

@@ -4,6 +4,7 @@ A Table makes columns of numpy arrays, pandas frames and dicts readable for the 
 their numbers. Columns is a description: what each column is, and the features that it becomes.
 """
 
+import copy
 import ctypes
 import json
 import re
@@ -125,6 +126,13 @@ class Table:
         rows = self.row_count if self.order is None else len(self.order)
         return lib.bel_memory_table(size=ctypes.sizeof(lib.bel_memory_table), columns=columns,
                                     column_count=len(self._columns), row_count=rows, order=order)
+
+    def split(self, count: int) -> "Table":
+        """Takes its last rows, in their order, away into a new table of the same columns."""
+        other = copy.copy(self)
+        assert self.order is not None
+        self.order, other.order = self.order[:-count], self.order[-count:]
+        return other
 
     def sort_by_cells(self) -> None:
         """Puts the rows into an order that depends only on their cells."""

@@ -20,9 +20,11 @@ from .checkpoint import Checkpoint
 from .config import RunConfig
 from .dataset import Dataset
 from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from .estimator import Estimator, TrainSpec, run_training
+from .estimator import Estimator, EvalSpec, TrainSpec, run_training
+from .hooks import Hook, HookContext
 from .library import lib
 from .predictor import Predictor
+from .results import Result, StepReport
 from .tables import Cells, Columns, Table, is_frame, is_missing, matrix_of, names_of, table_of, without_mask
 from .tensors import tensors_of
 
@@ -36,12 +38,12 @@ class _Model:
 
     _learner: Any = None
 
-    def __init__(self, model_dir: str, threads: int) -> None:
+    def __init__(self, checkpoint: Checkpoint, threads: int) -> None:
         self._threads, self._learner = threads or os.cpu_count() or 1, ctypes.c_void_p()
-        self._load(model_dir)
+        self._load(checkpoint)
 
-    def _load(self, model_dir: str) -> None:
-        checkpoint, self.files = Checkpoint(model_dir), {}
+    def _load(self, checkpoint: Checkpoint) -> None:
+        self.files = {}
         for name in sorted(os.listdir(checkpoint.folder)):
             with open(os.path.join(checkpoint.folder, name), "rb") as file:
                 self.files[name] = file.read()
@@ -64,7 +66,7 @@ class _Model:
     def __setstate__(self, state: Dict[str, Any]) -> None:
         vars(self).update(state)
         with _temporary_folder() as folder:
-            self.__init__(self.write(folder).folder, self._threads)  # type: ignore[misc]
+            self.__init__(self.write(folder), self._threads)  # type: ignore[misc]
 
     def __del__(self) -> None:
         lib.bel_learner_destroy(self._learner)
@@ -97,7 +99,7 @@ class _Model:
                 lib.bel_learner_step(self._learner, tensors_of([values[name][rows] for name in names], "X"),
                                      tensors_of([labels[rows]], "y"), None)
             lib.bel_learner_save(self._learner, os.fsencode(os.path.join(folder, "saved")), None)
-            self._load(os.path.join(folder, "saved"))
+            self._load(Checkpoint(os.path.join(folder, "saved")))
 
     def _load_learner(self, folder: str, learning_rate: float) -> None:
         export = os.path.join(folder, "training")
@@ -112,10 +114,31 @@ def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="belfry-")
 
 
+def _dataset(table: Table, columns: Columns) -> Dataset:
+    """The rows of a table as records with the features of its columns."""
+    struct = table.struct()
+    return Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
+
+
+class _Curve(Hook):
+    """The numbers of a fit, once a pass."""
+
+    def __init__(self, every_steps: int, score: str) -> None:
+        self.every_steps, self._score = every_steps, score
+        self.losses: List[float] = []
+        self.scores: List[float] = []
+
+    def after_step(self, context: HookContext, report: StepReport) -> None:
+        self.losses.append(report.loss)
+
+    def after_evaluation(self, context: HookContext, name: str, result: Result) -> None:
+        self.scores.append(result[self._score])
+
+
 class _Learner:
     """What Classifier and Regressor have in common; their comments say what a user must know."""
 
-    _label_kind = "none"
+    _label_kind, _score = "none", ""  # bel_label_kind, and the metric of evaluations
     _estimator_type = ""
     _model: _Model  # after the first training, as are the next three
     _cells: Cells
@@ -125,11 +148,14 @@ class _Learner:
     def __init__(self, *, hidden_units: Union[None, str, Sequence[int]] = None, dropout: Optional[float] = None,
                  l2: Optional[float] = None, optimizer: str = "adam", learning_rate: Optional[float] = None,
                  schedule: str = "cosine", train_batch_size: Optional[int] = None, num_epochs: Optional[int] = None,
-                 random_state: Any = None, num_threads: int = 0, model_dir: Optional[str] = None,
+                 early_stopping: bool = False, validation_fraction: float = 0.1, n_iter_no_change: int = 10,
+                 tol: float = 1e-4, random_state: Any = None, num_threads: int = 0, model_dir: Optional[str] = None,
                  verbose: bool = False) -> None:
         self.hidden_units, self.dropout, self.l2 = hidden_units, dropout, l2
         self.optimizer, self.learning_rate, self.schedule = optimizer, learning_rate, schedule
         self.train_batch_size, self.num_epochs, self.random_state = train_batch_size, num_epochs, random_state
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change, self.tol = n_iter_no_change, tol
         self.num_threads, self.model_dir, self.verbose = num_threads, model_dir, verbose
 
     # --- Parameters, as scikit-learn reads and sets them
@@ -181,17 +207,28 @@ class _Learner:
             used = np.flatnonzero(weights)
             table.order = used if len(used) < len(weights) else None
             weights = None if np.all(weights[used] == weights[used[0]]) else weights  # equal ones change nothing
-        self._train(table, labels, weights, self.schedule, self.num_epochs)
+        held = 0
+        if self.early_stopping:
+            rows, share = table.struct().row_count, self.validation_fraction
+            held = max(1, round(rows * share)) if 0 < share < 1 else 0
+            if not 0 < held < rows:
+                raise InvalidArgumentError(f"validation_fraction: expected a share of the {rows} rows, between 0 and 1 "
+                                           f"and some for the training, got {share}")
+            if not self.tol >= 0:
+                raise InvalidArgumentError(f"tol: expected a number from 0 on, got {self.tol}")
+        self._train(table, labels, weights, self.schedule, self.num_epochs, held)
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        if self.early_stopping:
+            raise InvalidArgumentError("partial_fit: expected early_stopping=False, as it makes one pass, got True")
         begins = not hasattr(self, "_model")
         table = self._take_table(X) if begins else self._table(X)
         labels = self._take_labels(y, table.row_count, classes if begins else getattr(self, "classes_", None))
         weights = _weights_of(sample_weight, table.row_count)
         if begins:
             weights = np.ones(table.row_count) if weights is None else weights  # later calls may have some
-            self._train(table, labels, weights, "constant", 1)
+            self._train(table, labels, weights, "constant", 1, 0)
         else:
             self._model.learn(table, labels, weights, self._rate)
 
@@ -208,7 +245,9 @@ class _Learner:
             self.feature_names_in_ = np.array(names_of(X), object)
         return table
 
-    def _train(self, table: Table, labels: Any, weights: Any, schedule: str, num_epochs: Optional[int]) -> None:
+    def _train(self, table: Table, labels: Any, weights: Any, schedule: str, num_epochs: Optional[int],
+               held: int) -> None:
+        """held: rows to evaluate on after each pass, instead of training on them."""
         label, weight = _free_name("y", table.names), None if weights is None else _free_name("weight", table.names)
         classes = [str(name) for name in getattr(self, "classes_", ())]
         if classes:
@@ -218,30 +257,46 @@ class _Learner:
         if weight is not None:
             table.add_numbers(weight, weights)
         table.sort_by_cells()
+        others = table.split(held) if held > 0 else None
         columns = Columns.infer(table, label=label, label_kind=self._label_kind, weight=weight, numbers=self._numbers,
                                 classes=classes, num_threads=self.num_threads)
         with _temporary_folder() as folder:
             folder = folder if self.model_dir is None else os.fspath(self.model_dir)
-            self._run(table, columns, folder, schedule, num_epochs)
-            self._model = _Model(folder, self.num_threads)
+            self._run(table, others, columns, folder, schedule, num_epochs)
+            self._model = _Model(Checkpoint(folder, best=held > 0), self.num_threads)
         self._cells = Cells(self._columns, booleans=columns.booleans)
 
-    def _run(self, table: Table, columns: Columns, folder: str, schedule: str, num_epochs: Optional[int]) -> None:
-        defaults = lib.bel_columns_defaults(columns.handle)
+    def _run(self, table: Table, held: Optional[Table], columns: Columns, folder: str, schedule: str,
+             num_epochs: Optional[int]) -> None:
+        defaults, row_count = lib.bel_columns_defaults(columns.handle), table.struct().row_count
         epochs = _count("num_epochs", num_epochs, defaults.epochs)
         batch_size = _count("train_batch_size", self.train_batch_size, defaults.batch_size)
-        seed, struct, keeps = _seed_of(self.random_state), table.struct(), self.model_dir is not None
+        seed, keeps, passes = _seed_of(self.random_state), self.model_dir is not None, max(1, row_count // batch_size)
         params = self._params(columns, defaults, schedule)
         if schedule != "constant":
-            params["decay_steps"] = -(-epochs * struct.row_count // batch_size)
+            params["decay_steps"] = -(-epochs * row_count // batch_size)
         self._rate = float(params["learning_rate"])
-        rows = Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
-        data = rows.shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        data = _dataset(table, columns).shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        curve, evals = _Curve(passes, self._score), []
+        ends: Dict[str, Any] = {}
+        if held is not None:
+            rated = _dataset(held, columns).batch(batch_size)
+            evals = [EvalSpec(lambda: rated, every_steps=passes)]
+            ends = {"keep_best": {"metric": self._score}, "early_stopping": {
+                "patience": _count("n_iter_no_change", self.n_iter_no_change, 10), "metric": self._score,
+                "min_delta": self.tol}}
         config = RunConfig(seed=seed, num_threads=self.num_threads, report=keeps, save_summary_steps=100 * keeps)
         with Estimator("wide_deep", folder, config, params) as estimator:
-            result = run_training(estimator, TrainSpec(lambda: data), level="info" if self.verbose else "warn")
-        if result is not None and result.interrupted:
+            result = run_training(estimator, TrainSpec(lambda: data, hooks=[curve], **ends), evals,
+                                  "info" if self.verbose else "warn")
+        assert result is not None  # this process represents the training
+        if result.interrupted:
             raise CancelledError(f"the training was stopped at step {result.global_step}")
+        self.loss_curve_, self.n_iter_ = curve.losses, round(result.global_step * batch_size / row_count)
+        for name in ("validation_scores_", "best_validation_score_"):
+            vars(self).pop(name, None)
+        if held is not None:
+            self.validation_scores_, self.best_validation_score_ = curve.scores, max(curve.scores)
 
     def _params(self, columns: Columns, defaults: Any, schedule: str) -> Dict[str, Any]:
         """Parameters of the model: those of the constructor, else the table's."""
@@ -317,21 +372,25 @@ class Classifier(_Learner):
     hidden_units: sizes of the hidden layers, [256, 128] or "256,128"; [] for none. dropout: share of their outputs
     left out in training. l2: penalty. optimizer: "adam", "sgd", … (docs/command.md). learning_rate: its rate.
     schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes;
-    large tables have few, 3 at the least: raise it if accuracy matters more than time. random_state: the seed,
-    an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores. model_dir: folder for
+    large tables have few: raise it if accuracy matters more than time. early_stopping: hold out validation_fraction of
+    the rows, evaluate on them after each pass (accuracy; R² of a Regressor), stop when n_iter_no_change passes were not
+    better by tol, and keep the best pass. random_state: the seed, an int (None: 1), or numpy's RandomState, which gives
+    one. num_threads: 0: all cores. model_dir: folder for
     checkpoints, curves and report.html, where a fit that was interrupted continues. None: a temporary one. verbose:
     show the training's log up to belfry.set_log_level, not only warnings.
 
-    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. A process
-    runs one training at a time: fits on other threads wait. Ctrl-C is as for train_and_evaluate.
+    The same rows, in any order, give the same bits, with any number of threads. A process runs one training at a time:
+    fits on other threads wait. Ctrl-C is as for train_and_evaluate.
 
-    After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts.
+    After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts. n_iter_:
+    passes; loss_curve_: after each pass of this call the loss of its last step; with early_stopping validation_scores_
+    and best_validation_score_.
 
     Errors: InvalidArgumentError (a ValueError), which names argument, expected and got. FailedPreconditionError:
     model_dir has another training. AbortedError: the loss is not finite.
     """
 
-    _label_kind = "classes"
+    _label_kind, _score = "classes", "accuracy"
     _estimator_type = "classifier"
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "Classifier":
@@ -389,7 +448,7 @@ class Regressor(_Learner):
     Classifier.
     """
 
-    _label_kind = "number"
+    _label_kind, _score = "number", "r2"
     _estimator_type = "regressor"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Regressor":
