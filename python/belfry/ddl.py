@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Tuple
 import numpy as np
 
 from . import structs
-from .errors import FailedPreconditionError, InvalidArgumentError
+from .errors import FailedPreconditionError, expect
 from .library import lib
 from .tensors import array_of, tensors_of
 
@@ -21,7 +21,7 @@ class _Group:
     """The process's membership; its handle is NULL outside of init … finalize."""
 
     def __init__(self) -> None:
-        self.handle = ctypes.c_void_p()
+        self.handle: Any = None
         self.distributed: List[Any] = []  # optimizers whose reductions may be under way
 
     def check(self) -> Any:
@@ -39,7 +39,7 @@ class _Group:
 
     def leave(self) -> Any:
         """The handle, which the caller frees."""
-        taken, self.handle, self.distributed = self.handle, ctypes.c_void_p(), []
+        taken, self.handle, self.distributed = self.handle, None, []
         return taken
 
 
@@ -61,7 +61,7 @@ def init(mode: Optional[str] = None, pci: bool = True, *, order: str = "fixed", 
     if _group.handle:
         return
     options = {"mode": mode, "pci": pci, "order": order, "timeout_secs": timeout, "device": device, "check": check}
-    lib.bel_ddl_init(structs.made("bel_ddl_options", options, "init"), ctypes.byref(_group.handle))
+    _group.handle = lib.make("bel_ddl_init", ctypes.byref(structs.make("bel_ddl_options", options, "init")))
 
 
 def _place(field: str, words: str) -> Callable[[], int]:
@@ -101,9 +101,9 @@ def _tensors(values: Any, what: str) -> Tuple[Any, int, Any]:
         return views, len(memory), listed
     arrays = [array_of(value, f"{what}, array {index}") for index, value in enumerate(listed)]
     for index, array in enumerate(arrays):
-        if not array.flags.c_contiguous or not array.flags.writeable:
-            raise InvalidArgumentError(f"{what}, array {index}: expected an array in C order that can be written, as "
-                                       f"the result replaces it; got strides {array.strides} of shape {array.shape}")
+        expect(array.flags.c_contiguous and array.flags.writeable, f"{what}, array {index}: expected an array in C "
+               f"order that can be written, as the result replaces it; got strides {array.strides} of shape "
+               f"{array.shape}")
     views = tensors_of(arrays, what)
     if len(memory) == len(listed):
         _last = memory, views
@@ -127,9 +127,8 @@ def all_reduce_n(tensors: Any, op: str = "avg", mpi: bool = False, check: float 
     mpi and check belong to the group in Belfry: init(mode="m", order="fast") and init(check=…); others are refused.
     """
     number = structs.number("bel_ddl_op", op, "op")
-    if mpi or check > 0:
-        raise InvalidArgumentError("mpi and check are set for all calls: ddl.init(mode=\"m\", order=\"fast\"), "
-                                   "ddl.init(check=1e-5)")
+    expect(not mpi and check <= 0, "mpi and check are set for all calls: ddl.init(mode=\"m\", order=\"fast\"), "
+           "ddl.init(check=1e-5)")
     views, count, _kept = _tensors(tensors, "all_reduce_n")
     lib.bel_ddl_all_reduce_n(_group.live(), number, views, count)
 

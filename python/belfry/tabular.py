@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .calls import training
 from .checkpoint import Checkpoint
 from .config import RunConfig
 from .dataset import Dataset
-from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError, expect
 from .estimator import Estimator, EvalSpec, TrainSpec, run_training
 from .hooks import Hook, HookContext
 from .library import lib
@@ -39,7 +39,7 @@ class _Model:
     _learner: Any = None
 
     def __init__(self, checkpoint: Checkpoint, threads: int) -> None:
-        self._threads, self._learner = threads or os.cpu_count() or 1, ctypes.c_void_p()
+        self._threads, self._learner = threads or os.cpu_count() or 1, None
         self._load(checkpoint)
 
     def _load(self, checkpoint: Checkpoint) -> None:
@@ -90,8 +90,8 @@ class _Model:
                 self._load_learner(folder, learning_rate)
             names = [lib.bel_learner_input_port(self._learner, place).name.decode()
                      for place in range(lib.bel_learner_input_count(self._learner))]
-            if weights is not None and "weight" not in names:
-                raise InvalidArgumentError("sample_weight: expected None, as the training began without weights")
+            expect(weights is None or "weight" in names, "sample_weight: expected None, as the training began without "
+                   "weights")
             values = self.columns.features(table)
             values["weight"] = np.ones(table.row_count, np.float32) if weights is None else weights.astype(np.float32)
             for first in range(0, table.row_count, self._batch_size):
@@ -105,9 +105,9 @@ class _Model:
         export = os.path.join(folder, "training")
         with training("error"):  # a warning says that the schedule has ended; the learner has a rate
             self.write(folder).estimator().export(export, training=True)
-        options = structs.made("bel_learner_options", {
-            "threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}, "partial_fit")
-        lib.bel_learner_load(os.fsencode(export), options, ctypes.byref(self._learner))
+        options = {"threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}
+        self._learner = lib.make("bel_learner_load", os.fsencode(export),
+                                 ctypes.byref(structs.make("bel_learner_options", options)))
 
 
 def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
@@ -211,17 +211,14 @@ class _Learner:
         if self.early_stopping:
             rows, share = table.struct().row_count, self.validation_fraction
             held = max(1, round(rows * share)) if 0 < share < 1 else 0
-            if not 0 < held < rows:
-                raise InvalidArgumentError(f"validation_fraction: expected a share of the {rows} rows, between 0 and 1 "
-                                           f"and some for the training, got {share}")
-            if not self.tol >= 0:
-                raise InvalidArgumentError(f"tol: expected a number from 0 on, got {self.tol}")
+            expect(0 < held < rows, f"validation_fraction: expected a share of the {rows} rows, between 0 and 1 and "
+                   f"some for the training, got {share}")
+            expect(self.tol >= 0, f"tol: expected a number from 0 on, got {self.tol}")
         self._train(table, labels, weights, self.schedule, self.num_epochs, held)
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-        if self.early_stopping:
-            raise InvalidArgumentError("partial_fit: expected early_stopping=False, as it makes one pass, got True")
+        expect(not self.early_stopping, "partial_fit: expected early_stopping=False, as it makes one pass, got True")
         begins = not hasattr(self, "_model")
         table = self._take_table(X) if begins else self._table(X)
         labels = self._take_labels(y, table.row_count, classes if begins else getattr(self, "classes_", None))
@@ -321,9 +318,8 @@ class _Learner:
             warnings.warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature "
                           "names: columns are taken by position", stacklevel=4)
         matrix = matrix_of(X)
-        if matrix.shape[1] != self.n_features_in_:
-            raise InvalidArgumentError(f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
-                                       f"{self.n_features_in_} features as input")
+        expect(matrix.shape[1] == self.n_features_in_, f"X has {matrix.shape[1]} features, but {type(self).__name__} "
+               f"is expecting {self.n_features_in_} features as input")
         return table_of(matrix, self._columns, columns.booleans)
 
     def _fitted(self) -> _Model:
@@ -401,8 +397,8 @@ class Classifier(_Learner):
         on with the same description, in the order of the rows (belfry/learner.h). After a fit, partial_fit continues
         it. Weights are possible if the first call was a partial_fit, or the fit had some.
         """
-        if classes is None and not hasattr(self, "_model"):
-            raise InvalidArgumentError("classes: expected all classes in the first call of partial_fit, got None")
+        expect(classes is not None or hasattr(self, "_model"), "classes: expected all classes in the first call of "
+               "partial_fit, got None")
         self._partial_fit(X, y, classes, sample_weight)
         return self
 
@@ -422,9 +418,8 @@ class Classifier(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if y.dtype.kind == "f" and np.any(y != np.floor(y)):
-            raise InvalidArgumentError("Unknown label type: continuous; y: expected classes, got numbers with "
-                                       "fractions; hint: belfry.Regressor")
+        expect(y.dtype.kind != "f" or not np.any(y != np.floor(y)), "Unknown label type: continuous; y: expected "
+               "classes, got numbers with fractions; hint: belfry.Regressor")
         found, labels = np.unique(y, return_inverse=True)
         if classes is not None:
             known = np.unique(np.asarray(classes))
@@ -432,8 +427,7 @@ class Classifier(_Learner):
                 others = ", ".join(str(value) for value in found[~np.isin(found, known)])
                 raise InvalidArgumentError(f"y: expected classes of {known}, got {others}")
             found, labels = known, np.searchsorted(known, y)
-        if len(found) < 2:
-            raise InvalidArgumentError(f"y: expected at least 2 classes, got 1 class: {found[0]}")
+        expect(len(found) >= 2, f"y: expected at least 2 classes, got 1 class: {found[0]}")
         self.classes_ = found
         return labels.astype(np.int64)
 
@@ -470,8 +464,7 @@ class Regressor(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if len(y) < 2:
-            raise InvalidArgumentError("y: expected at least 2 rows, got n_samples=1")
+        expect(len(y) >= 2, "y: expected at least 2 rows, got n_samples=1")
         try:
             return y.astype(np.float64)
         except (TypeError, ValueError):
@@ -482,22 +475,17 @@ class Regressor(_Learner):
 
 def _column_of(y: Any, rows: int) -> Any:
     """y as an array [rows] without missing and infinite values."""
-    if y is None:
-        raise InvalidArgumentError("y: Classifier and Regressor requires y to be passed, but the target y is None")
+    expect(y is not None, "y: Classifier and Regressor requires y to be passed, but the target y is None")
     y = np.asarray(without_mask(y))
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(_error_of_sklearn("DataConversionWarning", UserWarning)(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
             "for example using ravel()."), stacklevel=4)
         y = y.ravel()
-    if y.ndim != 1:
-        raise InvalidArgumentError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
-    if len(y) != rows:
-        raise InvalidArgumentError(f"y: expected {rows} labels, one for each row of X, got {len(y)}")
-    if y.dtype.kind == "c":
-        raise InvalidArgumentError("y: Complex data not supported: expected real numbers")
-    if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise InvalidArgumentError("Input y contains NaN: expected a label in each row")
+    expect(y.ndim == 1, f"y should be a 1d array, got an array of shape {y.shape} instead.")
+    expect(len(y) == rows, f"y: expected {rows} labels, one for each row of X, got {len(y)}")
+    expect(y.dtype.kind != "c", "y: Complex data not supported: expected real numbers")
+    expect(y.dtype.kind != "O" or not any(map(is_missing, y)), "Input y contains NaN: expected a label in each row")
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         what = "NaN" if np.any(np.isnan(y)) else "infinity"
         raise InvalidArgumentError(f"Input y contains {what}: expected a label in each row")
@@ -509,8 +497,7 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
     if sample_weight is None:
         return None
     weights = np.asarray(without_mask(sample_weight), np.float64)
-    if weights.shape != (rows,):
-        raise InvalidArgumentError(f"sample_weight: expected shape ({rows},), got {weights.shape}")
+    expect(weights.shape == (rows,), f"sample_weight: expected shape ({rows},), got {weights.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights > 0):
         raise InvalidArgumentError("sample_weight: expected finite numbers of 0 or more, some above it, got "
                                    f"{weights.min()} to {weights.max()}")
@@ -520,8 +507,7 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
 def _count(name: str, value: Optional[int], default: int) -> int:
     if value is None:
         return int(default)
-    if int(value) != value or value < 1:
-        raise InvalidArgumentError(f"{name}: expected an integer from 1 on, got {value}")
+    expect(int(value) == value and value >= 1, f"{name}: expected an integer from 1 on, got {value}")
     return int(value)
 
 
@@ -530,9 +516,8 @@ def _seed_of(random_state: Any) -> int:
         return 1
     if hasattr(random_state, "randint"):
         return int(random_state.randint(2**31))
-    if int(random_state) != random_state or random_state < 0:
-        raise InvalidArgumentError(f"random_state: expected None, an integer from 0 on or a RandomState, got "
-                                   f"{random_state}")
+    expect(int(random_state) == random_state and random_state >= 0, "random_state: expected None, an integer from 0 "
+           f"on or a RandomState, got {random_state}")
     return int(random_state)
 
 
