@@ -17,6 +17,8 @@ import torch
 
 from . import ddl
 from .errors import FailedPreconditionError, InvalidArgumentError
+from .library import lib
+from .tensors import array_of, tensors_of
 
 
 class Distributed:
@@ -59,6 +61,8 @@ class Distributed:
             room -= bytes_of
             self._buckets[-1].append(parameter)
             self._bucket_of[id(parameter)] = len(self._buckets) - 1
+        self._tensors = [tensors_of([array_of(p, "parameter") for p in bucket], "gradients")
+                         for bucket in self._buckets]  # of gradients, whose addresses change
 
     def _begin(self) -> None:
         """Before the backward pass of a step."""
@@ -104,12 +108,19 @@ class Distributed:
             bucket = self._work.get()
             try:
                 if self._error is None:
-                    ddl._reduce_now([_gradient(parameter) for parameter in self._buckets[bucket]])
+                    self._average(bucket)
             except BaseException as error:  # raised where the program waits
                 self._error = error
             with self._idle:
                 self._pending -= 1
                 self._idle.notify_all()
+
+    def _average(self, bucket: int) -> None:
+        """Only this thread calls the library meanwhile."""
+        tensors = self._tensors[bucket]
+        for tensor, parameter in zip(tensors, self._buckets[bucket]):
+            tensor.data = _gradient(parameter).data_ptr()
+        lib.bel_ddl_all_reduce_n(ddl._group.check(), lib.BEL_DDL_AVG, tensors, len(tensors))
 
     def is_busy(self) -> bool:
         """Whether the thread has buckets: then it may be inside a call of the library."""
@@ -171,6 +182,9 @@ def _gradient(parameter: Any) -> Any:
     """Its gradient in C order; zeros if it has none."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
+    elif parameter.grad.layout != torch.strided:
+        raise InvalidArgumentError(f"expected dense gradients, got one with layout {parameter.grad.layout} of shape "
+                                   f"{tuple(parameter.grad.shape)}; hint: an embedding with sparse=False")
     elif not parameter.grad.is_contiguous():
         parameter.grad = parameter.grad.contiguous()
     return parameter.grad

@@ -13,12 +13,22 @@ import traceback
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from . import structs
-from .errors import Error, FailedPreconditionError, in_python
+from .errors import Error, FailedPreconditionError, expect
 from .library import lib
 
 _Self = TypeVar("_Self", bound="Owner")
 _MOST_RAISED = 16  # exceptions that are kept; a map may skip records that raise
 _MOST_TEXT, _MOST_WORD = 400, 60  # characters
+
+
+def reads(function: str, words: str, enumeration: str = "") -> Any:
+    """A property: the number, text or name of an enumeration that a function of the library returns for an object."""
+    def read(self: Any) -> Any:
+        value = getattr(lib, function)(self.handle)
+        if enumeration:
+            return structs.enumerator(enumeration, value)
+        return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return property(read, doc=words)
 
 
 class Handle:
@@ -44,10 +54,19 @@ class Handle:
 class Owner:
     """An object that owns something of the library: `close` frees it, as do the ends of `with` and of the object."""
 
+    _free = ""  # the function of the library that frees it
     _handle: Any
 
+    @property
+    def handle(self) -> Any:
+        """The object of the library. InvalidArgumentError: it is closed."""
+        expect(self._handle, f"the {type(self).__name__.lower()} is closed")
+        return self._handle
+
     def close(self) -> None:
-        raise NotImplementedError
+        """Frees it; every later call is an error. A second close does nothing."""
+        taken, self._handle = self._handle, None
+        getattr(lib, self._free)(taken)
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -85,6 +104,15 @@ class Call:
         if cause is not None and cause is not error:
             raise cause from error
 
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function of Python; in one that a training calls, another training would wait for this one."""
+        before = getattr(_thread, "in_training", False)
+        _thread.in_training = before or self._trains
+        try:
+            return function(*arguments)
+        finally:
+            _thread.in_training = before
+
     def last(self) -> Optional[BaseException]:
         """The exception that was raised last."""
         return self._raised[-1][1] if self._raised else None
@@ -93,7 +121,7 @@ class Call:
         """A C function of type `kind`, which returns a status, for one of Python, whose result is dropped."""
         def called(*arguments: Any) -> Optional[int]:
             try:
-                function(*arguments)
+                self.run(function, *arguments)
             except BaseException as error:
                 return self.failed(error)
             return None
@@ -106,7 +134,7 @@ class Call:
             if self._unreported is not None:
                 return otherwise
             try:
-                return function(*arguments)
+                return self.run(function, *arguments)
             except BaseException as error:
                 self._unreported = error
                 if self._trains:
@@ -125,7 +153,7 @@ class Call:
         # A status is one line, and shortens words of more than 256 bytes.
         text = " ".join(word[:_MOST_WORD] for word in text.split())[:_MOST_TEXT] + place
         encoded = text.encode(errors="replace")
-        self._raised.append((in_python(encoded.decode()), error))
+        self._raised.append((encoded.decode(), error))
         code = error.code if isinstance(error, Error) else lib.BEL_UNKNOWN
         status: int = lib.bel_status_create(code, b"python", 0, b"%s", encoded)
         return status
@@ -150,12 +178,16 @@ def check_process() -> None:
 
 
 _training = threading.Lock()
+_thread = threading.local()  # in_training: it runs a function that a training has called
 
 
 @contextlib.contextmanager
 def training(level: Optional[str] = None) -> Iterator[None]:
     """Lets one training run at a time in a process. level: wait for another one, and log at most up to this level;
     None: refuse, and leave the log as it is."""
+    if level is not None and getattr(_thread, "in_training", False):
+        raise FailedPreconditionError("a function that a training calls began another training, which would wait for "
+                                      "the first one; hint: fit before or after it, or in another process")
     if not _training.acquire(blocking=level is not None):
         raise FailedPreconditionError("this process trains already; expected one training at a time")
     try:
@@ -179,7 +211,7 @@ def log_level(level: str) -> Iterator[None]:
 def set_log_level(level: str) -> str:
     """Sets what the library writes to stderr in this process: "error", "warn", "info" (at first; with progress) or
     "debug", each with those before it. Returns the level before. InvalidArgumentError: another word."""
-    number = structs.convert("bel_log_level", level, [], "set_log_level")
+    number = structs.number("bel_log_level", level, "set_log_level")
     return structs.enumerator("bel_log_level", lib.bel_log_set_level(number))
 
 

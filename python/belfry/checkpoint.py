@@ -1,6 +1,5 @@
 """Checkpoints of models that come with Belfry, as estimators and predictors."""
 
-import ctypes
 import json
 import os
 from typing import Any, Dict, List, Optional
@@ -17,13 +16,12 @@ from .tensors import numpy_dtype
 class Checkpoint:
     """What a checkpoint says of its model: settings, features, and the description of a table's columns.
 
-    path: the folder of a checkpoint, or a model_dir, of which the newest one counts. Errors: NotFoundError,
-    DataLossError; FailedPreconditionError: the model is none of those that come with Belfry.
+    path: the folder of a checkpoint, or a model_dir, of which the newest one counts. best: the best evaluated one of a
+    model_dir. Errors: NotFoundError, DataLossError; FailedPreconditionError: the model does not come with Belfry.
     """
 
-    def __init__(self, path: str) -> None:
-        handle = ctypes.c_void_p()
-        lib.bel_checkpoint_open(os.fsencode(path), ctypes.byref(handle))
+    def __init__(self, path: str, best: bool = False) -> None:
+        handle = lib.make("bel_checkpoint_open_best" if best else "bel_checkpoint_open", os.fsencode(path))
         try:
             self.folder = os.fsdecode(lib.bel_checkpoint_folder(handle))
             self.step = int(lib.bel_checkpoint_step(handle))
@@ -53,14 +51,10 @@ class Checkpoint:
 
     def predictor(self, estimator: Estimator) -> Any:
         """bel_predictor of this checkpoint, which the caller destroys before the estimator."""
-        keep: List[Any] = []
         features = structs.sequence("const bel_feature *", [
             {"name": item["name"], "dtype": numpy_dtype(getattr(lib, "BEL_DTYPE_" + item["dtype"].upper())),
-             "shape": item["shape"]} for item in self.features()], keep, "features")
+             "shape": item["shape"]} for item in self.features()], "features")
         if not features:
             raise FailedPreconditionError(f"{self.folder}: a version that did not record features wrote it; hint: "
                                           "train one more step")
-        predictor = ctypes.c_void_p()
-        lib.bel_estimator_predictor(estimator.handle, features, len(features), os.fsencode(self.folder),
-                                    ctypes.byref(predictor))
-        return predictor
+        return lib.make("bel_estimator_predictor", estimator.handle, features, len(features), os.fsencode(self.folder))

@@ -19,11 +19,11 @@ class RunConfig:
     """
 
     def __init__(self, **fields: Any) -> None:
-        vars(self).update(struct=structs.make("bel_run_config", {}, []), _keep=[])
+        vars(self).update(struct=structs.make("bel_run_config", {}), _keep=[])
         self._set(fields)
 
     def _set(self, fields: Mapping[str, Any]) -> None:
-        structs.make("bel_run_config", fields, self._keep, "RunConfig", self.struct)
+        structs.make("bel_run_config", fields, "RunConfig", self.struct)
         towers = fields.get("towers_of")
         if towers is not None:  # the library reads one for each worker
             self._set({"num_workers": len(towers)})

@@ -13,14 +13,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 import numpy as np
 
 from . import structs
-from .calls import Call, Handle
-from .errors import InvalidArgumentError
+from .calls import Call, Handle, reads
+from .errors import InvalidArgumentError, expect
 from .library import lib
 from .ops import derive
+from .structs import Path
 from .tables import is_frame
 from .tensors import array_of, dtype_number, tensor_of, view_of
 
-Path = Union[str, "Any"]
 Fields = Mapping[str, Any]
 _Maker = Callable[[Call], Any]  # makes a handle of the library
 _Stage = Callable[[Call, int], Any]
@@ -32,10 +32,12 @@ class Skip(Exception):
 
 
 class Record(Handle):
-    """A record in a function of a dataset: record["x"] is a copy of a field, an array, or a str. Valid during the call.
+    """A record in a function of a dataset: record["x"] is a copy of a field, an array, or a str. Valid during the
+    call."""
 
-    number: the record's, from 0 on. epoch: 0 in filters. origin: "train.csv:17".
-    """
+    number: int = reads("bel_record_number", "The record's number, from 0 on.")
+    epoch: int = reads("bel_record_epoch", "The number of the pass; 0 in filters.")
+    origin: str = reads("bel_record_origin", "The record's place: \"train.csv:17\".")
 
     def __getitem__(self, name: str) -> Any:
         found = lib.bel_record_get(self.handle, name.encode())
@@ -45,18 +47,6 @@ class Record(Handle):
         if tensor.dtype == lib.BEL_DTYPE_STRING:
             return ctypes.string_at(tensor.data, tensor.shape.dims[0]).decode(errors="surrogateescape")
         return view_of(tensor).copy()
-
-    @property
-    def number(self) -> int:
-        return int(lib.bel_record_number(self.handle))
-
-    @property
-    def epoch(self) -> int:
-        return int(lib.bel_record_epoch(self.handle))
-
-    @property
-    def origin(self) -> str:
-        return str(lib.bel_record_origin(self.handle).decode(errors="replace"))
 
     def path(self, field: str, folder: Optional[str] = None) -> Optional[str]:
         """The path of the file that a text field names, beside the record's file or in `folder`; None: none."""
@@ -70,8 +60,7 @@ class Record(Handle):
 
 def _add(record: int, fields: Any, what: str) -> None:
     """Adds fields to a record."""
-    if not isinstance(fields, Mapping):
-        raise InvalidArgumentError(f"{what}: expected a dict of fields, got {type(fields).__name__}")
+    expect(isinstance(fields, Mapping), f"{what}: expected a dict of fields, got {type(fields).__name__}")
     for name, value in fields.items():
         if isinstance(value, str):
             array: Any = np.frombuffer(value.encode(), np.uint8)
@@ -81,8 +70,7 @@ def _add(record: int, fields: Any, what: str) -> None:
             shape, dtype = array.shape, dtype_number(array.dtype, f"{what}: field {name}")
         memory = lib.bel_record_add(record, structs.text(name, what), dtype,
                                     ctypes.byref(structs.shape(shape, f"{what}: field {name}")))
-        if not memory:
-            raise InvalidArgumentError(f"{what}: field {name}: the library refuses {shape} of type {dtype}")
+        expect(memory, f"{what}: field {name}: the library refuses {shape} of type {dtype}")
         ctypes.memmove(memory, array.ctypes.data, array.nbytes)
 
 
@@ -105,7 +93,7 @@ def _elements(value: Any, what: str) -> Any:
 
 
 def _stage(name: str, words: str, **defaults: Any) -> Callable[..., "Dataset"]:
-    """The method of a stage of which all arguments are plain, made from its declaration."""
+    """The method of a stage of which all arguments are plain or fields of options, made from its declaration."""
     function = f"bel_dataset_{name}"
     arguments_of = derive(name, function, 1, lambda converted, _arguments: converted, **defaults)
 
@@ -113,15 +101,6 @@ def _stage(name: str, words: str, **defaults: Any) -> Callable[..., "Dataset"]:
         converted = arguments_of(*arguments, **named)
         return self._then(lambda _call, handle: getattr(lib, function)(handle, *converted))
     method.__name__, method.__doc__ = name, f"{inspect.signature(arguments_of)}: {words}"
-    return method
-
-
-def _features(kind: str, words: str) -> Callable[..., "Dataset"]:
-    """The method of a map of the library."""
-    def method(self: "Dataset", **options: Any) -> "Dataset":
-        struct = structs.made(f"bel_{kind}_options", options, f"map_{kind}")
-        return self._then(lambda _call, handle: getattr(lib, f"bel_dataset_map_{kind}")(handle, struct))
-    method.__name__, method.__doc__ = f"map_{kind}", f"{words}; options: fields of bel_{kind}_options."
     return method
 
 
@@ -182,7 +161,7 @@ class Dataset:
     @staticmethod
     def from_text(paths: Union[Path, Sequence[Path]]) -> "Dataset":
         """Lines of text files: the str field "text", which a map turns into numbers and drops."""
-        listed = structs.sequence("const char *const *", _list(paths), [], "from_text: paths")
+        listed = structs.sequence("const char *const *", _list(paths), "from_text: paths")
         return Dataset(lambda _call: lib.bel_dataset_from_text(listed or None, len(listed)))
 
     @staticmethod
@@ -237,8 +216,7 @@ class Dataset:
     def sample(datasets: Sequence["Dataset"], weights: Sequence[float], count: int = 0, seed: int = 0) -> "Dataset":
         """Draws each record from dataset i with probability weights[i] / sum. count: records of an epoch; 0: each
         record of all datasets once."""
-        if len(weights) != len(datasets):
-            raise InvalidArgumentError(f"sample: expected {len(datasets)} weights, got {len(weights)}")
+        expect(len(weights) == len(datasets), f"sample: expected {len(datasets)} weights, got {len(weights)}")
         numbers = (ctypes.c_double * max(len(weights), 1))(*map(float, weights))
         return _combine(datasets, lambda handles, number: lib.bel_dataset_sample(handles, numbers, number, count, seed))
 
@@ -267,7 +245,7 @@ class Dataset:
 
     def bucket_by_length(self, length: Callable[[Record], int], boundaries: Sequence[int]) -> "Dataset":
         """Batches records of similar length together; boundaries rise."""
-        numbers = structs.sequence("const int64_t *", boundaries, [], "bucket_by_length: boundaries")
+        numbers = structs.sequence("const int64_t *", boundaries, "bucket_by_length: boundaries")
 
         def stage(call: Call, handle: int) -> None:
             lib.bel_dataset_bucket_by_length(handle, call.plain(
@@ -298,9 +276,9 @@ class Dataset:
             lib.bel_dataset_flat_map(handle, counted, made, None, _names(drop, call))
         return self._then(stage)
 
-    map_image = _features("image", "reads the image that each record names (belfry/features.h)")
-    map_audio = _features("audio", "computes features of the sound that each record names")
-    map_words = _features("words", "turns a text into ids of words")
+    map_image = _stage("map_image", "reads the image that each record names; fields of bel_image_options.")
+    map_audio = _stage("map_audio", "computes features of the sound that each record names; bel_audio_options.")
+    map_words = _stage("map_words", "turns a text into ids of words; bel_words_options.")
     named_files = _stage("named_files", "declares that maps read the files which a text field names: checkpoints and "
                          "caches compare their sizes.", folder=None)
     batch = _stage("batch", "batches of records, across epochs; the last batch has the rest.")
@@ -309,8 +287,9 @@ class Dataset:
                      values: Optional[Mapping[str, float]] = None) -> "Dataset":
         """Batches whose fields are padded to the longest record. shapes: fixed dimensions of fields, with None for
         the longest. values: what pads a field, instead of 0."""
-        def stage(call: Call, handle: int) -> None:
-            listed = structs.sequence("const bel_padded_shape *", dict(shapes or {}), call.keep, "padded_batch: shapes")
+        listed = structs.sequence("const bel_padded_shape *", dict(shapes or {}), "padded_batch: shapes")
+
+        def stage(_call: Call, handle: int) -> None:
             lib.bel_dataset_padded_batch(handle, int(batch_size), listed or None, len(listed))
             for field, value in (values or {}).items():
                 lib.bel_dataset_pad_value(handle, structs.text(field, "padded_batch"), float(value))
@@ -318,7 +297,7 @@ class Dataset:
 
     def labels(self, names: Sequence[str]) -> "Dataset":
         """Names fields that are labels besides "label": ctx.label(name)."""
-        listed = structs.sequence("const char *const *", list(names), [], "labels")
+        listed = structs.sequence("const char *const *", list(names), "labels")
         return self._then(lambda _call, handle: lib.bel_dataset_labels(handle, listed or None, len(listed)))
 
     skip_bad_records = _stage("skip_bad_records", "skips up to `most` records that cannot be read or whose map fails; "
@@ -340,20 +319,16 @@ def _arrays(x: Any, label: Any) -> Dict[str, Any]:
     for name, value in given.items():
         if hasattr(value, "to_numpy"):
             kind = getattr(getattr(value, "dtype", None), "numpy_dtype", None)  # of pandas' Int64, boolean …
-            if kind is not None and value.isna().any():
-                raise InvalidArgumentError(f"from_memory: {name}: expected a number in each row, got pandas.NA; hint: "
-                                           "fillna, or astype(float) for NaN")
+            expect(kind is None or not value.isna().any(), f"from_memory: {name}: expected a number in each row, got "
+                   "pandas.NA; hint: fillna, or astype(float) for NaN")
             value = value.to_numpy() if kind is None else value.to_numpy(kind)
         array = np.asarray(value) if isinstance(value, (list, tuple)) else array_of(value, f"from_memory: {name}")
-        if array.dtype.kind in "OSU":
-            raise InvalidArgumentError(f"from_memory: {name}: expected numbers, got {array.dtype}; hint: a column of "
-                                       "texts has numbers after pandas' factorize, or give the table as CSV")
-        if array.ndim == 0:
-            raise InvalidArgumentError(f"from_memory: {name}: expected a row for each record, got a number")
+        expect(array.dtype.kind not in "OSU", f"from_memory: {name}: expected numbers, got {array.dtype}; hint: a "
+               "column of texts has numbers after pandas' factorize, or give the table as CSV")
+        expect(array.ndim != 0, f"from_memory: {name}: expected a row for each record, got a number")
         arrays[name] = np.ascontiguousarray(array)
     lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise InvalidArgumentError(f"from_memory: expected arrays with equal numbers of rows, got {lengths}")
+    expect(len(set(lengths.values())) <= 1, f"from_memory: expected arrays with equal numbers of rows, got {lengths}")
     return arrays
 
 
@@ -383,7 +358,7 @@ def _names(names: Sequence[str], call: Call) -> Any:
 
 def _from_options(kind: str, options: Mapping[str, Any]) -> Dataset:
     """A source with a struct of options."""
-    struct = structs.made(f"bel_{kind}_options", options, f"from_{kind}")
+    struct = ctypes.byref(structs.make(f"bel_{kind}_options", options, f"from_{kind}"))
     return Dataset(lambda _call: getattr(lib, f"bel_dataset_from_{kind}")(struct))
 
 
@@ -393,8 +368,7 @@ def _combine(datasets: Sequence[Dataset], function: Callable[..., Any], *more: i
         with contextlib.ExitStack() as made:
             handles = []
             for dataset in datasets:
-                if not isinstance(dataset, Dataset):
-                    raise InvalidArgumentError(f"expected a belfry.Dataset, got {type(dataset).__name__}")
+                expect(isinstance(dataset, Dataset), f"expected a belfry.Dataset, got {type(dataset).__name__}")
                 handles.append(dataset.make(call))
                 made.callback(lib.bel_dataset_destroy, handles[-1])
             made.pop_all()  # the function frees them

@@ -1,6 +1,6 @@
 """Exceptions of Belfry: one class for each code of bel_code (belfry/status.h)."""
 
-from typing import Dict, Optional, Type
+from typing import Any, Dict, Optional, Type
 
 
 class Error(Exception):
@@ -38,21 +38,10 @@ class DataLossError(Error, code=15): """Input data or a file is malformed."""
 class UnauthenticatedError(Error, code=16): """The secret is wrong or missing."""
 
 
-_NAMES = {"bel_dataset_": "Dataset.", "bel_dropout": "ops.dropout", "bel_context_feature": "Context.features",
-          "the model function must call bel_optimizer_use without a pattern in TRAIN":
-              "EstimatorSpec: expected an optimizer in mode train, got none; hint: optimizer=belfry.Adam(0.001)",
-          "hint: --numeric or --categorical takes such a column":
-              "hint: an array of numbers, such as frame.to_numpy(), has all of its columns",
-          "BEL_REPEAT_FOREVER": "belfry.FOREVER",
-          "or --allow_changes to": "or RunConfig(allow_changes=True) to",
-          "leave model_dir NULL, or": "leave model_dir out of Estimator and RunConfig, or"}
-
-
-def in_python(message: str) -> str:
-    """A message of the library with the names that this package has for its functions and settings."""
-    for name, ours in _NAMES.items():
-        message = message.replace(name, ours)
-    return message
+def expect(holds: Any, message: str) -> None:
+    """InvalidArgumentError with this message, unless the first argument is true."""
+    if not holds:
+        raise InvalidArgumentError(message)
 
 
 by_code: Dict[int, Type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}

@@ -14,10 +14,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import structs
-from .calls import Call, Owner, check_process, training
+from .calls import Call, Owner, check_process, reads, training
 from .config import RunConfig, setting
 from .dataset import Dataset
-from .errors import FailedPreconditionError, InvalidArgumentError
+from .errors import FailedPreconditionError, InvalidArgumentError, expect
 from .graph import Building
 from .hooks import Exporter, Hook, pointers
 from .job import in_job, report_at_end
@@ -25,11 +25,11 @@ from .library import lib
 from .model import Context, EstimatorSpec, ModelFunction
 from .replicator import Loop
 from .results import Result, new_result
+from .structs import Path
 from .tensors import numpy_dtype
 
 InputFunction = Callable[[], Dataset]
 _MODES = ("train", "eval", "predict")
-Path = Union[str, "os.PathLike[str]"]
 
 
 class TrainSpec:
@@ -49,20 +49,18 @@ class TrainSpec:
         self.hooks, self.loop, self.init_fn, self.fields = tuple(hooks), loop, init_fn, fields
         _check_types(self.hooks, Hook, "TrainSpec.hooks")
         _check_types([] if loop is None else [loop], Loop, "TrainSpec.loop")
-        structs.make("bel_train_spec", fields, [], "TrainSpec")  # refuses wrong ones here
+        structs.make("bel_train_spec", fields, "TrainSpec")  # refuses wrong ones here
 
     def make(self, estimator: "Estimator", call: Call) -> Any:
         """bel_train_spec, valid until the call ends."""
-        struct = structs.make("bel_train_spec", self.fields, call.keep, "TrainSpec")
+        struct = structs.make("bel_train_spec", self.fields, "TrainSpec")
         struct.input_fn = _input(self.input_fn, call)
         hooks = [hook.make(estimator, call) for hook in self.hooks]
-        struct.hooks, struct.hook_count = pointers("bel_hook", hooks, call.keep), len(hooks)
+        struct.hooks, struct.hook_count = pointers("bel_hook", hooks), len(hooks)
         if self.init_fn is not None:
             struct.init_fn = call.status(lib.bel_init_fn, self._initialize)
         if self.loop is not None:
-            loop = self.loop.make(estimator, call)
-            call.keep.append(loop)
-            struct.loop = ctypes.pointer(loop)
+            struct.loop = ctypes.pointer(self.loop.make(estimator, call))
         return struct
 
     def _initialize(self, _user: Any, _estimator: Any, name: bytes, shape: Any, values: Any) -> None:
@@ -83,7 +81,7 @@ class EvalSpec:
         self.input_fn = _callable(input_fn, "EvalSpec.input_fn")
         self.exporters, self.fields = tuple(exporters), fields
         _check_types(self.exporters, Exporter, "EvalSpec.exporters")
-        structs.make("bel_eval_spec", fields, [], "EvalSpec")  # refuses wrong ones here
+        structs.make("bel_eval_spec", fields, "EvalSpec")  # refuses wrong ones here
 
     @property
     def name(self) -> str:
@@ -92,17 +90,16 @@ class EvalSpec:
 
     def make(self, call: Call) -> Any:
         """bel_eval_spec, valid until the call ends."""
-        struct = structs.make("bel_eval_spec", self.fields, call.keep, "EvalSpec")
+        struct = structs.make("bel_eval_spec", self.fields, "EvalSpec")
         struct.input_fn = _input(self.input_fn, call)
         exporters = [exporter.make(call) for exporter in self.exporters]
-        struct.exporters, struct.exporter_count = pointers("bel_exporter", exporters, call.keep), len(exporters)
+        struct.exporters, struct.exporter_count = pointers("bel_exporter", exporters), len(exporters)
         return struct
 
 
 def _check_types(items: Sequence[Any], kind: type, what: str) -> None:
     for item in items:
-        if not isinstance(item, kind):
-            raise InvalidArgumentError(f"{what}: expected a belfry.{kind.__name__}, got {item!r}")
+        expect(isinstance(item, kind), f"{what}: expected a belfry.{kind.__name__}, got {item!r}")
 
 
 def _callable(function: Any, what: str) -> Any:
@@ -117,9 +114,8 @@ def _input(input_fn: InputFunction, call: Call) -> Any:
     """bel_input_fn of an input function."""
     def made(_user: Any, _estimator: Any, _mode: int, out_dataset: Any) -> None:
         dataset = input_fn()
-        if not isinstance(dataset, Dataset):
-            raise InvalidArgumentError(f"input function {_name(input_fn)}: expected a belfry.Dataset, got "
-                                       f"{type(dataset).__name__}")
+        expect(isinstance(dataset, Dataset), f"input function {_name(input_fn)}: expected a belfry.Dataset, got "
+               f"{type(dataset).__name__}")
         out_dataset[0] = dataset.make(call)
     return call.status(lib.bel_input_fn, made)
 
@@ -152,12 +148,13 @@ class Estimator(Owner):
     setting is out of range, named), FailedPreconditionError.
     """
 
+    _free = "bel_estimator_destroy"
+
     def __init__(self, model_fn: Union[ModelFunction, str], model_dir: Optional[Path] = None,
                  config: Optional[RunConfig] = None, params: Optional[Mapping[str, Any]] = None) -> None:
-        self._handle = ctypes.c_void_p()
         self._call: Optional[Call] = None
-        if params is not None and not isinstance(params, Mapping):
-            raise InvalidArgumentError(f"params: expected a dict of values by name, got {type(params).__name__}")
+        expect(params is None or isinstance(params, Mapping), "params: expected a dict of values by name, got "
+               f"{type(params).__name__}")
         self.params: Dict[str, Any] = {str(name): value for name, value in (params or {}).items() if value is not None}
         self._model = self._model_function(model_fn)
         config = config if config is not None else RunConfig()
@@ -165,14 +162,13 @@ class Estimator(Owner):
         struct = lib.bel_run_config.from_buffer_copy(config.struct)
         if model_dir is not None:
             folder = structs.text(model_dir, "model_dir")
-            if struct.model_dir not in (None, folder):
-                raise InvalidArgumentError(f"model_dir: expected {os.fsdecode(struct.model_dir)}, as in config; got "
-                                           f"{os.fsdecode(folder)}")
+            given = os.fsdecode(struct.model_dir or folder)
+            expect(given == os.fsdecode(folder), f"model_dir: expected {given}, as in config; got {os.fsdecode(folder)}")
             struct.model_dir = folder
         texts = {name: _param_text(value, name) for name, value in self.params.items()}
         listed = (lib.bel_param * max(len(texts), 1))(*(
             lib.bel_param(name=name.encode(), value=text.encode()) for name, text in texts.items()))
-        lib.bel_estimator_create(self._model, ctypes.byref(struct), listed, len(texts), ctypes.byref(self._handle))
+        self._handle = lib.make("bel_estimator_create", self._model, ctypes.byref(struct), listed, len(texts))
         if isinstance(model_fn, str):
             lib.bel_estimator_param(self._handle, b"model", None)  # else a warning says that no one reads it
 
@@ -180,12 +176,10 @@ class Estimator(Owner):
         """bel_model_fn of a function, or of a model's name."""
         if isinstance(model_fn, str):
             found = lib.bel_model_find(model_fn.encode())
-            if not found:
-                raise InvalidArgumentError(f"model_fn: no model of this name comes with Belfry: {model_fn}")
+            expect(found, f"model_fn: no model of this name comes with Belfry: {model_fn}")
             self.params["model"] = model_fn
             return found.contents.model_fn
-        if not callable(model_fn):
-            raise InvalidArgumentError(f"model_fn: expected a function, got {type(model_fn).__name__}")
+        expect(callable(model_fn), f"model_fn: expected a function, got {type(model_fn).__name__}")
         return self.function(model_fn)
 
     def function(self, function: ModelFunction) -> Any:
@@ -199,11 +193,9 @@ class Estimator(Owner):
         mode = _MODES[lib.bel_context_mode(context)]
         try:
             with Building(lib.bel_context_graph(context), context, spec, mode) as at:
-                made = function(Context(self, at))
-                if not isinstance(made, EstimatorSpec):
-                    raise InvalidArgumentError(
-                        f"model function {_name(function)}: expected it to return a belfry.EstimatorSpec in mode "
-                        f"{mode}, got {type(made).__name__}")
+                made = call.run(function, Context(self, at))
+                expect(isinstance(made, EstimatorSpec), f"model function {_name(function)}: expected it to return a "
+                       f"belfry.EstimatorSpec in mode {mode}, got {type(made).__name__}")
                 made.apply(at, call)
             call.keep += at.keep
         except BaseException as error:
@@ -222,19 +214,11 @@ class Estimator(Owner):
         finally:
             self._call = None
 
-    @property
-    def handle(self) -> Any:
-        """The estimator of the library."""
-        if not self._handle:
-            raise InvalidArgumentError("the estimator is closed")
-        return self._handle
-
     def close(self) -> None:
         """Frees the estimator; every later call is an error. A second close does nothing."""
         if self._call is not None:
             raise FailedPreconditionError("close: a call uses the estimator")
-        taken, self._handle = self._handle, ctypes.c_void_p()
-        lib.bel_estimator_destroy(taken)
+        super().close()
 
     @property
     def model_dir(self) -> Optional[str]:
@@ -242,30 +226,12 @@ class Estimator(Owner):
         folder: Optional[str] = setting(lib.bel_estimator_config(self.handle).contents, "model_dir")
         return folder
 
-    @property
-    def rank(self) -> int:
-        """Index of this process among the job's workers: 0 without a job or for a master that trains, -1: no worker."""
-        return int(lib.bel_estimator_rank(self.handle))
-
-    @property
-    def size(self) -> int:
-        """Number of workers in the job."""
-        return int(lib.bel_estimator_size(self.handle))
-
-    @property
-    def role(self) -> str:
-        """"master", "worker", "ps" or "evaluator"."""
-        return structs.enumerator("bel_role", lib.bel_estimator_role(self.handle))
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process saves and represents the job."""
-        return bool(lib.bel_estimator_is_chief(self.handle))
-
-    @property
-    def replicas(self) -> int:
-        """Replicas whose batches make a step."""
-        return int(lib.bel_estimator_replicas(self.handle))
+    rank: int = reads("bel_estimator_rank", "Index of this process among the job's workers: 0 without a job or for a "
+                      "master that trains, -1: no worker.")
+    size: int = reads("bel_estimator_size", "Number of workers in the job.")
+    role: str = reads("bel_estimator_role", "\"master\", \"worker\", \"ps\" or \"evaluator\".", "bel_role")
+    is_chief: bool = reads("bel_estimator_is_chief", "Whether this process saves and represents the job.")
+    replicas: int = reads("bel_estimator_replicas", "Replicas whose batches make a step.")
 
     def batch_per_replica(self, examples: int) -> int:
         """Divides a step's examples by the replicas: the batch size for an input function. InvalidArgumentError: no
@@ -313,8 +279,7 @@ class Estimator(Owner):
         with Call() as call, self.use(call):
             lib.bel_predict(self.handle, _input(_callable(input_fn, "input_fn"), call), None, _folder(checkpoint),
                             call.status(lib.bel_predict_fn, each), None)
-        if not outputs:
-            raise InvalidArgumentError("predict: expected an input with at least one example, got none")
+        expect(outputs, "predict: expected an input with at least one example, got none")
         return {runs[0].name: _joined([run.array() for run in runs]) for runs in outputs.values()}
 
     def export(self, folder: Path, *, checkpoint: Optional[Path] = None, **options: Any) -> None:
@@ -325,7 +290,7 @@ class Estimator(Owner):
         else), those of evaluate.
         """
         with Call() as call, self.use(call):
-            struct = structs.made("bel_export_options", options, "export")
+            struct = ctypes.byref(structs.make("bel_export_options", options, "export"))
             lib.bel_export(self.handle, _folder(checkpoint), struct, os.fsencode(folder))
 
 

@@ -10,7 +10,8 @@ from typing import Any, Iterable, List, Optional, Tuple
 
 import numpy as np
 
-from .errors import FailedPreconditionError, InvalidArgumentError
+from . import structs
+from .errors import FailedPreconditionError, InvalidArgumentError, expect
 from .library import lib
 from .tensors import numpy_dtype, shape_of, tensor_of
 
@@ -22,6 +23,11 @@ class Building:
         self.graph, self.context, self.spec, self.mode = graph, context, spec, mode
         self.keep: List[Any] = []  # texts that the library does not copy
         self.outer: Optional[Building] = None
+
+    def text(self, name: Any) -> bytes:
+        """A name that stays until the call of the library ends."""
+        self.keep.append(structs.text(name, "name"))
+        return bytes(self.keep[-1])
 
     def check(self) -> "Building":
         """Raises the error of the graph, and FailedPreconditionError after the function has returned."""
@@ -73,8 +79,8 @@ def handle_of(value: Any, what: str, like: Optional["Value"] = None) -> int:
             raise FailedPreconditionError(f"{what}: the value belongs to another call of a model function")
         return value._handle
     if like is None:
-        raise InvalidArgumentError(f"{what}: expected a value of the graph, got {type(value).__name__}; "
-                                   "hint: belfry.ops.constant makes one of an array")
+        raise InvalidArgumentError(f"{what}: expected a value of the graph, got {type(value).__name__}; hint: "
+                                   "belfry.ops.constant makes one of an array")
     return constant(value, like.dtype, what)._handle
 
 
@@ -88,8 +94,7 @@ def constant(value: Any, dtype: Any = None, what: str = "constant") -> "Value":
     if dtype is None:
         dtype = np.float32 if array.dtype == np.float64 and not isinstance(value, np.ndarray) else array.dtype
     if array.dtype != dtype:
-        if array.dtype.kind not in "biuf":
-            raise InvalidArgumentError(f"{what}: expected numbers, got {array.dtype}")
+        expect(array.dtype.kind in "biuf", f"{what}: expected numbers, got {array.dtype}")
         converted = array.astype(dtype)
         if np.dtype(dtype).kind in "biu" and not (converted == array).all():
             raise InvalidArgumentError(f"{what}: expected numbers of {np.dtype(dtype)}, got {value!r}")
@@ -101,9 +106,8 @@ def constant(value: Any, dtype: Any = None, what: str = "constant") -> "Value":
 def _operators(function: str) -> Tuple[Any, Any]:
     """The methods of an operator of two values, and of the same with swapped operands."""
     def operate(a: "Value", other: Any, swapped: bool = False) -> "Value":
-        if function == "div" and a.dtype.kind != "f":
-            raise InvalidArgumentError(f"/ is for floats, and this is {a.dtype}; hint: belfry.ops.cast, or "
-                                       "belfry.ops.div, which truncates")
+        expect(function != "div" or a.dtype.kind == "f", f"/ is for floats, and this is {a.dtype}; hint: "
+               "belfry.ops.cast, or belfry.ops.div, which truncates")
         handles = handle_of(a, function), handle_of(other, function, a)
         return value_of(call("bel_" + function, *(handles[::-1] if swapped else handles)))
     return operate, lambda a, other: operate(a, other, True)
@@ -176,8 +180,8 @@ class Value:
                 raise InvalidArgumentError(f"expected an integer or a slice as index, got {type(item).__name__}; hint: "
                                            "belfry.ops.gather")
         rank, used = len(self.shape), sum(item is not None and item is not Ellipsis for item in items)
-        if used > rank or items.count(Ellipsis) > 1:
-            raise InvalidArgumentError(f"expected at most {rank} indices and one ellipsis, got {used}")
+        expect(used <= rank and items.count(Ellipsis) <= 1, f"expected at most {rank} indices and one ellipsis, got "
+               f"{used}")
         place = items.index(Ellipsis) if Ellipsis in items else len(items)
         items[place:place + 1] = [slice(None)] * (rank - used)
         ranges = {}  # start, end and step by axis

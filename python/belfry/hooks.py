@@ -77,13 +77,13 @@ class Hook:
     def make(self, estimator: Any, call: Call) -> Any:
         """bel_hook, valid until the call ends."""
         values: Dict[str, Any] = {"name": self.name or type(self).__name__, "every_steps": self.every_steps}
-        struct = structs.make("bel_hook", values, call.keep, "Hook")
+        struct = structs.make("bel_hook", values, "Hook")
         for name, words in lib.fields("bel_hook").items():
             if "(" in words and getattr(type(self), name) is not getattr(Hook, name):
                 kind = type(getattr(struct, name))
                 setattr(struct, name, call.status(kind, _called(getattr(self, name), estimator)))
         if self.state is not None:
-            struct.state, struct.state_bytes = memory_of(self.state, f"{values['name']}.state", call.keep)
+            struct.state, struct.state_bytes = memory_of(self.state, f"{values['name']}.state", call)
         return struct
 
 
@@ -103,13 +103,13 @@ def _argument(item: Any, estimator: Any) -> Any:
     return Result(struct, estimator.model_dir) if isinstance(struct, lib.bel_result) else StepReport(struct)
 
 
-def memory_of(array: Any, what: str, keep: List[Any]) -> Tuple[int, int]:
+def memory_of(array: Any, what: str, call: Call) -> Tuple[int, int]:
     """Address and bytes of an array in which a checkpoint stores a state."""
     if not isinstance(array, np.ndarray) or array.dtype.hasobject or not array.flags.c_contiguous or \
             not array.flags.writeable:
         raise InvalidArgumentError(f"{what}: expected a numpy array of numbers in C order that can be written, got "
                                    f"{type(array).__name__}")
-    keep.append(array)
+    call.keep.append(array)
     return array.ctypes.data, array.nbytes
 
 
@@ -125,11 +125,11 @@ class Exporter:
                  **fields: Any) -> None:
         self.fields = {"name": name, "kind": kind, **fields}
         self.is_better = is_better
-        structs.make("bel_exporter", self.fields, [], "Exporter")  # refuses wrong ones here
+        structs.make("bel_exporter", self.fields, "Exporter")  # refuses wrong ones here
 
     def make(self, call: Call) -> Any:
         """bel_exporter, valid until the call ends."""
-        struct = structs.make("bel_exporter", self.fields, call.keep, "Exporter")
+        struct = structs.make("bel_exporter", self.fields, "Exporter")
         if self.is_better is not None:
             better = self.is_better
             struct.is_better = call.plain(lib.bel_compare_fn, lambda _user, best, now: bool(
@@ -137,8 +137,6 @@ class Exporter:
         return struct
 
 
-def pointers(kind: str, items: List[Any], keep: List[Any]) -> Any:
+def pointers(kind: str, items: List[Any]) -> Any:
     """A list of pointers to structs."""
-    array = (ctypes.POINTER(getattr(lib, kind)) * max(len(items), 1))(*map(ctypes.pointer, items))
-    keep += [items, array]
-    return array
+    return (ctypes.POINTER(getattr(lib, kind)) * max(len(items), 1))(*map(ctypes.pointer, items))

@@ -124,6 +124,12 @@ class Library:
         setattr(self, name, value)
         return value
 
+    def make(self, function: str, *arguments: Any) -> Any:
+        """The object that a function makes and gives by its last parameter."""
+        handle = ctypes.c_void_p()
+        getattr(self, function)(*arguments, ctypes.byref(handle))
+        return handle
+
     def type_of(self, words: str) -> Any:
         """The ctypes type of a C type without a name, such as "const char *"."""
         stars = words.count("*")
@@ -221,7 +227,7 @@ class Library:
     def take_error(self, status: int) -> errors.Error:
         """The exception of a status, which is freed."""
         kind = errors.by_code.get(self.bel_status_code(status), errors.UnknownError)
-        error = kind(errors.in_python(self.bel_status_message(status).decode(errors="replace")),
+        error = kind(self.bel_status_message(status).decode(errors="replace"),
                      self.bel_status_trace(status).decode(errors="replace"))
         self.bel_status_destroy(status)
         return error

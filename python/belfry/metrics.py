@@ -10,7 +10,6 @@ from typing import Any, Callable, List, Optional
 
 import numpy as np
 
-from . import structs
 from .graph import Value, building, handle_of
 from .library import lib
 from .ops import derive
@@ -27,8 +26,7 @@ class Metric:
     def add(self, name: str, *own: Any) -> None:
         """Adds it to the spec of the function that runs. own: the C function of `own`, and its user."""
         at = building()
-        at.keep.append(structs.text(name, "metrics"))  # the library does not copy it
-        getattr(lib, self._function)(at.context, at.spec, at.keep[-1], *self._arguments, *own)
+        getattr(lib, self._function)(at.context, at.spec, at.text(name), *self._arguments, *own)
         lib.bel_graph_check(at.graph)
 
 

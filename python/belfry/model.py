@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Op
 
 from . import structs
 from .calls import Call
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, expect
 from .graph import Building, Value, handle_of
 from .library import lib
 from .metrics import Metric
@@ -125,34 +125,29 @@ class EstimatorSpec:
         """Fills in the spec of the library."""
         spec, context = at.spec, at.context
 
-        def label(name: str) -> bytes:
-            at.keep.append(structs.text(name, "EstimatorSpec"))
-            return bytes(at.keep[-1])
-
         if self.loss is not None:
             lib.bel_loss_set(spec, handle_of(self.loss, "EstimatorSpec.loss"))
         if self.loss_weight is not None:
             lib.bel_loss_weight_set(spec, handle_of(self.loss_weight, "EstimatorSpec.loss_weight"))
         for name, item in self.losses.items():
             loss, factor = item if isinstance(item, tuple) else (item, 1.0)
-            lib.bel_loss_add(context, spec, label(name), handle_of(loss, f"loss {name}"), factor)
+            lib.bel_loss_add(context, spec, at.text(name), handle_of(loss, f"loss {name}"), factor)
         for name, output in _by_name(self.predictions, "predictions"):
             if name == "predictions":
                 lib.bel_predictions_set(spec, handle_of(output, "EstimatorSpec.predictions"))
             else:
-                lib.bel_output_add(context, spec, label(name), handle_of(output, f"prediction {name}"))
+                lib.bel_output_add(context, spec, at.text(name), handle_of(output, f"prediction {name}"))
         for pattern, optimizer in _by_name(self.optimizer, None):
-            if not isinstance(optimizer, Optimizer):
-                raise InvalidArgumentError(f"EstimatorSpec.optimizer: expected a belfry.Optimizer, got {optimizer!r}")
-            lib.bel_optimizer_use(spec, label(pattern) if pattern else None, ctypes.byref(optimizer.struct))
+            expect(isinstance(optimizer, Optimizer), "EstimatorSpec.optimizer: expected a belfry.Optimizer, got "
+                   f"{optimizer!r}")
+            lib.bel_optimizer_use(spec, at.text(pattern) if pattern else None, ctypes.byref(optimizer.struct))
         for name, metric in self.metrics.items():
-            if not isinstance(metric, Metric):
-                raise InvalidArgumentError(f"metric {name}: expected one of belfry.metrics, got {metric!r}")
+            expect(isinstance(metric, Metric), f"metric {name}: expected one of belfry.metrics, got {metric!r}")
             own = metric.own
             metric.add(name, *([call.plain(lib.bel_metric_fn, own, float("nan")), None] if own else []))
         for name, (value, kind) in self.returns.items():
-            number = structs.convert("bel_return_kind", kind, [], f"returns {name}")
-            lib.bel_return_add(context, spec, label(name), handle_of(value, f"returns {name}"), number)
+            number = structs.number("bel_return_kind", kind, f"returns {name}")
+            lib.bel_return_add(context, spec, at.text(name), handle_of(value, f"returns {name}"), number)
         lib.bel_graph_check(at.graph)
 
 

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import structs
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, expect
 from .graph import Value, building, call, constant, handle_of, value_of
 from .library import lib
 
@@ -93,7 +93,6 @@ class _Arguments:
 
     def __init__(self, name: str, given: Mapping[str, Any], frame: FrameType) -> None:
         self.name, self.given, self.frame = name, given, frame
-        self.keep: List[Any] = []
         self.outs: List[Any] = []
         values = [value for value in given.values() if isinstance(value, Value)]
         self.like = next((value for value in values if value.dtype != bool), None)  # the type of constants
@@ -129,35 +128,30 @@ class _Arguments:
         if kind == "bel_initializer":
             return initializer(value)
         if kind == "const bel_shape *":
-            shape = structs.shape(value, what)
-            self.keep.append(shape)
-            return ctypes.byref(shape)
-        return structs.convert(kind, value, self.keep, what)
+            return ctypes.byref(structs.shape(value, what))
+        return structs.convert(kind, value, what)
 
     def _numbers(self, name: str, value: Any, what: str) -> Any:
         numbers = [value] if hasattr(value, "__index__") else _list(value, what)
         self._check_length(name, numbers, what)
         self.count = len(numbers)
-        return structs.sequence("const int64_t *", numbers, self.keep, what) or None
+        return structs.sequence("const int64_t *", numbers, what) or None
 
     def _check_length(self, name: str, numbers: Sequence[Any], what: str) -> None:
         if name in _LENGTHS and self.first is not None:
             rank = len(self.first.shape)
-            if len(numbers) != _LENGTHS[name](rank):
-                raise InvalidArgumentError(f"{what}: expected {_LENGTHS[name](rank)} numbers for {self.first!r}, got "
-                                           f"{list(numbers)}")
+            expect(len(numbers) == _LENGTHS[name](rank), f"{what}: expected {_LENGTHS[name](rank)} numbers for "
+                   f"{self.first!r}, got {list(numbers)}")
 
     def _options(self, kind: str, options: Mapping[str, Any]) -> Any:
         for key, value in options.items():
             if key in _LENGTHS and value is not None:
                 self._check_length(key, _list(value, f"{self.name}: {key}"), f"{self.name}: {key}")
-        self.keep.append(structs.make(kind, options, self.keep, self.name))
-        return ctypes.byref(self.keep[-1])
+        return ctypes.byref(structs.make(kind, options, self.name))
 
 
-def _list(value: Any, what: str) -> Sequence[Any]:
-    if not isinstance(value, (list, tuple, range)):
-        raise InvalidArgumentError(f"{what}: expected a list, got {type(value).__name__}")
+def _list(value: Any, what: str) -> Any:
+    expect(isinstance(value, (list, tuple, range)), f"{what}: expected a list, got {type(value).__name__}")
     return value
 
 
@@ -227,7 +221,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
 def initializer(value: Any) -> Any:
     """bel_initializer: "zeros", or a pair of kind and number, ("normal", 0.1)."""
     kind, number = (value, 0.0) if isinstance(value, str) else value
-    return structs.make("bel_initializer", {"kind": kind, "value": number}, [])
+    return structs.make("bel_initializer", {"kind": kind, "value": number})
 
 
 class scope:
@@ -245,12 +239,10 @@ class scope:
 
 def split(x: Value, axis: int, sizes: Optional[Sequence[int]] = None, count: Optional[int] = None) -> Tuple[Value, ...]:
     """Parts of x along an axis, of these sizes, or `count` equal ones of which the last may be smaller."""
-    keep: List[Any] = []
-    if (sizes is None) == (count is None):
-        raise InvalidArgumentError("split: expected either sizes or count")
+    expect((sizes is None) != (count is None), "split: expected either sizes or count")
     number = int(count) if count is not None else len(sizes or ())
     parts = (ctypes.c_void_p * number)()
-    lengths = None if sizes is None else structs.sequence("const int64_t *", sizes, keep, "split: sizes")
+    lengths = None if sizes is None else structs.sequence("const int64_t *", sizes, "split: sizes")
     call("bel_split", handle_of(x, "split: x"), axis, lengths, number, parts)
     return tuple(value_of(part) for part in parts)
 
@@ -283,7 +275,7 @@ def _exchange(function: str, values: Sequence[Value], last: int) -> Tuple[Value,
 
 def all_reduce_n(values: Sequence[Value], op: str = "sum") -> Tuple[Value, ...]:
     """The reductions of values over the replicas, in one exchange if they are independent."""
-    return _exchange("all_reduce_n", values, structs.convert("bel_reduce_op", op, [], "all_reduce_n: op"))
+    return _exchange("all_reduce_n", values, structs.number("bel_reduce_op", op, "all_reduce_n: op"))
 
 
 def broadcast_n(values: Sequence[Value], source: int = 0) -> Tuple[Value, ...]:
@@ -312,7 +304,7 @@ def _map(function: str, items: Sequence[Value], map: Callable[[Value], Value], *
 
 def map_reduce(items: Sequence[Value], map: Callable[[Value], Value], op: str = "sum") -> Value:
     """Maps each item in one replica, and reduces the results for all replicas. The function builds a graph."""
-    return _map("map_reduce", items, map, structs.convert("bel_reduce_op", op, [], "map_reduce: op"))
+    return _map("map_reduce", items, map, structs.number("bel_reduce_op", op, "map_reduce: op"))
 
 
 def map_gather(items: Sequence[Value], map: Callable[[Value], Value]) -> Value:

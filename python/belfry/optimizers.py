@@ -6,10 +6,10 @@ Each function makes one kind. Keyword arguments are the fields of bel_optimizer,
 and defaults; `schedule` has those of bel_schedule, `lr_mults` and `decay_mults` map patterns of variables to factors.
 """
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Optional
 
 from . import structs
-from .errors import InvalidArgumentError
+from .errors import expect
 
 
 class Optimizer:
@@ -18,10 +18,8 @@ class Optimizer:
 
     def __init__(self, kind: str, learning_rate: Optional[float] = None, **fields: Any) -> None:
         self.fields: Dict[str, Any] = {"kind": kind, "learning_rate": learning_rate, **fields}
-        keep: List[Any] = []
-        self.struct = structs.make("bel_optimizer", self.fields, keep, kind)
-        if learning_rate is None:
-            raise InvalidArgumentError(f"{kind}.learning_rate: expected a number, got none")
+        self.struct = structs.make("bel_optimizer", self.fields, kind)
+        expect(learning_rate is not None, f"{kind}.learning_rate: expected a number, got none")
 
     def __repr__(self) -> str:
         kind, *rest = self.fields.items()

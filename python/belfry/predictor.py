@@ -4,17 +4,18 @@ import ctypes
 import json
 import os
 import threading
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import structs
 from .calls import Owner
 from .checkpoint import Checkpoint
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, expect
 from .estimator import Estimator
 from .library import lib
 from .tables import Cells, Columns, Table, is_frame
+from .structs import Path
 from .tensors import array_of, numpy_dtype, shape_of, tensor_of, view_of
 
 
@@ -49,9 +50,9 @@ class Predictor(Owner):
     FailedPreconditionError (also: a checkpoint of another model), InvalidArgumentError.
     """
 
-    def __init__(self, path: Union[str, "os.PathLike[str]"], *, threads: int = 0, stage_memory: int = 0,
-                 seed: int = 0) -> None:
-        self._handle = ctypes.c_void_p()
+    _free = "bel_predictor_destroy"
+
+    def __init__(self, path: Path, *, threads: int = 0, stage_memory: int = 0, seed: int = 0) -> None:
         self._estimator: Optional[Estimator] = None
         self._turn = threading.Lock()
         self._columns: Optional[Columns] = None  # of a table
@@ -59,11 +60,11 @@ class Predictor(Owner):
         self._exported = False  # whether it is an export of a table: an input for each column
         self._scales: Sequence[float] = ()  # of a checkpoint: factors of its inputs
         options = {"threads": threads, "stage_memory": stage_memory, "seed": seed}
-        struct = structs.made("bel_predictor_options", options, "Predictor")
+        struct = ctypes.byref(structs.make("bel_predictor_options", options, "Predictor"))
         if os.path.isdir(path) and not os.path.exists(os.path.join(path, "model.onnx")):
             self._load_checkpoint(path, threads, stage_memory)
         else:
-            lib.bel_predictor_load(os.fsencode(path), struct, ctypes.byref(self._handle))
+            self._handle = lib.make("bel_predictor_load", os.fsencode(path), struct)
             self._step = int(lib.bel_predictor_step(self._handle))
             self._read_signature(os.path.join(path, "signature.json"))
         columns: Optional[Columns] = self._columns
@@ -73,9 +74,8 @@ class Predictor(Owner):
         self._tensors: List[Any] = [None] * len(self.inputs)
         self._views: List[Any] = [None] * len(self.outputs)
 
-    def _load_checkpoint(self, path: Union[str, "os.PathLike[str]"], threads: int, stage_memory: int) -> None:
-        if threads < 0:
-            raise InvalidArgumentError(f"threads: expected 0 or more, got {threads}")
+    def _load_checkpoint(self, path: Path, threads: int, stage_memory: int) -> None:
+        expect(threads >= 0, f"threads: expected 0 or more, got {threads}")
         checkpoint = Checkpoint(os.fspath(path))
         self._estimator = checkpoint.estimator(num_threads=max(threads, 1), stage_memory=stage_memory)
         self._handle = checkpoint.predictor(self._estimator)
@@ -103,7 +103,7 @@ class Predictor(Owner):
     @property
     def step(self) -> int:
         """The step of the model's checkpoint; -1: the file does not record it."""
-        self._live()
+        self.handle
         return self._step
 
     @property
@@ -152,9 +152,8 @@ class Predictor(Owner):
             results = results if isinstance(results, tuple) else (results,)
             return {port.name: result for port, result in zip(self.outputs, results)}
         places = {port.name: index for index, port in enumerate(self.inputs)}
-        if set(places) != set(inputs):
-            raise InvalidArgumentError(f"expected {self._list(self.inputs)}, got "
-                                       f"{', '.join(sorted(inputs)) or 'no input'}")
+        expect(set(places) == set(inputs), f"expected {self._list(self.inputs)}, got "
+               f"{', '.join(sorted(inputs)) or 'no input'}")
         with self._turn:
             results = self._run((places[name], value) for name, value in inputs.items())
         return {port.name: result for port, result in zip(self.outputs, results)}
@@ -162,9 +161,8 @@ class Predictor(Owner):
     def close(self) -> None:
         """Frees the model; every later call is an error. A second close does nothing."""
         with self._turn:
-            taken, self._handle = self._handle, ctypes.c_void_p()
             self._bound, self._views = [], []
-            lib.bel_predictor_destroy(taken)
+            super().close()
             self._estimator = None  # after the predictor
 
     @staticmethod
@@ -172,20 +170,14 @@ class Predictor(Owner):
         words = ", ".join(port.name for port in ports)
         return f"{len(ports)} input{'' if len(ports) == 1 else 's'} ({words})"
 
-    def _live(self) -> Any:
-        if not self._handle:
-            raise InvalidArgumentError("the predictor is closed")
-        return self._handle
-
     def _take_cells(self, value: Any) -> List[Any]:
         """Arrays for the inputs, made of the cells of a table."""
         assert self._columns is not None and self._cells is not None
         columns, table = self._columns, self._cells.table(value)
         if not self._exported:
             return self.features_of(table)
-        if columns.hashed:
-            raise InvalidArgumentError(f"columns {', '.join(columns.hashed)}: an export takes places of ids here, "
-                                       "which only Belfry's hash gives; hint: load the checkpoint instead")
+        expect(not columns.hashed, f"columns {', '.join(columns.hashed)}: an export takes places of ids here, which "
+               "only Belfry's hash gives; hint: load the checkpoint instead")
         return [columns.input(table, port.name, (port.shape[1] or 1) if len(port.shape) > 1 else 1)
                 .reshape((-1,) + tuple(port.shape[1:])).astype(port.dtype) for port in self.inputs]
 
@@ -196,7 +188,7 @@ class Predictor(Owner):
         return [features[port.name] for port in self.inputs]
 
     def _run(self, inputs: Iterable[Tuple[int, Any]]) -> List[Any]:
-        handle = self._live()
+        handle = self.handle
         for index, value in inputs:
             self._bind(index, value)
         lib.bel_predictor_run(handle)

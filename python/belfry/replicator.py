@@ -9,8 +9,8 @@ import ctypes
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import structs
-from .calls import Call, Handle
-from .errors import InvalidArgumentError
+from .calls import Call, Handle, reads
+from .errors import expect
 from .hooks import memory_of
 from .library import lib
 from .model import ModelFunction
@@ -25,15 +25,12 @@ StepFunction = Union[ModelFunction, Tuple[ModelFunction, str]]
 class Replicator(Handle):
     """What a loop gets. Valid while it runs, on its thread."""
 
+    step: int = reads("bel_replicator_step", "The version on which the next step is made.")
+
     def __init__(self, handle: int, numbers: Dict[str, int], estimator: "Estimator") -> None:
         super().__init__(handle)
         self._numbers = numbers
         self.estimator = estimator
-
-    @property
-    def step(self) -> int:
-        """The version on which the next step is made."""
-        return int(lib.bel_replicator_step(self.handle))
 
     def run(self, function: str, wait: bool = True) -> Optional[StepResult]:
         """Runs a step of a function.
@@ -60,9 +57,8 @@ class Loop:
     def __init__(self, functions: Mapping[str, StepFunction], run: Callable[[Replicator], None],
                  state: Optional[Any] = None) -> None:
         self._functions, self._run, self._state = dict(functions), run, state
-        if not self._functions or len(self._functions) > lib.BEL_MAX_LOOP_FUNCTIONS:
-            raise InvalidArgumentError(f"Loop: expected 1 to {lib.BEL_MAX_LOOP_FUNCTIONS} functions, got "
-                                       f"{len(self._functions)}")
+        expect(self._functions and len(self._functions) <= lib.BEL_MAX_LOOP_FUNCTIONS, "Loop: expected 1 to "
+               f"{lib.BEL_MAX_LOOP_FUNCTIONS} functions, got {len(self._functions)}")
 
     def make(self, estimator: "Estimator", call: Call) -> Any:
         """bel_loop, valid until the call ends."""
@@ -70,11 +66,10 @@ class Loop:
         for name, item in self._functions.items():
             function, variables = item if isinstance(item, tuple) else (item, None)
             functions.append({"name": name, "fn": estimator.function(function), "variables": variables})
-        call.keep.append(functions)
         numbers = {name: number for number, name in enumerate(self._functions)}
-        struct = structs.make("bel_loop", {"functions": functions}, call.keep, "Loop")
+        struct = structs.make("bel_loop", {"functions": functions}, "Loop")
         struct.run = call.status(lib.bel_loop_fn, lambda _user, handle: Replicator(
             handle, numbers, estimator).lend(self._run))
         if self._state is not None:
-            struct.state, struct.state_bytes = memory_of(self._state, "Loop.state", call.keep)
+            struct.state, struct.state_bytes = memory_of(self._state, "Loop.state", call)
         return struct

@@ -1,6 +1,6 @@
 """Structs and arguments of the C library from Python values, by the declarations in the headers.
 
-    make("bel_exporter", {"name": "best", "kind": "best"}, keep)
+    make("bel_exporter", {"name": "best", "kind": "best"})
 
     bool, numbers           the same; fractions, overflow and other types are refused
     const char *            a str, or a path
@@ -10,23 +10,27 @@
     a list                  a sequence; its count is set as well
     a list of pairs         also a mapping: {"encoder/*": "bert/*"} is a list of bel_rename
 
-`keep` collects the objects whose memory a struct points to; the caller holds it as long as C may read the struct.
+A struct of ctypes keeps the texts, lists and structs that it points to: hold it as long as C may read it.
 """
 
 import ctypes
 import difflib
+import functools
 import itertools
 import os
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
 
 import numpy as np
 
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, expect
 from .library import lib
 from .tensors import dtype_number
 
+Path = Union[str, "os.PathLike[str]"]
 
+
+@functools.lru_cache(maxsize=None)
 def enumerators(kind: str) -> Dict[str, int]:
     """The names of an enumeration without their common prefix, in lower case: {"auto": 0, "min": 1, "max": 2}."""
     names = [name for name in lib.enums[kind] if not name.endswith("_COUNT")]
@@ -37,6 +41,14 @@ def enumerators(kind: str) -> Dict[str, int]:
 def enumerator(kind: str, value: int) -> str:
     """The name of a number of an enumeration, as `enumerators` has it."""
     return next(name for name, number in enumerators(kind).items() if number == value)
+
+
+def number(kind: str, name: Any, what: str) -> int:
+    """The number of a name of an enumeration. InvalidArgumentError: there is no such name."""
+    names = enumerators(kind)
+    if not isinstance(name, str) or name not in names:
+        raise InvalidArgumentError(f"{what}: expected {', '.join(names)}, got {name!r}")
+    return names[name]
 
 
 def refuse(name: str, known: Iterable[str], what: str) -> InvalidArgumentError:
@@ -63,7 +75,7 @@ def settings_of(struct: str) -> Dict[str, str]:
     return {name: words for name, words in fields.items() if name not in hidden}
 
 
-def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = "", into: Any = None) -> Any:
+def make(struct: str, values: Mapping[str, Any], what: str = "", into: Any = None) -> Any:
     """Fills in a struct from the values of its fields.
 
     struct: its name. values: by the names of the fields; None leaves a field at its default. into: a struct that has
@@ -89,24 +101,16 @@ def make(struct: str, values: Mapping[str, Any], keep: List[Any], what: str = ""
         elif kind.startswith("char["):
             setattr(result, name, short(text(value, where), getattr(type(result), name).size - 1, where))
         elif "[" in kind:
-            _fill(getattr(result, name), kind.split("[")[0], value, keep, where)
+            _fill(getattr(result, name), kind.split("[")[0], value, where)
         elif _is_list(kind):
-            array = sequence(kind, value, keep, where)
+            array = sequence(kind, value, where)
             setattr(result, name, array if isinstance(array, ctypes.Array) else None)
             count = _count_field(name, fields)
             if count is not None:
                 setattr(result, count, len(array))
         else:
-            setattr(result, name, convert(kind, value, keep, where))
+            setattr(result, name, convert(kind, value, where))
     return result
-
-
-def made(struct: str, values: Mapping[str, Any], what: str) -> Any:
-    """A pointer to a new struct, as `make` fills it in, with all that it points to."""
-    keep: List[Any] = []
-    pointer: Any = ctypes.pointer(make(struct, values, keep, what))
-    pointer.keep = keep
-    return pointer
 
 
 def _base(kind: str) -> str:
@@ -120,7 +124,7 @@ def _is_list(kind: str) -> bool:
                           (not base.startswith("bel_") or base in lib.struct_names()))
 
 
-def sequence(kind: str, values: Any, keep: List[Any], what: str) -> Any:
+def sequence(kind: str, values: Any, what: str) -> Any:
     """An array of ctypes for a list declared as `kind`, "const int64_t *"; [] for none. A mapping is a list of pairs:
     structs of two fields."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Mapping, list, tuple, range, np.ndarray, set)):
@@ -130,71 +134,62 @@ def sequence(kind: str, values: Any, keep: List[Any], what: str) -> Any:
     if isinstance(values, Mapping):
         names = list(lib.fields(_base(kind)))
         values = [dict(zip(names, pair)) for pair in values.items()]
-    items = [convert(element, value, keep, f"{what}[{index}]") for index, value in enumerate(values)]
+    items = [convert(element, value, f"{what}[{index}]") for index, value in enumerate(values)]
     if not items:
         return []
     base = _base(element)
     ctype = ctypes.c_char_p if base == "char" else ctypes.c_void_p if "*" in element else lib.type_of(base)
-    array = (ctype * len(items))(*items)
-    keep.append(array)
-    return array
+    return (ctype * len(items))(*items)
 
 
-def _fill(array: Any, element: str, values: Any, keep: List[Any], what: str) -> None:
+def _fill(array: Any, element: str, values: Any, what: str) -> None:
     """Fills in an array inside of a struct."""
-    items = sequence(element + " *", values, keep, what)
-    if len(items) > len(array):
-        raise InvalidArgumentError(f"{what}: expected at most {len(array)} values, got {len(items)}")
+    items = sequence(element + " *", values, what)
+    expect(len(items) <= len(array), f"{what}: expected at most {len(array)} values, got {len(items)}")
     for index, item in enumerate(items):
         array[index] = item
 
 
 def short(encoded: bytes, most: int, what: str) -> bytes:
     """The same text, which must not be longer than `most` bytes."""
-    if len(encoded) > most:
-        raise InvalidArgumentError(f"{what}: expected at most {most} bytes, got {len(encoded)}")
+    expect(len(encoded) <= most, f"{what}: expected at most {most} bytes, got {len(encoded)}")
     return encoded
 
 
-def convert(kind: str, value: Any, keep: List[Any], what: str) -> Any:
+def convert(kind: str, value: Any, what: str) -> Any:
     """`value` as one object of the C type `kind`, such as "int64_t" or "bel_goal"; see the head of this file."""
     base = _base(kind)
     if base == "char" and "*" in kind:
         return text(value, what)
     if "*" in kind:
-        if not isinstance(value, (ctypes.c_void_p, ctypes._Pointer)):
-            raise InvalidArgumentError(f"{what}: expected an object of the library, got {value!r}")
-        keep.append(value)
+        expect(isinstance(value, (ctypes.c_void_p, ctypes._Pointer)), f"{what}: expected an object of the library, got "
+               f"{value!r}")
         return value
     if base == "bool":
-        if not isinstance(value, (bool, np.bool_)):
-            raise InvalidArgumentError(f"{what}: expected True or False, got {value!r}")
+        expect(isinstance(value, (bool, np.bool_)), f"{what}: expected True or False, got {value!r}")
         return bool(value)
     if base == "char":
         return short(text(value, what), 1, what) or b"\0"
     if base in ("double", "float"):
-        if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-            raise InvalidArgumentError(f"{what}: expected a number, got {value!r}")
+        expect(not isinstance(value, (str, bytes)) and hasattr(value, "__float__"), f"{what}: expected a number, got "
+               f"{value!r}")
         return float(value)
     if base == "bel_dtype":
         return lib.BEL_DTYPE_STRING if value in (str, "str") else dtype_number(value, what)
     if base == "bel_shape":
         return shape(value, what)
     if base in lib.enums:
-        names = enumerators(base)
-        if value not in names:
-            raise InvalidArgumentError(f"{what}: expected {', '.join(names)}, got {value!r}")
-        return names[value]
+        return number(base, value, what)
     if base in lib.struct_names():
         if not isinstance(value, Mapping):
             raise InvalidArgumentError(f"{what}: expected a dict of {', '.join(settings_of(base))}, got {value!r}")
-        return make(base, value, keep, what)
+        return make(base, value, what)
     return _integer(lib.type_of(base), value, what)
 
 
 def _integer(ctype: Any, value: Any, what: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
-        raise InvalidArgumentError(f"{what}: expected an integer, got {value!r}")
+    expect(not isinstance(value, (bool, np.bool_)) and hasattr(value, "__index__"), f"{what}: expected an integer, got "
+           f"{value!r}")
     number = int(value)
     if ctype(number).value != number:
         least = "from 0 on, " if ctype(-1).value != -1 else ""
@@ -205,11 +200,9 @@ def _integer(ctype: Any, value: Any, what: str) -> int:
 
 def text(value: Any, what: str) -> bytes:
     """A str, bytes or path as bytes without a zero byte."""
-    if not isinstance(value, (str, bytes, os.PathLike)):
-        raise InvalidArgumentError(f"{what}: expected a text, got {value!r}")
+    expect(isinstance(value, (str, bytes, os.PathLike)), f"{what}: expected a text, got {value!r}")
     encoded = os.fsencode(value)
-    if b"\0" in encoded:
-        raise InvalidArgumentError(f"{what}: expected a text without zero bytes, got {value!r}")
+    expect(b"\0" not in encoded, f"{what}: expected a text without zero bytes, got {value!r}")
     return encoded
 
 
@@ -224,8 +217,7 @@ def shape(value: Any, what: str) -> Any:
     if isinstance(value, (int, np.integer)):
         value = [value]
     dims = [-1 if dim is None else _integer(ctypes.c_int64, dim, what) for dim in value]
-    if len(dims) > lib.BEL_MAX_RANK:
-        raise InvalidArgumentError(f"{what}: expected at most {lib.BEL_MAX_RANK} dimensions, got {len(dims)}")
+    expect(len(dims) <= lib.BEL_MAX_RANK, f"{what}: expected at most {lib.BEL_MAX_RANK} dimensions, got {len(dims)}")
     result = lib.bel_shape(rank=len(dims))
     result.dims[:len(dims)] = dims
     return result

@@ -4,6 +4,7 @@ A Table makes columns of numpy arrays, pandas frames and dicts readable for the 
 their numbers. Columns is a description: what each column is, and the features that it becomes.
 """
 
+import copy
 import ctypes
 import json
 import re
@@ -13,7 +14,8 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Seq
 import numpy as np
 
 from . import structs
-from .errors import InvalidArgumentError
+from .calls import Owner, reads
+from .errors import InvalidArgumentError, expect
 from .library import lib
 from .tensors import array_of, pointer_to
 
@@ -41,8 +43,7 @@ class Table:
     def add(self, name: str, values: Any) -> None:
         """Adds a column: a pandas series, an array or a list of numbers, booleans, dates or texts. None, NaN, NaT and
         pandas.NA are missing values. InvalidArgumentError: another length or type."""
-        if len(values) != self.row_count:
-            raise InvalidArgumentError(f"column {name}: expected {self.row_count} rows, got {len(values)}")
+        expect(len(values) == self.row_count, f"column {name}: expected {self.row_count} rows, got {len(values)}")
         if hasattr(values, "cat"):
             self.add_codes(name, values.cat.codes.to_numpy(), values.cat.categories)
             return
@@ -57,8 +58,7 @@ class Table:
             array = values if isinstance(values, np.ndarray) else np.asarray(values)
         except ValueError:  # lists of several lengths
             raise _no_cell(name, next(value for value in values if isinstance(value, (Sequence, np.ndarray)))) from None
-        if array.ndim != 1:
-            raise InvalidArgumentError(f"column {name}: expected one value a row, got shape {array.shape}")
+        expect(array.ndim == 1, f"column {name}: expected one value a row, got shape {array.shape}")
         if array.dtype.kind in "iuf" and name in self._booleans:
             others = array[(array != 0) & (array != 1) & (array == array)]
             if len(others) > 0:
@@ -77,7 +77,8 @@ class Table:
     def add_numbers(self, name: str, array: Any) -> None:
         """Adds numbers [row_count] with any stride; NaN is a missing value."""
         size = array.dtype.itemsize
-        if array.dtype not in (np.float32, np.float64) or not array.dtype.isnative or array.strides[0] % size != 0 or array.strides[0] == 0:
+        if (array.dtype not in (np.float32, np.float64) or not array.dtype.isnative
+                or array.strides[0] % size != 0 or array.strides[0] == 0):
             array, size = array.astype(np.float64), 8
         dtype = lib.BEL_DTYPE_F32 if size == 4 else lib.BEL_DTYPE_F64
         self._append(name, array, numbers=array.__array_interface__["data"][0], dtype=dtype,
@@ -126,6 +127,13 @@ class Table:
         return lib.bel_memory_table(size=ctypes.sizeof(lib.bel_memory_table), columns=columns,
                                     column_count=len(self._columns), row_count=rows, order=order)
 
+    def split(self, count: int) -> "Table":
+        """Takes its last rows, in their order, away into a new table of the same columns."""
+        other = copy.copy(self)
+        assert self.order is not None
+        self.order, other.order = self.order[:-count], self.order[-count:]
+        return other
+
     def sort_by_cells(self) -> None:
         """Puts the rows into an order that depends only on their cells."""
         order = np.empty(self.row_count if self.order is None else len(self.order), np.int64)
@@ -164,8 +172,7 @@ def _text(name: str, value: Any) -> bytes:
     if isinstance(value, bytes):
         raise _no_cell(name, value)
     text = str(value)
-    if "\0" in text:
-        raise InvalidArgumentError(f"column {name}: expected texts without a zero byte, got {text!r}")
+    expect("\0" not in text, f"column {name}: expected texts without a zero byte, got {text!r}")
     return text.encode()
 
 
@@ -207,9 +214,8 @@ def table_of(value: Any, names: Optional[Sequence[str]] = None, booleans: Collec
 def check_shape(rows: int, columns: int) -> None:
     """InvalidArgumentError: there is nothing."""
     for count, what in ((rows, "sample"), (columns, "feature")):
-        if count == 0:
-            raise InvalidArgumentError(f"Found array with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 "
-                                       "is required.")
+        expect(count != 0, f"Found array with 0 {what}(s) (shape=({rows}, {columns})) while a minimum of 1 is "
+               "required.")
 
 
 def matrix_of(value: Any) -> Any:
@@ -218,19 +224,16 @@ def matrix_of(value: Any) -> Any:
         raise CellError("X: a sparse matrix was passed, but dense data is required; hint: X.toarray()")
     value = without_mask(value)
     array = array_of(value, "X") if hasattr(value, "__dlpack__") else np.asarray(value)
-    if array.dtype.kind == "c":
-        raise InvalidArgumentError("X: Complex data not supported: expected real numbers")
-    if array.ndim != 2:
-        raise InvalidArgumentError(f"X: Expected 2D array, got {array.ndim}D array instead. Reshape your data: "
-                                   "[rows, columns], or X.reshape(1, -1) for a single row.")
+    expect(array.dtype.kind != "c", "X: Complex data not supported: expected real numbers")
+    expect(array.ndim == 2, f"X: Expected 2D array, got {array.ndim}D array instead. Reshape your data: [rows, "
+           "columns], or X.reshape(1, -1) for a single row.")
     check_shape(*array.shape)
     if array.dtype.kind == "O":
         try:
             array = np.where(np.frompyfunc(is_missing, 1, 1)(array).astype(bool), np.nan, array).astype(np.float64)
         except (TypeError, ValueError):  # some are texts
             pass
-    if array.dtype.kind not in "biufOU":
-        raise InvalidArgumentError(f"X: expected numbers or texts, got {array.dtype}")
+    expect(array.dtype.kind in "biufOU", f"X: expected numbers or texts, got {array.dtype}")
     return array
 
 
@@ -238,8 +241,7 @@ def _table_of_matrix(value: Any, names: Optional[Sequence[str]], booleans: Colle
     array = matrix_of(value)
     rows, columns = array.shape
     names = names or [f"x{place}" for place in range(columns)]
-    if len(names) != columns:
-        raise InvalidArgumentError(f"X has {columns} features, but {len(names)} features are expected as input")
+    expect(len(names) == columns, f"X has {columns} features, but {len(names)} features are expected as input")
     if array.dtype.kind in "biu" or array.dtype == np.float16:
         array = array.astype(np.float64)
     table = Table(rows, booleans)
@@ -248,33 +250,27 @@ def _table_of_matrix(value: Any, names: Optional[Sequence[str]], booleans: Colle
     return table
 
 
-class Columns:
+class Columns(Owner):
     """A description of a table's columns: what each is, and what becomes of it (docs/columns.md)."""
 
+    label_kind: str = reads("bel_columns_label_kind", "\"none\", \"classes\", \"number\" or \"several\".",
+                            "bel_label_kind")
+
+    _free = "bel_columns_destroy"
+
     def __init__(self, handle: Any) -> None:
-        self.handle = handle
+        self._handle = handle
 
     @classmethod
     def parse(cls, text: str, source: str) -> "Columns":
         """The description of a checkpoint or an export."""
-        handle = ctypes.c_void_p()
-        lib.bel_columns_parse(text.encode(), source.encode(), ctypes.byref(handle))
-        return cls(handle)
+        return cls(lib.make("bel_columns_parse", text.encode(), source.encode()))
 
     @classmethod
     def infer(cls, table: Table, **options: Any) -> "Columns":
         """Looks at every cell. options: fields of bel_columns_options."""
-        handle, struct = ctypes.c_void_p(), structs.made("bel_columns_options", options, "columns")
-        lib.bel_columns_infer_memory(ctypes.byref(table.struct()), struct, ctypes.byref(handle))
-        return cls(handle)
-
-    def __del__(self) -> None:
-        lib.bel_columns_destroy(self.handle)
-
-    @property
-    def label_kind(self) -> str:
-        """"none", "classes", "number" or "several"."""
-        return structs.enumerator("bel_label_kind", lib.bel_columns_label_kind(self.handle))
+        struct = structs.make("bel_columns_options", options, "columns")
+        return cls(lib.make("bel_columns_infer_memory", ctypes.byref(table.struct()), ctypes.byref(struct)))
 
     @property
     def classes(self) -> Tuple[str, ...]:

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from .calls import training
 from .checkpoint import Checkpoint
 from .config import RunConfig
 from .dataset import Dataset
-from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
-from .estimator import Estimator, TrainSpec, run_training
+from .errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnimplementedError, expect
+from .estimator import Estimator, EvalSpec, TrainSpec, run_training
+from .hooks import Hook, HookContext
 from .library import lib
 from .predictor import Predictor
+from .results import Result, StepReport
 from .tables import Cells, Columns, Table, is_frame, is_missing, matrix_of, names_of, table_of, without_mask
 from .tensors import tensors_of
 
@@ -36,12 +38,12 @@ class _Model:
 
     _learner: Any = None
 
-    def __init__(self, model_dir: str, threads: int) -> None:
-        self._threads, self._learner = threads or os.cpu_count() or 1, ctypes.c_void_p()
-        self._load(model_dir)
+    def __init__(self, checkpoint: Checkpoint, threads: int) -> None:
+        self._threads, self._learner = threads or os.cpu_count() or 1, None
+        self._load(checkpoint)
 
-    def _load(self, model_dir: str) -> None:
-        checkpoint, self.files = Checkpoint(model_dir), {}
+    def _load(self, checkpoint: Checkpoint) -> None:
+        self.files = {}
         for name in sorted(os.listdir(checkpoint.folder)):
             with open(os.path.join(checkpoint.folder, name), "rb") as file:
                 self.files[name] = file.read()
@@ -64,7 +66,7 @@ class _Model:
     def __setstate__(self, state: Dict[str, Any]) -> None:
         vars(self).update(state)
         with _temporary_folder() as folder:
-            self.__init__(self.write(folder).folder, self._threads)  # type: ignore[misc]
+            self.__init__(self.write(folder), self._threads)  # type: ignore[misc]
 
     def __del__(self) -> None:
         lib.bel_learner_destroy(self._learner)
@@ -88,8 +90,8 @@ class _Model:
                 self._load_learner(folder, learning_rate)
             names = [lib.bel_learner_input_port(self._learner, place).name.decode()
                      for place in range(lib.bel_learner_input_count(self._learner))]
-            if weights is not None and "weight" not in names:
-                raise InvalidArgumentError("sample_weight: expected None, as the training began without weights")
+            expect(weights is None or "weight" in names, "sample_weight: expected None, as the training began without "
+                   "weights")
             values = self.columns.features(table)
             values["weight"] = np.ones(table.row_count, np.float32) if weights is None else weights.astype(np.float32)
             for first in range(0, table.row_count, self._batch_size):
@@ -97,25 +99,46 @@ class _Model:
                 lib.bel_learner_step(self._learner, tensors_of([values[name][rows] for name in names], "X"),
                                      tensors_of([labels[rows]], "y"), None)
             lib.bel_learner_save(self._learner, os.fsencode(os.path.join(folder, "saved")), None)
-            self._load(os.path.join(folder, "saved"))
+            self._load(Checkpoint(os.path.join(folder, "saved")))
 
     def _load_learner(self, folder: str, learning_rate: float) -> None:
         export = os.path.join(folder, "training")
         with training("error"):  # a warning says that the schedule has ended; the learner has a rate
             self.write(folder).estimator().export(export, training=True)
-        options = structs.made("bel_learner_options", {
-            "threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}, "partial_fit")
-        lib.bel_learner_load(os.fsencode(export), options, ctypes.byref(self._learner))
+        options = {"threads": self._threads, "keep_checkpoint_max": 1, "learning_rate": learning_rate}
+        self._learner = lib.make("bel_learner_load", os.fsencode(export),
+                                 ctypes.byref(structs.make("bel_learner_options", options)))
 
 
 def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="belfry-")
 
 
+def _dataset(table: Table, columns: Columns) -> Dataset:
+    """The rows of a table as records with the features of its columns."""
+    struct = table.struct()
+    return Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
+
+
+class _Curve(Hook):
+    """The numbers of a fit, once a pass."""
+
+    def __init__(self, every_steps: int, score: str) -> None:
+        self.every_steps, self._score = every_steps, score
+        self.losses: List[float] = []
+        self.scores: List[float] = []
+
+    def after_step(self, context: HookContext, report: StepReport) -> None:
+        self.losses.append(report.loss)
+
+    def after_evaluation(self, context: HookContext, name: str, result: Result) -> None:
+        self.scores.append(result[self._score])
+
+
 class _Learner:
     """What Classifier and Regressor have in common; their comments say what a user must know."""
 
-    _label_kind = "none"
+    _label_kind, _score = "none", ""  # bel_label_kind, and the metric of evaluations
     _estimator_type = ""
     _model: _Model  # after the first training, as are the next three
     _cells: Cells
@@ -125,11 +148,14 @@ class _Learner:
     def __init__(self, *, hidden_units: Union[None, str, Sequence[int]] = None, dropout: Optional[float] = None,
                  l2: Optional[float] = None, optimizer: str = "adam", learning_rate: Optional[float] = None,
                  schedule: str = "cosine", train_batch_size: Optional[int] = None, num_epochs: Optional[int] = None,
-                 random_state: Any = None, num_threads: int = 0, model_dir: Optional[str] = None,
+                 early_stopping: bool = False, validation_fraction: float = 0.1, n_iter_no_change: int = 10,
+                 tol: float = 1e-4, random_state: Any = None, num_threads: int = 0, model_dir: Optional[str] = None,
                  verbose: bool = False) -> None:
         self.hidden_units, self.dropout, self.l2 = hidden_units, dropout, l2
         self.optimizer, self.learning_rate, self.schedule = optimizer, learning_rate, schedule
         self.train_batch_size, self.num_epochs, self.random_state = train_batch_size, num_epochs, random_state
+        self.early_stopping, self.validation_fraction = early_stopping, validation_fraction
+        self.n_iter_no_change, self.tol = n_iter_no_change, tol
         self.num_threads, self.model_dir, self.verbose = num_threads, model_dir, verbose
 
     # --- Parameters, as scikit-learn reads and sets them
@@ -181,17 +207,25 @@ class _Learner:
             used = np.flatnonzero(weights)
             table.order = used if len(used) < len(weights) else None
             weights = None if np.all(weights[used] == weights[used[0]]) else weights  # equal ones change nothing
-        self._train(table, labels, weights, self.schedule, self.num_epochs)
+        held = 0
+        if self.early_stopping:
+            rows, share = table.struct().row_count, self.validation_fraction
+            held = max(1, round(rows * share)) if 0 < share < 1 else 0
+            expect(0 < held < rows, f"validation_fraction: expected a share of the {rows} rows, between 0 and 1 and "
+                   f"some for the training, got {share}")
+            expect(self.tol >= 0, f"tol: expected a number from 0 on, got {self.tol}")
+        self._train(table, labels, weights, self.schedule, self.num_epochs, held)
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+        expect(not self.early_stopping, "partial_fit: expected early_stopping=False, as it makes one pass, got True")
         begins = not hasattr(self, "_model")
         table = self._take_table(X) if begins else self._table(X)
         labels = self._take_labels(y, table.row_count, classes if begins else getattr(self, "classes_", None))
         weights = _weights_of(sample_weight, table.row_count)
         if begins:
             weights = np.ones(table.row_count) if weights is None else weights  # later calls may have some
-            self._train(table, labels, weights, "constant", 1)
+            self._train(table, labels, weights, "constant", 1, 0)
         else:
             self._model.learn(table, labels, weights, self._rate)
 
@@ -208,7 +242,9 @@ class _Learner:
             self.feature_names_in_ = np.array(names_of(X), object)
         return table
 
-    def _train(self, table: Table, labels: Any, weights: Any, schedule: str, num_epochs: Optional[int]) -> None:
+    def _train(self, table: Table, labels: Any, weights: Any, schedule: str, num_epochs: Optional[int],
+               held: int) -> None:
+        """held: rows to evaluate on after each pass, instead of training on them."""
         label, weight = _free_name("y", table.names), None if weights is None else _free_name("weight", table.names)
         classes = [str(name) for name in getattr(self, "classes_", ())]
         if classes:
@@ -218,30 +254,46 @@ class _Learner:
         if weight is not None:
             table.add_numbers(weight, weights)
         table.sort_by_cells()
+        others = table.split(held) if held > 0 else None
         columns = Columns.infer(table, label=label, label_kind=self._label_kind, weight=weight, numbers=self._numbers,
                                 classes=classes, num_threads=self.num_threads)
         with _temporary_folder() as folder:
             folder = folder if self.model_dir is None else os.fspath(self.model_dir)
-            self._run(table, columns, folder, schedule, num_epochs)
-            self._model = _Model(folder, self.num_threads)
+            self._run(table, others, columns, folder, schedule, num_epochs)
+            self._model = _Model(Checkpoint(folder, best=held > 0), self.num_threads)
         self._cells = Cells(self._columns, booleans=columns.booleans)
 
-    def _run(self, table: Table, columns: Columns, folder: str, schedule: str, num_epochs: Optional[int]) -> None:
-        defaults = lib.bel_columns_defaults(columns.handle)
+    def _run(self, table: Table, held: Optional[Table], columns: Columns, folder: str, schedule: str,
+             num_epochs: Optional[int]) -> None:
+        defaults, row_count = lib.bel_columns_defaults(columns.handle), table.struct().row_count
         epochs = _count("num_epochs", num_epochs, defaults.epochs)
         batch_size = _count("train_batch_size", self.train_batch_size, defaults.batch_size)
-        seed, struct, keeps = _seed_of(self.random_state), table.struct(), self.model_dir is not None
+        seed, keeps, passes = _seed_of(self.random_state), self.model_dir is not None, max(1, row_count // batch_size)
         params = self._params(columns, defaults, schedule)
         if schedule != "constant":
-            params["decay_steps"] = -(-epochs * struct.row_count // batch_size)
+            params["decay_steps"] = -(-epochs * row_count // batch_size)
         self._rate = float(params["learning_rate"])
-        rows = Dataset(lambda _call: lib.bel_dataset_from_memory_table(ctypes.byref(struct), columns.handle, False))
-        data = rows.shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        data = _dataset(table, columns).shuffle(seed=seed).repeat(epochs).batch(batch_size)
+        curve, evals = _Curve(passes, self._score), []
+        ends: Dict[str, Any] = {}
+        if held is not None:
+            rated = _dataset(held, columns).batch(batch_size)
+            evals = [EvalSpec(lambda: rated, every_steps=passes)]
+            ends = {"keep_best": {"metric": self._score}, "early_stopping": {
+                "patience": _count("n_iter_no_change", self.n_iter_no_change, 10), "metric": self._score,
+                "min_delta": self.tol}}
         config = RunConfig(seed=seed, num_threads=self.num_threads, report=keeps, save_summary_steps=100 * keeps)
         with Estimator("wide_deep", folder, config, params) as estimator:
-            result = run_training(estimator, TrainSpec(lambda: data), level="info" if self.verbose else "warn")
-        if result is not None and result.interrupted:
+            result = run_training(estimator, TrainSpec(lambda: data, hooks=[curve], **ends), evals,
+                                  "info" if self.verbose else "warn")
+        assert result is not None  # this process represents the training
+        if result.interrupted:
             raise CancelledError(f"the training was stopped at step {result.global_step}")
+        self.loss_curve_, self.n_iter_ = curve.losses, round(result.global_step * batch_size / row_count)
+        for name in ("validation_scores_", "best_validation_score_"):
+            vars(self).pop(name, None)
+        if held is not None:
+            self.validation_scores_, self.best_validation_score_ = curve.scores, max(curve.scores)
 
     def _params(self, columns: Columns, defaults: Any, schedule: str) -> Dict[str, Any]:
         """Parameters of the model: those of the constructor, else the table's."""
@@ -266,9 +318,8 @@ class _Learner:
             warnings.warn(f"X does not have valid feature names, but {type(self).__name__} was fitted with feature "
                           "names: columns are taken by position", stacklevel=4)
         matrix = matrix_of(X)
-        if matrix.shape[1] != self.n_features_in_:
-            raise InvalidArgumentError(f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
-                                       f"{self.n_features_in_} features as input")
+        expect(matrix.shape[1] == self.n_features_in_, f"X has {matrix.shape[1]} features, but {type(self).__name__} "
+               f"is expecting {self.n_features_in_} features as input")
         return table_of(matrix, self._columns, columns.booleans)
 
     def _fitted(self) -> _Model:
@@ -317,21 +368,25 @@ class Classifier(_Learner):
     hidden_units: sizes of the hidden layers, [256, 128] or "256,128"; [] for none. dropout: share of their outputs
     left out in training. l2: penalty. optimizer: "adam", "sgd", … (docs/command.md). learning_rate: its rate.
     schedule: "cosine" over the whole training, or "constant". train_batch_size: rows of a step. num_epochs: passes;
-    large tables have few, 3 at the least: raise it if accuracy matters more than time. random_state: the seed,
-    an int (None: 1), or numpy's RandomState, which gives one. num_threads: 0: all cores. model_dir: folder for
+    large tables have few: raise it if accuracy matters more than time. early_stopping: hold out validation_fraction of
+    the rows, evaluate on them after each pass (accuracy; R² of a Regressor), stop when n_iter_no_change passes were not
+    better by tol, and keep the best pass. random_state: the seed, an int (None: 1), or numpy's RandomState, which gives
+    one. num_threads: 0: all cores. model_dir: folder for
     checkpoints, curves and report.html, where a fit that was interrupted continues. None: a temporary one. verbose:
     show the training's log up to belfry.set_log_level, not only warnings.
 
-    The same rows, in any order, give the same bits, with any number of threads. There is no early stopping. A process
-    runs one training at a time: fits on other threads wait. Ctrl-C is as for train_and_evaluate.
+    The same rows, in any order, give the same bits, with any number of threads. A process runs one training at a time:
+    fits on other threads wait. Ctrl-C is as for train_and_evaluate.
 
-    After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts.
+    After fit: classes_ [classes], n_features_in_, and feature_names_in_ for a frame whose names are texts. n_iter_:
+    passes; loss_curve_: after each pass of this call the loss of its last step; with early_stopping validation_scores_
+    and best_validation_score_.
 
     Errors: InvalidArgumentError (a ValueError), which names argument, expected and got. FailedPreconditionError:
     model_dir has another training. AbortedError: the loss is not finite.
     """
 
-    _label_kind = "classes"
+    _label_kind, _score = "classes", "accuracy"
     _estimator_type = "classifier"
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "Classifier":
@@ -342,8 +397,8 @@ class Classifier(_Learner):
         on with the same description, in the order of the rows (belfry/learner.h). After a fit, partial_fit continues
         it. Weights are possible if the first call was a partial_fit, or the fit had some.
         """
-        if classes is None and not hasattr(self, "_model"):
-            raise InvalidArgumentError("classes: expected all classes in the first call of partial_fit, got None")
+        expect(classes is not None or hasattr(self, "_model"), "classes: expected all classes in the first call of "
+               "partial_fit, got None")
         self._partial_fit(X, y, classes, sample_weight)
         return self
 
@@ -363,9 +418,8 @@ class Classifier(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if y.dtype.kind == "f" and np.any(y != np.floor(y)):
-            raise InvalidArgumentError("Unknown label type: continuous; y: expected classes, got numbers with "
-                                       "fractions; hint: belfry.Regressor")
+        expect(y.dtype.kind != "f" or not np.any(y != np.floor(y)), "Unknown label type: continuous; y: expected "
+               "classes, got numbers with fractions; hint: belfry.Regressor")
         found, labels = np.unique(y, return_inverse=True)
         if classes is not None:
             known = np.unique(np.asarray(classes))
@@ -373,8 +427,7 @@ class Classifier(_Learner):
                 others = ", ".join(str(value) for value in found[~np.isin(found, known)])
                 raise InvalidArgumentError(f"y: expected classes of {known}, got {others}")
             found, labels = known, np.searchsorted(known, y)
-        if len(found) < 2:
-            raise InvalidArgumentError(f"y: expected at least 2 classes, got 1 class: {found[0]}")
+        expect(len(found) >= 2, f"y: expected at least 2 classes, got 1 class: {found[0]}")
         self.classes_ = found
         return labels.astype(np.int64)
 
@@ -389,7 +442,7 @@ class Regressor(_Learner):
     Classifier.
     """
 
-    _label_kind = "number"
+    _label_kind, _score = "number", "r2"
     _estimator_type = "regressor"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Regressor":
@@ -411,8 +464,7 @@ class Regressor(_Learner):
 
     def _take_labels(self, y: Any, rows: int, classes: Any) -> Any:
         y = _column_of(y, rows)
-        if len(y) < 2:
-            raise InvalidArgumentError("y: expected at least 2 rows, got n_samples=1")
+        expect(len(y) >= 2, "y: expected at least 2 rows, got n_samples=1")
         try:
             return y.astype(np.float64)
         except (TypeError, ValueError):
@@ -423,22 +475,17 @@ class Regressor(_Learner):
 
 def _column_of(y: Any, rows: int) -> Any:
     """y as an array [rows] without missing and infinite values."""
-    if y is None:
-        raise InvalidArgumentError("y: Classifier and Regressor requires y to be passed, but the target y is None")
+    expect(y is not None, "y: Classifier and Regressor requires y to be passed, but the target y is None")
     y = np.asarray(without_mask(y))
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(_error_of_sklearn("DataConversionWarning", UserWarning)(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
             "for example using ravel()."), stacklevel=4)
         y = y.ravel()
-    if y.ndim != 1:
-        raise InvalidArgumentError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
-    if len(y) != rows:
-        raise InvalidArgumentError(f"y: expected {rows} labels, one for each row of X, got {len(y)}")
-    if y.dtype.kind == "c":
-        raise InvalidArgumentError("y: Complex data not supported: expected real numbers")
-    if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise InvalidArgumentError("Input y contains NaN: expected a label in each row")
+    expect(y.ndim == 1, f"y should be a 1d array, got an array of shape {y.shape} instead.")
+    expect(len(y) == rows, f"y: expected {rows} labels, one for each row of X, got {len(y)}")
+    expect(y.dtype.kind != "c", "y: Complex data not supported: expected real numbers")
+    expect(y.dtype.kind != "O" or not any(map(is_missing, y)), "Input y contains NaN: expected a label in each row")
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         what = "NaN" if np.any(np.isnan(y)) else "infinity"
         raise InvalidArgumentError(f"Input y contains {what}: expected a label in each row")
@@ -450,8 +497,7 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
     if sample_weight is None:
         return None
     weights = np.asarray(without_mask(sample_weight), np.float64)
-    if weights.shape != (rows,):
-        raise InvalidArgumentError(f"sample_weight: expected shape ({rows},), got {weights.shape}")
+    expect(weights.shape == (rows,), f"sample_weight: expected shape ({rows},), got {weights.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not np.any(weights > 0):
         raise InvalidArgumentError("sample_weight: expected finite numbers of 0 or more, some above it, got "
                                    f"{weights.min()} to {weights.max()}")
@@ -461,8 +507,7 @@ def _weights_of(sample_weight: Any, rows: int) -> Any:
 def _count(name: str, value: Optional[int], default: int) -> int:
     if value is None:
         return int(default)
-    if int(value) != value or value < 1:
-        raise InvalidArgumentError(f"{name}: expected an integer from 1 on, got {value}")
+    expect(int(value) == value and value >= 1, f"{name}: expected an integer from 1 on, got {value}")
     return int(value)
 
 
@@ -471,9 +516,8 @@ def _seed_of(random_state: Any) -> int:
         return 1
     if hasattr(random_state, "randint"):
         return int(random_state.randint(2**31))
-    if int(random_state) != random_state or random_state < 0:
-        raise InvalidArgumentError(f"random_state: expected None, an integer from 0 on or a RandomState, got "
-                                   f"{random_state}")
+    expect(int(random_state) == random_state and random_state >= 0, "random_state: expected None, an integer from 0 "
+           f"on or a RandomState, got {random_state}")
     return int(random_state)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, expect
 from .library import lib
 
 _DTYPES: Dict[Any, int] = {
@@ -33,8 +33,8 @@ def dtype_number(dtype: Any, what: str) -> int:
 
 def array_of(value: Any, what: str) -> Any:
     """`value` as a numpy array, which shares its memory: an array, or an object with DLPack on the CPU."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidArgumentError(f"{what}: expected an array without a mask, got one; hint: x.filled(…)")
+    expect(not isinstance(value, np.ma.MaskedArray), f"{what}: expected an array without a mask, got one; hint: "
+           "x.filled(…)")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor that is part of a graph refuses DLPack
@@ -69,8 +69,7 @@ def tensor_of(array: Any, what: str) -> Any:
     if dtype is None or not array.dtype.isnative:
         names = ", ".join(str(known) for known in _DTYPES)
         raise InvalidArgumentError(f"{what}: expected elements of {names}, got {array.dtype}")
-    if array.ndim > lib.BEL_MAX_RANK:
-        raise InvalidArgumentError(f"{what}: expected at most {lib.BEL_MAX_RANK} dimensions, got {array.ndim}")
+    expect(array.ndim <= lib.BEL_MAX_RANK, f"{what}: expected at most {lib.BEL_MAX_RANK} dimensions, got {array.ndim}")
     tensor = lib.bel_tensor(dtype=dtype, data=array.ctypes.data)
     tensor.shape.rank = array.ndim
     tensor.shape.dims[:array.ndim] = array.shape

@@ -59,12 +59,13 @@ static double l2_of(const bel_table_size *size)
     return bel_strtod(text, NULL);
 }
 
-// A small table gets some thousand steps, a large one a few passes.
+// A small table gets some thousand steps, a large one a few passes: more if it is measured.
 static int64_t epochs_of(const bel_table_size *size)
 {
     enum { EXAMPLES = 100000, MOST = 300, LEAST = 3, LEAST_OF_SMALL = 10 };
     enum { EXAMPLES_OF_MEASURED = 200000, LEAST_OF_MEASURED = 30 };
-    int64_t examples = EXAMPLES, least = size->rows < EXAMPLES ? LEAST_OF_SMALL : LEAST;
+    bool few = size->rows >= EXAMPLES && !is_measured(size);
+    int64_t examples = EXAMPLES, least = few ? LEAST : LEAST_OF_SMALL;
     if (is_measured(size) && size->rows < LARGE_TABLE) {
         examples = EXAMPLES_OF_MEASURED;
         least = LEAST_OF_MEASURED;

@@ -404,7 +404,9 @@ static bel_status *nothing_to_learn_from(const bel_columns *columns, const char 
         BEL_ERR(BEL_INVALID_ARGUMENT,
                 "%s: expected a column to learn from besides the label, got none%s%s%s", source,
                 count > 0 ? text.text : "", count > SHOWN ? " …" : "",
-                count > 0 ? "; hint: --numeric or --categorical takes such a column" : "");
+                count > 0 ? "; hint: declare such a column (--numeric, --categorical); "
+                            "an array of numbers has all of its columns"
+                          : "");
     bel_str_deinit(&text);
     return status;
 }

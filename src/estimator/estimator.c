@@ -302,7 +302,7 @@ static bel_status *check_folder(const bel_estimator *estimator, const bel_task *
     if (task->supervisor == 0 || named == NULL || is_same_folder(named, own)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "the job's folder is %s, but the program's model_dir is %s; hint: leave "
-                   "model_dir NULL, or start the job with --job_dir %s",
+                   "model_dir unset, or start the job with --job_dir %s",
                    named, own, own);
 }
 

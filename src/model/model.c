@@ -224,7 +224,7 @@ static bel_status *add_lookups(bel_built *built, size_t batch_inputs)
         if (bel_graph_lookup_of(graph, (int)i) != NULL) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "nothing feeds the input \"%s\", which the model function has added; hint: "
-                       "bel_context_feature gives the fields of the batch",
+                       "take the fields of the batch from the context's features",
                        graph->inputs[i].name);
     }
     return NULL;
@@ -333,8 +333,10 @@ static bel_status *take_optimizers(bel_built *built, int function)
     const bel_estimator_spec *spec = &built->functions[function].spec;
     bel_optimizers *optimizers = &built->optimizers[function];
     if (!spec->has_optimizer) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the model function must call bel_optimizer_use without a pattern in TRAIN");
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "expected the model function to set an optimizer for all variables in TRAIN, "
+            "got none");
     }
     *optimizers = spec->optimizers;
     BEL_TRY(bel_optimizers_check(optimizers));
@@ -466,8 +468,8 @@ static void warn_of_dropout(const bel_built *built)
         if (node->op != BEL_OP_DROPOUT || bel_attr_number(&node->attrs, "ratio", 0) == 0) continue;
         if (atomic_flag_test_and_set(&warned)) return;
         bel_log_write(BEL_LOG_WARN,
-                      "model function in %s: %s drops elements, as in training; call bel_dropout "
-                      "only if bel_context_mode is BEL_MODE_TRAIN",
+                      "model function in %s: %s drops elements, as in training; use it "
+                      "only if the context's mode is TRAIN",
                       mode_names[built->mode], node->name);
         return;
     }

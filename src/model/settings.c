@@ -238,7 +238,7 @@ bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *
         BEL_ERR(BEL_FAILED_PRECONDITION,
                 "%s was trained with other settings, so resuming would change the result: %s; "
                 "hint: use another model_dir (--warm_start %s begins with the values there are), "
-                "or --allow_changes to resume all the same",
+                "or allow_changes (--allow_changes) to resume all the same",
                 bel_ckpt_folder(reader), list.text, bel_ckpt_folder(reader));
     bel_str_deinit(&list);
     return status;

@@ -129,6 +129,15 @@ equal "digest of one process" "$(printed_digest)" "$whole"
 run_ok timeout -k 5 120 "$BELFRY" jobs submit training sounds --package-path trainer --module-name trainer.main \
     --region us-central1 --job-dir submitted --config two.yaml --wait -- "${sounds[@]}" --num_workers 2
 equal "digest of a submitted job" "$(digest submitted)" "$whole"
+mkdir lost && cp -r trainer lost/ # a host without the module
+cat >lost/python3 <<SCRIPT
+#!/bin/sh
+rm -f '$work/lost/trainer/main.py'
+exec '$python' "\$@"
+SCRIPT
+chmod +x lost/python3
+PATH=$work/lost:$PATH run_fails 1 'expected the module trainer.main in|lost/trainer/main.py, got no such file' \
+    belfry local train --package-path lost/trainer --module-name trainer.main --job-dir lost_job -- "${sounds[@]}"
 run_fails 3 'nothing to build; hint: a module of Python' belfry local train --package-path trainer --module-name trainer.other --job-dir x -- "${sounds[@]}"
 run_fails 2 'builds a package for belfry, and the program python3 follows' belfry local train --package-path trainer \
     --module-name trainer.main --job-dir x -- python3 trainer/main.py

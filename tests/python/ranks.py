@@ -40,6 +40,12 @@ counts = np.full(4, 1 << 40, np.int64)
 ddl.all_reduce_n((counts, floats), op="sum")
 assert (counts == size << 40).all()
 ddl.all_reduce_n([])
+ones = np.ones(4, np.float32)  # the same memory with another type, and read-only
+bits = np.full(4, size**2, np.float32).view(np.int32)
+for array, expected in ((ones, size), (ones, size**2), (ones.view(np.int32), bits * np.int32(size))):
+    ddl.all_reduce_n([array], op="sum")
+    assert (array == expected).all(), (array, expected)
+ones.flags.writeable = False
 
 fails(belfry.InvalidArgumentError, "op: expected sum, avg, got 'max'", lambda: ddl.all_reduce_n(floats, op="max"))
 fails(belfry.InvalidArgumentError, "ddl.init(check=1e-5)", lambda: ddl.all_reduce_n(floats, check=1e-5))
@@ -50,6 +56,7 @@ fails(belfry.InvalidArgumentError, "got list", lambda: ddl.bcast([[1, 2]]))
 frozen = np.zeros(2)
 frozen.flags.writeable = False
 fails(belfry.InvalidArgumentError, "can be written", lambda: ddl.bcast(frozen))
+fails(belfry.InvalidArgumentError, "can be written", lambda: ddl.all_reduce_n([ones]))
 if sys.argv[1:] == ["raise"] and rank == 1:
     raise KeyError("this rank cannot continue")
 if sys.argv[1:] == ["leave"] and rank == 1:

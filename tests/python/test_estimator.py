@@ -528,9 +528,14 @@ class Trainings(Case):
                     context.estimator.evaluate(batches())
                 except belfry.FailedPreconditionError as error:
                     errors.append(str(error))
+                try:
+                    belfry.Classifier(num_epochs=1).fit([[0.0], [1.0]], [0, 1])  # it would wait for ever
+                except belfry.FailedPreconditionError as error:
+                    errors.append(str(error))
         self.train(hooks=[Second()])
         self.assertIn("this process trains already", errors[0])
         self.assertIn("another call uses this estimator", errors[1])
+        self.assertIn("a function that a training calls began another training", errors[2])
 
     def test_a_request_to_stop_and_other_threads(self):
         class Stop(belfry.Hook):
@@ -971,12 +976,12 @@ class Exceptions(Case):
                     lambda: self.train(lambda ctx: ctx.features["z"]),
                 "input function <lambda>: expected a belfry.Dataset, got list":
                     lambda: self.train(input_fn=lambda: [1]),
-                "expected a batch stage, got none; end it with Dataset.batch or Dataset.padded_batch": lambda: self.train(input_fn=lambda: DIGITS),
+                "expected a batch stage, got none; end it with batch or padded_batch": lambda: self.train(input_fn=lambda: DIGITS),
                 "map: expected a dict of fields, got NoneType":
                     lambda: self.train(input_fn=lambda: DIGITS.map(lambda record: None).batch(32)),
                 "l1/kernel|l2/kernel": lambda: self.train(self.another_each_time(),
                                                           [belfry.EvalSpec(lambda: HELD.batch(100))]),
-                "optimizer in mode train, got none; hint: optimizer=belfry.Adam":
+                "an optimizer for all variables in TRAIN, got none":
                     lambda: self.train(lambda ctx: belfry.EstimatorSpec(loss=classify(ctx).loss)),
                 "never end": lambda: self.train(max_steps=None)}.items():
             with self.subTest(words):

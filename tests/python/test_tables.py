@@ -6,6 +6,7 @@ and TRAIN, EVAL the files of the digits' dnn, whose predictions are DIGITS/predi
 """
 import copy
 import csv
+import json
 import os
 import pickle
 import signal
@@ -233,6 +234,27 @@ class Learners(unittest.TestCase):
         self.assertTrue(np.array_equal(b, c))
         self.assertFalse(np.array_equal(a, c))
 
+    def test_early_stopping(self):
+        model = belfry.Classifier(num_threads=1, early_stopping=True, n_iter_no_change=4)
+        order = np.random.RandomState(3).permutation(len(self.y))
+        model.fit(self.x, self.y)
+        scores = model.validation_scores_
+        self.assertEqual((len(scores), len(model.loss_curve_)), (model.n_iter_, model.n_iter_))
+        best = max(scores)
+        self.assertEqual((model.best_validation_score_, len(scores) - 1 - scores.index(best) >= 4), (best, True))
+        self.assertGreater(model.score(*read_digits(EVAL)), 0.93)
+        last = model.fit(self.x[order], self.y[order]).predict_proba(self.x)
+        with tempfile.TemporaryDirectory() as folder:  # the model is the best checkpoint
+            again = belfry.Classifier(early_stopping=True, n_iter_no_change=4, model_dir=folder).fit(self.x, self.y)
+            self.assertTrue(np.array_equal(again.predict_proba(self.x), last))
+            with open(f"{folder}/best.json", encoding="utf-8") as file:
+                best = json.load(file)["step"]
+            self.assertLess(best, belfry.Predictor(folder).step)
+        numbers = belfry.Regressor(early_stopping=True, num_epochs=3).fit(self.x[:, 1:], self.x[:, 20])
+        self.assertGreater(numbers.best_validation_score_, 0.5)
+        self.assertFalse(hasattr(numbers.set_params(early_stopping=False).fit(self.x[:, 1:], self.x[:, 20]),
+                                 "validation_scores_"))
+
     def test_partial_fit(self):
         model = belfry.Classifier(num_threads=1)
         for step in range(20):
@@ -341,10 +363,14 @@ class Learners(unittest.TestCase):
             lambda: belfry.Classifier().fit(x, y, sample_weight=-np.ones(50)): "sample_weight: expected finite numbers",
             lambda: belfry.Classifier().fit(x, y, sample_weight=[1, 2]): r"sample_weight: expected shape \(50,\)",
             lambda: belfry.Classifier(num_epochs=0).fit(x, y): "num_epochs: expected an integer from 1 on, got 0",
+            lambda: belfry.Classifier(early_stopping=True, validation_fraction=1).fit(x, y): "validation_fraction: exp",
+            lambda: belfry.Classifier(early_stopping=True, n_iter_no_change=0).fit(x, y): "n_iter_no_change: expected",
+            lambda: belfry.Classifier(early_stopping=True, tol=-1).fit(x, y): "tol: expected a number from 0 on, got -1",
+            lambda: belfry.Classifier(early_stopping=True).partial_fit(x, y, [0, 1]): "expected early_stopping=False",
             lambda: belfry.Classifier(random_state=-1).fit(x, y): "random_state",
             lambda: belfry.Classifier(optimizer="best").fit(x, y): "optimizer.*best",
             lambda: belfry.Classifier(hidden_units=[0]).fit(x, y): "hidden_units",
-            lambda: belfry.Classifier().set_params(units=3): "Classifier: there is no units; expected one of dropout, hidden_units",
+            lambda: belfry.Classifier().set_params(units=3): "Classifier: there is no units; expected one of dropout, early_stopping",
             lambda: belfry.Classifier().predict(x): "not fitted yet",
             lambda: self.model.predict(x[:, :5]): "X has 5 features.*expecting 64",
         }

@@ -82,6 +82,14 @@ for call, words in ((lambda: ddl.distribute(optimizer), "distributed already"),
         assert words in str(error), error
     else:
         raise AssertionError("no error: " + words)
+table = torch.nn.Embedding(4, 2, sparse=True)
+optimizer = ddl.distribute(torch.optim.SGD(table.parameters(), lr=1))
+try:
+    table(torch.tensor([1])).sum().backward()
+except belfry.InvalidArgumentError as error:
+    assert "expected dense gradients, got one with layout torch.sparse_coo" in str(error), error
+else:
+    raise AssertionError("a sparse gradient was accepted")
 ddl.finalize()
 for call in (lambda: two[0](torch.ones(1, 2)).sum().backward(), optimizer.step):
     try:

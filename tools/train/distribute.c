@@ -79,7 +79,10 @@ static void say_passed_over(const bel_options *options)
 // Runs a module of a package as `python3 -m` does, with the package's parent folder first in the
 // path of modules, wherever the process starts.
 static const char python_code[] =
-    "import runpy, sys; sys.path[0], module = sys.argv[1:3]; del sys.argv[1:3]; "
+    "import os, runpy, sys; sys.path[0], module = sys.argv[1:3]; del sys.argv[1:3]; "
+    "path = os.path.join(sys.path[0], *module.split('.')) + '.py'; "
+    "os.path.exists(path) or sys.exit(f'belfry: {os.uname().nodename}: expected the module "
+    "{module} in {path}, got no such file; hint: it must be at the same path on every host'); "
     "runpy.run_module(module, run_name='__main__', alter_sys=True)";
 
 // Module "trainer.main" without a folder is in the folder trainer. Free with bel_free.

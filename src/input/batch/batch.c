@@ -200,7 +200,7 @@ bel_status *bel_batch_place(bel_batch *batch, int64_t row, const bel_record *rec
             char expected_text[BEL_SHAPE_TEXT], got_text[BEL_SHAPE_TEXT];
             return BEL_ERR(BEL_DATA_LOSS,
                            "%s: field \"%s\": expected shape %s as in the first record, got %s "
-                           "(bel_dataset_padded_batch takes records of different lengths)",
+                           "(padded_batch takes records of different lengths)",
                            bel_record_origin(record), expected->name,
                            bel_shape_text(&expected->shape, expected_text),
                            bel_shape_text(&got->shape, got_text));

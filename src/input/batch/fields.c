@@ -55,7 +55,7 @@ static bel_status *open_dims(const bel_description *description, bool fixed, bel
     if (!description->padded && varies) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "dataset: field \"%s\" has another length in each record, which "
-                       "bel_dataset_padded_batch takes, not bel_dataset_batch",
+                       "padded_batch takes, not batch",
                        field->name);
     }
     if (!description->padded) return NULL;
@@ -127,7 +127,7 @@ static bel_status *fields_finish(const bel_description *description, bool fixed,
         if (fields->items[i].dtype != BEL_DTYPE_STRING) continue;
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "dataset: field \"%s\" is text, which cannot be in a batch; turn it into "
-                       "numbers with bel_dataset_map and name it in its drop list",
+                       "numbers with a map and name it in its drop list",
                        fields->items[i].name);
     }
     if (fields->count == 0) {

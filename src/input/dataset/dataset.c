@@ -75,8 +75,7 @@ bel_status *bel_dataset_describe(const bel_dataset *dataset,
     }
     if (dataset->phase != BEL_PHASE_BATCHED) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "dataset: expected a batch stage, got none; end "
-                                             "it with bel_dataset_batch or "
-                                             "bel_dataset_padded_batch");
+                                             "it with batch or padded_batch");
     }
     *out_description = &dataset->description;
     return NULL;
@@ -170,8 +169,7 @@ void bel_dataset_repeat(bel_dataset *dataset, int64_t count)
     if (count < 1 && count != BEL_REPEAT_FOREVER) {
         bel_dataset_fail(
             dataset, BEL_ERR(BEL_INVALID_ARGUMENT,
-                             "repeat: expected a count of at least 1, or BEL_REPEAT_FOREVER (%d), "
-                             "got %lld",
+                             "repeat: expected a count of at least 1, or %d for no end, got %lld",
                              BEL_REPEAT_FOREVER, (long long)count));
         return;
     }

@@ -283,8 +283,8 @@ static bel_status *check_count(const char *source, int64_t record_count)
 {
     if (record_count >= 0 || record_count == BEL_REPEAT_FOREVER) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "%s: expected a record_count of 0 or more, or BEL_REPEAT_FOREVER (%d), got %lld",
-                   source, BEL_REPEAT_FOREVER, (long long)record_count);
+                   "%s: expected a record_count of 0 or more, or %d for no end, got %lld", source,
+                   BEL_REPEAT_FOREVER, (long long)record_count);
 }
 
 bel_dataset *bel_dataset_from_function(bel_make_fn *make, void *user, int64_t record_count)

@@ -68,11 +68,11 @@ static void test_small_tables_have_more_passes(void **state)
         int64_t rows;
         bool numbers;
         int64_t epochs, batch;
-    } cases[] = {{0, false, 300, 32},          {199, false, 300, 32},   {999, false, 100, 32},
-                 {999, true, 200, 64},         {4999, true, 40, 64},    {5000, false, 19, 128},
-                 {15002, true, 30, 128},       {40000, true, 10, 128},  {50000, false, 10, 128},
-                 {99999, false, 10, 128},      {100000, false, 3, 512}, {100000, true, 3, 512},
-                 {INT64_MAX - 1, true, 3, 512}};
+    } cases[] = {{0, false, 300, 32},           {199, false, 300, 32},   {999, false, 100, 32},
+                 {999, true, 200, 64},          {4999, true, 40, 64},    {5000, false, 19, 128},
+                 {15002, true, 30, 128},        {40000, true, 10, 128},  {50000, false, 10, 128},
+                 {99999, false, 10, 128},       {100000, false, 3, 512}, {100000, true, 10, 512},
+                 {INT64_MAX - 1, true, 10, 512}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_table_defaults d = of(cases[i].rows, 10, cases[i].numbers, 5);
         assert_int_equal(d.epochs, cases[i].epochs);
