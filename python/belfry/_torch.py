@@ -61,6 +61,7 @@ class Distributed:
             room -= bytes_of
             self._buckets[-1].append(parameter)
             self._bucket_of[id(parameter)] = len(self._buckets) - 1
+        self._forms = {id(p): (p.dtype, p.numel()) for p in self._parameters}
         self._tensors = [tensors_of([array_of(p, "parameter") for p in bucket], "gradients")
                          for bucket in self._buckets]  # of gradients, whose addresses change
 
@@ -119,7 +120,7 @@ class Distributed:
         """Only this thread calls the library meanwhile."""
         tensors = self._tensors[bucket]
         for tensor, parameter in zip(tensors, self._buckets[bucket]):
-            tensor.data = _gradient(parameter).data_ptr()
+            tensor.data = _gradient(parameter, *self._forms[id(parameter)]).data_ptr()
         lib.bel_ddl_all_reduce_n(ddl._group.check(), lib.BEL_DDL_AVG, tensors, len(tensors))
 
     def is_busy(self) -> bool:
@@ -178,8 +179,8 @@ class Distributed:
             self._syncs = True
 
 
-def _gradient(parameter: Any) -> Any:
-    """Its gradient in C order; zeros if it has none."""
+def _gradient(parameter: Any, dtype: Any, elements: int) -> Any:
+    """Its gradient in C order, of the type and size that the parameter had; zeros if it has none."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
     elif parameter.grad.layout != torch.strided:
@@ -187,4 +188,8 @@ def _gradient(parameter: Any) -> Any:
                                    f"{tuple(parameter.grad.shape)}; hint: an embedding with sparse=False")
     elif not parameter.grad.is_contiguous():
         parameter.grad = parameter.grad.contiguous()
+    if parameter.grad.dtype != dtype or parameter.grad.numel() != elements:
+        raise InvalidArgumentError(f"expected a gradient of {elements} elements of {dtype}, as when the optimizer was "
+                                   f"distributed, got {parameter.grad.numel()} of {parameter.grad.dtype}; hint: convert "
+                                   "the model before")
     return parameter.grad

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -405,4 +406,11 @@ int64_t bel_linux_resident_bytes(void)
     if (fscanf(file, "%lld %lld", &size, &resident) != 2) resident = 0;
     fclose(file);
     return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t bel_linux_boottime_ns(void)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }

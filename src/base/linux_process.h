@@ -75,6 +75,9 @@ bool bel_linux_process_activity(int64_t pid, bel_linux_activity *out_activity);
 // until the machine restarts.
 int64_t bel_linux_start_ticks(int64_t pid);
 
+// Nanoseconds since the machine began, with the time in which it was suspended.
+int64_t bel_linux_boottime_ns(void);
+
 // Sends a signal to the process with that number and start; false when it is gone.
 bool bel_linux_signal_exactly(int64_t pid, int64_t start_ticks, int number);
 

@@ -16,7 +16,7 @@ typedef struct bel_option_value {
     char **items; // checked texts: at most one, except for lists
     size_t count, capacity;
     char *joined; // the items with commas between them
-    char *meant; // bel_options_mean; NULL: the value itself
+    char *meant;  // bel_options_mean; NULL: the value itself
     char *origin;
     bel_option_source source;
     size_t arguments_before; // on the command line

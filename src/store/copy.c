@@ -66,7 +66,8 @@ static bool was_seen(const char *url, bel_store_info *out_info)
 
 // --- Room ----------------------------------------------------------------------------------------
 
-// Bytes of all copies, as this process knows them; negative: not counted yet.
+// Bytes of all copies, as this process knows them; negative: not counted yet. Other processes add
+// copies that it does not know, so the limit holds when the next process counts.
 static _Atomic int64_t copy_bytes = -1;
 
 static bel_status *find_limit(int64_t *out_bytes)
@@ -94,13 +95,13 @@ static bel_status *make_room(const char *folder, uint64_t size)
 {
     int64_t limit = 0, wanted = size > INT64_MAX ? INT64_MAX : (int64_t)size;
     BEL_TRY(find_limit(&limit));
-    int64_t before = atomic_load(&copy_bytes);
-    if (before < 0) before = bel_host_file_make_room(folder, -1);
-    if (before > limit - wanted) {
+    if (atomic_load(&copy_bytes) < 0)
+        atomic_store(&copy_bytes, bel_host_file_make_room(folder, -1));
+    int64_t sum = atomic_fetch_add(&copy_bytes, wanted) + wanted;
+    if (sum > limit) {
         int64_t most = limit - limit / 10 - wanted; // not again for the next copy
-        before = bel_host_file_make_room(folder, most > 0 ? most : 0);
+        atomic_store(&copy_bytes, bel_host_file_make_room(folder, most > 0 ? most : 0) + wanted);
     }
-    atomic_store(&copy_bytes, before + wanted);
     return NULL;
 }
 

@@ -74,7 +74,13 @@ static bel_status *take(void *context, size_t index)
 // Reads the object as one, from a server without ranges.
 static bel_status *read_as_one(download *d)
 {
+    enum { MOST_BYTES = 1 << 30 };
     size_t size = (size_t)d->info.size_bytes, got;
+    if (d->info.size_bytes > MOST_BYTES) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                       "%s: expected at most %d bytes from a server without ranges, got %llu",
+                       d->object->url.shown, MOST_BYTES, (unsigned long long)d->info.size_bytes);
+    }
     char *data = bel_xmalloc(size);
     bel_status *status = bel_object_read(d->object, d->info.tag, 0, size, data, &got, NULL, NULL);
     if (status == NULL && got < size) status = bel_object_changed(d->object);

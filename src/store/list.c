@@ -28,6 +28,12 @@ static void set_text(char **to, const char *text)
     *to = bel_xstrdup(text);
 }
 
+static int64_t nanoseconds_of(const char *text)
+{
+    double secs = bel_credentials_time(text);
+    return secs > 0 && secs < 9e9 ? (int64_t)secs * 1000000000 : 0;
+}
+
 // Ends the entry `next` at the end of its element.
 static void push(listing *l, bool is_folder)
 {
@@ -75,7 +81,7 @@ static void visit(void *context, const char *path, const char *text)
              size >= 0)
         l->next.info.size_bytes = (uint64_t)size;
     else if (strcmp(name, "Contents/LastModified") == 0)
-        l->next.info.modified_ns = (int64_t)(bel_credentials_time(text) * 1e9);
+        l->next.info.modified_ns = nanoseconds_of(text);
     else if (strcmp(name, "Contents/ETag") == 0 ||
              (is_google && strcmp(name, "Contents/Generation") == 0))
         set_tag(l, name + strlen("Contents/"), text);

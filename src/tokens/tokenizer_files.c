@@ -209,6 +209,12 @@ static bel_status *read_rules(const bel_json_value *root, bel_tokenizer **out_to
     }
     bool splits =
         !by_character && (bel_json_member(pre, "use_regex") == NULL || is_true(pre, "use_regex"));
+    if (!is_null(root, "post_processor")) {
+        const char *post = NULL;
+        (void)bel_json_string(bel_json_member(root, "post_processor"), "type", &post);
+        bool level = post != NULL && strcmp(post, "ByteLevel") == 0; // changes no tokens
+        if (!level) return refuse(post != NULL ? post : "a post_processor without a type");
+    }
     *out_tokenizer = bel_tokenizer_create(by_character, splits);
     return NULL;
 }

@@ -125,9 +125,9 @@ run_ok on three belfry train --warm_start s3://runs/a "${data[@]:0:2}" "${flags[
 
 # --- Owners ---------------------------------------------------------------------------------------
 
-slow() { # HOST STEPS: a job of about ten seconds in the background
+slow() { # HOST STEPS [NAME]: a job of about ten seconds in the background
     BELFRY_FAULT="slow:tower_step#50" BELFRY_CACHE_DIR=$work/$1 "$BUILD/tools/belfry" train \
-        "${data[@]:0:2}" "${flags[@]}" --train_steps "$2" --model_dir s3://runs/b >slow.txt 2>slow.err </dev/null &
+        "${data[@]:0:2}" "${flags[@]}" --train_steps "$2" --model_dir "s3://runs/${3:-b}" >slow.txt 2>slow.err </dev/null &
     job=$!
 }
 wait_for() { # FILE
@@ -174,6 +174,42 @@ check "it wrote nothing more" test ! -e store/runs/b/ckpt-00000700/manifest.json
 rm -rf one/belfry-folders-*/a-*/ckpt-00000220 one/belfry-folders-*/a-*/job.yaml
 run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 220 --model_dir s3://runs/a
 check "the store keeps its files" test -f store/runs/a/job.yaml -a -f store/runs/a/ckpt-00000220/manifest.json
+
+# The folder of a running owner is removed: the store keeps what it has.
+slow one 200 e
+check "it is sent" wait_for store/runs/e/ckpt-00000040/manifest.json
+rm -rf one/belfry-folders-*/e-*[0-9a-f]
+wait "$job" || true
+check "the store keeps its checkpoints" test -f store/runs/e/ckpt-00000040/manifest.json
+
+# A store that cannot be reached at the end: the files stay on this host, and are sent by the next run there, or set
+# aside if another host had the folder since.
+run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 40 --model_dir s3://runs/d
+control '{"errors": 100, "only": "^(PUT|DELETE).*ckpt"}'
+run_fails 1 's3://runs/d lacks files|the same command sends them' on one timeout 100 "$BUILD/tools/belfry" train \
+    "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
+control '{"reset": true}'
+run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
+check "the next run sends it" test -f store/runs/d/ckpt-00000060/manifest.json
+control '{"errors": 100, "only": "^(PUT|DELETE).*ckpt"}'
+run_fails 1 's3://runs/d lacks files' on one timeout 100 "$BUILD/tools/belfry" train \
+    "${data[@]:0:2}" "${flags[@]}" --train_steps 80 --model_dir s3://runs/d
+control '{"reset": true}'
+run_ok on two belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 100 --model_dir s3://runs/d
+run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 120 --model_dir s3://runs/d
+check "it says what it moved" grep -q 'ckpt-00000080 of this host was never sent' err.txt
+check "it is there" ls -d one/belfry-folders-*/d-*.unsent/ckpt-00000080-*
+
+# Files that a training writes before it owns the folder are sent.
+printf 'the cat sat on the mat. a dog ran. %s\n' {1..200} >store/data/digits/cats.txt
+control '{"reset": true}'
+cp store/data/digits/cats.txt .
+text=(--model gpt --tokenizer chars --train_files cats.txt --context 16 --train_steps 10 --num_threads 1 --no_report
+    --layers 1 --heads 1 --token_width 16 --train_batch_size 4)
+run_ok on one belfry train "${text[@]}" --model_dir s3://runs/text
+run_ok on two belfry generate --model_dir s3://runs/text --prompt cat --length 5
+check "the tokenizer is in the store" test -f store/runs/text/tokenizer.json
+run_ok on two belfry train "${text[@]}" --model_dir s3://runs/text
 
 # A store that refuses, resets and truncates; kills of every role.
 control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'

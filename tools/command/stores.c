@@ -3,27 +3,46 @@
 #include "command/stores.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "launch/folder/stored.h"
+#include "launch/task/task.h"
 #include "store/store.h"
 
 static const char *const folder_flags[] = {"model_dir",  "job_dir", "checkpoint", "warm_start",
                                            "export_dir", "compare", "model"};
 enum { FOLDER_FLAGS = sizeof folder_flags / sizeof *folder_flags };
 
-static bool is_trained_in(const char *flag)
+// Whether this process has other roles than those that read the folder: workers and parameter
+// servers get what they need from the master.
+static bool is_member(void)
 {
-    return strcmp(flag, "model_dir") == 0 || strcmp(flag, "job_dir") == 0;
+    bel_task *task = NULL;
+    bel_status *status = bel_task_from_environment(false, &task);
+    bool member = task != NULL && (task->role == BEL_ROLE_WORKER || task->role == BEL_ROLE_PS);
+    bel_status_ignore(status); // reported when the run begins
+    bel_task_destroy(task);
+    return member;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), size = strlen(end);
+    return length > size && strcmp(text + length - size, end) == 0;
 }
 
 static bool is_model_file(const char *url)
 {
-    static const char end[] = ".onnx";
-    size_t length = strlen(url);
-    return length >= sizeof end && strcmp(url + length - (sizeof end - 1), end) == 0;
+    return ends_with(url, ".onnx") || ends_with(url, ".safetensors");
+}
+
+// The model, or a file of its weights: model.onnx.data, model.onnx_data.
+static bool is_of_model(const char *end)
+{
+    return end[0] == '\0' || strncmp(end, ".data", 5) == 0 || strncmp(end, "_data", 5) == 0;
 }
 
 // Copies an ONNX model and the files of its weights, whose names begin with the model's:
@@ -36,18 +55,21 @@ static bel_status *fetch_model(const char *url, char **out_path)
     size_t count = 0;
     BEL_TRY(bel_stored_place(url, &folder));
     bel_status *status = bel_dir_create(folder);
-    bool web = status == NULL && strncmp(url, "http", 4) == 0; // it lists no files
+    bool web = status == NULL && strncasecmp(url, "http", 4) == 0; // it lists no files
     if (status == NULL && !web) status = bel_store_list(url, false, &entries, &count);
-    if (status == NULL && !web && count == 0)
-        status = BEL_ERR(BEL_NOT_FOUND, "%s: there is no such object", url);
+    bool found = web;
     for (size_t i = 0; i < (web ? 1 : count) && status == NULL; i++) {
         const char *end = web ? "" : entries[i].name + strlen(name);
+        if (!is_of_model(end) || strchr(end, '/') != NULL) continue;
+        found = found || end[0] == '\0';
         char *from = bel_strf("%s%s", url, end), *path = bel_strf("%s/%s%s", folder, name, end);
         status = bel_store_download(from, path, NULL);
         bel_free(from);
         bel_free(path);
     }
     bel_store_entries_free(entries, count);
+    if (status == NULL && !found)
+        status = BEL_ERR(BEL_NOT_FOUND, "%s: there is no such object", url);
     if (status == NULL) *out_path = bel_path_join(folder, name);
     bel_free(folder);
     return status;
@@ -98,16 +120,17 @@ bel_status *bel_store_path_to_read(const char *text, char **out_path)
 
 bel_status *bel_stores_from_flags(bel_options *options)
 {
-    bool trains = !bel_options_has(options, "checkpoint");
+    bool trains = !bel_options_has(options, "checkpoint"), member = is_member();
     for (int i = 0; i < FOLDER_FLAGS; i++) {
         const char *flag = folder_flags[i];
         const char *text = bel_options_has(options, flag) ? bel_options_text(options, flag) : "";
         if (!bel_store_is_url(text)) continue;
         char *path;
-        bool reads = !trains || !is_trained_in(flag);
         const char *which = strcmp(flag, "compare") == 0 ? BEL_STORED_ALL : NULL;
-        bool needs = reads && strcmp(flag, "export_dir") != 0;
-        BEL_TRY_CTX(store_path(text, reads, which, needs, &path), "--%s", flag);
+        bool is_written =
+            trains && (strcmp(flag, "model_dir") == 0 || strcmp(flag, "job_dir") == 0);
+        bool needs = !is_written && strcmp(flag, "export_dir") != 0;
+        BEL_TRY_CTX(store_path(text, !member, which, needs, &path), "--%s", flag);
         bel_options_mean(options, flag, path);
         bel_free(path);
     }

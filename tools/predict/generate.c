@@ -62,7 +62,8 @@ static bel_status *read_sizes(const bel_setup *setup, generate_state *g)
     if (g->kv_heads == 0) g->kv_heads = heads;
     g->width = heads > 0 ? width / heads : 0;
     size_t floats;
-    bool fits = g->layers > 0 && g->context > 0 && g->width > 0 &&
+    bool fits = g->layers > 0 && g->context > 0 && g->width > 0 && g->vocabulary > 0 &&
+                g->context <= INT32_MAX && g->width <= INT32_MAX &&
                 bel_size_mul((size_t)g->layers, (size_t)g->kv_heads, &floats) &&
                 bel_size_mul(floats, (size_t)(g->context * g->width), &floats) &&
                 bel_size_mul(floats, sizeof(float), &g->kept_bytes);

@@ -190,14 +190,13 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
 static bel_status *map_object(const char *url, bel_file_view *out_view)
 {
     bel_file_view view = {0};
-    struct stat info;
-    bel_host_file *copy = &view.mapped_instead;
-    BEL_TRY(bel_store_copy_open(url, copy, NULL));
+    bel_store_info info;
     bel_status *status = NULL;
-    if (fstat(copy->descriptor, &info) != 0) status = bel_file_error(errno, "look at", copy->path);
-    if (status == NULL) view.version = version_of(&info);
-    if (status == NULL && copy->size > 0)
-        status = file_view_map(url, copy->descriptor, copy->size, &view);
+    bel_host_file *copy = &view.mapped_instead;
+    BEL_TRY(bel_store_copy_open(url, copy, &info));
+    uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info.tag, strlen(info.tag));
+    view.version = (bel_file_version){.inode = state, .size = info.size_bytes};
+    if (copy->size > 0) status = file_view_map(url, copy->descriptor, copy->size, &view);
     if (status == NULL && bel_is_gzip(view.data, view.size))
         status = bel_file_view_unpack(&view, url);
     if (status != NULL)

@@ -6,26 +6,38 @@
 #include "base/hash.h"
 #include "store/copy.h"
 
-static int64_t size_of(const char *path)
+// Size of a file; -1: it is missing.
+static bel_status *find_size(const char *path, int64_t *out_size)
 {
     struct stat info;
-    if (!bel_store_is_url(path)) return stat(path, &info) == 0 ? (int64_t)info.st_size : -1;
     bel_host_file copy;
+    *out_size = -1;
+    if (path == NULL) return NULL;
+    if (!bel_store_is_url(path)) {
+        if (stat(path, &info) == 0) *out_size = (int64_t)info.st_size;
+        return NULL;
+    }
     bel_status *status = bel_store_copy_open_known(path, &copy, NULL);
-    int64_t size = status == NULL ? (int64_t)copy.size : -1;
-    bel_status_ignore(status); // the map reports it
-    if (size >= 0) bel_host_file_close(&copy);
-    return size;
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // the map reports it
+        return NULL;
+    }
+    BEL_TRY(status);
+    *out_size = (int64_t)copy.size;
+    bel_host_file_close(&copy);
+    return NULL;
 }
 
-uint64_t bel_named_files_digest(const char *const *paths, size_t count)
+bel_status *bel_named_files_digest(const char *const *paths, size_t count, uint64_t *out_digest)
 {
     uint64_t digest = 0;
     for (size_t i = 0; i < count; i++)
         if (paths[i] != NULL && bel_store_is_url(paths[i])) bel_store_copy_begin(paths[i]);
     for (size_t i = 0; i < count; i++) {
-        int64_t size = paths[i] != NULL ? size_of(paths[i]) : -1;
+        int64_t size;
+        BEL_TRY(find_size(paths[i], &size));
         digest = bel_hash64_more(digest, &size, sizeof size);
     }
-    return digest;
+    *out_digest = digest;
+    return NULL;
 }

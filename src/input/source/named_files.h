@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "belfry/status.h"
+
 // Maximum number of records to look at: each costs a file system call.
 enum { BEL_NAMED_FILES_MOST = 65536 };
 
 // Digest of the files of some records; NULL: a record names none. Objects of stores are copied to
-// this host for that, all at once.
-uint64_t bel_named_files_digest(const char *const *paths, size_t count);
+// this host for that, all at once. Errors of stores, other than a missing object.
+bel_status *bel_named_files_digest(const char *const *paths, size_t count,
+                                   uint64_t *out_digest) BEL_MUST_USE;
 
 #endif

@@ -215,11 +215,11 @@ static bel_status *add_stages(bel_record_stream *stream, bel_record *record)
 }
 
 // Adds the sizes of the files that raw records name to the digest. Ignores unreadable records here.
-static void look_at_files(bel_record_stream *stream, bel_record *record)
+static bel_status *look_at_files(bel_record_stream *stream, bel_record *record)
 {
     const bel_description *description = stream->description;
     const bel_source *source = stream->source;
-    if (description->named_files_count == 0 || source->endless) return;
+    if (description->named_files_count == 0 || source->endless) return NULL;
     bel_cursor *cursor = bel_cursor_create(stream);
     bel_arena *arena = bel_arena_create();
     const char **paths = NULL;
@@ -239,10 +239,11 @@ static void look_at_files(bel_record_stream *stream, bel_record *record)
         }
         bel_status_ignore(status); // reading the record reports it
     }
-    stream->files = bel_named_files_digest(paths, used);
+    bel_status *looked = bel_named_files_digest(paths, used, &stream->files);
     bel_free(paths);
     bel_arena_destroy(arena);
     bel_cursor_destroy(cursor);
+    return looked;
 }
 
 // Copies the fields of a record to the stream.
@@ -306,7 +307,7 @@ bel_status *bel_record_stream_open(const bel_description *description, const bel
     bel_status *status = bel_source_open(&description->source, opening, &stream->source);
     if (status == NULL) status = add_stages(stream, &record);
     if (status == NULL) status = learn_fields(stream, &record);
-    if (status == NULL) look_at_files(stream, &record);
+    if (status == NULL) status = look_at_files(stream, &record);
     bel_record_deinit(&record);
     bel_arena_destroy(arena);
     if (status != NULL) {

@@ -44,6 +44,7 @@ typedef struct token_source {
     int64_t token_count, context;
     int64_t gap_first, gap_count; // contexts that are not read: records from gap_first on skip them
     float *byte_counts;           // by token; NULL without a tokenizer
+    int64_t byte_count_size;      // tokens from here on stand for no bytes: a padded vocabulary
     bel_source_field fields[3];
 } token_source;
 
@@ -79,7 +80,7 @@ static bel_status *tokens_read(const bel_source *base, int64_t number, const bel
     float *bytes = bel_sink_place(sink, base, 2, 0);
     *bytes = 0;
     for (int64_t i = 0; i < source->context; i++)
-        *bytes += source->byte_counts[labels[i]];
+        if (labels[i] < source->byte_count_size) *bytes += source->byte_counts[labels[i]];
     return NULL;
 }
 
@@ -265,6 +266,7 @@ static void set_fields(token_source *source)
 static void count_bytes(token_source *source)
 {
     int64_t size = bel_tokenizer_size(source->tokenizer);
+    source->byte_count_size = size;
     source->byte_counts = bel_xcalloc((size_t)size, sizeof *source->byte_counts);
     for (int64_t t = 0; t < size; t++) {
         size_t bytes;

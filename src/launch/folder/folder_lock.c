@@ -85,7 +85,7 @@ bel_status *bel_folder_unlock(const char *model_dir, int lock)
 bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double patience_secs,
                                       bool (*stop)(void), int *out_lock)
 {
-    enum { NAP_NS = 50000000 };
+    enum { NAP_NS = 50000000, STORE_NAP_SECS = 2 };
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
     bool is_given = false;
     if (given > 2) bel_status_ignore(bel_linux_is_open_on(given, path, &is_given)); // then not
@@ -105,7 +105,10 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
                           model_dir, patience_secs);
         }
         bel_status_ignore(status); // tried again
-        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        bool asks_store = bel_stored_is(model_dir);
+        struct timespec nap = {.tv_sec = asks_store ? STORE_NAP_SECS : 0,
+                               .tv_nsec = asks_store ? 0 : NAP_NS};
+        (void)nanosleep(&nap, NULL);
         status = bel_folder_lock(model_dir, out_lock);
     }
     return status;

@@ -8,9 +8,9 @@
 #include "launch/folder/stored.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,11 +18,13 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_file.h"
+#include "base/linux_host.h"
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "belfry/estimator.h"
 #include "launch/folder/stored_lease.h"
 #include "launch/folder/stored_sync.h"
 #include "store/copy.h"
@@ -35,12 +37,13 @@ enum { RENEW_SECS = 15, LOOK_SECS = 1, LEASE_PATIENCE_SECS = 10, MOST_PAUSE_SECS
 typedef struct stored_owner {
     bel_stored_state state; // the sender's, and the releasing thread's after that
     int lock;               // descriptor of FOLDER.store/lock, one byte of which is locked
+    int folder_lock;        // keeps cleaners of temporary files out of the folder
     bel_store_info lease;   // the renewer's; an empty tag: the store has no conditions
     pthread_t renewer, sender;
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int64_t renewed_ns; // last renewal
+    int64_t renewed_ns; // begin of the last renewal, on the clock that also runs in suspension
     bool sends, renews; // the threads shall continue
     bool lost;
     bel_stored_sums sums;
@@ -70,7 +73,7 @@ static void *renew_lease(void *argument)
     stored_owner *o = argument;
     (void)bel_store_set_patience(LEASE_PATIENCE_SECS);
     while (owner_pause(o, &o->renews, RENEW_SECS)) {
-        int64_t began = bel_clock_ns();
+        int64_t began = bel_linux_boottime_ns();
         bel_status *status = bel_stored_lease_renew(&o->state, &o->lease);
         bool lost = bel_status_code(status) == BEL_ABORTED;
         if (lost) {
@@ -84,37 +87,55 @@ static void *renew_lease(void *argument)
         pthread_mutex_unlock(&o->mutex);
         bel_status_ignore(status); // tried again, or reported by bel_stored_release
         if (!lost) continue;
-        (void)kill(getpid(), SIGTERM);
+        bel_request_stop();
         break;
     }
     return NULL;
 }
 
-// For bel_stored_push: waits for a fresh lease.
+// Nanoseconds for which the lease is fresh, at most FRESH_SECS. Under the mutex.
+static int64_t fresh_ns(const stored_owner *o)
+{
+    enum { FRESH_SECS = 3 * RENEW_SECS }; // a successor waits for BEL_LEASE_SECS
+    return o->renewed_ns + FRESH_SECS * INT64_C(1000000000) - bel_linux_boottime_ns();
+}
+
+// For bel_stored_push: waits for a fresh lease. The request that follows is repeated only while the
+// lease is fresh: a late repetition would change the folder of a successor.
 static bel_status *may_write(void *context)
 {
-    enum { FRESH_SECS = 3 * RENEW_SECS };
     stored_owner *o = context;
     bel_status *status = NULL;
     int64_t deadline = bel_clock_ns() + MOST_PAUSE_SECS * INT64_C(1000000000);
     pthread_mutex_lock(&o->mutex);
-    while (!o->lost && bel_clock_ns() - o->renewed_ns > FRESH_SECS * INT64_C(1000000000) &&
-           bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
+    while (!o->lost && fresh_ns(o) <= 0 && bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
     }
-    bool fresh = bel_clock_ns() - o->renewed_ns <= FRESH_SECS * INT64_C(1000000000);
+    int64_t left = fresh_ns(o);
     if (o->lost) {
         status = BEL_ERR(BEL_ABORTED, "%s: another job took the lease", o->state.url);
-    } else if (!fresh) {
+    } else if (left <= 0) {
         status = BEL_ERR(BEL_UNAVAILABLE, "%s: the lease could not be renewed", o->state.url);
     }
     pthread_mutex_unlock(&o->mutex);
+    (void)bel_store_set_patience((double)left * 1e-9);
     return status;
 }
 
 static bel_status *send_changes(stored_owner *o)
 {
     bel_stored_sums sums;
+    if (o->folder_lock >= 0) {
+        bool same = false;
+        BEL_TRY(bel_linux_is_open_on(o->folder_lock, o->state.folder, &same));
+        if (!same) {
+            return BEL_ERR(BEL_FAILED_PRECONDITION,
+                           "%s is another folder than at the beginning; nothing is sent",
+                           o->state.folder);
+        }
+    }
+    double before = bel_store_set_patience(0); // may_write sets it before each request
     bel_status *status = bel_stored_push(&o->state, true, may_write, o, &sums);
+    (void)bel_store_set_patience(before);
     o->sums.files += sums.files;
     o->sums.bytes += sums.bytes;
     return status;
@@ -151,7 +172,7 @@ static char *stored_lock_path(const char *folder)
     return bel_stored_beside(folder, "lock");
 }
 
-static bool is_stored(const char *folder)
+bool bel_stored_is(const char *folder)
 {
     char *path = bel_stored_beside(folder, "state.json");
     bool stored = bel_file_exists(path);
@@ -173,10 +194,9 @@ static bel_status *lock_state(const char *folder, int *out_lock)
 static bel_status *clean_url(const char *url, char **out_url)
 {
     BEL_TRY(bel_store_check_url(url));
-    if (strncmp(url, "http", 4) == 0) {
+    if (strncasecmp(url, "http", 4) == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: a web server is only read; expected a model folder in s3:// or gs://",
-                       url);
+                       "a web server is only read; expected a folder in s3:// or gs://");
     }
     size_t length = strlen(url);
     while (length > 0 && url[length - 1] == '/')
@@ -210,11 +230,28 @@ static bel_status *make_state(const char *folder, const char *url)
     return status;
 }
 
+// Folders of models are not among temporary files if there is another place: they may have
+// checkpoints that the store does not have yet.
+static bel_status *find_base(char **out_base)
+{
+    const char *named = getenv(BEL_CACHE_DIR_VARIABLE);
+    char *cache = named == NULL || named[0] == '\0' ? bel_cache_folder() : NULL;
+    bool usable = cache != NULL && access(cache, W_OK) == 0;
+    if (cache != NULL && !usable) {
+        bel_status *status = bel_dir_create(cache);
+        usable = status == NULL;
+        bel_status_ignore(status); // then among temporary files
+    }
+    bel_status *status = bel_host_folder(usable ? cache : named, "belfry-folders", out_base);
+    bel_free(cache);
+    return status;
+}
+
 bel_status *bel_stored_place(const char *url, char **out_path)
 {
     char *base = NULL;
     BEL_TRY(bel_store_check_url(url));
-    BEL_TRY(bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-folders", &base));
+    BEL_TRY(find_base(&base));
     *out_path = bel_strf("%s/%s-%016llx", base, strrchr(url, '/') + 1,
                          (unsigned long long)bel_hash64(url, strlen(url)));
     bel_free(base);
@@ -258,7 +295,7 @@ static bel_status *pull(bel_stored_state *state, const char *which)
 {
     bool mine;
     BEL_TRY(bel_stored_lease_is_mine(state, &mine));
-    return mine && state->complete ? NULL : fetch(state, false, which);
+    return fetch(state, mine && state->complete, which);
 }
 
 // Acts on the state of a folder that no process of this host owns.
@@ -267,7 +304,7 @@ static bel_status *act_unowned(const char *folder, const char *which,
 {
     int lock;
     bel_stored_state state = {0};
-    if (!is_stored(folder)) return NULL;
+    if (!bel_stored_is(folder)) return NULL;
     BEL_TRY(lock_state(folder, &lock));
     bel_status *status = NULL;
     if (!has_owner_here(lock)) {
@@ -306,6 +343,7 @@ bel_status *bel_stored_add(const char *folder)
 
 static void owner_free(stored_owner *o)
 {
+    bel_linux_unlock(o->folder_lock);
     bel_linux_unlock(o->lock);
     bel_stored_state_deinit(&o->state);
     pthread_cond_destroy(&o->changed);
@@ -338,7 +376,8 @@ static bel_status *give_up_lease(stored_owner *o)
     stop_thread(o, &o->renews, o->renewer);
     if (o->lost) {
         return BEL_ERR(BEL_ABORTED,
-                       "%s: another job took the lease; the files of this one are in %s",
+                       "%s: another job took the lease; the files of this one are in %s; hint: "
+                       "copy the checkpoints that you want to keep",
                        o->state.url, o->state.folder);
     }
     return bel_stored_lease_release(&o->state, &o->lease);
@@ -353,8 +392,8 @@ static bel_status *own_state(stored_owner *o, const char *folder)
     BEL_TRY(bel_stored_lease_is_mine(&o->state, &continues));
     if (!continues) o->state.complete = false; // on disk before the lease names this host
     BEL_TRY(bel_stored_state_write(&o->state));
+    o->renewed_ns = bel_linux_boottime_ns();
     BEL_TRY(bel_stored_lease_take(&o->state, &o->lease));
-    o->renewed_ns = bel_clock_ns();
     bel_status *status = start_thread(&o->renews, &o->renewer, renew_lease, o);
     char *prefix = bel_strf("%s/", o->state.url);
     if (status == NULL) status = bel_store_abort_uploads(prefix); // left by killed owners
@@ -375,6 +414,7 @@ static bel_status *own(stored_owner *o, const char *folder)
     if (!bel_linux_lock_byte(o->lock, 0)) {
         return BEL_ERR(BEL_FAILED_PRECONDITION, "another process of this host owns %s", folder);
     }
+    BEL_TRY(bel_linux_lock_folder(folder, &o->folder_lock));
     BEL_TRY(lock_state(folder, &lock));
     status = own_state(o, folder);
     bel_linux_unlock(lock);
@@ -383,9 +423,9 @@ static bel_status *own(stored_owner *o, const char *folder)
 
 bel_status *bel_stored_own(const char *folder)
 {
-    if (!is_stored(folder)) return NULL;
+    if (!bel_stored_is(folder)) return NULL;
     stored_owner *o = bel_xcalloc(1, sizeof *o);
-    o->lock = -1;
+    o->lock = o->folder_lock = -1;
     pthread_mutex_init(&o->mutex, NULL);
     bel_cond_init(&o->changed);
     bel_status *status = own(o, folder);
@@ -425,6 +465,9 @@ bel_status *bel_stored_release(const char *folder)
     if (status == NULL) {
         bel_log_write(BEL_LOG_INFO, "%s: the store has all files (%lld sent, %s)", o->state.url,
                       (long long)o->sums.files, bel_bytes_text((uint64_t)o->sums.bytes, text));
+        status = given;
+    } else if (o->lost) {
+        bel_status_ignore(status); // the loss explains it
         status = given;
     } else {
         bel_status_ignore(given); // the lease ends by time

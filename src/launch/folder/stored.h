@@ -4,16 +4,18 @@
 // checkpoints, best.json, exports, event files, the report, the journal.
 //
 // A reader of the store sees whole checkpoints only: manifest.json is the last file that is sent of
-// its folder, and the first that is removed. A checkpoint is removed after a newer one is whole.
+// its folder, and the first that is removed. A checkpoint is removed after a newer one is whole. No
+// other files are removed from the store, as a cleaner of this host may have removed them here.
+// Checkpoints that were never sent when another job had the folder are moved to FOLDER.unsent.
 //
 // One job owns the folder in the store by an object, job.lease, which its process renews. An owner
 // that is killed loses it after BEL_LEASE_SECS by the store's clock. The process that starts again
 // on the same host has it at once, and continues with the files of this host, which may be newer
 // than the store's.
 //
-// The folder on this host is below belfry-folders-UID, beside the copies of objects (store/copy.h).
-// The URL and the list of sent files are in FOLDER.store beside it. All processes of a host compute
-// the same path.
+// The folder on this host is below belfry-folders-UID in $BELFRY_CACHE_DIR, or else in
+// $XDG_CACHE_HOME/belfry or ~/.cache/belfry, or else among temporary files. The URL and the list of
+// sent files are in FOLDER.store beside it. All processes of a host compute the same path.
 #ifndef BELFRY_LAUNCH_FOLDER_STORED_H
 #define BELFRY_LAUNCH_FOLDER_STORED_H
 
@@ -32,6 +34,9 @@ bel_status *bel_stored_folder(const char *url, char **out_folder) BEL_MUST_USE;
 // Gets a path on this host for files of a URL, of any scheme, that are only read; free with
 // bel_free.
 bel_status *bel_stored_place(const char *url, char **out_path) BEL_MUST_USE;
+
+// True if a folder of this host is that of a URL.
+bool bel_stored_is(const char *folder);
 
 // Makes this host's folder equal to the store's, for a process that only reads. It fetches the
 // newest checkpoint, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -26,9 +27,11 @@ typedef struct fetching {
     bel_stored_sums sums;
 } fetching;
 
-// True if the store has the checkpoint's manifest, or the file is in no checkpoint.
+// False for objects that are no files of a model folder, and for those of a checkpoint whose
+// manifest the store does not have.
 static bool counts(const fetching *f, const char *name)
 {
+    if (!bel_stored_is_name(name) || bel_stored_is_of_host(name)) return false;
     size_t length = bel_stored_checkpoint_length(name);
     if (length == 0) return true;
     char *manifest = bel_strf("%.*s/manifest.json", (int)length, name);
@@ -75,25 +78,57 @@ static bool is_here(const fetching *f, const bel_store_entry *object)
     return same;
 }
 
-// Removes this host's files that the store does not have, or has otherwise. A checkpoint's folder
-// goes as a whole.
+// Path beside the folder for checkpoints that the store does not have; free with bel_free.
+static char *aside_path(const bel_stored_state *state, const char *name, size_t length)
+{
+    return bel_strf("%s.unsent/%.*s-%lld", state->folder, (int)length, name,
+                    (long long)bel_clock_wall());
+}
+
+// Moves a checkpoint that was never sent out of the way: another job had the folder since.
+static bel_status *set_aside(const fetching *f, const char *name)
+{
+    size_t length = bel_stored_checkpoint_length(name);
+    char *from = bel_strf("%s/%.*s", f->state->folder, (int)length, name);
+    char *to = aside_path(f->state, name, length),
+         *folder = bel_strf("%s.unsent", f->state->folder);
+    bel_status *status = bel_dir_create(folder);
+    if (status == NULL && bel_file_exists(from)) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %.*s of this host was never sent, and another job had the folder since: "
+                      "it is moved to %s",
+                      f->state->url, (int)length, name, to);
+        status = bel_file_rename(from, to);
+    }
+    bel_free(folder);
+    bel_free(to);
+    bel_free(from);
+    return status;
+}
+
+// Makes room for the store's files: removes those of this host that the store had and has otherwise
+// or not at all now. A file that the store never had stays, and is sent: this process has just
+// written it. A checkpoint goes as a whole.
 static bel_status *remove_others(fetching *f)
 {
     bel_stored_files list = {0};
-    bel_status *status = NULL;
-    bel_stored_walk(f->state->folder, "", &list);
+    if (!bel_dir_exists(f->state->folder)) return NULL;
+    bel_status *status = bel_stored_walk(f->state->folder, "", &list);
     for (size_t i = 0; i < f->state->count; i++)
         f->state->entries[i].seen = false;
     for (size_t i = 0; i < f->object_count; i++) {
         const bel_store_entry *object = &f->objects[i];
-        if (bel_stored_is_of_host(object->name) || !counts(f, object->name) || !is_here(f, object))
-            continue;
-        bel_stored_state_at(f->state, object->name)->seen = true;
+        if (counts(f, object->name) && is_here(f, object))
+            bel_stored_state_at(f->state, object->name)->seen = true;
     }
     for (size_t i = 0; i < list.count && status == NULL; i++) {
-        bel_stored_entry *entry = bel_stored_state_at(f->state, list.items[i].name);
-        if (entry->seen) continue;
+        const bel_stored_entry *entry = bel_stored_state_at(f->state, list.items[i].name);
         size_t length = bel_stored_checkpoint_length(entry->name);
+        if (entry->seen || (entry->tag == NULL && length == 0)) continue;
+        if (entry->tag == NULL) {
+            status = set_aside(f, entry->name);
+            continue;
+        }
         char *path = length > 0 ? bel_strf("%s/%.*s", f->state->folder, (int)length, entry->name)
                                 : bel_path_join(f->state->folder, entry->name);
         status = bel_dir_remove(path);
@@ -208,8 +243,7 @@ static bool is_named(const char *name, const char *checkpoint)
 static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_checkpoint)
 {
     const char *name = object->name;
-    if (bel_stored_is_of_host(name) || (bel_stored_checkpoint_length(name) > 0) != in_checkpoint)
-        return false;
+    if ((bel_stored_checkpoint_length(name) > 0) != in_checkpoint) return false;
     if (!counts(f, name)) return false;
     bool all = f->which != NULL && f->which[0] == '\0';
     if (in_checkpoint && !all && !is_named(name, f->which) && !is_named(name, f->newest) &&
@@ -261,17 +295,56 @@ static bel_status *fetch_wanted(fetching *f, bool in_checkpoint)
                           bel_status_message(status));
             bel_status_ignore(status); // by its owner
             status = NULL;
+        } else if (bel_status_code(status) == BEL_INVALID_ARGUMENT) {
+            bel_log_write(BEL_LOG_WARN, "%s: is not fetched, as no file can have this name",
+                          bel_status_message(status));
+            bel_status_ignore(status); // logged: the name of another file is in the way
+            status = NULL;
         }
         BEL_TRY(status);
     }
     return NULL;
 }
 
+// Names objects that no file of this host can have.
+static void say_strange(const fetching *f)
+{
+    for (size_t i = 0; i < f->object_count; i++) {
+        if (bel_stored_is_name(f->objects[i].name)) continue;
+        bel_log_write(BEL_LOG_WARN, "%s/%s: is not fetched, as no file can have this name",
+                      f->state->url, f->objects[i].name);
+    }
+}
+
+static const bel_store_entry *find_object(const fetching *f, const char *name)
+{
+    for (size_t i = 0; i < f->object_count; i++)
+        if (strcmp(f->objects[i].name, name) == 0) return &f->objects[i];
+    return NULL;
+}
+
+// For a host that continues: files whose objects are gone or were replaced are sent again.
+static void forget_changed(fetching *f)
+{
+    for (size_t i = 0; i < f->state->count; i++) {
+        bel_stored_entry *entry = &f->state->entries[i];
+        if (entry->tag == NULL || is_missing(f, entry->name)) continue;
+        const bel_store_entry *object = find_object(f, entry->name);
+        if (object != NULL && strcmp(object->info.tag, entry->tag) == 0) continue;
+        bel_free(entry->tag);
+        entry->tag = NULL;
+    }
+}
+
 static bel_status *fetch(fetching *f)
 {
+    say_strange(f);
     if (f->object_count > 0) BEL_TRY(bel_dir_create(f->state->folder));
     BEL_TRY(remove_halves(f->state));
-    if (!f->continues) BEL_TRY(remove_others(f));
+    if (f->continues)
+        forget_changed(f);
+    else
+        BEL_TRY(remove_others(f));
     BEL_TRY(fetch_wanted(f, false));
     find_newest(f);
     find_best(f);

@@ -1,6 +1,7 @@
 // Rules for the names of files, and the walk over a folder.
 #include "launch/folder/stored_files.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -51,9 +52,8 @@ size_t bel_stored_folder_length(const char *name)
 bool bel_stored_is_last(const char *name)
 {
     static const char *const last[] = {"manifest.json", "signature.json"};
-    const char *base = strrchr(name, '/');
-    if (base == NULL) return false;
-    return is_one_of(base + 1, strlen(base + 1), last, sizeof last / sizeof *last);
+    const char *slash = strrchr(name, '/'), *base = slash != NULL ? slash + 1 : name;
+    return is_one_of(base, strlen(base), last, sizeof last / sizeof *last);
 }
 
 // Length of the name of the checkpoint's folder that a file is in; 0: none.
@@ -62,6 +62,46 @@ size_t bel_stored_checkpoint_length(const char *name)
     static const char prefix[] = "ckpt-";
     size_t length = strcspn(name, "/");
     return strncmp(name, prefix, sizeof prefix - 1) == 0 && name[length] == '/' ? length : 0;
+}
+
+size_t bel_stored_version_length(const char *name)
+{
+    static const char exports[] = "export/";
+    if (strncmp(name, exports, sizeof exports - 1) != 0) return bel_stored_checkpoint_length(name);
+    const char *its = strchr(name + sizeof exports - 1, '/');
+    const char *end = its != NULL ? strchr(its + 1, '/') : NULL;
+    return end != NULL ? (size_t)(end - name) : 0;
+}
+
+// Length of the series before the version's part: 0 for checkpoints, that of "export/best/".
+static size_t series_length(const char *name, size_t version)
+{
+    while (version > 0 && name[version - 1] != '/')
+        version--;
+    return version;
+}
+
+// Steps have no zeros at the beginning, or the same number of digits.
+bool bel_stored_is_newer(const char *other, const char *name)
+{
+    size_t x = bel_stored_version_length(other), y = bel_stored_version_length(name);
+    size_t series = series_length(name, y);
+    if (x == 0 || y == 0 || series_length(other, x) != series) return false;
+    if (strncmp(other, name, series) != 0) return false;
+    return x != y ? x > y : strncmp(other + series, name + series, x - series) > 0;
+}
+
+bool bel_stored_is_name(const char *name)
+{
+    enum { MOST_BYTES = 255 };
+    for (const char *part = name;; part++) {
+        size_t length = strcspn(part, "/");
+        bool dots =
+            (length == 1 && part[0] == '.') || (length == 2 && part[0] == '.' && part[1] == '.');
+        if (length == 0 || length > MOST_BYTES || dots) return false;
+        part += length;
+        if (*part == '\0') return true;
+    }
 }
 
 char *bel_stored_object(const bel_stored_state *state, const char *name)
@@ -74,33 +114,44 @@ int64_t bel_stored_changed_ns(const struct stat *info)
     return info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec;
 }
 
-// Adds the files of folder `below` ("": the model folder). A folder that is gone has no files.
-void bel_stored_walk(const char *root, const char *below, bel_stored_files *list)
+// Adds a file or the files of a folder, unless it is gone.
+static bel_status *walk_to(const char *root, const char *name, bel_stored_files *list)
 {
-    char *folder = below[0] == '\0' ? bel_xstrdup(root) : bel_path_join(root, below);
+    struct stat info;
+    char *path = bel_path_join(root, name);
+    bool there = lstat(path, &info) == 0;
+    bel_status *status = NULL;
+    if (!there && errno != ENOENT) status = bel_file_error(errno, "look at", path);
+    bel_free(path);
+    if (!there) return status;
+    if (S_ISDIR(info.st_mode)) return bel_stored_walk(root, name, list);
+    if (!S_ISREG(info.st_mode)) return NULL;
+    list->items = bel_xgrow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = (bel_stored_file){.name = bel_xstrdup(name),
+                                                   .size_bytes = (uint64_t)info.st_size,
+                                                   .changed_ns = bel_stored_changed_ns(&info)};
+    return NULL;
+}
+
+bel_status *bel_stored_walk(const char *root, const char *below, bel_stored_files *list)
+{
+    bool is_root = below[0] == '\0';
+    char *folder = is_root ? bel_xstrdup(root) : bel_path_join(root, below);
     char **names = NULL;
     size_t count = 0;
-    bel_status_ignore(bel_dir_list(folder, &names, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct stat info;
-        char *path = bel_path_join(folder, names[i]);
-        char *name = below[0] == '\0' ? bel_xstrdup(names[i]) : bel_strf("%s/%s", below, names[i]);
-        bool there = !bel_stored_is_of_host(name) && lstat(path, &info) == 0;
-        if (there && S_ISDIR(info.st_mode)) bel_stored_walk(root, name, list);
-        if (there && S_ISREG(info.st_mode)) {
-            list->items =
-                bel_xgrow(list->items, &list->capacity, list->count + 1, sizeof *list->items);
-            list->items[list->count++] =
-                (bel_stored_file){.name = name,
-                                  .size_bytes = (uint64_t)info.st_size,
-                                  .changed_ns = bel_stored_changed_ns(&info)};
-            name = NULL;
-        }
+    bel_status *status = bel_dir_list(folder, &names, &count);
+    if (!is_root && bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // it was removed
+        status = NULL;
+    }
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        char *name = is_root ? bel_xstrdup(names[i]) : bel_strf("%s/%s", below, names[i]);
+        if (!bel_stored_is_of_host(name)) status = walk_to(root, name, list);
         bel_free(name);
-        bel_free(path);
     }
     bel_dir_names_free(names, count);
     bel_free(folder);
+    return status;
 }
 
 void bel_stored_files_deinit(bel_stored_files *list)

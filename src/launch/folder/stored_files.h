@@ -25,6 +25,17 @@ bool bel_stored_is_last(const char *name);
 // Length of the name of the checkpoint's folder that a file is in; 0: none.
 size_t bel_stored_checkpoint_length(const char *name);
 
+// Length of the name of the version that a file is in: a checkpoint, "ckpt-00000100", or an export,
+// "export/best/100"; 0: none.
+size_t bel_stored_version_length(const char *name);
+
+// True if the file is in a version of the same series as `name`, with a higher step.
+bool bel_stored_is_newer(const char *other, const char *name);
+
+// True for a name that a file below a folder can have: no empty part, no "." and "..", no part of
+// more than 255 bytes.
+bool bel_stored_is_name(const char *name);
+
 // URL of a file's object; free with bel_free.
 char *bel_stored_object(const bel_stored_state *state, const char *name);
 
@@ -45,8 +56,9 @@ typedef struct bel_stored_files {
 } bel_stored_files;
 
 // Adds the files of folder `below` ("": the model folder `root`) that go to the store. A folder
-// that is gone has no files.
-void bel_stored_walk(const char *root, const char *below, bel_stored_files *list);
+// that is removed meanwhile has no files. Errors of folders that cannot be read.
+bel_status *bel_stored_walk(const char *root, const char *below,
+                            bel_stored_files *list) BEL_MUST_USE;
 void bel_stored_files_deinit(bel_stored_files *list);
 
 #endif

@@ -49,8 +49,11 @@ static bel_status *write_lease(const bel_stored_state *state, bool released,
     bel_str_printf(&text, ", \"process\": %lld, \"renewed\": ", (long long)getpid());
     bel_json_write_number(&text, store_now(state));
     bel_str_printf(&text, ", \"released\": %d}\n", released);
+    enum { PATIENCE_SECS = 20 }; // the time in the text must not become old
     char *url = lease_url(state);
+    double before = bel_store_set_patience(PATIENCE_SECS);
     bel_status *status = bel_store_write(url, text.text, text.length, condition, out_info);
+    (void)bel_store_set_patience(before);
     bel_free(url);
     bel_str_deinit(&text);
     return status;
@@ -101,7 +104,7 @@ static bel_status *take_without_conditions(const bel_stored_state *state)
     enum { PAUSE_SECS = 5 };
     lease_text text;
     bel_store_info info;
-    bel_log_write(BEL_LOG_INFO,
+    bel_log_write(BEL_LOG_WARN,
                   "%s: this store has no conditional writes: two jobs that begin within %d s of "
                   "each other are told apart by a pause, and one that was stopped for more than "
                   "%d s may write beside its successor",
@@ -186,8 +189,10 @@ bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info
     return status;
 }
 
-bel_status *bel_stored_lease_release(const bel_stored_state *state, const bel_store_info *lease)
+// After an answer that was lost the lease has this host's new tag.
+bel_status *bel_stored_lease_release(const bel_stored_state *state, bel_store_info *lease)
 {
+    BEL_TRY(bel_stored_lease_renew(state, lease));
     bel_store_condition condition = {.tag = lease->tag};
     bool blind = lease->tag[0] == '\0';
     return write_lease(state, true, blind ? NULL : &condition, NULL);

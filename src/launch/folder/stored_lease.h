@@ -15,7 +15,7 @@ bel_status *bel_stored_lease_renew(const bel_stored_state *state,
 
 // Writes that the folder is free. The name of its last owner stays.
 bel_status *bel_stored_lease_release(const bel_stored_state *state,
-                                     const bel_store_info *lease) BEL_MUST_USE;
+                                     bel_store_info *lease) BEL_MUST_USE;
 
 // True if this host has the lease, or had it last.
 bel_status *bel_stored_lease_is_mine(const bel_stored_state *state, bool *out_mine) BEL_MUST_USE;

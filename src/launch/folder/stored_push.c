@@ -38,17 +38,18 @@ static bool is_changed(const pushing *p, const bel_stored_file *file)
            entry->changed_ns != file->changed_ns;
 }
 
-// Path of a hard link to the file, or of the file itself where the file system has no links.
+// Path of a hard link to the file, or of the file itself where the file system has no links; NULL:
+// the file is gone.
 static char *link_file(const pushing *p, const char *path, size_t index)
 {
     char *folder = bel_stored_beside(p->state->folder, "sending");
     char *linked = bel_strf("%s/%zu", folder, index);
     bel_status_ignore(bel_dir_create(folder)); // then no link can be made
-    bool made = link(path, linked) == 0;
+    bool made = link(path, linked) == 0, there = made || bel_file_exists(path);
     bel_free(folder);
     if (made) return linked;
     bel_free(linked);
-    return bel_xstrdup(path);
+    return there ? bel_xstrdup(path) : NULL;
 }
 
 static bel_status *remove_object(pushing *p, bel_stored_entry *entry)
@@ -64,17 +65,20 @@ static bel_status *remove_object(pushing *p, bel_stored_entry *entry)
     return NULL;
 }
 
-// A file that is gone meanwhile is not sent; the next walk does not find it.
-static bel_status *send_file(pushing *p, const bel_stored_file *file, const char *from)
+// Sends a file. *out_sent: false if it is gone or grows at this moment: the next walk looks again.
+static bel_status *send_file(pushing *p, const bel_stored_file *file, const char *from,
+                             bool *out_sent)
 {
     bel_store_info info;
     struct stat now;
+    *out_sent = false;
     BEL_TRY(p->may_write(p->context));
     if (stat(from, &now) != 0) return NULL;
     char *url = bel_stored_object(p->state, file->name);
     bel_status *status = bel_store_upload(from, url, &info);
     bel_free(url);
-    if (status != NULL && !bel_file_exists(from)) {
+    bool grows = bel_status_code(status) == BEL_FAILED_PRECONDITION;
+    if (grows || (status != NULL && !bel_file_exists(from))) {
         bel_status_ignore(status);
         return NULL;
     }
@@ -86,13 +90,66 @@ static bel_status *send_file(pushing *p, const bel_stored_file *file, const char
     entry->changed_ns = bel_stored_changed_ns(&now); // read before: a later write shows as a change
     p->sums.files++;
     p->sums.bytes += (int64_t)info.size_bytes;
+    *out_sent = true;
     return NULL;
 }
 
-// Sends the changed files [first, end) of one folder: the last one at the end.
-static bel_status *send_folder(pushing *p, size_t first, size_t end)
+// True for an error after which another file or folder cannot be sent either.
+static bool ends_push(const bel_status *status)
+{
+    bel_code code = bel_status_code(status);
+    return code == BEL_UNAVAILABLE || code == BEL_ABORTED;
+}
+
+// Keeps the first of several errors.
+static void keep_first(bel_status **first, bel_status *next)
+{
+    if (*first == NULL)
+        *first = next;
+    else
+        bel_status_ignore(next); // the first one is reported
+}
+
+// Sends the changed files among [first, end), which are in no folder with a last file. A file that
+// fails does not keep the others from the store.
+static bel_status *send_files(pushing *p, size_t first, size_t end)
 {
     bel_status *status = NULL;
+    for (size_t i = first; i < end && !ends_push(status); i++) {
+        const bel_stored_file *file = &p->list.items[i];
+        bool sent;
+        if (!is_changed(p, file)) continue;
+        char *path = bel_path_join(p->state->folder, file->name);
+        keep_first(&status, send_file(p, file, path, &sent));
+        bel_free(path);
+    }
+    return status;
+}
+
+// Sends the files [first, end) of one folder, of which `last` makes it whole, from links. If one is
+// gone the folder is on its way out, and nothing is sent.
+static bel_status *send_whole(pushing *p, size_t first, size_t end, size_t last, char **links)
+{
+    bool all = true, sent;
+    for (size_t i = first; i < end && all; i++) {
+        char *path = bel_path_join(p->state->folder, p->list.items[i].name);
+        links[i - first] = link_file(p, path, i);
+        all = links[i - first] != NULL;
+        bel_free(path);
+    }
+    if (!all) return NULL;
+    BEL_TRY(remove_object(p, bel_stored_state_at(p->state, p->list.items[last].name)));
+    for (size_t i = first; i < end && all; i++) {
+        if (i == last || !is_changed(p, &p->list.items[i])) continue;
+        BEL_TRY(send_file(p, &p->list.items[i], links[i - first], &all));
+    }
+    bel_fault_point("stored_before_last");
+    return all ? send_file(p, &p->list.items[last], links[last - first], &sent) : NULL;
+}
+
+// Sends the changed files [first, end) of one folder.
+static bel_status *send_folder(pushing *p, size_t first, size_t end)
+{
     size_t last = end;
     bool changed = false;
     for (size_t i = first; i < end; i++) {
@@ -100,24 +157,12 @@ static bel_status *send_folder(pushing *p, size_t first, size_t end)
         if (bel_stored_is_last(p->list.items[i].name)) last = i;
     }
     if (!changed) return NULL;
-    char **from = bel_xcalloc(end - first, sizeof *from);
-    for (size_t i = first; i < end; i++) {
-        char *path = bel_path_join(p->state->folder, p->list.items[i].name);
-        from[i - first] = last < end ? link_file(p, path, i) : bel_xstrdup(path);
-        bel_free(path);
-    }
-    if (last < end)
-        status = remove_object(p, bel_stored_state_at(p->state, p->list.items[last].name));
-    for (size_t i = first; i < end && status == NULL; i++)
-        if (i != last && is_changed(p, &p->list.items[i]))
-            status = send_file(p, &p->list.items[i], from[i - first]);
-    bel_fault_point("stored_before_last");
-    if (last < end && status == NULL)
-        status = send_file(p, &p->list.items[last], from[last - first]);
-    if (status == NULL) status = bel_stored_state_write(p->state);
+    if (last == end) return send_files(p, first, end);
+    char **links = bel_xcalloc(end - first, sizeof *links);
+    bel_status *status = send_whole(p, first, end, last, links);
     for (size_t i = first; i < end; i++)
-        bel_free(from[i - first]);
-    bel_free(from);
+        bel_free(links[i - first]);
+    bel_free(links);
     return status;
 }
 
@@ -134,26 +179,49 @@ static int compare_files(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 
+// A folder that fails does not keep the others from the store, unless the store does not answer.
 static bel_status *send_changed(pushing *p)
 {
     bel_stored_files *list = &p->list;
+    bel_status *status = NULL;
     qsort(list->items, list->count, sizeof *list->items, compare_files);
-    for (size_t first = 0, end; first < list->count; first = end) {
+    for (size_t first = 0, end; first < list->count && !ends_push(status); first = end) {
         const char *folder = list->items[first].name;
         size_t length = bel_stored_folder_length(folder);
+        int64_t before = p->sums.files;
         for (end = first + 1; end < list->count; end++)
             if (!is_in(list->items[end].name, folder, length)) break;
-        BEL_TRY(send_folder(p, first, end));
+        keep_first(&status, send_folder(p, first, end));
+        if (p->sums.files > before) keep_first(&status, bel_stored_state_write(p->state));
     }
-    return NULL;
+    return status;
 }
 
-// Removes the objects whose files are gone. `last`: only those that make a folder whole.
+// Retention removes checkpoints and versions of exports, after newer ones. No other file is removed
+// from the store: one that is gone was removed by something else, and the next owner fetches it. So
+// the version must be gone as a whole, and the store must have a newer one.
+static bool may_go(const pushing *p, const bel_stored_entry *entry)
+{
+    size_t version = bel_stored_version_length(entry->name);
+    bool newer = false;
+    if (entry->seen || entry->tag == NULL || version == 0) return false;
+    for (size_t i = 0; i < p->state->count; i++) {
+        const bel_stored_entry *other = &p->state->entries[i];
+        bool same = bel_stored_version_length(other->name) == version &&
+                    strncmp(other->name, entry->name, version) == 0;
+        if (same && other->seen) return false;
+        newer = newer || (other->seen && other->tag != NULL && bel_stored_is_last(other->name) &&
+                          bel_stored_is_newer(other->name, entry->name));
+    }
+    return newer;
+}
+
+// `last`: only files that make a folder whole.
 static bel_status *remove_gone(pushing *p, bool last)
 {
     for (size_t i = 0; i < p->state->count; i++) {
         bel_stored_entry *entry = &p->state->entries[i];
-        if (entry->seen || bel_stored_is_last(entry->name) != last) continue;
+        if (bel_stored_is_last(entry->name) != last || !may_go(p, entry)) continue;
         BEL_TRY(remove_object(p, entry));
     }
     return NULL;
@@ -162,9 +230,9 @@ static bel_status *remove_gone(pushing *p, bool last)
 static bel_status *push(pushing *p)
 {
     bel_stored_state *state = p->state;
+    BEL_TRY(bel_stored_walk(state->folder, "", &p->list));
     for (size_t i = 0; i < state->count; i++)
         state->entries[i].seen = false;
-    bel_stored_walk(state->folder, "", &p->list);
     for (size_t i = 0; i < p->list.count; i++)
         bel_stored_state_at(state, p->list.items[i].name)->seen = true;
     BEL_TRY(send_changed(p));

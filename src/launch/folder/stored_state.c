@@ -1,5 +1,4 @@
-// One JSON object. It is replaced as a whole, and without a sync to the disk: after a crash of the
-// machine it may name fewer files than the store has, which are then sent again.
+// One JSON object, which is replaced as a whole.
 #include "launch/folder/stored_state.h"
 
 #include <stdlib.h>
@@ -87,7 +86,11 @@ static bel_status *read_state(const char *path, bel_stored_state *state)
     const bel_json_value *files = bel_json_member(root, "files");
     if (!bel_json_string(root, "url", &url) || !bel_json_string(root, "owner", &owner) ||
         !bel_json_is_object(files)) {
-        status = BEL_ERR(BEL_DATA_LOSS, "%s: expected url, owner and files", path);
+        status =
+            BEL_ERR(BEL_DATA_LOSS,
+                    "%s: expected url, owner and files; hint: if you remove it, this host forgets "
+                    "which files the store has",
+                    path);
     }
     int64_t complete = 0;
     (void)bel_json_i64(root, "complete", &complete);
@@ -134,7 +137,7 @@ bel_status *bel_stored_state_write(const bel_stored_state *state)
     }
     bel_str_puts(&text, "}}\n");
     char *path = bel_stored_beside(state->folder, STATE_FILE);
-    bel_status *status = bel_file_replace(path, text.text, text.length);
+    bel_status *status = bel_file_write_atomic(path, text.text, text.length);
     bel_free(path);
     bel_str_deinit(&text);
     return status;

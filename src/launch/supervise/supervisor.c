@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/linux_lock.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "launch/folder/folder_lock.h"
 #include "launch/supervise/stop_signals.h"
@@ -386,6 +387,8 @@ static void supervisor_watch(bel_supervisor *s)
     while (any_running(s)) {
         supervisor_tell(s, &told_ns);
         if (bel_supervisor_look_at_scale(s)) begin_to_stop(s, SIGTERM);
+        bool asked = bel_stop_requested(); // by the owner of a folder in a store
+        if (asked && s->ending.signal == 0) begin_to_stop(s, SIGTERM);
         size_t count = 2 + 2 * (size_t)s->child_count;
         waiting = bel_xgrow(waiting, &capacity, count, sizeof *waiting);
         waiting[0].fd = s->signal_fd;
