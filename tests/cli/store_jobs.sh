@@ -6,34 +6,13 @@
 # shellcheck disable=SC2317 # functions are called through run_ok and check
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/cli/lib_store.sh
+source "$SOURCE/tests/cli/lib_store.sh"
 
 mkdir -p store/data/digits store/runs one two three
-cp "$TRAIN_CSV" "$EVAL_CSV" store/data/digits/
+cp "$TRAIN_CSV" "$EVAL_CSV" "$SOURCE/examples/data/penguins.csv" store/data/digits/
 gzip -k -n -c "$TRAIN_CSV" >store/data/digits/packed.csv.gz
-python3 "$SOURCE/tests/support/store_server.py" --folder store --log requests.jsonl >server.txt 2>server.err &
-server=$!
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-for ((i = 0; i < 200; i++)); do
-    grep -q '^port ' server.txt && break
-    read -r -t 0.05 <> <(:) || true
-done
-port=$(awk '{ print $2 }' server.txt)
-export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
-export AWS_REGION=us-east-1 no_proxy=127.0.0.1
-
-control() { # JSON: settings of the server
-    python3 - "$port" "$1" <<'PY'
-import sys, urllib.request
-urllib.request.urlopen(urllib.request.Request(
-    f"http://127.0.0.1:{sys.argv[1]}/_control", data=sys.argv[2].encode(), method="POST"), timeout=20).read()
-PY
-}
-
-on() { # HOST COMMAND…: with the copies of that host
-    local host=$1
-    shift
-    BELFRY_CACHE_DIR=$work/$host "$@"
-}
+store_begin
 
 flags=(--label_column digit --feature_scale 0.0625 --train_batch_size 32 --num_threads 1 --hidden_units 32
     --no_report --save_checkpoints_steps 20)
@@ -61,32 +40,19 @@ run_ok on one belfry train_and_evaluate --data_dir s3://data/digits --train_file
     --eval_files digits-eval.csv "${flags[@]}" --train_steps 200 --model_dir below
 equal "--data_dir" "$(digest below)" "$expected"
 
-# Files that a table names, below the table's place and by URL; the second time without a request for them.
-python3 - <<'PY'
-import os, random
-random.seed(3)
-os.makedirs("store/data/pictures/a")
-rows = {"local": ["path,label"], "there": ["path,label"]}
-for i in range(60):
-    label = i % 2
-    pixels = bytes(random.randrange(100) + 150 * label for _ in range(64))
-    name = f"a/{i}.pgm"
-    open(f"store/data/pictures/{name}", "wb").write(b"P5 8 8 255\n" + pixels)
-    rows["there"].append(f"{name},{label}")
-    rows["local"].append(f"s3://data/pictures/{name},{label}")
-open("store/data/pictures/train.csv", "w").write("\n".join(rows["there"]) + "\n")
-open("urls.csv", "w").write("\n".join(rows["local"]) + "\n")
-PY
-cp -r store/data/pictures .
-pictures=(--label_column label --file_column path --image_height 8 --image_width 8 --train_batch_size 10 --train_steps 20
-    --num_threads 1 --hidden_units 8 --no_report)
-if belfry help train_and_evaluate | grep -q -- --file_column; then
-    run_ok belfry train --train_files pictures/train.csv "${pictures[@]}" --model_dir pictures-plain
-    run_ok on one belfry train --train_files s3://data/pictures/train.csv "${pictures[@]}" --model_dir pictures-there
-    equal "files that a table names" "$(digest pictures-there)" "$(digest pictures-plain)"
-    run_ok on one belfry train --train_files urls.csv "${pictures[@]}" --model_dir pictures-urls
-    equal "files by URL" "$(digest pictures-urls)" "$(digest pictures-plain)"
-fi
+# A table whose columns are found, with rows held out; a submitted job.
+table=(--label_column Species --eval_share 0.2 --train_steps 50 --num_threads 1 --hidden_units 8 --no_report)
+run_ok belfry train_and_evaluate --train_files "$SOURCE/examples/data/penguins.csv" "${table[@]}" --model_dir table-plain
+run_ok on one belfry train_and_evaluate --train_files s3://data/digits/penguins.csv "${table[@]}" --model_dir s3://runs/table
+equal "a table of the store" "$(on two digest s3://runs/table)" "$(digest table-plain)"
+run_ok on two belfry evaluate --held_out --model_dir s3://runs/table
+check "the held out rows" grep -q '^examples 68$' out.txt
+run_ok on two belfry columns s3://data/digits/penguins.csv --label_column Species
+export XDG_STATE_HOME=$work/state
+run_ok on one belfry jobs submit training in-store --config "$SOURCE/cluster.yaml" --job_dir s3://runs/job -- \
+    "${data[@]:0:2}" "${flags[@]}" --train_steps 40
+run_ok on one belfry jobs stream-logs in-store
+check "a submitted job is in the store" test -f store/runs/job/ckpt-00000040/manifest.json
 
 run_fails 3 's3://data/digits/none.csv|no such object' on one belfry train --train_files s3://data/digits/none.csv "${flags[@]}" \
     --model_dir bad

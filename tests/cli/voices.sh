@@ -56,6 +56,19 @@ run_ok train_voices two sounds/train.csv --num_workers 2 --num_gpus 2 --train_st
 run_ok train_voices two sounds/train.csv --num_workers 2 --num_gpus 2 --train_steps 60
 equal "the same bits from two workers, stopped in between" "$(sed -n 's/^digest //p' out.txt)" "$digest"
 
+# The same sounds in an object store: named below the table, and by URL.
+mkdir -p store/data host
+cp -r sounds store/data/
+sed '1!s,^,s3://data/sounds/,' sounds/train.csv >urls.csv
+# shellcheck source=tests/cli/lib_store.sh
+source "$SOURCE/tests/cli/lib_store.sh"
+store_begin
+for list in s3://data/sounds/train.csv urls.csv; do
+    rm -rf from-store
+    run_ok on host train_voices from-store "$list" --num_gpus 4 --train_steps 60
+    equal "sounds of the store, $list" "$(sed -n 's/^digest //p' out.txt)" "$digest"
+done
+
 head -c 1000 sounds/3.wav >sounds/short.wav
 sed 's/^3.wav/short.wav/' sounds/train.csv >sounds/bad.csv
 capture train_voices bad sounds/bad.csv --train_steps 60

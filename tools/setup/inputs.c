@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "input/files/paths.h"
+#include "store/store.h"
 
 // Files of a list flag, below --data_dir if they are relative, with patterns replaced by their
 // matches.
@@ -56,7 +57,7 @@ static bel_status *file_list_init(const bel_options *options, bel_mode mode, fil
     files->arena = bel_arena_create();
     const char **paths = bel_arena_alloc(files->arena, count * sizeof *paths);
     for (size_t i = 0; i < count; i++) {
-        bool below = folder != NULL && names[i][0] != '/';
+        bool below = folder != NULL && names[i][0] != '/' && !bel_store_is_url(names[i]);
         char *path = below ? bel_path_join(folder, names[i]) : bel_xstrdup(names[i]);
         paths[i] = bel_arena_strdup(files->arena, path);
         bel_free(path);
@@ -67,13 +68,28 @@ static bel_status *file_list_init(const bel_options *options, bel_mode mode, fil
     return status;
 }
 
+// Whether this host can read a file, or the store has an object. *out_bytes may be NULL.
+static bel_status *look_at_file(const char *path, int64_t *out_bytes)
+{
+    bel_store_info object;
+    struct stat info;
+    if (bel_store_is_url(path)) {
+        BEL_TRY(bel_store_stat(path, &object));
+        if (out_bytes != NULL) *out_bytes = (int64_t)object.size_bytes;
+        return NULL;
+    }
+    if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+        return bel_file_error(errno, "open", path);
+    if (out_bytes != NULL) *out_bytes = (int64_t)info.st_size;
+    return NULL;
+}
+
 static bel_status *check_files(const bel_options *options, bel_mode mode)
 {
     file_list files = {0};
     bel_status *status = file_list_init(options, mode, &files);
     for (int i = 0; i < files.count && status == NULL; i++)
-        if (access(files.paths[i], R_OK) != 0)
-            status = bel_file_error(errno, "open", files.paths[i]);
+        status = look_at_file(files.paths[i], NULL);
     file_list_deinit(&files);
     return status;
 }
@@ -127,6 +143,7 @@ bool bel_flag_inputs_evaluates(const bel_options *options)
 static bool are_one_file(const char *a, const char *b)
 {
     struct stat x, y;
+    if (bel_store_is_url(a)) return strcmp(a, b) == 0;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
@@ -226,11 +243,12 @@ int64_t bel_flag_inputs_bytes(const bel_options *options)
     file_list files = {0};
     bel_status_ignore(file_list_init(options, BEL_MODE_TRAIN, &files)); // then the list is empty
     for (int i = 0; i < files.count; i++) {
-        struct stat info;
+        int64_t size;
         const char *dot = strrchr(files.paths[i], '.');
         bool packed = dot != NULL && strcmp(dot, ".gz") == 0;
-        if (stat(files.paths[i], &info) == 0)
-            bytes += (int64_t)info.st_size * (packed ? UNPACKED : 1);
+        bel_status *status = look_at_file(files.paths[i], &size);
+        if (status == NULL) bytes += size * (packed ? UNPACKED : 1);
+        bel_status_ignore(status); // reported when the file is opened
     }
     file_list_deinit(&files);
     return bytes;
