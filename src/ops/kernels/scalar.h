@@ -176,7 +176,7 @@ static inline float gelu_slope_one(float x)
     return 0.5f * (1.0f + erf_one(c * 0.707106781f)) + c * exp_one(-0.5f * c * c) * 0.398942280f;
 }
 
-// (1 + tanh u) / 2 = 1 / (1 + e^-2u), with u = sqrt(2 / pi) (c + 0.044715 c^3) and |c| <= 9.9, where
+// (1 + tanh u) / 2 = 1 / (1 + e^-2u), with u = sqrt(2 / pi) (c + 0.044715 c^3). For |c| <= 9.9,
 // |2 u| is below 86.
 static inline float gelu_gate_one(float c)
 {
