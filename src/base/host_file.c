@@ -1,10 +1,10 @@
-// Two names exist for each content: NAME.part while one process writes, and NAME from then on. Locks
-// (flock) tell which processes use a file, and end with their processes in every case:
+// Two names exist for each content: NAME.part while one process writes, and NAME from then on.
+// Locks (flock) tell which processes use a file, and end with their processes in every case:
 //
 // - The writer has an exclusive lock on .part, and renames it when it is complete; the others check
 //   at short intervals whether it changes.
-// - A reader has a shared lock on NAME. Where files do not stay, a reader that closes it and then
-//   gets an exclusive lock is the last, and removes the file. The next writer removes the leftovers
+// - A reader has a shared lock on NAME. If files do not stay, a reader that closes it and then gets
+//   an exclusive lock is the last, and removes the file. The next writer removes the leftovers
 //   of killed processes.
 // - A file may lose its name while a process waits for its lock. So after each lock the process
 //   checks that the name still refers to that file; if not, it starts again. Only a process with an
@@ -190,7 +190,8 @@ static bel_status *take_whole(const opening *o, bel_host_file *file)
 static bel_status *write_part(const opening *o, int descriptor)
 {
     const bel_host_file_request *request = o->request;
-    if (!request->stays) (void)bel_host_file_make_room(request->folder, 0); // of killed processes
+    if (!request->stays)
+        (void)bel_host_file_make_room(request->folder, 0); // left by killed processes
     if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", o->part);
     BEL_TRY(request->make(request->user, o->part, descriptor));
     return bel_file_rename(o->part, o->whole);

@@ -22,7 +22,7 @@ typedef bel_status *bel_host_file_make(void *user, const char *path, int descrip
 
 typedef struct bel_host_file_request {
     const char *folder;   // only this user may use it (bel_host_folder)
-    const char *name;     // of the content in that folder: another content has another name
+    const char *name;     // names the content in that folder: another content has another name
     const char *source;   // name in messages: "train.csv.gz"
     const char *doing;    // in messages: "being unpacked"
     bool stays;           // the file stays after its last reader, until bel_host_file_make_room

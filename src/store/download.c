@@ -1,6 +1,6 @@
 // Download of an object to a file: ranges of one state of the object, several at once. The threads
-// that read ranges also write them. The checksum is computed in order meanwhile, and compared at the
-// end: only then has the file its name.
+// that read ranges also write them. The checksum is computed in order meanwhile, and compared at
+// the end: only then has the file its name.
 #include "store/download.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { RANGE_BYTES = BEL_DOWNLOAD_RANGE_BYTES, WIDTH = 8 };
 
 typedef struct download {
     const bel_object *object;
-    const char *path; // of the file
+    const char *path; // names the file in errors
     int descriptor;
     bel_store_info info;
     bel_object_sums sums;

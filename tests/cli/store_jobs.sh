@@ -143,7 +143,7 @@ run_fails 2 'another job trains in s3://runs/b|lease' on two belfry train "${dat
     --train_steps 200 --model_dir s3://runs/b
 kill -9 "$job"
 wait "$job" 2>/dev/null || true
-# The same host continues at once with its own files.
+# The same host continues at once with the files that it has.
 run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 200 --model_dir s3://runs/b
 run_ok belfry train "${local_data[@]:0:2}" "${flags[@]}" --train_steps 200 --model_dir plain-b
 equal "a killed owner" "$(on three digest s3://runs/b)" "$(digest plain-b)"

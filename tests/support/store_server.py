@@ -44,6 +44,7 @@ import base64
 import email.utils
 import hashlib
 import hmac
+import html
 import json
 import os
 import random
@@ -722,7 +723,7 @@ class Handler(socketserver.StreamRequestHandler):
     def complete(self):
         store = self.server.store
         text = self.body().decode()
-        wanted = [(int(n), tag.replace("&quot;", "").strip('"')) for n, tag in
+        wanted = [(int(n), html.unescape(tag).strip('"')) for n, tag in
                   re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>", text)]
         with store.lock:
             parts = self.upload()

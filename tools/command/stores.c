@@ -1,5 +1,5 @@
-// Every verb finds a path of this host where a flag named a URL. So no verb knows stores. A dump of the
-// flags keeps the URL, since job.yaml may be used on another host.
+// Every verb finds a path of this host where a flag named a URL. So no verb knows stores. A dump of
+// the flags keeps the URL, since job.yaml may be used on another host.
 #include "command/stores.h"
 
 #include <string.h>

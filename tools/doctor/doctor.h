@@ -30,8 +30,8 @@ bool bel_doctor_memory(uint64_t *out_total);
 // s more for each further 32 hosts.
 void bel_doctor_check_cluster(bel_doctor *doctor, const char *path);
 
-// Checks a model folder in a store: writes an object below `url`, reads, lists and removes it. Takes
-// at most some 10 s.
+// Checks a model folder in a store: writes an object below `url`, reads, lists and removes it. It
+// takes some 10 s if the store does not answer.
 void bel_doctor_check_store(bel_doctor *doctor, const char *url);
 
 // Checks that data at `url`, an object or a folder of a store, can be listed, or read from a web

@@ -15,8 +15,8 @@ enum { PATIENCE_SECS = 10 };
 typedef struct store_check {
     bel_doctor *doctor;
     bel_status *status;  // the first error
-    int64_t began_ns;    // of the present request
-    double milliseconds; // of all requests
+    int64_t began_ns;    // when the present request began
+    double milliseconds; // sum of all requests
     int requests;
 } store_check;
 

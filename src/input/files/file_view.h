@@ -14,8 +14,8 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // to unmap or free
     bool mapped;
-    bel_file_version version;   // the file's, if it is a regular file
-    uint64_t sample;            // hash of some of the file's bytes, if the file itself is mapped
+    bel_file_version version;     // the file's, if it is a regular file
+    uint64_t sample;              // hash of some of the file's bytes, if the file itself is mapped
     bel_host_file mapped_instead; // the unpacked file, or the copy of an object
 } bel_file_view;
 

@@ -9,10 +9,10 @@
 
 // Expands each path in order. A URL of an object store (store/store.h) is a path, too, and its
 // patterns match objects: * and ? match no slash. A relative path is below the folder of
-// BEL_DATA_DIR_VARIABLE, if that is set. A path with a * ? or [ that is not the name of a file becomes the files that match it as
-// in a shell, sorted by their bytes. A folder ** stands for any folders, as in src/**/*.c. Memory
-// comes from `arena`. NOT_FOUND: a pattern that matches no file; errors of folders that cannot be
-// read, and of bel_store_list.
+// BEL_DATA_DIR_VARIABLE, if that is set. A path with a * ? or [ that is not the name of a file
+// becomes the files that match it as in a shell, sorted by their bytes. A folder ** stands for any
+// folders, as in src/**/*.c. Memory comes from `arena`. NOT_FOUND: a pattern that matches no file;
+// errors of folders that cannot be read, and of bel_store_list.
 bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
                              const char *const **out_paths, int *out_count) BEL_MUST_USE;
 

@@ -1,6 +1,6 @@
 // A folder of this host is owned by at most one process of it, which holds job.lock. Two threads
-// serve it: one renews the lease, the other sends files. They are separate, as a large file may take
-// longer to send than the lease lasts. The sender asks before each change whether the lease is
+// serve it: one renews the lease, the other sends files. They are separate, as a large file may
+// take longer to send than the lease lasts. The sender asks before each change whether the lease is
 // fresh; if it is not, the sender waits for the renewal.
 //
 // While the store does not answer, training continues and checkpoints are saved on this host. The
@@ -344,8 +344,8 @@ static bel_status *give_up_lease(stored_owner *o)
     return bel_stored_lease_release(&o->state, &o->lease);
 }
 
-// Under the lock of the state. The renewer begins first: to fetch a large checkpoint may take longer
-// than the lease lasts.
+// Under the lock of the state. The renewer begins first: to fetch a large checkpoint may take
+// longer than the lease lasts.
 static bel_status *own_state(stored_owner *o, const char *folder)
 {
     bool continues;
@@ -357,7 +357,7 @@ static bel_status *own_state(stored_owner *o, const char *folder)
     o->renewed_ns = bel_clock_ns();
     bel_status *status = start_thread(&o->renews, &o->renewer, renew_lease, o);
     char *prefix = bel_strf("%s/", o->state.url);
-    if (status == NULL) status = bel_store_abort_uploads(prefix); // of killed owners
+    if (status == NULL) status = bel_store_abort_uploads(prefix); // left by killed owners
     if (status == NULL) status = fetch(&o->state, o->state.complete, BEL_STORED_ALL);
     bel_free(prefix);
     if (status == NULL) status = start_thread(&o->sends, &o->sender, send_files, o);

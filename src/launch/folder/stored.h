@@ -11,9 +11,9 @@
 // on the same host has it at once, and continues with the files of this host, which may be newer
 // than the store's.
 //
-// The folder on this host is below belfry-folders-UID, in the place of copies (store/copy.h). The URL
-// and the list of sent files are in FOLDER.store beside it. All processes of a host compute the same
-// path.
+// The folder on this host is below belfry-folders-UID, beside the copies of objects (store/copy.h).
+// The URL and the list of sent files are in FOLDER.store beside it. All processes of a host compute
+// the same path.
 #ifndef BELFRY_LAUNCH_FOLDER_STORED_H
 #define BELFRY_LAUNCH_FOLDER_STORED_H
 
@@ -29,13 +29,14 @@ enum { BEL_LEASE_SECS = 60 };
 // INVALID_ARGUMENT: the URL is malformed, or a web server's, which cannot be written.
 bel_status *bel_stored_folder(const char *url, char **out_folder) BEL_MUST_USE;
 
-// Gets a path on this host for files of a URL, of any scheme, that are only read; free with bel_free.
+// Gets a path on this host for files of a URL, of any scheme, that are only read; free with
+// bel_free.
 bel_status *bel_stored_place(const char *url, char **out_path) BEL_MUST_USE;
 
-// Makes this host's folder equal to the store's, for a process that only reads. Of the checkpoints it
-// fetches the newest, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
-// all (BEL_STORED_ALL). It does nothing if a process of this host owns the folder or owned it last:
-// its files are then at least as new.
+// Makes this host's folder equal to the store's, for a process that only reads. It fetches the
+// newest checkpoint, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
+// all checkpoints (BEL_STORED_ALL). It does nothing if a process of this host owns the folder or
+// owned it last: its files are then at least as new.
 #define BEL_STORED_ALL ""
 bel_status *bel_stored_pull(const char *folder, const char *which) BEL_MUST_USE;
 
@@ -49,9 +50,9 @@ bel_status *bel_stored_own(const char *folder) BEL_MUST_USE;
 // another process took the ownership meanwhile.
 bel_status *bel_stored_release(const char *folder) BEL_MUST_USE;
 
-// Sends new and changed files of a folder that this process does not own: an evaluation's events, an
-// export. Removes nothing from the store. Does nothing for a folder that is no store's, or that a
-// process of this host owns.
+// Sends new and changed files of a folder that this process does not own: an evaluation's events,
+// an export. Removes nothing from the store. Does nothing for a folder that is no store's, or that
+// a process of this host owns.
 bel_status *bel_stored_add(const char *folder) BEL_MUST_USE;
 
 #endif

@@ -158,7 +158,8 @@ static bool is_whole(const fetching *f, const char *name, size_t length)
     return whole;
 }
 
-// Renames the fetched folders of whole checkpoints. One that its owner removed meanwhile is dropped.
+// Renames the fetched folders of whole checkpoints. One that its owner removed meanwhile is
+// dropped.
 static bel_status *place_checkpoints(fetching *f)
 {
     bel_status *status = NULL;
@@ -276,7 +277,7 @@ static bel_status *fetch(fetching *f)
     find_best(f);
     BEL_TRY(fetch_wanted(f, true));
     BEL_TRY(place_checkpoints(f));
-    for (size_t i = 0; i < f->state->count && !f->continues; i++) { // of objects that are gone
+    for (size_t i = 0; i < f->state->count && !f->continues; i++) { // whose objects are gone
         bel_stored_entry *entry = &f->state->entries[i];
         if (!is_missing(f, entry->name)) continue;
         bel_free(entry->tag);

@@ -1,5 +1,5 @@
-// Files of a store's model folder on this host: which of them go to the store, and in which order they
-// make a folder whole.
+// Files of a store's model folder on this host: which of them go to the store, and in which order
+// they make a folder whole.
 #ifndef BELFRY_LAUNCH_FOLDER_STORED_FILES_H
 #define BELFRY_LAUNCH_FOLDER_STORED_FILES_H
 
@@ -44,8 +44,8 @@ typedef struct bel_stored_files {
     size_t count, capacity;
 } bel_stored_files;
 
-// Adds the files of folder `below` ("": the model folder `root`) that go to the store. A folder that
-// is gone has no files.
+// Adds the files of folder `below` ("": the model folder `root`) that go to the store. A folder
+// that is gone has no files.
 void bel_stored_walk(const char *root, const char *below, bel_stored_files *list);
 void bel_stored_files_deinit(bel_stored_files *list);
 

@@ -56,7 +56,7 @@ static bel_status *write_lease(const bel_stored_state *state, bool released,
     return status;
 }
 
-// Reads the lease. *out_text stays zeroed if there is none.
+// Reads the lease. *out_text stays zeroed if the store has no lease.
 static bel_status *read_lease(const bel_stored_state *state, lease_text *out_text,
                               bel_store_info *out_info)
 {
@@ -95,7 +95,7 @@ static bool is_mine(const bel_stored_state *state, const lease_text *text)
 }
 
 // A store without conditions cannot exclude two owners that begin at the same moment. So the lease
-// is read again after a pause, in which the other one writes its own.
+// is read again after a pause, in which the other owner writes, too.
 static bel_status *take_without_conditions(const bel_stored_state *state)
 {
     enum { PAUSE_SECS = 5 };

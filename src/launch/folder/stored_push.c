@@ -83,7 +83,7 @@ static bel_status *send_file(pushing *p, const bel_stored_file *file, const char
     bel_free(entry->tag);
     entry->tag = bel_xstrdup(info.tag);
     entry->size_bytes = info.size_bytes;
-    entry->changed_ns = bel_stored_changed_ns(&now); // of before: a later write shows as a change
+    entry->changed_ns = bel_stored_changed_ns(&now); // read before: a later write shows as a change
     p->sums.files++;
     p->sums.bytes += (int64_t)info.size_bytes;
     return NULL;
