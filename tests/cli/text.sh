@@ -60,6 +60,17 @@ run_ok belfry train --train_files all.bin --vocabulary 400 "${run[@]}" --model_d
 check "no tokenizer is needed" grep -q 'tokenizer unknown' err.txt
 run_fails 2 'was trained with token files of an unknown tokenizer' belfry generate --model_dir unknown
 
+# --- The host keeps the tokens of texts
+mkdir kept
+run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" local train --distributed --worker_count 2 --parameter_server_count 1 \
+    --job_dir shared -- "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 2
+equal "processes that share the tokens" "$(digest shared)" "$one"
+check "one file for all processes" test "$(find kept -type f | wc -l)" -eq 1
+check "one of them made it" test "$(cat shared/logs/*.log | grep -c ' tokens"')" -eq 1
+run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
+check "another job finds it" grep -q 'tokens, which this host has kept' err.txt
+run_fails 3 'cannot create' env BELFRY_CACHE_DIR="$PWD/all.txt" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
+
 # --- Evaluation with the kept tokenizer, and other tokenizers
 run_ok belfry evaluate --model_dir alone --eval_files "${texts[0]}"
 check "bits per byte of other files" grep -qE '^bits_per_byte [0-9.]+$' out.txt
