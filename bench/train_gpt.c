@@ -21,7 +21,7 @@ typedef struct recipe {
     int batch, steps;
 } recipe;
 
-static const recipe recipes[] = {{"nano", "65", 12, 40}, {"gpt2", "50257", 4, 4}};
+static const recipe recipes[] = {{"nano", "65", 12, 40}, {"gpt2", "50257", 4, 6}};
 
 static int64_t tokens[RECORDS][CONTEXT], labels[RECORDS][CONTEXT];
 
