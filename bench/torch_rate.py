@@ -12,4 +12,4 @@ def median_rate(step, data, batch, warm_steps, steps, rounds):
         for i in range(steps):
             step(*data[i % len(data)])
         rates.append(steps * batch / (time.perf_counter() - begun))
-    return round(sorted(rates)[rounds // 2])
+    return float(f"{sorted(rates)[rounds // 2]:.4g}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The peer of bench_train_gpt: nanoGPT's model and recipe for CPUs in PyTorch, eager. usage: train_gpt_torch.py nano THREADS"""
+"""The peer of bench_train_gpt: nanoGPT's model in PyTorch, eager, by the same recipe. usage: train_gpt_torch.py nano|gpt2 THREADS"""
 import json
 import math
 import sys
@@ -10,7 +10,8 @@ from torch import nn
 
 from torch_rate import median_rate
 
-threads, batch, t, vocabulary, width, heads, layers = int(sys.argv[2]), 12, 64, 65, 128, 4, 4
+threads, t = int(sys.argv[2]), 64
+batch, vocabulary, width, heads, layers, steps = {"nano": (12, 65, 128, 4, 4, 16), "gpt2": (4, 50257, 768, 12, 12, 4)}[sys.argv[1]]
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 fused = hasattr(F, "scaled_dot_product_attention")
@@ -62,4 +63,4 @@ def step(x, y):
     optimizer.step()
 
 
-print(json.dumps({"bench": "torch_gpt", "threads": threads, "examples_per_second": median_rate(step, data, batch, 4, 16, 3)}))
+print(json.dumps({"bench": "torch_gpt", "threads": threads, "examples_per_second": median_rate(step, data, batch, steps // 4, steps, 3 if steps > 4 else 1)}))

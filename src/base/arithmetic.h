@@ -3,6 +3,6 @@
 #ifndef BELFRY_BASE_ARITHMETIC_H
 #define BELFRY_BASE_ARITHMETIC_H
 
-enum { BEL_ARITHMETIC = 5 };
+enum { BEL_ARITHMETIC = 6 };
 
 #endif

@@ -42,14 +42,18 @@ static bool is_of_model(const char *name)
            strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
 }
 
-// Whether a name is a possible leftover of a killed export: a signature that was being written, or
-// a part of a training, whose graph comes first.
+// Whether a name is a possible leftover of a killed export: a signature that was being written, a
+// file of a folder of Hugging Face, or a part of a training, whose graph comes first.
 static bool is_leftover(const char *name, bool training)
 {
     static const char *const starts[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
                                          "source-"};
+    static const char *const of_huggingface[] = {"config.json", "model.safetensors",
+                                                 "tokenizer.json"};
     static const char signature[] = BEL_EXPORT_SIGNATURE ".tmp-";
     bool left = strncmp(name, signature, sizeof signature - 1) == 0;
+    for (size_t i = 0; i < sizeof of_huggingface / sizeof of_huggingface[0]; i++)
+        left = left || strncmp(name, of_huggingface[i], strlen(of_huggingface[i])) == 0;
     for (size_t i = 0; training && i < sizeof starts / sizeof starts[0]; i++)
         left = left || strncmp(name, starts[i], strlen(starts[i])) == 0;
     return left;
@@ -91,8 +95,7 @@ static bel_status *check_place(const char *folder, bool replaces)
 {
     if (!bel_file_exists(folder)) return NULL;
     if (!replaces)
-        return BEL_ERR(BEL_ALREADY_EXISTS, "%s is there; a training is exported to a new folder",
-                       folder);
+        return BEL_ERR(BEL_ALREADY_EXISTS, "%s is there; this export needs a new folder", folder);
     return may_go(folder, FOLDER_WHOLE) ? NULL : refuse_folder(folder);
 }
 

@@ -277,12 +277,15 @@ static bel_value *attend(gpt *m, bel_value *x, int64_t layer)
 
 // --- The model ----------------------------------------------------------------------------------
 
-// The hidden width is 4 · width; with swiglu 8/3 of it, a multiple of 64, for as many numbers
-// (Shazeer 2020).
+int64_t bel_gpt_hidden(int64_t width, bool swiglu)
+{
+    return swiglu ? (8 * width / 3 + 63) / 64 * 64 : 4 * width;
+}
+
 static bel_value *feed_forward(const gpt *m, bel_value *x, int64_t layer)
 {
     bel_graph *g = m->graph;
-    int64_t hidden = m->swiglu ? (8 * m->width / 3 + 63) / 64 * 64 : 4 * m->width;
+    int64_t hidden = bel_gpt_hidden(m->width, m->swiglu);
     bel_value *h = project(m, x, hidden, layer, "mlp.c_fc", false);
     if (m->swiglu) {
         bel_value *gate = bel_silu(g, project(m, x, hidden, layer, "mlp.c_gate", false));

@@ -3,6 +3,7 @@
 #ifndef BELFRY_MODELS_GPT_H
 #define BELFRY_MODELS_GPT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Features besides a token [1]: its place, I64 [1]; keys and values of the tokens before it, F32
@@ -24,5 +25,9 @@ typedef struct bel_gpt_preset {
 const bel_gpt_preset *bel_gpt_preset_at(int index);
 // Returns the preset of this name; NULL: no such preset.
 const bel_gpt_preset *bel_gpt_preset_find(const char *name);
+
+// Returns the width between the two kernels of a block's feed-forward part: 4 · width; with swiglu
+// 8/3 of it, a multiple of 64, which needs the same number of floats (Shazeer 2020).
+int64_t bel_gpt_hidden(int64_t width, bool swiglu);
 
 #endif

@@ -36,6 +36,8 @@ static const rate rates[BEL_OP_COUNT] = {
     [BEL_OP_ERF] = {.whole = 76},
     [BEL_OP_GELU] = {.whole = 86},
     [BEL_OP_GELU_GRAD] = {.whole = 110},
+    [BEL_OP_GELU_TANH] = {.whole = 115},
+    [BEL_OP_GELU_TANH_GRAD] = {.whole = 100},
     [BEL_OP_SILU] = {.whole = 150},
     [BEL_OP_SILU_GRAD] = {.whole = 110},
     [BEL_OP_SOFTPLUS] = {.whole = 420},

@@ -3,17 +3,16 @@
 // may be many. A large one is left to the function that opens it.
 #include "store/copy.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/index.h"
 #include "base/str.h"
+#include "store/cache.h"
 #include "store/download.h"
 
 enum { PATIENCE_SECS = 300 };
@@ -64,59 +63,16 @@ static bool was_seen(const char *url, bel_store_info *out_info)
     return object != NULL;
 }
 
-// --- Room ----------------------------------------------------------------------------------------
-
-// Bytes of all copies, as this process knows them; negative: not counted yet. Other processes add
-// copies that it does not know, so the limit holds when the next process counts.
-static _Atomic int64_t copy_bytes = -1;
-
-static bel_status *find_limit(int64_t *out_bytes)
-{
-    const char *text = getenv(BEL_CACHE_SIZE_VARIABLE);
-    int64_t mib = 16384;
-    char *rest = NULL;
-    if (text != NULL && text[0] != '\0') {
-        errno = 0;
-        mib = strtoll(text, &rest, 10);
-        if (*rest != '\0' || errno != 0 || mib < 0 || mib > INT64_MAX >> 20) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT,
-                           "environment variable " BEL_CACHE_SIZE_VARIABLE
-                           ": expected a number of MiB, got \"%s\"",
-                           text);
-        }
-    }
-    *out_bytes = mib << 20;
-    return NULL;
-}
-
-// Counts `size` more bytes, and removes unused copies if all would take more than the limit. A
-// folder of many copies is listed only then, and once at the beginning.
-static bel_status *make_room(const char *folder, uint64_t size)
-{
-    int64_t limit = 0, wanted = size > INT64_MAX ? INT64_MAX : (int64_t)size;
-    BEL_TRY(find_limit(&limit));
-    if (atomic_load(&copy_bytes) < 0)
-        atomic_store(&copy_bytes, bel_host_file_make_room(folder, -1));
-    int64_t sum = atomic_fetch_add(&copy_bytes, wanted) + wanted;
-    if (sum > limit) {
-        int64_t most = limit - limit / 10 - wanted; // not again for the next copy
-        atomic_store(&copy_bytes, bel_host_file_make_room(folder, most > 0 ? most : 0) + wanted);
-    }
-    return NULL;
-}
-
 // --- Copying -------------------------------------------------------------------------------------
 
 typedef struct copying {
     const char *url;
     const bel_store_info *info;
-    const char *folder;
 } copying;
 
 static bel_status *copy_object(void *user, const char *path, int descriptor)
 {
     const copying *c = user;
-    BEL_TRY(make_room(c->folder, c->info->size_bytes));
     if (c->info->size_bytes == 0) return NULL;
     const char *tag = c->info->tag[0] != '\0' ? c->info->tag : NULL;
     return bel_download_to(c->url, tag, path, descriptor, NULL);
@@ -128,33 +84,22 @@ static bel_status *open_copy(const char *url, const bel_store_info *info, double
                              bel_host_file *out_file)
 {
     static atomic_uint unnamed;
-    char *folder = NULL;
-    BEL_TRY(bel_host_folder(getenv(BEL_CACHE_DIR_VARIABLE), "belfry-objects", &folder));
     bool named = info->tag[0] != '\0'; // otherwise no other copy is known to be of this state
     char *name =
         named ? bel_strf("%s\n%s\n%llu", url, info->tag, (unsigned long long)info->size_bytes)
               : bel_strf("%s\n%lld\n%u", url, (long long)getpid(), unnamed++);
-    copying c = {.url = url, .info = info, .folder = folder};
-    bel_host_file_request request = {
-        .folder = folder,
+    copying c = {.url = url, .info = info};
+    const bel_cache_request request = {
         .name = name,
         .source = url,
         .doing = "being copied",
-        .stays = true,
+        .size_bytes = info->size_bytes,
         .patience_secs = patience_secs,
         .make = copy_object,
         .user = &c,
     };
-    bel_status *status = bel_host_file_open(&request, out_file);
-    if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED) {
-        status = bel_status_wrap(
-            status, __FILE__, __LINE__,
-            "%s: copying its %llu bytes to this host; hint: set " BEL_CACHE_DIR_VARIABLE
-            " to a folder with more room",
-            url, (unsigned long long)info->size_bytes);
-    }
+    bel_status *status = bel_cache_open(&request, out_file);
     bel_free(name);
-    bel_free(folder);
     return status;
 }
 

@@ -2,18 +2,13 @@
 // in parallel ranges, and then read and mapped like any local file. So a reader at random places
 // costs no request, and later epochs are as fast as local files.
 //
-// Copies are in belfry-objects-UID below $BELFRY_CACHE_DIR, or else $TMPDIR, or else /var/tmp.
-// Copies that no process uses stay there for the next job, until all copies take more than
-// $BELFRY_CACHE_SIZE MiB (16384): then the longest unused are removed. A copy is of one state of
-// the object: its tag is part of its name.
+// Copies are files of this host's cache (store/cache.h). A copy is of one state of the object: its
+// tag is part of its name.
 #ifndef BELFRY_STORE_COPY_H
 #define BELFRY_STORE_COPY_H
 
 #include "base/host_file.h"
 #include "store/store.h"
-
-#define BEL_CACHE_DIR_VARIABLE "BELFRY_CACHE_DIR"
-#define BEL_CACHE_SIZE_VARIABLE "BELFRY_CACHE_SIZE"
 
 // Opens the copy of an object's present state, and makes it if this host has none. Close it with
 // bel_host_file_close. *out_info may be NULL. RESOURCE_EXHAUSTED: no room on the disk. Other

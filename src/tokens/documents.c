@@ -108,7 +108,8 @@ static bel_status *at_document(bel_status *status, const bel_document *document)
 // A tile encodes the documents from its number on in steps of the number of tiles: each tile has an
 // encoder.
 typedef struct encoding {
-    const bel_documents *documents;
+    const bel_document *documents;
+    size_t count;
     const bel_tokenizer *tokenizer;
     size_t tiles;
     bel_token_list *lists; // by document
@@ -119,8 +120,8 @@ static bel_status *encode_tile(void *argument, int64_t tile)
     encoding *job = argument;
     bel_encoder *encoder = bel_encoder_create(job->tokenizer);
     bel_status *status = NULL;
-    for (size_t d = (size_t)tile; d < job->documents->count && status == NULL; d += job->tiles) {
-        const bel_document *document = &job->documents->items[d];
+    for (size_t d = (size_t)tile; d < job->count && status == NULL; d += job->tiles) {
+        const bel_document *document = &job->documents[d];
         status = bel_encoder_encode(encoder, document->text, document->size, &job->lists[d]);
         if (status != NULL) status = at_document(status, document);
         if (job->tokenizer->end >= 0) bel_token_list_add(&job->lists[d], job->tokenizer->end);
@@ -129,20 +130,20 @@ static bel_status *encode_tile(void *argument, int64_t tile)
     return status;
 }
 
-bel_status *bel_documents_encode(const bel_documents *documents, const bel_tokenizer *tokenizer,
-                                 bel_team *team, bel_token_list *out_list)
+bel_status *bel_documents_encode(const bel_documents *documents, size_t first, size_t count,
+                                 const bel_tokenizer *tokenizer, bel_team *team,
+                                 bel_token_list *out_list)
 {
-    size_t tiles = (size_t)bel_team_size(team);
-    bel_token_list *lists = bel_xcalloc(documents->count + 1, sizeof *lists);
-    encoding job = {documents, tokenizer, tiles, lists};
+    size_t tiles = (size_t)bel_team_size(team), tokens = out_list->count;
+    bel_token_list *lists = bel_xcalloc(count + 1, sizeof *lists);
+    encoding job = {documents->items + first, count, tokenizer, tiles, lists};
     bel_status *status = bel_team_try(team, encode_tile, &job, (int64_t)tiles);
-    size_t count = out_list->count;
-    for (size_t d = 0; d < documents->count; d++)
-        count += lists[d].count;
-    if (status == NULL && count > 0)
+    for (size_t d = 0; d < count; d++)
+        tokens += lists[d].count;
+    if (status == NULL && tokens > 0)
         out_list->items =
-            bel_xgrow(out_list->items, &out_list->capacity, count, sizeof *out_list->items);
-    for (size_t d = 0; d < documents->count; d++) {
+            bel_xgrow(out_list->items, &out_list->capacity, tokens, sizeof *out_list->items);
+    for (size_t d = 0; d < count; d++) {
         if (status == NULL && lists[d].count > 0) {
             memcpy(out_list->items + out_list->count, lists[d].items,
                    lists[d].count * sizeof *out_list->items);

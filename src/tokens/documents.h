@@ -36,10 +36,11 @@ void bel_documents_close(bel_documents *documents);
 // For a source's check, with the errors of bel_file_view_check.
 bel_status *bel_documents_check(const bel_documents *documents, int64_t block) BEL_MUST_USE;
 
-// Appends the tokens of all documents, each followed by the tokenizer's end, computed by the team.
-// Errors: those of bel_encoder_encode, with the document's place.
-bel_status *bel_documents_encode(const bel_documents *documents, const bel_tokenizer *tokenizer,
-                                 bel_team *team, bel_token_list *out_list) BEL_MUST_USE;
+// Appends the tokens of documents [first, first + count), each followed by the tokenizer's end,
+// computed by the team. Errors: those of bel_encoder_encode, with the document's place.
+bel_status *bel_documents_encode(const bel_documents *documents, size_t first, size_t count,
+                                 const bel_tokenizer *tokenizer, bel_team *team,
+                                 bel_token_list *out_list) BEL_MUST_USE;
 
 // Makes a tokenizer of the characters that occur, ordered by their numbers, and the end. DATA_LOSS:
 // a text is no UTF-8, or has a zero byte (its place is named).

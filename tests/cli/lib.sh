@@ -20,6 +20,7 @@ failures=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/belfry-cli-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+export BELFRY_CACHE_DIR=${BELFRY_CACHE_DIR:-$work} # not the one of this user's jobs
 
 complain() { # TEXT: counts a failure and shows the output of the last command
     failures=$((failures + 1))

@@ -48,7 +48,7 @@ run_ok belfry train_and_evaluate "${train[@]}" --train_steps 20
 run_fails 2 '--opset has no effect with --training' belfry export --model_dir m --training --opset 15
 run_ok belfry export --model_dir m --training
 equal "it prints the folder" "$(cat out.txt)" "export_dir m/export/20-training"
-run_fails 1 'a training is exported to a new folder' belfry export --model_dir m --training
+run_fails 1 'this export needs a new folder' belfry export --model_dir m --training
 run_ok belfry export --model_dir m --training --export_dir digits.learner
 check "all files are there" test -f digits.learner/signature.json -a -f digits.learner/training.onnx \
     -a -f digits.learner/prediction.onnx -a -f digits.learner/ckpt-00000020/manifest.json

@@ -60,6 +60,17 @@ run_ok belfry train --train_files all.bin --vocabulary 400 "${run[@]}" --model_d
 check "no tokenizer is needed" grep -q 'tokenizer unknown' err.txt
 run_fails 2 'was trained with token files of an unknown tokenizer' belfry generate --model_dir unknown
 
+# --- The host keeps the tokens of texts
+mkdir kept
+run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" local train --distributed --worker_count 2 --parameter_server_count 1 \
+    --job_dir shared -- "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 2
+equal "processes that share the tokens" "$(digest shared)" "$one"
+check "one file for all processes" test "$(find kept -type f | wc -l)" -eq 1
+check "one of them made it" test "$(cat shared/logs/*.log | grep -c ' tokens"')" -eq 1
+run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
+check "another job finds it" grep -q 'tokens, which this host has kept' err.txt
+run_fails 3 'cannot create' env BELFRY_CACHE_DIR="$PWD/all.txt" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
+
 # --- Evaluation with the kept tokenizer, and other tokenizers
 run_ok belfry evaluate --model_dir alone --eval_files "${texts[0]}"
 check "bits per byte of other files" grep -qE '^bits_per_byte [0-9.]+$' out.txt
@@ -104,6 +115,46 @@ run_fails 3 'exported/weights.safetensors has no tensor "none"' belfry train_and
     --warm_start exported/weights.safetensors --warm_start_names 'wte.weight=none'
 run_fails 3 'tensor "wpe.weight": expected floats [16, 32], got f32 [32, 32]' belfry train_and_evaluate "${text[@]}" "${run[@]}" --context 16 \
     --model_dir cold --warm_start exported/weights.safetensors
+
+# --- Folders of Hugging Face: GPT-2, Llama, and what is neither
+llama=(--positions rotary --norm rms --activation swiglu --no_bias --no_tied --heads 4 --kv_heads 2)
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" "${llama[@]}" --model_dir llama
+run_ok belfry tokens encode "${texts[0]}" --tokenizer tokenizer.json --out eval.bin
+tail -c +1025 eval.bin >eval.ids # without llm.c's header
+for model in alone llama; do
+    run_ok belfry export --model_dir $model --format huggingface --export_dir $model.hf
+    check "three files" test "$(cd $model.hf && echo *)" = 'config.json model.safetensors tokenizer.json'
+    run_ok belfry evaluate --model_dir $model --eval_files "${texts[0]}"
+    ours=$(sed -n 's/^loss //p' out.txt)
+    if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+        theirs=$(/usr/bin/python3 "$SOURCE/tests/cli/huggingface.py" $model.hf eval.ids 32)
+        check "numpy's loss of $model: $theirs, ours $ours" \
+            awk -v a="$ours" -v b="$theirs" 'BEGIN { d = a - b; exit !(d < 2e-5 && d > -2e-5) }'
+    fi
+    as=()
+    [ $model = alone ] || as=("${llama[@]}")
+    run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" "${as[@]}" --train_steps 1 --warm_start $model.hf --model_dir $model.begun
+    check "it says so" grep -q "warm start: the values of $model.hf/model.safetensors" err.txt
+    run_ok belfry export --model_dir $model.begun --checkpoint $model.begun/ckpt-00000000 --format huggingface --export_dir $model.back
+    check "the values come back" cmp $model.hf/model.safetensors $model.back/model.safetensors
+done
+run_ok belfry export --model_dir alone --format huggingface
+check "its folder" grep -qx 'export_dir alone/export/20-huggingface' out.txt
+run_fails 1 'this export needs a new folder' belfry export --model_dir alone --format huggingface --export_dir alone.hf
+run_fails 2 '--opset has no effect with --format huggingface' belfry export --model_dir alone --format huggingface --opset 14
+begin=(belfry train_and_evaluate "${text[@]}" "${run[@]}" --model_dir cold --warm_start alone.hf)
+run_fails 2 'n_layer is 2, but --layers is 3' "${begin[@]}" --layers 3
+run_fails 2 'n_positions is 32, but --context is 16' "${begin[@]}" --context 16
+run_fails 2 'model_type: expected "llama", got "gpt2"' "${begin[@]}" "${llama[@]}"
+run_fails 2 'with positions learned expected norm layer as in GPT-2, got rms' "${begin[@]}" --norm rms
+run_fails 2 'GPT-2 has 2 kv_heads for 2 heads, got 1' "${begin[@]}" --kv_heads 1
+run_fails 2 '--warm_start_variables has no effect' "${begin[@]}" --warm_start_variables 'h.*'
+cp -r alone.hf other.hf
+sed -i 's/1e-05/1e-06/' other.hf/config.json
+run_fails 2 'layer_norm_epsilon: expected 1e-05, got 1e-06' "${begin[@]}" --warm_start other.hf
+mv other.hf/model.safetensors other.hf/model.safetensors.index.json
+sed -i 's/1e-06/1e-05/' other.hf/config.json
+run_fails 2 'values in several files are not read' "${begin[@]}" --warm_start other.hf
 
 # --- Errors
 run_fails 2 'ab.txt is of format text by its name, and a.jsonl of format jsonl' \

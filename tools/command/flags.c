@@ -387,7 +387,8 @@ static const bel_option table[] = {
     {"keep_best", STRING, ALONG, "", NULL, "METRIC", CHECKPOINTS,
      "Also keep the checkpoint whose evaluation has the best METRIC; --best reads it.", EVALUATED},
     {"warm_start", STRING, TRAINING, "", NULL, "FOLDER", CHECKPOINTS,
-     "A new run begins with values of this checkpoint, or the newest in this model folder, or of a file *.safetensors.", NULL},
+     "A new run begins with values of this checkpoint, or the newest in this model folder, or of a file *.safetensors, or "
+     "of a folder of Hugging Face (model gpt).", NULL},
     {"warm_start_variables", STRINGS, TRAINING, "", NULL, "PATTERN", CHECKPOINTS,
      "Variables to read; else all.", "warm_start"},
     {"warm_start_names", PAIRS, TRAINING, "", NULL, "HERE=THERE", CHECKPOINTS,
@@ -427,6 +428,9 @@ static const bel_option table[] = {
      "of mpirun, srun, torchrun or local ranks share the input, and the first one prints all.", NULL},
     {"export_dir", STRING, EXPORT, "", NULL, "FOLDER", OUTPUT,
      "Folder to write to: a new one, or an earlier export, which is replaced. Unset: export/STEP in the model's folder.", NULL},
+    {"format", STRING, EXPORT, "onnx", "onnx|huggingface", NULL, OUTPUT,
+     "onnx: model.onnx, weights.safetensors and signature.json. huggingface: config.json and model.safetensors of a "
+     "model gpt; --export_dir is a new folder, unset: export/STEP-huggingface in the model's folder.", NULL},
     {"training", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
      "Write a training step for a program (belfry/learner.h), instead of the model; --export_dir is a new folder, "
      "unset: export/STEP-training in the model's folder.", NULL},

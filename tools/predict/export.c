@@ -7,16 +7,36 @@
 #include "checkpoint/checkpoint.h"
 #include "command/results.h"
 #include "command/verbs.h"
+#include "estimator/estimator_inner.h"
+#include "export/export_folder.h"
+#include "setup/huggingface.h"
 #include "setup/setup.h"
 
-static bel_status *default_folder(const bel_setup *setup, bool training, char **out_folder)
+static bel_status *default_folder(const bel_setup *setup, const char *suffix, char **out_folder)
 {
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open(setup->checkpoint, &reader));
-    *out_folder =
-        bel_strf("%s/export/%lld%s", setup->model_dir,
-                 (long long)bel_ckpt_reader_info(reader)->step, training ? "-training" : "");
+    *out_folder = bel_strf("%s/export/%lld%s", setup->model_dir,
+                           (long long)bel_ckpt_reader_info(reader)->step, suffix);
     bel_ckpt_close(reader);
+    return NULL;
+}
+
+static bel_status *fill_huggingface(void *context, const char *folder)
+{
+    const bel_setup *setup = context;
+    return bel_huggingface_write(setup->estimator, setup->checkpoint,
+                                 setup->estimator->config.averages, setup->tokenizer, folder);
+}
+
+// Refuses flags of the other format, in which no part reads them.
+static bel_status *check_format(const bel_options *options)
+{
+    static const char *const flags[] = {"training", "opset", "tables", "external_data"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (bel_options_is_given(options, flags[i]))
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --format huggingface",
+                           flags[i]);
     return NULL;
 }
 
@@ -33,13 +53,17 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
                                     .external_data = bel_options_bool(options, "external_data"),
                                     .inline_tables = strcmp(tables, "inline") == 0,
                                     .training = bel_options_bool(options, "training")};
-    bel_status *status = NULL;
+    bool face = strcmp(bel_options_string(options, "format"), "huggingface") == 0;
+    bel_status *status = face ? check_format(options) : NULL;
     if (how.training && bel_options_is_given(options, "averages"))
         status =
             BEL_ERR(BEL_INVALID_ARGUMENT, "--averages is not read with --training, which keeps "
                                           "parameters and averages");
-    if (status == NULL && folder == NULL) status = default_folder(setup, how.training, &folder);
-    if (status == NULL) status = bel_export(setup->estimator, setup->checkpoint, &how, folder);
+    const char *suffix = face ? "-huggingface" : how.training ? "-training" : "";
+    if (status == NULL && folder == NULL) status = default_folder(setup, suffix, &folder);
+    if (status == NULL)
+        status = face ? bel_export_to_folder(folder, false, fill_huggingface, setup)
+                      : bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {
         const char *shown = named != NULL ? bel_options_text(options, "export_dir") : folder;
         char *line = bel_strf("export_dir %s\n", shown);

@@ -98,7 +98,8 @@ static bel_status *encode(const bel_options *options, const bel_documents *docum
     const char *out = bel_options_string(options, "out");
     bool narrow = bel_tokenizer_size(tokenizer) <= 65536;
     bel_team *team = tokens_team(options);
-    bel_status *status = bel_documents_encode(documents, tokenizer, team, list);
+    bel_status *status =
+        bel_documents_encode(documents, 0, documents->count, tokenizer, team, list);
     bel_team_destroy(team);
     BEL_TRY(status);
     if (out == NULL) return print_tokens(list, bel_tokenizer_end(tokenizer));

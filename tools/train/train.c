@@ -10,6 +10,7 @@
 #include "command/verbs.h"
 #include "evaluate/goal.h"
 #include "launch/task/task.h"
+#include "setup/huggingface.h"
 #include "setup/setup.h"
 
 // Place of this process by its environment: 0 and false without a task.
@@ -77,6 +78,7 @@ typedef struct plan {
     bel_arena *arena; // for the names of a warm start, and of a metric
     bel_exporter exporters[KINDS];
     const bel_exporter *list[KINDS];
+    bel_huggingface *face; // folder that the training begins with; NULL: no such folder
 } plan;
 
 // Plans the exports: each kind at most once, under its name.
@@ -156,13 +158,32 @@ static bel_status *plan_evaluations(const bel_options *options, const bel_setup 
     return plan_exports(options, p);
 }
 
-// The parsed flag is "here=there".
-static void plan_warm_start(const bel_options *options, plan *p)
+// A folder of Hugging Face has other names, and kernels that are turned: a function reads it.
+static bel_status *plan_huggingface(const bel_options *options, const char *folder, plan *p)
 {
+    static const char *const flags[] = {"warm_start_names", "warm_start_variables"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (bel_options_is_given(options, flags[i]))
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "--%s has no effect with --warm_start %s, a folder of Hugging Face; "
+                           "hint: --warm_start %s/model.safetensors",
+                           flags[i], folder, folder);
+    p->face = bel_huggingface_create(folder);
+    p->train.init_fn = bel_huggingface_init;
+    p->train.init_user = p->face;
+    return NULL;
+}
+
+// The parsed flag is "here=there".
+static bel_status *plan_warm_start(const bel_options *options, plan *p)
+{
+    const char *folder = bel_options_string(options, "warm_start");
+    if (folder != NULL && bel_is_huggingface(folder)) return plan_huggingface(options, folder, p);
+
     bel_warm_start *warm = &p->train.warm_start;
     size_t names, patterns;
     const char *const *pairs = bel_options_list(options, "warm_start_names", &names);
-    warm->checkpoint = bel_options_string(options, "warm_start");
+    warm->checkpoint = folder;
     warm->variables = bel_options_list(options, "warm_start_variables", &patterns);
     warm->variable_count = (int)patterns;
     bel_rename *list = bel_arena_alloc(p->arena, (names + 1) * sizeof *list);
@@ -173,6 +194,7 @@ static void plan_warm_start(const bel_options *options, plan *p)
     }
     warm->names = list;
     warm->name_count = (int)names;
+    return NULL;
 }
 
 static bel_status *train_run(const bel_options *options, bel_setup *setup, int *out_exit_code)
@@ -190,15 +212,15 @@ static bel_status *train_run(const bel_options *options, bel_setup *setup, int *
                        .input_fn = setup->input_fn,
                        .input_user = setup->input_user}};
     p.arena = bel_arena_create();
-    plan_warm_start(options, &p);
-    bel_flag_inputs_say(options);
-    bel_status *status = evaluates ? plan_evaluations(options, setup, &p) : NULL;
-    if (status != NULL) {
-        bel_arena_destroy(p.arena);
-        return status;
-    }
-    *out_exit_code = bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
+    bel_status *status = plan_warm_start(options, &p);
+    if (status == NULL) bel_flag_inputs_say(options);
+    if (status == NULL && evaluates) status = plan_evaluations(options, setup, &p);
+    if (status == NULL)
+        *out_exit_code =
+            bel_run_job(setup->estimator, &p.train, &p.eval, evaluates ? 1 : 0, &result);
+    bel_huggingface_destroy(p.face);
     bel_arena_destroy(p.arena);
+    BEL_TRY(status);
     if (result.digest[0] == '\0') return NULL; // another process reports it
     return bel_results_print(&result, true, evaluates, bel_options_bool(options, "json"));
 }

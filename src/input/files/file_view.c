@@ -186,19 +186,40 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     return status;
 }
 
+// Maps view->mapped_instead, which is open. Its errors name `name`.
+static bel_status *map_instead(const char *name, bel_file_view *view)
+{
+    struct stat info;
+    const bel_host_file *file = &view->mapped_instead;
+    if (fstat(file->descriptor, &info) != 0) return bel_file_error(errno, "look at", file->path);
+    view->version = version_of(&info);
+    return file->size > 0 ? file_view_map(name, file->descriptor, file->size, view) : NULL;
+}
+
 // Maps the copy of an object, and unpacks it if it is packed.
 static bel_status *map_object(const char *url, bel_file_view *out_view)
 {
     bel_file_view view = {0};
     bel_store_info info;
-    bel_status *status = NULL;
-    bel_host_file *copy = &view.mapped_instead;
-    BEL_TRY(bel_store_copy_open(url, copy, &info));
+    BEL_TRY(bel_store_copy_open(url, &view.mapped_instead, &info));
+    bel_status *status = map_instead(url, &view);
+    // Each opening changes the times of the copy, but not its content.
     uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info.tag, strlen(info.tag));
     view.version = (bel_file_version){.inode = state, .size = info.size_bytes};
-    if (copy->size > 0) status = file_view_map(url, copy->descriptor, copy->size, &view);
     if (status == NULL && bel_is_gzip(view.data, view.size))
         status = bel_file_view_unpack(&view, url);
+    if (status != NULL)
+        bel_file_view_close(&view);
+    else
+        *out_view = view;
+    return status;
+}
+
+bel_status *bel_file_view_open_made(const bel_cache_request *request, bel_file_view *out_view)
+{
+    bel_file_view view = {0};
+    BEL_TRY(bel_cache_open(request, &view.mapped_instead));
+    bel_status *status = map_instead(request->source, &view);
     if (status != NULL)
         bel_file_view_close(&view);
     else

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "input/files/unpacked_file.h"
+#include "store/cache.h"
 
 // Immutable once opened. No zero byte follows `data`.
 typedef struct bel_file_view {
@@ -28,6 +29,11 @@ typedef struct bel_file_view {
 // bel_store_copy_open.
 enum { BEL_UNPACKED_IN_MEMORY = 256 << 20 };
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+
+// Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
+// bel_cache_open.
+bel_status *bel_file_view_open_made(const bel_cache_request *request,
+                                    bel_file_view *out_view) BEL_MUST_USE;
 // Begins to copy the objects among these paths, all at once, before each is opened.
 void bel_file_views_begin(const char *const *paths, int count);
 // Replaces the view of a packed file by a view of the unpacked bytes. Errors as above.

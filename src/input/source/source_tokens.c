@@ -2,13 +2,18 @@
 // context on, and as labels those one place later. So a record is found by arithmetic, and every
 // token is a label once in an epoch, except the first one and those after the last context.
 //
-// Token files stay mapped. Texts are tokenized at opening, and their tokens kept in memory, two
-// bytes each if the vocabulary allows it: `belfry tokens encode` writes large corpora to a file.
-// Contexts that are held out are neighbors, because a text continues in the next context.
+// Token files stay mapped. Texts are tokenized by the first process of a host that opens them, into
+// a file of the host's cache, two bytes a token if the vocabulary allows it. All processes map that
+// file, and so do later jobs with the same texts and tokenizer. Contexts that are held out are
+// neighbors, because a text continues in the next context.
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/fault.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -26,7 +31,7 @@ enum { MOST_THREADS = 16 };
 // Consecutive tokens: of a file, or of all texts.
 typedef struct token_part {
     const char *path;
-    bel_file_view view; // zeroed for texts
+    bel_file_view view; // the file, or the tokens of texts
     bel_token_block block;
 } token_part;
 
@@ -37,9 +42,7 @@ typedef struct token_source {
     token_part *parts;
     int64_t *first; // [part_count], number of each part's first token
     int part_count;
-    bel_documents documents; // texts
-    void *memory;            // their tokens
-    size_t memory_bytes;
+    bool texts; // the tokens are those of texts, which are not read again
     uint64_t tokenizer_hash;
     int64_t token_count, context;
     int64_t gap_first, gap_count; // contexts that are not read: records from gap_first on skip them
@@ -96,7 +99,7 @@ static void tokens_origin(const bel_source *base, int64_t number, bel_str *out_t
 static bel_status *tokens_check(const bel_source *base, int64_t block)
 {
     const token_source *source = (const token_source *)base;
-    if (source->memory != NULL) return NULL; // texts are read once
+    if (source->texts) return NULL;
     int end, first = bel_file_view_turn(block, source->part_count, &end);
     for (int i = first; i < end; i++)
         BEL_TRY(bel_file_view_check(&source->parts[i].view, source->parts[i].path));
@@ -116,8 +119,6 @@ static void tokens_destroy(bel_source *base)
     token_source *source = (token_source *)base;
     for (int i = 0; i < source->part_count; i++)
         bel_file_view_close(&source->parts[i].view);
-    if (source->documents.arena != NULL) bel_documents_close(&source->documents);
-    bel_pages_destroy(source->memory, source->memory_bytes);
     bel_free(source->byte_counts);
     bel_arena_destroy(source->arena);
     bel_free(source);
@@ -176,55 +177,128 @@ static bel_status *open_parts(token_source *source, const bel_token_options *opt
 
 // --- Texts --------------------------------------------------------------------------------------
 
-static bel_status *keep_tokens(token_source *source, const bel_token_list *list, int width)
+typedef struct tokenizing {
+    const bel_documents *documents;
+    const bel_tokenizer *tokenizer;
+    int width; // bytes of a token
+    bool made; // by this call
+} tokenizing;
+
+static bel_status *write_bytes(const char *path, int descriptor, const char *bytes, size_t size)
 {
-    source->memory_bytes = list->count * (size_t)width + 1;
-    BEL_TRY(bel_pages_create(source->memory_bytes, false, "tokens", &source->memory));
-    uint16_t *narrow = source->memory;
-    uint32_t *wide = source->memory;
-    for (size_t i = 0; i < list->count; i++) {
-        if (width == 2) {
-            narrow[i] = (uint16_t)list->items[i];
-        } else {
-            wide[i] = (uint32_t)list->items[i];
-        }
+    if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", path);
+    while (size > 0) {
+        ssize_t wrote = write(descriptor, bytes, size);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return bel_file_error(errno, "write", path);
+        bytes += wrote;
+        size -= (size_t)wrote;
     }
     return NULL;
 }
 
-static bel_status *encode_texts(token_source *source, const bel_token_options *options)
+// Packs the tokens in place, as the numbers get no wider, and writes them.
+static bel_status *write_list(const tokenizing *t, const char *path, int descriptor,
+                              bel_token_list *list)
 {
+    char *bytes = (char *)list->items;
+    for (size_t i = 0; i < list->count && t->width == 2; i++) {
+        uint16_t token = (uint16_t)list->items[i];
+        memcpy(bytes + i * sizeof token, &token, sizeof token);
+    }
+    return write_bytes(path, descriptor, bytes, list->count * (size_t)t->width);
+}
+
+// Writes the tokens in pieces of documents. So a process that waits sees the file grow.
+static bel_status *tokenize(void *user, const char *path, int descriptor)
+{
+    enum { PIECE_BYTES = 16 << 20 };
+    tokenizing *t = user;
+    const bel_documents *documents = t->documents;
     int cores = bel_available_cores();
     bel_token_list list = {0};
     bel_team *team = bel_team_create_some(cores < MOST_THREADS ? cores : MOST_THREADS);
-    bel_status *status = bel_documents_encode(&source->documents, options->tokenizer, team, &list);
-    int width = bel_tokenizer_size(options->tokenizer) <= 65536 ? 2 : 4;
-    if (status == NULL) status = keep_tokens(source, &list, width);
-    source->token_count = (int64_t)list.count;
-    source->parts = bel_arena_alloc(source->arena, sizeof *source->parts);
-    source->first = bel_arena_alloc(source->arena, sizeof *source->first);
-    source->part_count = 1;
-    source->parts[0] = (token_part){.path = source->documents.paths[0],
-                                    .block = {source->memory, width, source->token_count}};
+    bel_status *status = NULL;
+    t->made = true;
+    for (size_t first = 0, end; first < documents->count && status == NULL; first = end) {
+        size_t bytes = 0;
+        for (end = first; end < documents->count && bytes < PIECE_BYTES; end++)
+            bytes += documents->items[end].size;
+        list.count = 0;
+        status = bel_documents_encode(documents, first, end - first, t->tokenizer, team, &list);
+        if (status == NULL) status = write_list(t, path, descriptor, &list);
+    }
     bel_free(list.items);
     bel_team_destroy(team);
     return status;
 }
 
+// The name of the tokens: a hash of the tokenizer and of all documents with their borders.
+static void name_tokens(const tokenizing *t, char out_name[33])
+{
+    static const char version[] = "belfry tokens 1\n";
+    bel_str tokenizer = {0};
+    bel_hasher *hasher = bel_hasher_create();
+    bel_tokenizer_write(t->tokenizer, &tokenizer);
+    bel_hasher_update(hasher, version, sizeof version);
+    bel_hasher_update(hasher, tokenizer.text, tokenizer.length);
+    for (size_t d = 0; d < t->documents->count; d++) {
+        const bel_document *document = &t->documents->items[d];
+        uint64_t size = document->size;
+        bel_hasher_update(hasher, &size, sizeof size);
+        bel_hasher_update(hasher, document->text, document->size);
+    }
+    bel_hash128_text(bel_hasher_finish(hasher), out_name);
+    bel_hasher_destroy(hasher);
+    bel_str_deinit(&tokenizer);
+}
+
+static bel_status *open_tokenized(token_source *source, const bel_documents *documents)
+{
+    enum { PATIENCE_SECS = 900 }; // for one document of gigabytes
+    bool narrow = bel_tokenizer_size(source->tokenizer) <= 65536;
+    tokenizing t = {documents, source->tokenizer, narrow ? 2 : 4, false};
+    char name[33], size[32];
+    token_part *part = source->parts;
+    name_tokens(&t, name);
+    const bel_cache_request request = {
+        .name = name,
+        .source = part->path,
+        .doing = "being tokenized",
+        .size_bytes = (documents->size_bytes + documents->count) * (uint64_t)t.width,
+        .patience_secs = PATIENCE_SECS,
+        .make = tokenize,
+        .user = &t,
+    };
+    BEL_TRY(bel_file_view_open_made(&request, &part->view));
+    source->part_count = 1;
+    source->token_count = (int64_t)(part->view.size / (size_t)t.width);
+    part->block = (bel_token_block){part->view.data, t.width, source->token_count};
+    source->base.size_bytes = documents->size_bytes;
+    source->base.content = bel_hash64_more(documents->content, part->view.data, part->view.size);
+    bel_log_write(BEL_LOG_INFO, "%s%s: %zu documents, %s, %lld tokens%s", part->path,
+                  documents->file_count > 1 ? ", …" : "", documents->count,
+                  bel_bytes_text(documents->size_bytes, size), (long long)source->token_count,
+                  t.made ? "" : ", which this host has kept");
+    return check_range(part, bel_tokenizer_size(source->tokenizer));
+}
+
 static bel_status *open_texts(token_source *source, const bel_token_options *options)
 {
     const char *key = options->format == BEL_TOKENS_JSONL ? options->key : NULL;
-    BEL_TRY(bel_documents_open(&source->documents, options->paths, options->path_count, key));
-    BEL_TRY(encode_texts(source, options));
-    source->base.size_bytes = source->documents.size_bytes;
-    source->base.content =
-        bel_hash64_more(source->documents.content, source->memory, source->memory_bytes);
-    char size[32];
-    bel_log_write(BEL_LOG_INFO, "%s%s: %zu documents, %s, %lld tokens", source->documents.paths[0],
-                  source->documents.file_count > 1 ? ", …" : "", source->documents.count,
-                  bel_bytes_text(source->documents.size_bytes, size),
-                  (long long)source->token_count);
-    return NULL;
+    bel_documents documents = {0};
+    bel_status *status = bel_documents_open(&documents, options->paths, options->path_count, key);
+    source->texts = true;
+    source->parts = bel_arena_alloc(source->arena, sizeof *source->parts);
+    source->first = bel_arena_alloc(source->arena, sizeof *source->first);
+    source->parts[0] = (token_part){.block = {NULL, 2, 0}};
+    source->first[0] = 0;
+    if (status == NULL) {
+        source->parts[0].path = bel_arena_strdup(source->arena, documents.paths[0]);
+        status = open_tokenized(source, &documents);
+    }
+    bel_documents_close(&documents);
+    return status;
 }
 
 // --- Opening ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@
 #include "belfry/estimator.h"
 #include "launch/folder/stored_lease.h"
 #include "launch/folder/stored_sync.h"
-#include "store/copy.h"
+#include "store/cache.h"
 #include "store/store.h"
 
 enum { RENEW_SECS = 15, LOOK_SECS = 1, LEASE_PATIENCE_SECS = 10, MOST_PAUSE_SECS = 60 };

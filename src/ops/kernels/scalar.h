@@ -21,33 +21,55 @@ static inline float select_f32(int condition, float yes, float no)
     return value;
 }
 
-static inline float exp_one(float x)
+// e^r for |r| <= ln2 / 2.
+static inline float exp_part_one(float r)
 {
-    // e^x = 2^n e^r with |r| <= ln2 / 2. Adding 1.5 * 2^23 rounds to the nearest integer.
-    float clamped = select_f32(x > 88.7f, 88.7f, x);
-    clamped = select_f32(clamped < -87.3f, -87.3f, clamped);
-    float shifted = clamped * 1.44269504088896341f + 12582912.0f;
-    float n = shifted - 12582912.0f;
-    float r = clamped - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    // n is in [-126, 128]: scaling in two steps keeps both factors normal. It is read from the
-    // bits, as a NaN cannot be converted.
-    int32_t whole;
-    memcpy(&whole, &shifted, 4);
-    whole -= 0x4b400000; // the bits of 1.5 * 2^23
-    int32_t half = whole / 2;
-    uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;
-    float scale_first, scale_second;
-    memcpy(&scale_first, &first, 4);
-    memcpy(&scale_second, &second, 4);
-    float y = p * scale_first * scale_second;
+    return p * (r * r) + r + 1.0f;
+}
+
+// e^x = 2^n e^r with |r| <= ln2 / 2, for |x| <= 88.7. Adding 1.5 * 2^23 rounds to the nearest
+// integer n, which is read from the bits, as a NaN cannot be converted.
+static inline float exp_split_one(float x, int32_t *out_n)
+{
+    float shifted = x * 1.44269504088896341f + 12582912.0f;
+    float n = shifted - 12582912.0f;
+    float r = x - n * 0.693359375f;
+    memcpy(out_n, &shifted, 4);
+    *out_n -= 0x4b400000; // the bits of 1.5 * 2^23
+    return exp_part_one(r - n * -2.12194440e-4f);
+}
+
+static inline float power_of_two_one(int32_t n) // -126 … 127
+{
+    uint32_t bits = (uint32_t)(n + 127) << 23;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+// exp_one for |x| <= 87, where nothing overflows.
+static inline float exp_near_one(float x)
+{
+    int32_t n;
+    float p = exp_split_one(x, &n);
+    return p * power_of_two_one(n);
+}
+
+static inline float exp_one(float x)
+{
+    float clamped = select_f32(x > 88.7f, 88.7f, x);
+    clamped = select_f32(clamped < -87.3f, -87.3f, clamped);
+    // n is in [-126, 128]: scaling in two steps keeps both factors normal.
+    int32_t n;
+    float p = exp_split_one(clamped, &n);
+    int32_t half = n / 2;
+    float y = p * power_of_two_one(half) * power_of_two_one(n - half);
     y = select_f32(x > 88.72284f, INFINITY, y);
     y = select_f32(x < -87.33654f, 0.0f, y);
     return select_f32(x != x, x, y);
@@ -154,17 +176,25 @@ static inline float gelu_slope_one(float x)
     return 0.5f * (1.0f + erf_one(c * 0.707106781f)) + c * exp_one(-0.5f * c * c) * 0.398942280f;
 }
 
-static inline float gelu_inner_one(float x)
+// (1 + tanh u) / 2 = 1 / (1 + e^-2u), with u = sqrt(2 / pi) (c + 0.044715 c^3). For |c| <= 9.9,
+// |2 u| is below 86.
+static inline float gelu_gate_one(float c)
 {
-    float c = clip_one(x, -13.0f, 13.0f);
-    return 0.797884561f * (c + 0.044715f * (c * c * c));
+    return 1.0f / (1.0f + exp_near_one(-1.59576912f * (c + 0.044715f * (c * c * c))));
+}
+
+// Below -9.9 the gate is 1e-37, so that the function is 0 but for the last digits of f32.
+static inline float gelu_tanh_one(float x)
+{
+    float raised = select_f32(x < -9.9f, -9.9f, x);
+    return raised * gelu_gate_one(select_f32(raised > 9.9f, 9.9f, raised));
 }
 
 static inline float gelu_tanh_slope_one(float x)
 {
-    float c = clip_one(x, -13.0f, 13.0f), u = tanh_one(gelu_inner_one(c));
-    float inner = 0.797884561f * (1.0f + 0.134145f * (c * c));
-    return 0.5f * (1.0f + u) + 0.5f * c * ((1.0f - u * u) * inner);
+    float c = clip_one(x, -9.9f, 9.9f), gate = gelu_gate_one(c);
+    float inner = 1.59576912f * (1.0f + 0.134145f * (c * c));
+    return gate + c * (gate * (1.0f - gate) * inner);
 }
 
 static inline float silu_slope_one(float x)

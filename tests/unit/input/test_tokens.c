@@ -1,5 +1,9 @@
 // Contexts of tokens: every token once, in any order, over several files; texts, JSONL and token
 // files in each form; contexts that are held out; and errors with their places.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
 #include "base/str.h"
 #include "belfry/tokens.h"
 #include "unit/input/test_fixture.h"
@@ -147,6 +151,49 @@ static void texts_are_encoded(void **state)
     bel_tokenizer_destroy(tokenizer);
 }
 
+static size_t kept_files(const char *folder)
+{
+    char *kept = bel_strf("%s/belfry-objects-%lld", folder, (long long)geteuid());
+    char **names;
+    size_t count;
+    BEL_ASSERT_OK(bel_dir_list(kept, &names, &count));
+    bel_dir_names_free(names, count);
+    bel_free(kept);
+    return count;
+}
+
+// The host keeps the tokens of texts: by their bytes and borders, and by the tokenizer.
+static void tokens_of_texts_are_kept(void **state)
+{
+    (void)state;
+    const char *folder = bel_test_own_folder();
+    bel_tokenizer *bytes, *merges;
+    assert_int_equal(setenv("BELFRY_CACHE_DIR", folder, 1), 0);
+    bel_str out = {0};
+    BEL_ASSERT_OK(bel_tokenizer_open("bytes", &bytes));
+    BEL_ASSERT_OK(bel_tokenizer_open("tests/unit/tokens/tokenizer.json", &merges));
+    char *paths[] = {bel_test_file(folder, "a.txt", "AB", 2),
+                     bel_test_file(folder, "b.txt", "C", 1)};
+    bel_token_options options = options_of(paths, 2, 2);
+    options.format = BEL_TOKENS_TEXT;
+    options.tokenizer = bytes;
+    for (int i = 0; i < 2; i++) {
+        assert_contexts(&options, "65 66>66 256=1|256 67>67 256=1|");
+        assert_int_equal(kept_files(folder), 1);
+    }
+    bel_free(bel_test_file(folder, "a.txt", "A", 1));
+    bel_free(bel_test_file(folder, "b.txt", "BC", 2));
+    assert_contexts(&options, "65 256>256 66=1|66 67>67 256=1|");
+    assert_int_equal(kept_files(folder), 2);
+    options.tokenizer = merges;
+    read_contexts(&options, &out);
+    assert_int_equal(kept_files(folder), 3);
+    bel_str_deinit(&out);
+    bel_tokenizer_destroy(merges);
+    bel_tokenizer_destroy(bytes);
+    bel_free(paths[0]), bel_free(paths[1]);
+}
+
 static void wide_tokens_are_read(void **state)
 {
     (void)state;
@@ -188,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BEL_TEST_IN_FOLDER(contexts_cross_files),      BEL_TEST_IN_FOLDER(neighbors_are_held_out),
         BEL_TEST_IN_FOLDER(texts_are_encoded),         BEL_TEST_IN_FOLDER(wide_tokens_are_read),
-        BEL_TEST_IN_FOLDER(damaged_files_are_refused),
+        BEL_TEST_IN_FOLDER(damaged_files_are_refused), BEL_TEST_IN_FOLDER(tokens_of_texts_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ static void threads_change_nothing(void **state)
         bel_tokenizer *tokenizer = trained(&documents, 600, 1 + 2 * i);
         bel_token_list list = {0};
         bel_team *team = bel_team_create_some(1 + 2 * i);
-        BEL_ASSERT_OK(bel_documents_encode(&documents, tokenizer, team, &list));
+        BEL_ASSERT_OK(bel_documents_encode(&documents, 0, documents.count, tokenizer, team, &list));
         bel_tokenizer_write(tokenizer, &texts[i]);
         for (size_t t = 0; t < list.count; t++)
             bel_str_printf(&texts[i], " %d", (int)list.items[t]);

@@ -1,0 +1,37 @@
+// Folders of models of language as Hugging Face's transformers write and read them: config.json,
+// which describes the model, and model.safetensors, its values. docs/text.md has the two families:
+//
+//   GPT-2  learned positions, layer norm, GELU, biases; the names and shapes are Belfry's
+//   Llama  rotary positions, RMS norm, SwiGLU, no biases; kernels are [out, in], and queries, keys
+//          and values are three of them
+#ifndef BELFRY_TOOLS_SETUP_HUGGINGFACE_H
+#define BELFRY_TOOLS_SETUP_HUGGINGFACE_H
+
+#include "belfry/estimator.h"
+#include "belfry/tokens.h"
+
+// Returns true for a folder with a config.json.
+bool bel_is_huggingface(const char *folder);
+
+// A folder whose values begin a training. Bound to one thread.
+typedef struct bel_huggingface bel_huggingface;
+
+// Makes it without reading anything. The folder's name is copied.
+bel_huggingface *bel_huggingface_create(const char *folder);
+void bel_huggingface_destroy(bel_huggingface *model); // accepts NULL
+
+// bel_init_fn, with a bel_huggingface as `user`. The first call opens the folder and compares
+// config.json with the parameters of the estimator. FAILED_PRECONDITION: they differ (the setting
+// is named), or no family has this model; DATA_LOSS, NOT_FOUND: a file is malformed or absent;
+// UNIMPLEMENTED: values are in several files.
+bel_status *bel_huggingface_init(void *user, const bel_estimator *estimator, const char *variable,
+                                 const bel_shape *shape, float *values) BEL_MUST_USE;
+
+// Writes config.json, model.safetensors and, with a tokenizer, tokenizer.json into an existing
+// folder. `checkpoint` is that of a model "gpt"; with `averages` the moving averages are written,
+// if it has them. FAILED_PRECONDITION: no family has this model (the setting is named).
+bel_status *bel_huggingface_write(const bel_estimator *estimator, const char *checkpoint,
+                                  bool averages, const bel_tokenizer *tokenizer,
+                                  const char *folder) BEL_MUST_USE;
+
+#endif
