@@ -16,9 +16,9 @@
 #include "base/number.h"
 #include "base/thread.h"
 
-// Threads that refuse connections, and the pieces in which a body is read: after each the time is
-// compared, so a body that drips is given up.
-enum { SPARE_THREADS = 4, PIECE = 1 << 16, NOTE = 256 };
+// Threads that refuse connections, and the pieces in which a body is read. civetweb waits for all of
+// a piece, at most timeout_ms for each byte, so the time is compared after each piece.
+enum { SPARE_THREADS = 4, PIECE = 1024, NOTE = 256 };
 
 struct bel_http_server {
     bel_http_config config;

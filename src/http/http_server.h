@@ -1,4 +1,4 @@
-// HTTP server: calls one function for each request, on its own threads.
+// HTTP server: calls one function for each request, on separate threads.
 //
 // One thread serves one connection at a time, and idle connections keep theirs until they time out.
 // So `connections` bounds both. A connection more gets 503 and is closed; a few threads are kept
@@ -45,7 +45,8 @@ typedef struct bel_http_config {
     const char *hint;    // for the error: "another --metrics_port"
     int connections;     // at the same time, from 1 on
     bool keep_alive;     // several requests on a connection
-    int timeout_ms;      // most time between two bytes of a request, and for all of it
+    int timeout_ms;      // most time for a header, between two bytes of a body, and for a body
+                         // (compared after each KiB)
     int idle_ms;         // most time between two requests
     size_t most_body;    // bytes; a larger body gets 413
     // Answers a request. Any of the server's threads.

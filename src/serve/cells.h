@@ -1,8 +1,8 @@
 // Columns of a table as inputs: cells by name, as a CSV file has them, become the elements that an
 // exported model takes (docs/formats/export.md, "What goes in").
 //
-// A cell is a text, a number, or null for a missing value. A text means what it means in a file: the
-// same code reads it.
+// A cell is a text, a number, or null for a missing value. A text has the same meaning as in a
+// file, because the same code reads it.
 #ifndef BELFRY_SERVE_CELLS_H
 #define BELFRY_SERVE_CELLS_H
 

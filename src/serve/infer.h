@@ -16,8 +16,8 @@ typedef struct bel_infer {
     const bel_served *version;
     const char *model; // its name, for errors
     int slot;
-    bel_arena *arena;     // of the request
-    size_t most_elements; // of an input: the bytes of the request
+    bel_arena *arena;     // the request's
+    size_t most_elements; // the bytes of the request limit every input
     bel_tensor *inputs;
 } bel_infer;
 

@@ -19,7 +19,7 @@ struct bel_model {
     pthread_mutex_t mutex;
     bel_served **versions; // the newest first; retired ones, which some request may hold, last
     int count, live;
-    char *failures; // of the last scan; NULL: all versions loaded
+    char *failures; // NULL: the last scan had no failures
 };
 
 struct bel_models {

@@ -19,9 +19,9 @@ typedef struct bel_model bel_model;
 bel_models *bel_models_create(int slot_count, int keep);
 void bel_models_destroy(bel_models *models); // no request holds a version
 
-// Adds a model and loads it. `name` NULL: the last part of the path, without ".onnx". NOT_FOUND: the
-// path has neither a model nor a version that loads. INVALID_ARGUMENT: the name is taken, or has
-// other characters than letters, digits, "_", "-" and ".".
+// Adds a model and loads it. `name` NULL: the last part of the path, without ".onnx". NOT_FOUND:
+// the path has neither a model nor a version that loads. INVALID_ARGUMENT: the name is taken, or
+// has other characters than letters, digits, "_", "-" and ".".
 bel_status *bel_models_add(bel_models *models, const char *path, const char *name) BEL_MUST_USE;
 
 // Looks for new versions of all models. A version that does not load is logged once, and tried

@@ -158,7 +158,7 @@ static bel_status *read_inputs(reading *r, const bel_json_value *root)
     for (size_t i = 0; i < bel_json_length(inputs); i++)
         BEL_TRY(read_input(r, bel_json_at(inputs, i)));
     if (r->at == r->end) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%lld bytes after the inputs belong to none of them",
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "no input has the last %lld bytes of the body",
                    (long long)(r->end - r->at));
 }
 

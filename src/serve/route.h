@@ -22,7 +22,7 @@ typedef enum bel_route_kind {
 
 typedef struct bel_route {
     bel_route_kind kind;
-    const char *method; // that the path expects: "GET" (HEAD also) or "POST"
+    const char *method; // the expected one: "GET" (or HEAD) or "POST"
     const char *model;  // its name, a part of the path; NULL: none
     size_t model_length;
     int64_t version; // -1: the newest; -2: no number

@@ -1,6 +1,6 @@
 // A request: its path is looked up, then its model and version are taken, then a slot, whose
-// predictor and arena it uses until its answer is a text. Reading and sending bytes needs no slot,
-// so a slow client occupies a connection but no slot.
+// thread, predictor and arena it uses until its answer is a text. Reading and sending bytes needs
+// no slot, so a slow client occupies a connection but no slot.
 #include "serve/server.h"
 
 #include <stdatomic.h>
@@ -13,17 +13,17 @@
 #include "belfry/estimator.h"
 #include "http/http_server.h"
 #include "serve/access_log.h"
-#include "serve/gate.h"
 #include "serve/rest_v1.h"
 #include "serve/rest_v2.h"
 #include "serve/route.h"
+#include "serve/slots.h"
 #include "serve/tally.h"
 
 struct bel_server {
     bel_models *models;
-    bel_gate *gate;
+    bel_slots *slots;
     bel_arena **arenas; // by slot
-    int slots;
+    int slot_count;
     bel_tally *tally;
     bel_access_log *log; // NULL: none
     bel_http_server *http;
@@ -82,33 +82,38 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 
 // --- Inference ----------------------------------------------------------------------------------
 
-static bel_status *infer_in_slot(const call *c, const bel_served *version, int slot)
+typedef struct inference {
+    const call *call;
+    const bel_served *version;
+    bel_status *status;
+} inference;
+
+// Runs on the thread of a slot, while the connection's thread waits.
+static void infer_in_slot(void *argument, int slot)
 {
+    inference *i = argument;
+    const call *c = i->call;
     bel_arena *arena = c->server->arenas[slot];
-    bel_infer infer = {.version = version,
+    bel_infer infer = {.version = i->version,
                        .model = bel_model_name(c->model),
                        .slot = slot,
                        .arena = arena,
                        .most_elements = c->request->body_size};
-    bel_status *status = c->route.kind == BEL_ROUTE_V2_INFER
-                             ? bel_v2_infer(&infer, c->request, c->answer)
-                             : bel_v1_predict(&infer, c->request, c->answer);
+    i->status = c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(&infer, c->request, c->answer)
+                                                    : bel_v1_predict(&infer, c->request, c->answer);
     bel_arena_reset(arena);
-    return status;
 }
 
 static bel_status *run_inference(const call *c, const bel_served *version)
 {
-    int slot;
     const char *encoding = bel_http_header(c->request, "Content-Encoding");
     if (encoding != NULL && strcmp(encoding, "identity") != 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "Content-Encoding: expected identity, got \"%s\"",
                        encoding);
     }
-    BEL_TRY(bel_gate_enter(c->server->gate, &slot));
-    bel_status *status = infer_in_slot(c, version, slot);
-    bel_gate_leave(c->server->gate, slot);
-    return status;
+    inference i = {c, version, NULL};
+    BEL_TRY(bel_slots_run(c->server->slots, infer_in_slot, &i));
+    return i.status;
 }
 
 // --- Other paths --------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ static bel_status *answer_server(const call *c)
     case BEL_ROUTE_INDEX: answer_index(c); return NULL;
     case BEL_ROUTE_METRICS:
         c->answer->type = "text/plain; version=0.0.4; charset=utf-8";
-        bel_tally_write(c->server->tally, c->server->models, c->server->gate, out);
+        bel_tally_write(c->server->tally, c->server->models, c->server->slots, out);
         return NULL;
     case BEL_ROUTE_SERVER:
         bel_str_printf(out,
@@ -228,6 +233,7 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
+    BEL_TRY(bel_slots_create(config->slots, config->queue, config->wait_ms, &server->slots));
     if (config->access_log != NULL) BEL_TRY(bel_access_log_open(config->access_log, &server->log));
     return bel_http_server_start(&http, &server->http);
 }
@@ -237,8 +243,7 @@ bel_status *bel_server_start(const bel_server_config *config, bel_models *models
 {
     bel_server *server = bel_xcalloc(1, sizeof *server);
     server->models = models;
-    server->slots = config->slots;
-    server->gate = bel_gate_create(config->slots, config->queue, config->wait_ms);
+    server->slot_count = config->slots;
     server->arenas = bel_xcalloc((size_t)config->slots, sizeof(bel_arena *));
     for (int s = 0; s < config->slots; s++)
         server->arenas[s] = bel_arena_create();
@@ -267,12 +272,12 @@ int bel_server_stop(bel_server *server, int most_ms)
     atomic_store(&server->stopping, true);
     int left = server->http != NULL ? bel_http_server_drain(server->http, most_ms) : 0;
     bel_http_server_stop(server->http);
+    bel_slots_destroy(server->slots);
     bel_access_log_close(server->log);
     bel_tally_destroy(server->tally);
-    for (int s = 0; s < server->slots; s++)
+    for (int s = 0; s < server->slot_count; s++)
         bel_arena_destroy(server->arenas[s]);
     bel_free(server->arenas);
-    bel_gate_destroy(server->gate);
     bel_free(server);
     return left;
 }

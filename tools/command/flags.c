@@ -41,7 +41,7 @@
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS | TOKENS |              \
      BEL_VERB_GENERATE | SERVE) // all
-#define TELLING         /* print no results as JSON */                                             \
+#define TELLING                 /* print no results as JSON */                                     \
     (BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE |    \
      BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE | SERVE)
 // `when` of a flag of evaluations.
@@ -479,7 +479,7 @@ static const bel_option table[] = {
      "Connections at a time; more get the code 503.", NULL},
     {"max_body", INT, SERVE, "16", "[1, 2047]", "MiB", SERVER, "Largest body of a request; a larger one gets 413.", NULL},
     {"timeout_secs", DOUBLE, SERVE, "30", "[0.1, 86400]", "s", SERVER,
-     "Most time for the bytes of a request, and for its wait in the queue.", NULL},
+     "Most time for the header of a request, for its body (compared after each KiB), and for its wait in the queue.", NULL},
     {"idle_secs", DOUBLE, SERVE, "60", "[0.1, 86400]", "s", SERVER,
      "Most time between two requests of a connection.", NULL},
     {"drain_secs", DOUBLE, SERVE, "30", "[0, 86400]", "s", SERVER,
