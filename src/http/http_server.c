@@ -119,6 +119,19 @@ static int read_body(const bel_http_server *server, struct mg_connection *connec
     return 0;
 }
 
+// Reads what a client still sends, at most as much again: a connection that closes with unread bytes
+// is reset, and the client may lose the answer.
+static void discard(const bel_http_server *server, struct mg_connection *connection)
+{
+    char piece[PIECE];
+    int64_t deadline = bel_clock_ns() + server->config.timeout_ms * INT64_C(1000000);
+    size_t left = server->config.most_body;
+    for (int got = 1; got > 0 && left > 0 && bel_clock_ns() < deadline;) {
+        got = mg_read(connection, piece, left < PIECE ? left : PIECE);
+        left -= got > 0 ? (size_t)got : 0;
+    }
+}
+
 static void answer_request(const bel_http_server *server, struct mg_connection *connection,
                            int *out_code)
 {
@@ -129,6 +142,7 @@ static void answer_request(const bel_http_server *server, struct mg_connection *
     if (info->content_length != 0) *out_code = read_body(server, connection, &body, message);
     if (*out_code != 0) {
         refuse(server, connection, *out_code, message);
+        if (*out_code == 413) discard(server, connection);
         bel_str_deinit(&body);
         return;
     }

@@ -1,5 +1,5 @@
 // A request: its path is looked up, then its model and version are taken, then a slot, whose
-// thread, predictor and arena it uses until its answer is a text. Reading and sending bytes needs
+// predictor, arena and stack it uses until its answer is a text. Reading and sending bytes needs
 // no slot, so a slow client occupies a connection but no slot.
 #include "serve/server.h"
 
@@ -10,19 +10,29 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/linux_stack.h"
 #include "belfry/estimator.h"
 #include "http/http_server.h"
 #include "serve/access_log.h"
+#include "serve/gate.h"
 #include "serve/rest_v1.h"
 #include "serve/rest_v2.h"
 #include "serve/route.h"
-#include "serve/slots.h"
 #include "serve/tally.h"
+
+// Memory of one request at a time. The threads of civetweb have stacks of 100 KB, which kernels
+// exceed, so a request computes on the stack of its slot.
+typedef struct slot {
+    bel_arena *arena;
+    bel_linux_stack *stack;
+} slot;
+
+enum { STACK_BYTES = 8 << 20 };
 
 struct bel_server {
     bel_models *models;
-    bel_slots *slots;
-    bel_arena **arenas; // by slot
+    bel_gate *gate;
+    slot *slots;
     int slot_count;
     bel_tally *tally;
     bel_access_log *log; // NULL: none
@@ -85,18 +95,19 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 typedef struct inference {
     const call *call;
     const bel_served *version;
+    int slot;
     bel_status *status;
 } inference;
 
-// Runs on the thread of a slot, while the connection's thread waits.
-static void infer_in_slot(void *argument, int slot)
+// Runs on the stack of the slot.
+static void infer_in_slot(void *argument)
 {
     inference *i = argument;
     const call *c = i->call;
-    bel_arena *arena = c->server->arenas[slot];
+    bel_arena *arena = c->server->slots[i->slot].arena;
     bel_infer infer = {.version = i->version,
                        .model = bel_model_name(c->model),
-                       .slot = slot,
+                       .slot = i->slot,
                        .arena = arena,
                        .most_elements = c->request->body_size};
     i->status = c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(&infer, c->request, c->answer)
@@ -106,13 +117,15 @@ static void infer_in_slot(void *argument, int slot)
 
 static bel_status *run_inference(const call *c, const bel_served *version)
 {
+    inference i = {.call = c, .version = version};
     const char *encoding = bel_http_header(c->request, "Content-Encoding");
     if (encoding != NULL && strcmp(encoding, "identity") != 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "Content-Encoding: expected identity, got \"%s\"",
                        encoding);
     }
-    inference i = {c, version, NULL};
-    BEL_TRY(bel_slots_run(c->server->slots, infer_in_slot, &i));
+    BEL_TRY(bel_gate_enter(c->server->gate, &i.slot));
+    bel_linux_stack_call(c->server->slots[i.slot].stack, infer_in_slot, &i);
+    bel_gate_leave(c->server->gate, i.slot);
     return i.status;
 }
 
@@ -134,7 +147,7 @@ static bel_status *answer_server(const call *c)
     case BEL_ROUTE_INDEX: answer_index(c); return NULL;
     case BEL_ROUTE_METRICS:
         c->answer->type = "text/plain; version=0.0.4; charset=utf-8";
-        bel_tally_write(c->server->tally, c->server->models, c->server->slots, out);
+        bel_tally_write(c->server->tally, c->server->models, c->server->gate, out);
         return NULL;
     case BEL_ROUTE_SERVER:
         bel_str_printf(out,
@@ -233,7 +246,10 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
-    BEL_TRY(bel_slots_create(config->slots, config->queue, config->wait_ms, &server->slots));
+    for (int i = 0; i < server->slot_count; i++) {
+        server->slots[i].arena = bel_arena_create();
+        BEL_TRY(bel_linux_stack_create(STACK_BYTES, &server->slots[i].stack));
+    }
     if (config->access_log != NULL) BEL_TRY(bel_access_log_open(config->access_log, &server->log));
     return bel_http_server_start(&http, &server->http);
 }
@@ -244,9 +260,8 @@ bel_status *bel_server_start(const bel_server_config *config, bel_models *models
     bel_server *server = bel_xcalloc(1, sizeof *server);
     server->models = models;
     server->slot_count = config->slots;
-    server->arenas = bel_xcalloc((size_t)config->slots, sizeof(bel_arena *));
-    for (int s = 0; s < config->slots; s++)
-        server->arenas[s] = bel_arena_create();
+    server->slots = bel_xcalloc((size_t)config->slots, sizeof *server->slots);
+    server->gate = bel_gate_create(config->slots, config->queue, config->wait_ms);
     server->tally = bel_tally_create(bel_models_count(models));
     bel_status *status = start_parts(server, config);
     if (status != NULL) {
@@ -272,12 +287,14 @@ int bel_server_stop(bel_server *server, int most_ms)
     atomic_store(&server->stopping, true);
     int left = server->http != NULL ? bel_http_server_drain(server->http, most_ms) : 0;
     bel_http_server_stop(server->http);
-    bel_slots_destroy(server->slots);
     bel_access_log_close(server->log);
     bel_tally_destroy(server->tally);
-    for (int s = 0; s < server->slot_count; s++)
-        bel_arena_destroy(server->arenas[s]);
-    bel_free(server->arenas);
+    for (int i = 0; i < server->slot_count; i++) {
+        bel_arena_destroy(server->slots[i].arena);
+        bel_linux_stack_destroy(server->slots[i].stack);
+    }
+    bel_free(server->slots);
+    bel_gate_destroy(server->gate);
     bel_free(server);
     return left;
 }

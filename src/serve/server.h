@@ -7,7 +7,7 @@
 typedef struct bel_server_config {
     const char *address;    // "127.0.0.1"
     int port;               // 0: the system chooses one
-    int slots, queue;       // threads that compute, as in the models; requests that wait
+    int slots, queue;       // requests that compute, as in the models; that wait
     int wait_ms;            // most time of a request in the queue, and of its bytes
     int idle_ms;            // most time of a connection between requests
     int connections;        // at the same time

@@ -86,8 +86,7 @@ static void put_histogram(const counts *c, const char *model, bel_str *out)
                    (unsigned long long)below);
 }
 
-void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_slots *slots,
-                     bel_str *out)
+void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate, bel_str *out)
 {
     int busy, waiting;
     put_head(out, "belfry_serve_requests_total", "counter",
@@ -109,7 +108,7 @@ void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_slots
                            bel_model_name(model), (long long)numbers[i]);
         bel_free(numbers);
     }
-    bel_slots_look(slots, &busy, &waiting);
+    bel_gate_look(gate, &busy, &waiting);
     put_head(out, "belfry_serve_busy", "gauge", "Requests that are computed.");
     bel_str_printf(out, "belfry_serve_busy %d\n", busy);
     put_head(out, "belfry_serve_waiting", "gauge", "Requests that wait for a slot.");

@@ -3,8 +3,8 @@
 #ifndef BELFRY_SERVE_TALLY_H
 #define BELFRY_SERVE_TALLY_H
 
+#include "serve/gate.h"
 #include "serve/models.h"
-#include "serve/slots.h"
 
 typedef struct bel_tally bel_tally;
 
@@ -16,7 +16,7 @@ void bel_tally_destroy(bel_tally *tally);
 void bel_tally_add(bel_tally *tally, int model, int code, bool is_inference, int64_t spent_ns);
 
 // Writes all numbers in the text format 0.0.4.
-void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_slots *slots,
+void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate,
                      bel_str *out);
 
 #endif

@@ -86,8 +86,9 @@ equal "no answer is lost or mixed" "$code" 0
 check "old versions are unloaded" logged 'version 180 is unloaded'
 
 # A version that does not load is named once, and the old one stays.
-mkdir digits/999
-echo nonsense >digits/999/model.onnx
+mkdir digits/.999
+echo nonsense >digits/.999/model.onnx
+mv digits/.999 digits/999
 check "the broken version is named" logged 'model digits: digits/999 does not load: .*the loaded versions stay'
 ask versions 60
 cp -r exports/120 digits/120
