@@ -42,7 +42,9 @@ const char *bel_http_header(const bel_http_request *request, const char *name)
 static void send_answer(struct mg_connection *connection, const bel_http_answer *answer,
                         bool without_body, bool closes)
 {
+    enum { HEAD_BYTES = 512 }; // enough for one allocation
     bel_str text = {0};
+    (void)bel_str_room(&text, HEAD_BYTES + answer->head.length + answer->body.length);
     bel_str_printf(&text,
                    "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                    "Cache-Control: no-cache\r\n",

@@ -269,13 +269,14 @@ def crowd(connections):
 
 
 def under_load(data, folder_file, *predicted):
-    """Sends requests until the file appears. Each answer is entirely of one version; prints counts."""
+    """Sends requests until the file appears. Each answer is entirely of one version. When a version answers
+    that did not before, its number is appended to load.log. Prints the counts of answers."""
     rows = digits(data)[:7]
     answers = {version: expected(path)[:7] for version, path in (pair.split("=") for pair in predicted)}
     request = {"inputs": [v2_input(rows, data=rows)]}
 
     def send(_):
-        seen, one = {}, http.client.HTTPConnection(HOST, PORT, timeout=20)
+        seen, last, one = {}, None, http.client.HTTPConnection(HOST, PORT, timeout=20)
         while True:
             try:
                 open(folder_file).close()
@@ -286,6 +287,10 @@ def under_load(data, folder_file, *predicted):
             version, flat = got["model_version"], [f32(v) for v in got["outputs"][0]["data"]]
             assert flat == sum(answers[version], []), "an answer mixes versions"
             seen[version] = seen.get(version, 0) + 1
+            if version != last:
+                with open("load.log", "a") as log:
+                    log.write(version + "\n")
+            last = version
         one.close()
         return seen
 
