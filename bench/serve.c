@@ -3,7 +3,8 @@
 // and sends as many bytes as the model's answer. Rounds alternate; the ratio of rates belongs to a
 // round. Then the 99th percentile of a request's time while the version is exchanged every second,
 // over that without, also in turns.
-//   bench_serve EXPORT_DIR [ROUNDS [SECONDS]]    a model of one input x [N, 64]; bench/serve makes it
+// The export is a model of one input x [N, 64]; bench/serve makes it.
+//   bench_serve EXPORT_DIR [ROUNDS [SECONDS]]
 #define _XOPEN_SOURCE 700 // realpath
 #include <arpa/inet.h>
 #include <civetweb.h>
@@ -46,7 +47,7 @@ typedef struct client {
     int64_t end_ns;
     double *times_us;
     int count;
-    size_t answer_bytes; // of the last body
+    size_t answer_bytes; // the size of the last body
 } client;
 
 static int connect_to(int port)
@@ -146,7 +147,7 @@ static bel_str make_request(const char *path)
 
 // --- The bare server ----------------------------------------------------------------------------
 
-static size_t bare_bytes = 1; // of its answer
+static size_t bare_bytes = 1; // the size of its answer
 
 static int answer_bare(struct mg_connection *connection, void *user)
 {

@@ -16,8 +16,8 @@
 #include "base/number.h"
 #include "base/thread.h"
 
-// Threads that refuse connections, and the pieces in which a body is read. civetweb waits for all of
-// a piece, at most timeout_ms for each byte, so the time is compared after each piece.
+// Threads that refuse connections, and the pieces in which a body is read. civetweb waits for all
+// bytes of a piece, at most timeout_ms for each, so the time is compared after each piece.
 enum { SPARE_THREADS = 4, PIECE = 1024, NOTE = 256 };
 
 struct bel_http_server {
@@ -121,8 +121,8 @@ static int read_body(const bel_http_server *server, struct mg_connection *connec
     return 0;
 }
 
-// Reads what a client still sends, at most as much again: a connection that closes with unread bytes
-// is reset, and the client may lose the answer.
+// Reads the bytes that a client still sends, at most most_body: a connection that closes with
+// unread bytes is reset, and the client may lose the answer.
 static void discard(const bel_http_server *server, struct mg_connection *connection)
 {
     char piece[PIECE];

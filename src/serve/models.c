@@ -129,7 +129,7 @@ static bel_served *find_live(const bel_model *model, int64_t number)
 static void exchange(bel_model *model, bel_served **wanted, int wanted_count)
 {
     pthread_mutex_lock(&model->mutex);
-    size_t most = (size_t)(model->count + wanted_count);
+    size_t most = (size_t)model->count + (size_t)wanted_count;
     bel_served **all = bel_xcalloc(most + 1, sizeof *all);
     memcpy(all, wanted, (size_t)wanted_count * sizeof *all);
     int count = wanted_count;

@@ -129,7 +129,7 @@ wait "$late" || true
 check "it is answered" grep -q '^HTTP/1.1 200' late.out
 check "and its connection closes" grep -q '^Connection: close' late.out
 
-# What is refused at the start.
+# Arguments that are refused at the start.
 run_fails 2 'expected folders of exports' belfry serve
 run_fails 3 'none' belfry serve none --port 0
 run_fails 3 'expected a model.onnx, or folders with numbers' belfry serve "$SOURCE/examples" --port 0
