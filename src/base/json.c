@@ -150,10 +150,7 @@ bool bel_json_i64(const bel_json_value *object, const char *name, int64_t *out_n
 
 bool bel_json_f64(const bel_json_value *object, const char *name, double *out_number)
 {
-    const json_t *value = json_object_get(json_unwrap(object), name);
-    if (!json_is_number(value)) return false;
-    *out_number = json_number_value(value);
-    return true;
+    return bel_json_value_f64(bel_json_member(object, name), out_number);
 }
 
 size_t bel_json_length(const bel_json_value *array)
@@ -173,6 +170,20 @@ bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number)
     return true;
 }
 
+bool bel_json_value_f64(const bel_json_value *value, double *out_number)
+{
+    if (!json_is_number(json_unwrap(value))) return false;
+    *out_number = json_number_value(json_unwrap(value));
+    return true;
+}
+
+bool bel_json_value_bool(const bel_json_value *value, bool *out_flag)
+{
+    if (!json_is_boolean(json_unwrap(value))) return false;
+    *out_flag = json_is_true(json_unwrap(value));
+    return true;
+}
+
 const char *bel_json_value_string(const bel_json_value *value)
 {
     return json_string_value(json_unwrap(value));
@@ -186,6 +197,11 @@ bool bel_json_is_array(const bel_json_value *value)
 bool bel_json_is_object(const bel_json_value *value)
 {
     return json_is_object(json_unwrap(value));
+}
+
+bool bel_json_is_null(const bel_json_value *value)
+{
+    return json_is_null(json_unwrap(value));
 }
 
 bel_status *bel_json_each(const bel_json_value *object,

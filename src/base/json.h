@@ -39,9 +39,12 @@ bool bel_json_f64(const bel_json_value *object, const char *name, double *out_nu
 size_t bel_json_length(const bel_json_value *array); // 0 if it is no array
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index);
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number);
+bool bel_json_value_f64(const bel_json_value *value, double *out_number); // any number
+bool bel_json_value_bool(const bel_json_value *value, bool *out_flag);
 const char *bel_json_value_string(const bel_json_value *value); // NULL if it is no string
 bool bel_json_is_array(const bel_json_value *value);            // false for NULL, as the next
 bool bel_json_is_object(const bel_json_value *value);
+bool bel_json_is_null(const bel_json_value *value); // the value null
 
 // Calls `visit` for each member in the order of the text; stops at the first error.
 bel_status *bel_json_each(const bel_json_value *object,

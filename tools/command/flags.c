@@ -29,6 +29,7 @@
 #define STORED (RUNNING | BEL_VERB_DOCTOR | EXPORT | BEL_VERB_GENERATE)
 #define LOCAL BEL_VERB_LOCAL_TRAIN
 #define CERTS BEL_VERB_CERTS
+#define SERVE BEL_VERB_SERVE
 #define STARTING (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT) // start separate processes
 #define PLACING (STARTING | BEL_VERB_RANK)                     // place them in a cluster
 #define JOBS                                                                                       \
@@ -39,10 +40,10 @@
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS | TOKENS |              \
-     BEL_VERB_GENERATE) // all
-#define TELLING         /* print no results as JSON */                                             \
+     BEL_VERB_GENERATE | SERVE) // all
+#define TELLING                 /* print no results as JSON */                                     \
     (BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE |    \
-     BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE)
+     BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE | SERVE)
 // `when` of a flag of evaluations.
 #define EVALUATED "eval_files or eval_share or held_out"
 
@@ -58,6 +59,7 @@
 #define CHECKPOINTS "Checkpoints"
 #define EVALUATION "Evaluation"
 #define OUTPUT "Output"
+#define SERVER "Server"
 #define PLATFORM "AI Platform"
 #define SETTINGS "Settings"
 
@@ -467,6 +469,31 @@ static const bel_option table[] = {
     {"log_time", BOOL, REPORTING, "false", NULL, NULL, OUTPUT,
      "Lines of the log begin with the time; as JSON they always have it.", "log_format=text"},
     {"quiet", BOOL, REPORTING, "false", NULL, NULL, OUTPUT, "Log warnings and errors only.", NULL},
+
+    {"name", STRINGS, SERVE, "", NULL, "NAME", SERVER,
+     "Names of the models, one for each path; by default the last part of the path.", NULL},
+    {"port", INT, SERVE, "8501", "[0, 65535]", NULL, SERVER, "Port to listen on; 0: a free one.", NULL},
+    {"address", STRING, SERVE, "127.0.0.1", NULL, "ADDRESS", SERVER,
+     "Address to listen on; 0.0.0.0: all of this host.", NULL},
+    {"threads", INT, SERVE, "0", "[0, 1024]", "threads", SERVER,
+     "Requests computed at a time, each by one thread; 0: one per core.", NULL},
+    {"queue", INT, SERVE, "64", "[0, 65536]", "requests", SERVER,
+     "Requests that wait for a thread; more get the code 429.", NULL},
+    {"connections", INT, SERVE, "64", "[1, 4096]", "connections", SERVER,
+     "Connections at a time; more get the code 503.", NULL},
+    {"max_body", INT, SERVE, "16", "[1, 2047]", "MiB", SERVER, "Largest body of a request; a larger one gets 413.", NULL},
+    {"timeout_secs", DOUBLE, SERVE, "30", "[0.1, 86400]", "s", SERVER,
+     "Most time for the header of a request, for its body (compared after each KiB), and for its wait in the queue.", NULL},
+    {"idle_secs", DOUBLE, SERVE, "60", "[0.1, 86400]", "s", SERVER,
+     "Most time between two requests of a connection.", NULL},
+    {"drain_secs", DOUBLE, SERVE, "30", "[0, 86400]", "s", SERVER,
+     "Most time for requests in progress when the server stops.", NULL},
+    {"keep_versions", INT, SERVE, "1", "[1, 1000]", "versions", SERVER,
+     "Versions of a model that are loaded, the newest ones of its folder.", NULL},
+    {"poll_secs", DOUBLE, SERVE, "1", "[0.01, 86400]", "s", SERVER,
+     "Time between two looks for new versions; SIGHUP looks at once.", NULL},
+    {"access_log", STRING, SERVE, "", NULL, "FILE", SERVER,
+     "Append a line of JSON for each request; SIGHUP opens the file again.", NULL},
 
     {"region", STRING, STARTING, "", NULL, "NAME", PLATFORM, "Ignored.", NULL},
     {"runtime_version", STRING, STARTING, "", NULL, "VERSION", PLATFORM, "Ignored.", NULL},

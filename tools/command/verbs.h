@@ -13,6 +13,7 @@ bel_verb_fn bel_verb_evaluate;
 bel_verb_fn bel_verb_predict;
 bel_verb_fn bel_verb_export;
 bel_verb_fn bel_verb_generate;
+bel_verb_fn bel_verb_serve;
 bel_verb_fn bel_verb_tokens_train;
 bel_verb_fn bel_verb_tokens_encode;
 bel_verb_fn bel_verb_tokens_decode;

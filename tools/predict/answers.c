@@ -13,7 +13,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "input/table/column_names.h"
-#include "tensor/half.h"
+#include "ops/kernels/elements.h"
 
 void bel_answer_field(bel_str *out, const char *text)
 {
@@ -44,7 +44,7 @@ static void put_numbers(bel_str *out, const bel_tensor *values, int count)
     char *to = bel_str_room(out, (size_t)count * (BEL_F32_TEXT + 1));
     for (int i = 0; i < count; i++) {
         *to++ = ',';
-        to += bel_format_f32((float)bel_answer_element(values, i), to);
+        to += bel_format_f32((float)bel_element_get(values, i), to);
     }
     out->length = (size_t)(to - out->text);
 }
@@ -64,41 +64,10 @@ static void put_prediction(const bel_answers *answers, double value, bel_str *ou
     bel_str_puts(out, text);
 }
 
-double bel_answer_element(const bel_tensor *row, int64_t i)
-{
-    switch (row->dtype) {
-    case BEL_DTYPE_F32: return ((const float *)row->data)[i];
-    case BEL_DTYPE_F64: return ((const double *)row->data)[i];
-    case BEL_DTYPE_I32: return ((const int32_t *)row->data)[i];
-    case BEL_DTYPE_I64: return (double)((const int64_t *)row->data)[i];
-    case BEL_DTYPE_U8:
-    case BEL_DTYPE_BOOL: return ((const uint8_t *)row->data)[i];
-    case BEL_DTYPE_F16: return bel_half_get(((const uint16_t *)row->data)[i]);
-    case BEL_DTYPE_BF16: return bel_bfloat_get(((const uint16_t *)row->data)[i]);
-    case BEL_DTYPE_STRING: break;
-    }
-    return 0;
-}
-
 // Compares in F32, as an evaluation does.
 static bool is_above(const bel_tensor *row, int64_t i, double threshold)
 {
-    return bel_answer_element(row, i) > (double)(float)threshold;
-}
-
-int64_t bel_answer_class(const bel_tensor *row, double threshold)
-{
-    int64_t count = bel_shape_elements(&row->shape), best = 0;
-    if (count == 2 && threshold != 0.5) return is_above(row, 1, threshold);
-    if (row->dtype == BEL_DTYPE_F32) {
-        const float *values = row->data;
-        for (int64_t i = 1; i < count; i++)
-            if (values[i] > values[best]) best = i;
-        return best;
-    }
-    for (int64_t i = 1; i < count; i++)
-        if (bel_answer_element(row, i) > bel_answer_element(row, best)) best = i;
-    return best;
+    return bel_element_get(row, i) > (double)(float)threshold;
 }
 
 static bool has_several(const bel_columns *columns)
@@ -162,7 +131,7 @@ void bel_answers_header(const bel_answers *answers, bel_str *out)
 
 static const char *class_name(const bel_answers *answers, const bel_tensor *prediction)
 {
-    int class_number = (int)bel_answer_class(prediction, answers->threshold);
+    int class_number = (int)bel_element_class(prediction, answers->threshold);
     return bel_columns_class(answers->columns, class_number);
 }
 
@@ -175,7 +144,7 @@ static void put_csv(const bel_answers *answers, int64_t example, const bel_str *
         bel_str_puts(out, ",");
     }
     if (classes == 0) {
-        put_prediction(answers, bel_answer_element(prediction, 0), out);
+        put_prediction(answers, bel_element_get(prediction, 0), out);
     } else if (has_several(answers->columns)) {
         put_chosen(answers, prediction, classes, out);
     } else {
@@ -202,7 +171,7 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
     bel_arena_destroy(arena);
     if (classes == 0) {
         bel_str_puts(out, ",\"prediction\":");
-        put_prediction(answers, bel_answer_element(prediction, 0), out);
+        put_prediction(answers, bel_element_get(prediction, 0), out);
         bel_str_puts(out, "}");
         return;
     }
@@ -218,7 +187,7 @@ static void put_json(const bel_answers *answers, int64_t example, const bel_str 
         if (i > 0) bel_str_puts(out, ",");
         bel_json_write_string(out, probability_name(answers->columns, i));
         bel_str_puts(out, ":");
-        put_number(out, bel_answer_element(prediction, i), true);
+        put_number(out, bel_element_get(prediction, i), true);
     }
     bel_str_puts(out, "}}");
 }

@@ -34,11 +34,4 @@ void bel_answers_header(const bel_answers *answers, bel_str *out);
 bel_status *bel_answers_line(const bel_answers *answers, int64_t example, const bel_str *cells,
                              const bel_tensor *prediction, bel_str *out) BEL_MUST_USE;
 
-// Returns element i of a prediction; 0 for texts.
-double bel_answer_element(const bel_tensor *row, int64_t i);
-
-// Returns the class with the largest value. With two classes it is the second one if that is above
-// the threshold, unless the threshold is 0.5.
-int64_t bel_answer_class(const bel_tensor *row, double threshold);
-
 #endif

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
+#include "ops/kernels/elements.h"
 #include "predict/answers.h"
 #include "predict/predict_table.h"
 #include "predict/rank_lines.h"
@@ -34,7 +35,7 @@ typedef struct writer {
 static void append_number(writer *w, const bel_tensor *row, int64_t i)
 {
     char text[BEL_F32_TEXT];
-    double value = bel_answer_element(row, i);
+    double value = bel_element_get(row, i);
     if (row->dtype == BEL_DTYPE_I64) {
         bel_str_printf(&w->line, "%lld", (long long)((const int64_t *)row->data)[i]);
     } else if (w->json && !isfinite(value)) {
@@ -75,7 +76,7 @@ static void predict_append(writer *w, const bel_row *row, bool more)
     int64_t count = bel_shape_elements(&row->value.shape);
     if (main && count > 1) {
         bel_str_printf(&w->line, "%s%s%lld", more ? "," : "", w->json ? "\"class\":" : "",
-                       (long long)bel_answer_class(&row->value, w->threshold));
+                       (long long)bel_element_class(&row->value, w->threshold));
         more = true;
     }
     append_row(w, &row->value, main ? "values" : row->name, more);

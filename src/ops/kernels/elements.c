@@ -71,6 +71,21 @@ void bel_element_set_whole(const bel_tensor *tensor, int64_t index, int64_t valu
     }
 }
 
+int64_t bel_element_class(const bel_tensor *row, double threshold)
+{
+    int64_t count = bel_shape_elements(&row->shape), best = 0;
+    if (count == 2 && threshold != 0.5) return bel_element_get(row, 1) > (double)(float)threshold;
+    if (row->dtype == BEL_DTYPE_F32) {
+        const float *values = row->data;
+        for (int64_t i = 1; i < count; i++)
+            if (values[i] > values[best]) best = i;
+        return best;
+    }
+    for (int64_t i = 1; i < count; i++)
+        if (bel_element_get(row, i) > bel_element_get(row, best)) best = i;
+    return best;
+}
+
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index)
 {
     int64_t result = 0, stride = 1;

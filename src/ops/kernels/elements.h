@@ -15,6 +15,10 @@ bool bel_element_is_whole(bel_dtype dtype);
 int64_t bel_element_get_whole(const bel_tensor *tensor, int64_t index);
 void bel_element_set_whole(const bel_tensor *tensor, int64_t index, int64_t value);
 
+// Returns the index of the largest of a row of probabilities. With two it is the second one if that
+// is above the threshold (compared in F32, as an evaluation does), unless the threshold is 0.5.
+int64_t bel_element_class(const bel_tensor *row, double threshold);
+
 // Returns the index in an input of the element that corresponds to element `index` of an output,
 // when the input is broadcast to the output's shape.
 int64_t bel_broadcast_index(const bel_shape *output, const bel_shape *input, int64_t index);

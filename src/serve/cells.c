@@ -1,0 +1,121 @@
+// A number of JSON goes as text through the reader of files, so that 3 and "3" are one category and
+// a number that means a missing value does so here. A description without such numbers lets a
+// number pass unread.
+#include "serve/cells.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+bool bel_cells_can_read(const bel_column *column)
+{
+    return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_CATEGORY ||
+           column->kind == BEL_COLUMN_DATE;
+}
+
+bel_dtype bel_cells_dtype(const bel_column *column)
+{
+    if (column->kind == BEL_COLUMN_NUMBER) return BEL_DTYPE_F64;
+    return column->kind == BEL_COLUMN_CATEGORY ? BEL_DTYPE_I64 : BEL_DTYPE_F32;
+}
+
+bel_shape bel_cells_shape(const bel_column *column, int64_t rows)
+{
+    return column->kind == BEL_COLUMN_DATE ? BEL_SHAPE(rows, column->x_width) : BEL_SHAPE(rows);
+}
+
+static bel_status *unexpected(const bel_columns *columns, const bel_column *column, bel_cell cell)
+{
+    char expected[BEL_COLUMN_EXPECTED];
+    if (cell.text == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "\"%s\": expected a value, got null, which the training refused, too",
+                       column->name);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": %s", column->name,
+                   bel_columns_expected(columns, column, cell, expected));
+}
+
+// Fills a date's elements by the code of files, in a row that has only this column's.
+static bool put_date(const bel_columns *columns, const bel_column *column, bel_cell cell,
+                     float *out)
+{
+    float *row = bel_xcalloc((size_t)columns->x_width + 1, sizeof *row);
+    const bel_columns_block block = {.x = row};
+    bool good = bel_columns_put(columns, column, &cell, 1, &block) == 0;
+    memcpy(out, row + column->x_place, (size_t)column->x_width * sizeof *out);
+    bel_free(row);
+    return good;
+}
+
+// Spaces around a text do not count, as in a file.
+static bel_cell trimmed(bel_cell cell)
+{
+    for (; cell.length > 0 && strchr(" \t", cell.text[0]) != NULL; cell.length--)
+        cell.text++;
+    while (cell.length > 0 && strchr(" \t", cell.text[cell.length - 1]) != NULL)
+        cell.length--;
+    return cell;
+}
+
+bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, bel_cell cell,
+                          int64_t i, const bel_tensor *out)
+{
+    cell = trimmed(cell);
+    bool absent = cell.text == NULL, good = true;
+    double number = NAN;
+    switch (column->kind) {
+    case BEL_COLUMN_NUMBER:
+        if (absent) {
+            good = column->missing != BEL_MISSING_ERROR;
+        } else {
+            good = bel_columns_read_number(columns, column, cell, &number, &absent);
+        }
+        ((double *)out->data)[i] = absent ? NAN : number; // the graph fills a missing one in
+        break;
+    case BEL_COLUMN_CATEGORY:
+        absent = absent || bel_column_is_missing(columns, column, cell.text, cell.length);
+        ((int64_t *)out->data)[i] = !absent ? bel_column_value(column, cell.text, cell.length)
+                                            : (column->missing_value ? column->value_count : -1);
+        break;
+    default:
+        if (absent && columns->missing.count > 0) {
+            cell.text = columns->missing.texts[0];
+            cell.length = columns->missing.lengths[0];
+        }
+        good = cell.text != NULL &&
+               put_date(columns, column, cell, (float *)out->data + i * column->x_width);
+    }
+    return good ? NULL : unexpected(columns, column, cell);
+}
+
+bel_status *bel_cells_put_json(const bel_columns *columns, const bel_column *column,
+                               const bel_json_value *value, int64_t i, const bel_tensor *out)
+{
+    const char *text = bel_json_value_string(value);
+    double number;
+    if (text != NULL) return bel_cells_put(columns, column, (bel_cell){text, strlen(text)}, i, out);
+    if (bel_json_is_null(value)) return bel_cells_put(columns, column, (bel_cell){NULL, 0}, i, out);
+    if (!bel_json_value_f64(value, &number))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a text, a number or null",
+                       column->name);
+    if (column->kind == BEL_COLUMN_NUMBER && !columns->missing.has_number &&
+        !column->absent.has_number) {
+        ((double *)out->data)[i] = number;
+        return NULL;
+    }
+    bel_str digits = {0};
+    int64_t integer;
+    if (bel_json_value_i64(value, &integer)) {
+        bel_str_printf(&digits, "%lld", (long long)integer);
+    } else {
+        bel_json_write_number(&digits, number);
+    }
+    char *point = strchr(digits.text, '.');
+    if (point != NULL && column->kind == BEL_COLUMN_NUMBER) *point = columns->decimal;
+    bel_status *status =
+        bel_cells_put(columns, column, (bel_cell){digits.text, digits.length}, i, out);
+    bel_str_deinit(&digits);
+    return status;
+}

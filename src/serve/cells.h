@@ -1,0 +1,32 @@
+// Columns of a table as inputs: cells by name, as a CSV file has them, become the elements that an
+// exported model takes (docs/formats/export.md, "What goes in").
+//
+// A cell is a text, a number, or null for a missing value. A text has the same meaning as in a
+// file, because the same code reads it.
+#ifndef BELFRY_SERVE_CELLS_H
+#define BELFRY_SERVE_CELLS_H
+
+#include "base/json.h"
+#include "belfry/tensor.h"
+#include "columns/transform.h"
+
+// Returns true if cells of this kind can be read: numbers, categories and dates. The others need
+// the places of ids, which the caller sends.
+bool bel_cells_can_read(const bel_column *column);
+
+// Type and row of the model's input: F64 [] for a number, I64 [] for a category, F32 [parts] for a
+// date.
+bel_dtype bel_cells_dtype(const bel_column *column);
+bel_shape bel_cells_shape(const bel_column *column, int64_t rows);
+
+// Writes a cell as row `i` of `out`. A text without bytes NULL is a missing value.
+// INVALID_ARGUMENT: the cell is no value of the column, or is missing where it must not be.
+bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, bel_cell cell,
+                          int64_t i, const bel_tensor *out) BEL_MUST_USE;
+
+// The same for a value of JSON.
+bel_status *bel_cells_put_json(const bel_columns *columns, const bel_column *column,
+                               const bel_json_value *value, int64_t i,
+                               const bel_tensor *out) BEL_MUST_USE;
+
+#endif

@@ -1,0 +1,170 @@
+#include "serve/infer.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+static const struct {
+    bel_dtype dtype;
+    const char *v2, *v1;
+} names[] = {{BEL_DTYPE_F32, "FP32", "DT_FLOAT"},      {BEL_DTYPE_F64, "FP64", "DT_DOUBLE"},
+             {BEL_DTYPE_I32, "INT32", "DT_INT32"},     {BEL_DTYPE_I64, "INT64", "DT_INT64"},
+             {BEL_DTYPE_U8, "UINT8", "DT_UINT8"},      {BEL_DTYPE_BOOL, "BOOL", "DT_BOOL"},
+             {BEL_DTYPE_STRING, "BYTES", "DT_STRING"}, {BEL_DTYPE_F16, "FP16", "DT_HALF"},
+             {BEL_DTYPE_BF16, "BF16", "DT_BFLOAT16"}};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+const char *bel_v2_name(bel_dtype dtype)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (names[i].dtype == dtype) return names[i].v2;
+    return "";
+}
+
+const char *bel_v1_name(bel_dtype dtype)
+{
+    for (int i = 0; i < NAMES; i++)
+        if (names[i].dtype == dtype) return names[i].v1;
+    return "DT_INVALID";
+}
+
+bool bel_v2_find(const char *name, bel_dtype *out_dtype)
+{
+    for (int i = 0; i < NAMES; i++) {
+        if (strcmp(names[i].v2, name) != 0) continue;
+        *out_dtype = names[i].dtype;
+        return true;
+    }
+    return false;
+}
+
+void bel_infer_begin(bel_infer *infer)
+{
+    size_t bytes = ((size_t)infer->version->input_count + 1) * sizeof *infer->inputs;
+    infer->inputs = bel_arena_alloc(infer->arena, bytes); // zeros
+}
+
+// Lists the names of all inputs, or of those that were not given.
+static bel_status *complain(const bel_infer *infer, const char *begin, bool missing)
+{
+    bel_str list = {0};
+    for (int i = 0; i < infer->version->input_count; i++) {
+        if (missing && infer->inputs[i].data != NULL) continue;
+        bel_str_printf(&list, "%s\"%s\"", list.length > 0 ? ", " : "",
+                       infer->version->inputs[i].port.name);
+    }
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: %s%s", infer->model, begin,
+                                 list.length > 0 ? list.text : "none");
+    bel_str_deinit(&list);
+    return status;
+}
+
+bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_input)
+{
+    *out_input = bel_predictor_find_input(infer->version->predictors[infer->slot], name);
+    if (*out_input < 0) {
+        bel_str begin = {0};
+        bel_str_printf(&begin, "there is no input \"%s\"; the inputs are ", name);
+        bel_status *status = complain(infer, begin.text, false);
+        bel_str_deinit(&begin);
+        return status;
+    }
+    if (infer->inputs[*out_input].data == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: the input \"%s\" is given twice", infer->model,
+                   name);
+}
+
+// Refuses a shape with more elements than the request can hold, before memory is taken for it. A
+// cell of a date has several elements.
+static bel_status *check_size(const bel_infer *infer, int input, const bel_shape *shape)
+{
+    const bel_served_input *to = &infer->version->inputs[input];
+    int32_t rank = to->column != NULL && shape->rank > 0 ? 1 : shape->rank;
+    size_t elements = 1;
+    char text[BEL_SHAPE_TEXT];
+    for (int32_t d = 0; d < rank; d++) {
+        bool fits = shape->dims[d] >= 0 &&
+                    bel_size_mul(elements, (size_t)shape->dims[d], &elements) &&
+                    elements <= infer->most_elements;
+        if (fits) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "model %s, input \"%s\": the request has less data than its shape %s",
+                       infer->model, to->port.name, bel_shape_text(shape, text));
+    }
+    return NULL;
+}
+
+bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
+                            bel_tensor *out_tensor)
+{
+    const bel_port *port = &infer->version->inputs[input].port;
+    bool fits = dtype == port->dtype && shape->rank == port->shape.rank;
+    for (int32_t d = 0; d < port->shape.rank && fits; d++)
+        fits = port->shape.dims[d] < 0 || port->shape.dims[d] == shape->dims[d];
+    if (!fits) {
+        char want[BEL_SHAPE_TEXT], got[BEL_SHAPE_TEXT];
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s, input \"%s\": expected %s %s, got %s %s",
+                       infer->model, port->name, bel_v2_name(port->dtype),
+                       bel_shape_text(&port->shape, want), bel_v2_name(dtype),
+                       bel_shape_text(shape, got));
+    }
+    BEL_TRY(check_size(infer, input, shape));
+    bel_tensor *tensor = &infer->inputs[input];
+    tensor->dtype = dtype;
+    tensor->shape = *shape;
+    tensor->data = bel_arena_alloc(infer->arena, bel_tensor_bytes(tensor) + 1);
+    *out_tensor = *tensor;
+    return NULL;
+}
+
+bel_status *bel_infer_run(const bel_infer *infer)
+{
+    bel_predictor *predictor = infer->version->predictors[infer->slot];
+    for (int i = 0; i < infer->version->input_count; i++)
+        if (infer->inputs[i].data == NULL)
+            return complain(infer, "these inputs are not given: ", true);
+    for (int i = 0; i < infer->version->input_count; i++)
+        BEL_TRY_CTX(bel_predictor_bind(predictor, i, &infer->inputs[i]), "model %s", infer->model);
+    BEL_TRY_CTX(bel_predictor_run(predictor), "model %s", infer->model);
+    return NULL;
+}
+
+int bel_infer_output_count(const bel_served *version)
+{
+    return version->output_count + (version->class_output >= 0);
+}
+
+bel_port bel_infer_output_port(const bel_served *version, int index)
+{
+    const bel_port texts = {BEL_CLASS_OUTPUT, BEL_DTYPE_STRING, BEL_SHAPE(BEL_DIM_BATCH)};
+    if (index == version->output_count) return texts;
+    return bel_predictor_output_port(version->predictors[0], index);
+}
+
+bel_port bel_infer_input_port(const bel_served *version, int index)
+{
+    const bel_served_input *input = &version->inputs[index];
+    const bel_port texts = {input->port.name, BEL_DTYPE_STRING, BEL_SHAPE(BEL_DIM_BATCH)};
+    bool is_text = input->column != NULL && input->column->kind != BEL_COLUMN_NUMBER;
+    return is_text ? texts : input->port;
+}
+
+bel_tensor bel_infer_output(const bel_infer *infer, int index)
+{
+    const bel_served *v = infer->version;
+    bel_predictor *predictor = v->predictors[infer->slot];
+    if (index < v->output_count) return bel_predictor_output(predictor, index);
+    bel_tensor rows = bel_predictor_output(predictor, v->class_output);
+    return (bel_tensor){.dtype = BEL_DTYPE_STRING, .shape = BEL_SHAPE(rows.shape.dims[0])};
+}
+
+const char *bel_infer_class(const bel_infer *infer, int64_t example)
+{
+    const bel_served *v = infer->version;
+    bel_tensor row = bel_predictor_output(v->predictors[infer->slot], v->class_output);
+    int64_t width = row.shape.dims[1];
+    row.data = (char *)row.data + (size_t)(example * width) * bel_dtype_size(row.dtype);
+    row.shape = BEL_SHAPE(width);
+    return bel_served_class(v, &row);
+}

@@ -1,0 +1,48 @@
+// A run of a version for one request: elements for its inputs in, outputs out, in no protocol.
+#ifndef BELFRY_SERVE_INFER_H
+#define BELFRY_SERVE_INFER_H
+
+#include "base/arena.h"
+#include "serve/served.h"
+
+// Names of types.
+const char *bel_v2_name(bel_dtype dtype);                 // Open Inference Protocol: "FP32"
+const char *bel_v1_name(bel_dtype dtype);                 // TensorFlow: "DT_FLOAT"
+bool bel_v2_find(const char *name, bel_dtype *out_dtype); // BYTES is BEL_DTYPE_STRING
+
+// Request in progress. Zero-initialize, and set all fields but the last. `inputs` [input_count]
+// have data NULL until they are given.
+typedef struct bel_infer {
+    const bel_served *version;
+    const char *model; // its name, for errors
+    int slot;
+    bel_arena *arena;     // the request's
+    size_t most_elements; // the bytes of the request limit every input
+    bel_tensor *inputs;
+} bel_infer;
+
+void bel_infer_begin(bel_infer *infer);
+
+// Index of an input; -1: no such input. INVALID_ARGUMENT: the name is unknown (the names are
+// listed), or was given already.
+bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_input) BEL_MUST_USE;
+
+// Allocates the elements of an input. INVALID_ARGUMENT: the port has another type or shape.
+bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
+                            bel_tensor *out_tensor) BEL_MUST_USE;
+
+// Runs. INVALID_ARGUMENT: an input was not given, or the batches differ. Outputs are those of
+// predictor `slot`, until its next run.
+bel_status *bel_infer_run(const bel_infer *infer) BEL_MUST_USE;
+
+// Input as metadata describe it: STRING [batch] if it takes the cells of a category or a date.
+bel_port bel_infer_input_port(const bel_served *version, int index);
+
+// Output `index`. After the model's outputs comes the class's name of each example, if the version
+// has one: a tensor of type STRING without data, [batch].
+int bel_infer_output_count(const bel_served *version);
+bel_port bel_infer_output_port(const bel_served *version, int index);
+bel_tensor bel_infer_output(const bel_infer *infer, int index);
+const char *bel_infer_class(const bel_infer *infer, int64_t example);
+
+#endif

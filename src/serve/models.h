@@ -1,0 +1,47 @@
+// The served models and their versions.
+//
+// A path is a version, or a folder of versions: folders whose names are numbers, as `belfry export`
+// and exporters write them. bel_models_scan looks at the latter: it loads and warms new versions
+// beside the old ones, and then retires the old ones. A request holds the version that it began
+// with until it ends; a retired version is destroyed by a later scan, when no request holds it.
+//
+// Thread rule: one thread adds, scans and destroys. Any thread does the rest.
+#ifndef BELFRY_SERVE_MODELS_H
+#define BELFRY_SERVE_MODELS_H
+
+#include "base/str.h"
+#include "serve/served.h"
+
+typedef struct bel_models bel_models;
+typedef struct bel_model bel_model;
+
+// `slot_count`: runs at the same time; `keep`: most versions of a model, the newest.
+bel_models *bel_models_create(int slot_count, int keep);
+void bel_models_destroy(bel_models *models); // no request holds a version
+
+// Adds a model and loads it. `name` NULL: the last part of the path, without ".onnx". NOT_FOUND:
+// the path has neither a model nor a version that loads. INVALID_ARGUMENT: the name is taken, or
+// has other characters than letters, digits, "_", "-" and ".".
+bel_status *bel_models_add(bel_models *models, const char *path, const char *name) BEL_MUST_USE;
+
+// Looks for new versions of all models. A version that does not load is logged once, and tried
+// again by the next scan. If the folder has no version that loads, the old ones stay.
+void bel_models_scan(bel_models *models);
+
+int bel_models_count(const bel_models *models);
+bel_model *bel_models_at(const bel_models *models, int index);
+// `name` need not end with a zero byte. NULL: no such model.
+bel_model *bel_models_find(const bel_models *models, const char *name, size_t length);
+
+const char *bel_model_name(const bel_model *model);
+int bel_model_index(const bel_model *model); // from 0 on
+
+// Takes a version, the newest if `number` is below 0; NULL: there is no such version. The caller
+// returns it with bel_model_release.
+bel_served *bel_model_acquire(bel_model *model, int64_t number);
+void bel_model_release(bel_model *model, bel_served *version);
+
+// Copies the numbers of the loaded versions, the newest first. Free with bel_free.
+int64_t *bel_model_versions(bel_model *model, int *out_count);
+
+#endif

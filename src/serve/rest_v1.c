@@ -1,0 +1,308 @@
+// Both forms end in the same inputs. In columns, each input is one list. In rows, each example has
+// an element of every input; a model of one input may have the elements without its name.
+#include "serve/rest_v1.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "serve/cells.h"
+#include "serve/json_tensor.h"
+
+// --- Inputs -------------------------------------------------------------------------------------
+
+typedef struct cell_rows {
+    const bel_served *version;
+    const bel_column *column;
+    bel_tensor tensor;
+} cell_rows;
+
+static bel_status *take_cell(void *context, int64_t i, const bel_json_value *element)
+{
+    const cell_rows *to = context;
+    return bel_cells_put_json(to->version->columns, to->column, element, i, &to->tensor);
+}
+
+// Allocates the cells of a column.
+static bel_status *place_cells(bel_infer *infer, int input, int64_t rows, cell_rows *out_rows)
+{
+    out_rows->version = infer->version;
+    out_rows->column = infer->version->inputs[input].column;
+    const bel_shape shape = bel_cells_shape(out_rows->column, rows);
+    return bel_infer_place(infer, input, bel_cells_dtype(out_rows->column), &shape,
+                           &out_rows->tensor);
+}
+
+// Reads all examples of an input.
+static bel_status *read_column(bel_infer *infer, int input, const bel_json_value *value)
+{
+    const bel_served_input *to = &infer->version->inputs[input];
+    bel_shape shape;
+    if (to->column != NULL) {
+        cell_rows rows;
+        shape = BEL_SHAPE((int64_t)bel_json_length(value));
+        BEL_TRY(place_cells(infer, input, shape.dims[0], &rows));
+        return bel_json_tensor_each(value, to->port.name, &shape, take_cell, &rows);
+    }
+    bel_tensor tensor;
+    BEL_TRY(bel_json_tensor_shape(value, to->port.name, &shape));
+    BEL_TRY(bel_infer_place(infer, input, to->port.dtype, &shape, &tensor));
+    return bel_json_tensor_read(value, to->port.name, &tensor);
+}
+
+static bel_status *take_named_column(void *context, const char *name, const bel_json_value *value)
+{
+    bel_infer *infer = context;
+    int input;
+    BEL_TRY(bel_infer_find(infer, name, &input));
+    return read_column(infer, input, value);
+}
+
+// The only input of a model may come without its name.
+static bel_status *check_single(const bel_infer *infer)
+{
+    if (infer->version->input_count == 1) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "model %s has %d inputs: expected objects with their names", infer->model,
+                   infer->version->input_count);
+}
+
+static bel_status *read_columns(bel_infer *infer, const bel_json_value *inputs)
+{
+    if (bel_json_is_object(inputs)) return bel_json_each(inputs, take_named_column, infer);
+    BEL_TRY(check_single(infer));
+    return read_column(infer, 0, inputs);
+}
+
+// Gets the value of an input in an example; the names are checked.
+static bel_status *get_member(const bel_infer *infer, const bel_json_value *rows, size_t i,
+                              const char *name, const bel_json_value **out_value)
+{
+    const bel_json_value *row = bel_json_at(rows, i);
+    *out_value = bel_json_member(row, name);
+    if (*out_value != NULL) return NULL;
+    if (!bel_json_is_object(row))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "instance %zu: expected an object as the first one",
+                       i);
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: instance %zu has no \"%s\"%s", infer->model, i,
+                   name, infer->version->columns != NULL ? "; hint: null is a missing value" : "");
+}
+
+// Reads an input from all examples, which are objects.
+static bel_status *read_member(bel_infer *infer, int input, const bel_json_value *rows)
+{
+    const bel_served_input *to = &infer->version->inputs[input];
+    const char *name = to->port.name;
+    size_t count = bel_json_length(rows);
+    const bel_json_value *value;
+    cell_rows cells;
+    bel_shape element = bel_shape_scalar(), shape;
+    BEL_TRY(get_member(infer, rows, 0, name, &value));
+    if (to->column != NULL) {
+        BEL_TRY(place_cells(infer, input, (int64_t)count, &cells));
+        for (size_t i = 0; i < count; i++) {
+            BEL_TRY(get_member(infer, rows, i, name, &value));
+            BEL_TRY_CTX(take_cell(&cells, (int64_t)i, value), "instance %zu", i);
+        }
+        return NULL;
+    }
+    BEL_TRY(bel_json_tensor_shape(value, name, &element));
+    if (element.rank == BEL_MAX_RANK)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected at most %d dimensions", name,
+                       BEL_MAX_RANK - 1);
+    shape = (bel_shape){.rank = element.rank + 1, .dims = {(int64_t)count}};
+    memcpy(shape.dims + 1, element.dims, (size_t)element.rank * sizeof *shape.dims);
+    bel_tensor all;
+    BEL_TRY(bel_infer_place(infer, input, to->port.dtype, &shape, &all));
+    bel_tensor one = {.dtype = all.dtype, .shape = element};
+    size_t bytes = bel_tensor_bytes(&one);
+    for (size_t i = 0; i < count; i++) {
+        one.data = (char *)all.data + i * bytes;
+        BEL_TRY(get_member(infer, rows, i, name, &value));
+        BEL_TRY_CTX(bel_json_tensor_read(value, name, &one), "instance %zu", i);
+    }
+    return NULL;
+}
+
+static bel_status *check_member(void *context, const char *name, const bel_json_value *value)
+{
+    int input;
+    (void)value;
+    return bel_infer_find(context, name, &input);
+}
+
+static bel_status *read_rows(bel_infer *infer, const bel_json_value *rows)
+{
+    if (!bel_json_is_array(rows) || bel_json_length(rows) == 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"instances\": expected a list of examples");
+    if (!bel_json_is_object(bel_json_at(rows, 0))) {
+        BEL_TRY(check_single(infer));
+        return read_column(infer, 0, rows);
+    }
+    for (size_t i = 0; i < bel_json_length(rows); i++)
+        BEL_TRY_CTX(bel_json_each(bel_json_at(rows, i), check_member, infer), "instance %zu", i);
+    for (int input = 0; input < infer->version->input_count; input++)
+        BEL_TRY(read_member(infer, input, rows));
+    return NULL;
+}
+
+// --- Outputs ------------------------------------------------------------------------------------
+
+static void put_value(const bel_infer *infer, int index, bel_str *out)
+{
+    const bel_tensor tensor = bel_infer_output(infer, index);
+    if (tensor.dtype != BEL_DTYPE_STRING) {
+        bel_json_tensor_write(out, &tensor, false);
+        return;
+    }
+    for (int64_t i = 0; i < tensor.shape.dims[0]; i++) {
+        bel_str_puts(out, i > 0 ? "," : "[");
+        bel_json_write_string(out, bel_infer_class(infer, i));
+    }
+    bel_str_puts(out, tensor.shape.dims[0] > 0 ? "]" : "[]");
+}
+
+// Writes an output's elements of one example.
+static void put_example(const bel_infer *infer, int index, int64_t example, bel_str *out)
+{
+    bel_tensor tensor = bel_infer_output(infer, index);
+    if (tensor.dtype == BEL_DTYPE_STRING) {
+        bel_json_write_string(out, bel_infer_class(infer, example));
+        return;
+    }
+    size_t bytes = bel_tensor_bytes(&tensor) / (size_t)tensor.shape.dims[0];
+    tensor.data = (char *)tensor.data + (size_t)example * bytes;
+    tensor.shape.rank--;
+    memmove(tensor.shape.dims, tensor.shape.dims + 1,
+            (size_t)tensor.shape.rank * sizeof *tensor.shape.dims);
+    bel_json_tensor_write(out, &tensor, false);
+}
+
+static void put_name(const bel_infer *infer, int index, bel_str *out)
+{
+    bel_json_write_string(out, bel_infer_output_port(infer->version, index).name);
+    bel_str_puts(out, ":");
+}
+
+static bel_status *put_rows(const bel_infer *infer, int64_t rows, bel_str *out)
+{
+    int count = bel_infer_output_count(infer->version);
+    for (int o = 0; o < count; o++) {
+        const bel_tensor tensor = bel_infer_output(infer, o);
+        if (tensor.shape.rank > 0 && tensor.shape.dims[0] == rows) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "output \"%s\" has no row for each instance; hint: \"inputs\"",
+                       bel_infer_output_port(infer->version, o).name);
+    }
+    bel_str_puts(out, "{\"predictions\":[");
+    for (int64_t i = 0; i < rows; i++) {
+        if (i > 0) bel_str_puts(out, ",");
+        for (int o = 0; o < count; o++) {
+            if (count > 1) {
+                bel_str_puts(out, o > 0 ? "," : "{");
+                put_name(infer, o, out);
+            }
+            put_example(infer, o, i, out);
+        }
+        if (count > 1) bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "]}");
+    return NULL;
+}
+
+static void put_columns(const bel_infer *infer, bel_str *out)
+{
+    int count = bel_infer_output_count(infer->version);
+    bel_str_puts(out, "{\"outputs\":");
+    for (int o = 0; o < count; o++) {
+        if (count > 1) {
+            bel_str_puts(out, o > 0 ? "," : "{");
+            put_name(infer, o, out);
+        }
+        put_value(infer, o, out);
+    }
+    bel_str_puts(out, count > 1 ? "}}" : "}");
+}
+
+static bel_status *predict_json(bel_infer *infer, const bel_json_value *root, bel_str *out)
+{
+    const bel_json_value *rows = bel_json_member(root, "instances");
+    const bel_json_value *columns = bel_json_member(root, "inputs");
+    const char *signature = "serving_default";
+    bool is_named = bel_json_member(root, "signature_name") != NULL;
+    if ((rows == NULL) == (columns == NULL))
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected an object with either \"instances\" or \"inputs\", got %s",
+                       rows == NULL ? "neither" : "both");
+    if (is_named && (!bel_json_string(root, "signature_name", &signature) ||
+                     strcmp(signature, "serving_default") != 0))
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "signature_name: the only signature is \"serving_default\"");
+    bel_infer_begin(infer);
+    BEL_TRY(rows != NULL ? read_rows(infer, rows) : read_columns(infer, columns));
+    BEL_TRY(bel_infer_run(infer));
+    if (rows != NULL) return put_rows(infer, (int64_t)bel_json_length(rows), out);
+    put_columns(infer, out);
+    return NULL;
+}
+
+bel_status *bel_v1_predict(bel_infer *infer, const bel_http_request *request,
+                           bel_http_answer *answer)
+{
+    bel_json *json;
+    BEL_TRY(bel_json_parse(request->body, request->body_size, "request", &json));
+    bel_status *status = predict_json(infer, bel_json_root(json), &answer->body);
+    bel_json_destroy(json);
+    answer->type = "application/json";
+    return status;
+}
+
+// --- Metadata -----------------------------------------------------------------------------------
+
+static void put_port(bel_str *out, const bel_port *port, bool first)
+{
+    bel_str_puts(out, first ? "" : ",");
+    bel_json_write_string(out, port->name);
+    bel_str_printf(out, ":{\"dtype\":\"%s\",\"tensor_shape\":{\"dim\":[", bel_v1_name(port->dtype));
+    for (int32_t d = 0; d < port->shape.rank; d++)
+        bel_str_printf(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d > 0 ? "," : "",
+                       (long long)(port->shape.dims[d] < 0 ? -1 : port->shape.dims[d]));
+    bel_str_puts(out, "],\"unknown_rank\":false},\"name\":");
+    bel_json_write_string(out, port->name);
+    bel_str_puts(out, "}");
+}
+
+void bel_v1_metadata(bel_model *model, const bel_served *version, bel_str *out)
+{
+    bel_str_puts(out, "{\"model_spec\":{\"name\":");
+    bel_json_write_string(out, bel_model_name(model));
+    bel_str_printf(out,
+                   ",\"signature_name\":\"\",\"version\":\"%lld\"},\"metadata\":{\"signature_def\":"
+                   "{\"signature_def\":{\"serving_default\":{\"inputs\":{",
+                   (long long)version->number);
+    for (int i = 0; i < version->input_count; i++) {
+        const bel_port port = bel_infer_input_port(version, i);
+        put_port(out, &port, i == 0);
+    }
+    bel_str_puts(out, "},\"outputs\":{");
+    for (int o = 0; o < bel_infer_output_count(version); o++) {
+        const bel_port port = bel_infer_output_port(version, o);
+        put_port(out, &port, o == 0);
+    }
+    bel_str_puts(out, "},\"method_name\":\"tensorflow/serving/predict\"}}}}}");
+}
+
+void bel_v1_model_status(bel_model *model, int64_t number, bel_str *out)
+{
+    int count, written = 0;
+    int64_t *numbers = bel_model_versions(model, &count);
+    bel_str_puts(out, "{\"model_version_status\":[");
+    for (int i = 0; i < count; i++) {
+        if (number >= 0 && numbers[i] != number) continue;
+        bel_str_printf(out,
+                       "%s{\"version\":\"%lld\",\"state\":\"AVAILABLE\",\"status\":{\"error_code\":"
+                       "\"OK\",\"error_message\":\"\"}}",
+                       written++ > 0 ? "," : "", (long long)numbers[i]);
+    }
+    bel_str_puts(out, "]}");
+    bel_free(numbers);
+}

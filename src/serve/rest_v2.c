@@ -1,0 +1,342 @@
+// A binary tensor's bytes come after the JSON object, in the order of the inputs; the header
+// Inference-Header-Content-Length has the size of the object. An element of BYTES is its length as
+// a little-endian u32, then its bytes. The machine is little-endian, as all that Belfry runs on.
+#include "serve/rest_v2.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "serve/cells.h"
+#include "serve/json_tensor.h"
+
+#define LENGTH_HEADER "Inference-Header-Content-Length"
+
+// --- Inputs -------------------------------------------------------------------------------------
+
+typedef struct reading {
+    bel_infer *infer;
+    const char *at, *end; // binary data that no input has taken
+} reading;
+
+// Row of a column that a walk over JSON fills.
+typedef struct cells {
+    const bel_served *version;
+    const bel_column *column;
+    bel_tensor tensor;
+} cells;
+
+static bel_status *take_cell(void *context, int64_t i, const bel_json_value *element)
+{
+    const cells *to = context;
+    return bel_cells_put_json(to->version->columns, to->column, element, i, &to->tensor);
+}
+
+static bel_status *take_shape(const bel_json_value *input, const char *name, bel_shape *out_shape)
+{
+    const bel_json_value *list = bel_json_member(input, "shape");
+    bel_shape shape = {.rank = (int32_t)bel_json_length(list)};
+    bool good = bel_json_is_array(list) && bel_json_length(list) <= BEL_MAX_RANK;
+    for (int32_t d = 0; d < shape.rank && good; d++) {
+        good = bel_json_value_i64(bel_json_at(list, (size_t)d), &shape.dims[d]) &&
+               shape.dims[d] >= 0 && shape.dims[d] <= INT32_MAX;
+    }
+    if (!good) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "input \"%s\": expected a shape of at most %d sizes, such as [1,64]", name,
+                       BEL_MAX_RANK);
+    }
+    *out_shape = shape;
+    return NULL;
+}
+
+// Gets the binary data of an input; *out_data NULL: it has none.
+static bel_status *take_binary(reading *r, const bel_json_value *input, const char *name,
+                               const char **out_data, size_t *out_size)
+{
+    int64_t size;
+    const bel_json_value *parameters = bel_json_member(input, "parameters");
+    *out_data = NULL;
+    if (bel_json_member(parameters, "binary_data_size") == NULL) return NULL;
+    if (!bel_json_i64(parameters, "binary_data_size", &size) || size < 0 || size > r->end - r->at) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "input \"%s\": binary_data_size is more than the %lld bytes that are left",
+                       name, (long long)(r->end - r->at));
+    }
+    *out_data = r->at;
+    *out_size = (size_t)size;
+    r->at += size;
+    return NULL;
+}
+
+// Reads texts of a column in the binary form.
+static bel_status *read_binary_cells(const cells *to, const char *data, size_t size)
+{
+    int64_t rows = to->tensor.shape.dims[0], i = 0;
+    for (; i < rows && size >= sizeof(uint32_t); i++) {
+        uint32_t length;
+        memcpy(&length, data, sizeof length);
+        if (length > size - sizeof length) break;
+        const bel_cell cell = {data + sizeof length, length};
+        BEL_TRY(bel_cells_put(to->version->columns, to->column, cell, i, &to->tensor));
+        data += sizeof length + length;
+        size -= sizeof length + length;
+    }
+    if (i == rows && size == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %lld texts in the binary data, got %s",
+                   to->column->name, (long long)rows, i < rows ? "fewer" : "more");
+}
+
+static bel_status *read_cells(bel_infer *infer, int input, const bel_shape *shape,
+                              const bel_json_value *data, const char *binary, size_t size)
+{
+    cells to = {.version = infer->version, .column = infer->version->inputs[input].column};
+    char text[BEL_SHAPE_TEXT];
+    if (shape->rank != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a shape of one size, got %s",
+                       to.column->name, bel_shape_text(shape, text));
+    }
+    const bel_shape row = bel_cells_shape(to.column, shape->dims[0]);
+    BEL_TRY(bel_infer_place(infer, input, bel_cells_dtype(to.column), &row, &to.tensor));
+    if (binary != NULL) return read_binary_cells(&to, binary, size);
+    return bel_json_tensor_each(data, to.column->name, shape, take_cell, &to);
+}
+
+static bel_status *copy_binary(const char *name, const bel_tensor *tensor, const char *data,
+                               size_t size)
+{
+    size_t expected = bel_tensor_bytes(tensor);
+    if (size != expected)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": expected %zu bytes, got %zu", name,
+                       expected, size);
+    for (size_t i = 0; i < size && tensor->dtype == BEL_DTYPE_BOOL; i++)
+        if ((unsigned char)data[i] > 1)
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": a BOOL is a byte 0 or 1, got %u",
+                           name, (unsigned)(unsigned char)data[i]);
+    if (size > 0) memcpy(tensor->data, data, size);
+    return NULL;
+}
+
+static bel_status *read_input(reading *r, const bel_json_value *input)
+{
+    const char *name, *type, *binary;
+    int index;
+    bel_dtype dtype;
+    bel_shape shape;
+    size_t size = 0;
+    bel_tensor tensor;
+    if (!bel_json_string(input, "name", &name) || !bel_json_string(input, "datatype", &type))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "an input has a name and a datatype, which are texts");
+    BEL_TRY(bel_infer_find(r->infer, name, &index));
+    if (!bel_v2_find(type, &dtype))
+        return BEL_ERR(BEL_UNIMPLEMENTED, "input \"%s\": there are no inputs of type \"%s\"", name,
+                       type);
+    BEL_TRY(take_shape(input, name, &shape));
+    BEL_TRY(take_binary(r, input, name, &binary, &size));
+    const bel_json_value *data = bel_json_member(input, "data");
+    if ((data == NULL) == (binary == NULL)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "input \"%s\": expected data or binary_data_size, got "
+                       "%s",
+                       name, data == NULL ? "neither" : "both");
+    }
+    const bel_served_input *to = &r->infer->version->inputs[index];
+    bool is_cells = to->column != NULL &&
+                    (dtype == BEL_DTYPE_STRING || (dtype == BEL_DTYPE_F64 && data != NULL &&
+                                                   to->column->kind == BEL_COLUMN_NUMBER));
+    if (is_cells) return read_cells(r->infer, index, &shape, data, binary, size);
+    BEL_TRY(bel_infer_place(r->infer, index, dtype, &shape, &tensor));
+    if (binary != NULL) return copy_binary(name, &tensor, binary, size);
+    return bel_json_tensor_read(data, name, &tensor);
+}
+
+static bel_status *read_inputs(reading *r, const bel_json_value *root)
+{
+    const bel_json_value *inputs = bel_json_member(root, "inputs");
+    if (!bel_json_is_array(inputs))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "expected an object with a list \"inputs\"");
+    bel_infer_begin(r->infer);
+    for (size_t i = 0; i < bel_json_length(inputs); i++)
+        BEL_TRY(read_input(r, bel_json_at(inputs, i)));
+    if (r->at == r->end) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "no input has the last %lld bytes of the body",
+                   (long long)(r->end - r->at));
+}
+
+// --- Outputs ------------------------------------------------------------------------------------
+
+typedef struct writing {
+    const bel_infer *infer;
+    bool binary; // unless an output says otherwise
+    bel_str *json, data;
+    int written;
+} writing;
+
+static void put_shape(bel_str *out, const bel_shape *shape)
+{
+    bel_str_puts(out, "[");
+    for (int32_t d = 0; d < shape->rank; d++)
+        bel_str_printf(out, "%s%lld", d > 0 ? "," : "",
+                       (long long)(shape->dims[d] < 0 ? -1 : shape->dims[d]));
+    bel_str_puts(out, "]");
+}
+
+static void put_port(bel_str *out, const char *name, bel_dtype dtype, const bel_shape *shape)
+{
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, name);
+    bel_str_printf(out, ",\"datatype\":\"%s\",\"shape\":", bel_v2_name(dtype));
+    put_shape(out, shape);
+}
+
+static void put_classes(writing *w, int64_t rows, bool binary)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const char *name = bel_infer_class(w->infer, i);
+        uint32_t length = (uint32_t)strlen(name);
+        if (binary) {
+            bel_str_append(&w->data, (const char *)&length, sizeof length);
+            bel_str_append(&w->data, name, length);
+        } else {
+            if (i > 0) bel_str_puts(w->json, ",");
+            bel_json_write_string(w->json, name);
+        }
+    }
+}
+
+static void put_output(writing *w, int index, bool binary)
+{
+    const char *name = bel_infer_output_port(w->infer->version, index).name;
+    const bel_tensor tensor = bel_infer_output(w->infer, index);
+    bool is_text = tensor.dtype == BEL_DTYPE_STRING;
+    if (w->written++ > 0) bel_str_puts(w->json, ",");
+    put_port(w->json, name, tensor.dtype, &tensor.shape);
+    if (binary) {
+        size_t before = w->data.length;
+        if (is_text) {
+            put_classes(w, tensor.shape.dims[0], true);
+        } else {
+            bel_str_append(&w->data, tensor.data, bel_tensor_bytes(&tensor));
+        }
+        bel_str_printf(w->json, ",\"parameters\":{\"binary_data_size\":%zu}}",
+                       w->data.length - before);
+        return;
+    }
+    bel_str_puts(w->json, ",\"data\":");
+    if (is_text) {
+        bel_str_puts(w->json, "[");
+        put_classes(w, tensor.shape.dims[0], false);
+        bel_str_puts(w->json, "]");
+    } else {
+        bel_json_tensor_write(w->json, &tensor, true);
+    }
+    bel_str_puts(w->json, "}");
+}
+
+static bel_status *put_asked(writing *w, const bel_json_value *asked)
+{
+    const char *name;
+    bool binary = w->binary;
+    const bel_json_value *parameters = bel_json_member(asked, "parameters");
+    if (!bel_json_string(asked, "name", &name))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "a requested output has a name, which is a text");
+    if (bel_json_member(parameters, "classification") != NULL)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "output \"%s\": no parameter \"classification\"", name);
+    (void)bel_json_value_bool(bel_json_member(parameters, "binary_data"), &binary); // keeps it
+    int count = bel_infer_output_count(w->infer->version);
+    for (int o = 0; o < count; o++) {
+        if (strcmp(bel_infer_output_port(w->infer->version, o).name, name) != 0) continue;
+        put_output(w, o, binary);
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: there is no output \"%s\"", w->infer->model,
+                   name);
+}
+
+static bel_status *put_outputs(writing *w, const bel_json_value *root)
+{
+    const bel_json_value *asked = bel_json_member(root, "outputs");
+    (void)bel_json_value_bool(
+        bel_json_member(bel_json_member(root, "parameters"), "binary_data_output"),
+        &w->binary); // keeps false
+    for (size_t i = 0; i < bel_json_length(asked); i++)
+        BEL_TRY(put_asked(w, bel_json_at(asked, i)));
+    int count = bel_json_length(asked) > 0 ? 0 : bel_infer_output_count(w->infer->version);
+    for (int o = 0; o < count; o++)
+        put_output(w, o, w->binary);
+    return NULL;
+}
+
+static bel_status *answer_infer(const bel_infer *infer, const bel_json_value *root,
+                                bel_http_answer *answer)
+{
+    const char *id;
+    writing w = {.infer = infer, .json = &answer->body};
+    bel_str_puts(w.json, "{\"model_name\":");
+    bel_json_write_string(w.json, infer->model);
+    bel_str_printf(w.json, ",\"model_version\":\"%lld\"", (long long)infer->version->number);
+    if (bel_json_string(root, "id", &id)) {
+        bel_str_puts(w.json, ",\"id\":");
+        bel_json_write_string(w.json, id);
+    }
+    bel_str_puts(w.json, ",\"outputs\":[");
+    bel_status *status = put_outputs(&w, root);
+    bel_str_puts(w.json, "]}");
+    answer->type = "application/json";
+    if (status == NULL && w.data.length > 0) {
+        answer->type = "application/octet-stream";
+        bel_str_printf(&answer->head, LENGTH_HEADER ": %zu\r\n", w.json->length);
+        bel_str_append(&answer->body, w.data.text, w.data.length);
+    }
+    bel_str_deinit(&w.data);
+    return status;
+}
+
+bel_status *bel_v2_infer(bel_infer *infer, const bel_http_request *request, bel_http_answer *answer)
+{
+    const char *header = bel_http_header(request, LENGTH_HEADER);
+    int64_t length = (int64_t)request->body_size;
+    bool good = header == NULL || (bel_parse_i64(header, strlen(header), &length) && length > 0 &&
+                                   length <= (int64_t)request->body_size);
+    if (!good)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, LENGTH_HEADER ": expected 1 to %zu, got \"%s\"",
+                       request->body_size, header);
+    bel_json *json;
+    BEL_TRY(bel_json_parse(request->body, (size_t)length, "request", &json));
+    const bel_json_value *root = bel_json_root(json);
+    reading r = {
+        .infer = infer, .at = request->body + length, .end = request->body + request->body_size};
+    bel_status *status = read_inputs(&r, root);
+    if (status == NULL) status = bel_infer_run(infer);
+    if (status == NULL) status = answer_infer(infer, root, answer);
+    bel_json_destroy(json);
+    return status;
+}
+
+// --- Metadata -----------------------------------------------------------------------------------
+
+void bel_v2_metadata(bel_model *model, const bel_served *version, bel_str *out)
+{
+    int count;
+    int64_t *numbers = bel_model_versions(model, &count);
+    bel_str_puts(out, "{\"name\":");
+    bel_json_write_string(out, bel_model_name(model));
+    bel_str_puts(out, ",\"versions\":[");
+    for (int i = 0; i < count; i++)
+        bel_str_printf(out, "%s\"%lld\"", i > 0 ? "," : "", (long long)numbers[i]);
+    bel_free(numbers);
+    bel_str_puts(out, "],\"platform\":\"onnx_belfry\",\"inputs\":[");
+    for (int i = 0; i < version->input_count; i++) {
+        const bel_port port = bel_infer_input_port(version, i);
+        bel_str_puts(out, i > 0 ? "," : "");
+        put_port(out, port.name, port.dtype, &port.shape);
+        bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "],\"outputs\":[");
+    for (int o = 0; o < bel_infer_output_count(version); o++) {
+        const bel_port port = bel_infer_output_port(version, o);
+        bel_str_puts(out, o > 0 ? "," : "");
+        put_port(out, port.name, port.dtype, &port.shape);
+        bel_str_puts(out, "}");
+    }
+    bel_str_puts(out, "]}");
+}

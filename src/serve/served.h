@@ -1,0 +1,47 @@
+// Version of a served model: its predictors, one for each slot, and what its signature says.
+//
+// Slot i of the server uses predictor i, so a run takes no lock. All predictors of a version share
+// the pages of its weights, which stay mapped even if the folder is removed.
+#ifndef BELFRY_SERVE_SERVED_H
+#define BELFRY_SERVE_SERVED_H
+
+#include "belfry/predictor.h"
+#include "columns/description.h"
+
+typedef struct bel_served_input {
+    bel_port port;
+    const bel_column *column; // whose cells can be sent; NULL: only elements
+} bel_served_input;
+
+// Immutable after loading, except for `users`.
+typedef struct bel_served {
+    int64_t number;
+    int slot_count;
+    bel_predictor **predictors; // by slot
+    bel_served_input *inputs;
+    int input_count, output_count;
+    bel_columns *columns; // NULL: no table
+    // Output whose rows are probabilities of the table's classes, from which the answer "class" is
+    // made; -1: none.
+    int class_output;
+    double threshold;
+
+    int users; // requests that hold it, under the mutex of its model (models.c)
+} bel_served;
+
+// The name of the answer that has a class's name.
+#define BEL_CLASS_OUTPUT "class"
+
+// Loads a folder of an export, or an ONNX file, and runs each predictor once with a batch of one,
+// so that the first request finds programs and memory ready. `number`: of the version; below 0: the
+// step that the file names, else 1. A run that fails on zeros is no error. Errors of
+// bel_predictor_load; DATA_LOSS: the signature does not fit the model.
+bel_status *bel_served_load(const char *path, int64_t number, int slot_count,
+                            bel_served **out_version) BEL_MUST_USE;
+
+void bel_served_destroy(bel_served *version); // accepts NULL
+
+// Returns the name of a class of the table for a row of `class_output`.
+const char *bel_served_class(const bel_served *version, const bel_tensor *row);
+
+#endif

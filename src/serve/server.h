@@ -1,0 +1,34 @@
+// Server of models: REST of two protocols, metrics, health (docs/serve.md).
+#ifndef BELFRY_SERVE_SERVER_H
+#define BELFRY_SERVE_SERVER_H
+
+#include "serve/models.h"
+
+typedef struct bel_server_config {
+    const char *address;    // "127.0.0.1"
+    int port;               // 0: the system chooses one
+    int slots, queue;       // requests that compute, as in the models; that wait
+    int wait_ms;            // most time of a request in the queue, and of its bytes
+    int idle_ms;            // most time of a connection between requests
+    int connections;        // at the same time
+    size_t most_body;       // bytes
+    const char *access_log; // file; NULL: none
+} bel_server_config;
+
+typedef struct bel_server bel_server;
+
+// Starts it; the models must outlive it, and no more are added. UNAVAILABLE: it cannot listen.
+// Otherwise errors of files and threads.
+bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
+                             bel_server **out_server) BEL_MUST_USE;
+
+int bel_server_port(const bel_server *server);
+
+// Opens the access log again.
+bel_status *bel_server_reopen(bel_server *server) BEL_MUST_USE;
+
+// Stops: readiness ends first, requests in progress are answered for at most this long. Returns the
+// number of requests that lost their answers.
+int bel_server_stop(bel_server *server, int most_ms);
+
+#endif

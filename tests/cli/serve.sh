@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# belfry serve: both protocols, bad requests, versions that are exchanged under load, limits, and the end.
+# usage: serve.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+server=
+start() { # ARGUMENTS: starts a server; its address is in $url
+    : >serve.out
+    "$BUILD/tools/belfry" serve --port 0 --poll_secs 0.05 "$@" >serve.out 2>serve.err </dev/null &
+    server=$!
+    check "it listens" until_true 20 grep -q '^url ' serve.out
+    url=$(sed -n 's/^url //p' serve.out)
+}
+stop() { # SIGNAL: the server ends with code 0
+    kill -s "$1" "$server"
+    code=0
+    wait "$server" || code=$?
+    equal "the code after $1" "$code" 0
+    server=
+}
+trap '[ -z "$server" ] || kill -9 "$server"; rm -rf "$work"' EXIT
+until_true() { # SECONDS COMMAND…
+    local tries=$(($1 * 20))
+    shift
+    for _ in $(seq "$tries"); do
+        if "$@"; then return 0; fi
+        sleep 0.05
+    done
+    return 1
+}
+ask() { run_ok timeout -k 5 120 python3 "$SOURCE/tests/cli/serve_check.py" "$1" "$url" "${@:2}"; }
+logged() { until_true 20 grep -q -- "$1" serve.err; }
+
+# Two models: digits at three steps, and a table.
+for step in 60 120 180; do
+    run_ok train m --train_steps $step
+    run_ok belfry export --model_dir m --export_dir exports/$step
+    run_ok belfry predict --model_dir m --eval_files "$EVAL_CSV" --feature_scale 0.0625 --eval_batch_size 7
+    mv out.txt predicted-$step.csv
+done
+penguins=$SOURCE/examples/data/penguins.csv
+run_ok belfry train_and_evaluate --train_files "$penguins" --label_column Species --train_steps 50 --eval_share 0.2 \
+    --model_dir p --no_report
+run_ok belfry export --model_dir p --export_dir penguins
+run_ok belfry predict --model_dir p --eval_files "$penguins" --eval_batch_size 32
+mv out.txt predicted-penguins.csv
+mkdir digits
+touch load.log
+cp -r exports/60 digits/60
+
+start digits penguins --max_body 1 --timeout_secs 2 --access_log access.log --connections 12
+ask same_bits "$EVAL_CSV" predicted-60.csv
+ask table "$penguins" predicted-penguins.csv
+ask wrong
+ask unread 2
+ask crowd 12
+ask metrics
+check "the log is JSON" python3 -c '
+import json
+lines = [json.loads(line) for line in open("access.log")]
+assert any(l["model"] == "digits" and l["code"] == 200 and l["version"] == 60 for l in lines if "model" in l)
+assert any(l["code"] == 400 for l in lines)'
+mv access.log old.log
+kill -HUP "$server"
+check "the log is opened again" until_true 20 test -e access.log
+
+# Versions are exchanged while requests arrive.
+timeout -k 5 120 python3 "$SOURCE/tests/cli/serve_check.py" under_load "$url" "$EVAL_CSV" end \
+    60=predicted-60.csv 120=predicted-120.csv 180=predicted-180.csv >load.out 2>load.err &
+load=$!
+answers() { until_true 20 sh -c "tail -n 1 load.log | grep -qx $1"; } # VERSION: it answers the requests of the load
+check "60 answers" answers 60
+for _ in 1 2 3; do
+    cp -r exports/120 digits/.120
+    mv digits/.120 digits/120
+    check "120 answers" answers 120
+    cp -r exports/180 digits/.180
+    mv digits/.180 digits/180
+    check "180 answers" answers 180
+    rm -r digits/120 digits/180
+    check "60 answers again" answers 60
+done
+touch end
+code=0
+wait "$load" || code=$?
+cat load.out load.err >out.txt
+equal "no answer is lost or mixed" "$code" 0
+check "old versions are unloaded" logged 'version 180 is unloaded'
+
+# A version that does not load is named once, and the old one stays.
+mkdir digits/.999
+echo nonsense >digits/.999/model.onnx
+mv digits/.999 digits/999
+check "the broken version is named" logged 'model digits: digits/999 does not load: .*the loaded versions stay'
+ask versions 60
+cp -r exports/120 digits/120
+check "120 answers beside it" until_true 20 curl -sf -m 5 -o out.txt "$url/v2/models/digits/versions/120"
+equal "it is named once" "$(grep -c 'digits/999 does not load' serve.err)" 1
+ask versions 120
+stop TERM
+
+# Two versions at a time; one thread and no queue.
+start digits --keep_versions 2 --threads 1 --queue 0
+ask versions 120 60
+ask full "$EVAL_CSV"
+stop INT
+rm -r digits/999
+
+# A request in progress is answered when the server stops.
+start exports/60 --name digits
+python3 - "$url" >late.out <<'PYTHON' &
+import socket, sys, time, urllib.parse
+url = urllib.parse.urlparse(sys.argv[1])
+one = socket.create_connection((url.hostname, url.port), timeout=20)
+body = b'{"instances":[' + b",".join([b"[" + b",".join([b"1"] * 64) + b"]"]) + b"]}"
+one.sendall(b"POST /v1/models/digits:predict HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+open("begun", "w").close()
+while b"stopping" not in open("serve.err", "rb").read():
+    time.sleep(0.02)
+one.sendall(body[9:])
+print(one.recv(65536).decode())
+PYTHON
+late=$!
+check "a request has begun" until_true 20 test -e begun
+check "it is counted" until_true 20 sh -c "curl -sf -m 5 '$url/v2' >out.txt"
+stop TERM
+wait "$late" || true
+check "it is answered" grep -q '^HTTP/1.1 200' late.out
+check "and its connection closes" grep -q '^Connection: close' late.out
+
+# Arguments that are refused at the start.
+run_fails 2 'expected folders of exports' belfry serve
+run_fails 3 'none' belfry serve none --port 0
+run_fails 3 'expected a model.onnx, or folders with numbers' belfry serve "$SOURCE/examples" --port 0
+run_fails 2 'two models have the name "60"|--name' belfry serve exports/60 exports/60 --port 0
+run_fails 2 'expected 2 names, one a path, got 1' belfry serve exports/60 exports/120 --name a --port 0
+run_fails 2 "a model's name has letters" belfry serve exports/60 --name a/b --port 0
+run_fails 1 'cannot serve models on no.address' belfry serve exports/60 --port 0 --address no.address
+start exports/60
+run_fails 1 'cannot serve models on 127.0.0.1|another --port' belfry serve exports/60 --port "${url##*:}"
+stop TERM
+finish

@@ -1,0 +1,337 @@
+"""Requests to belfry serve, and what their answers must be; serve.sh calls this.
+
+usage: serve_check.py CASE URL [ARGUMENT ..]
+"""
+import concurrent.futures
+import csv
+import http.client
+import json
+import math
+import socket
+import struct
+import sys
+import time
+import urllib.parse
+
+CASE, URL, ARGUMENTS = sys.argv[1], sys.argv[2], sys.argv[3:]
+HOST, PORT = urllib.parse.urlparse(URL).hostname, urllib.parse.urlparse(URL).port
+
+
+def ask(path, body=None, headers=None, method=None, connection=None):
+    """Returns code, headers and bytes of an answer."""
+    one = connection or http.client.HTTPConnection(HOST, PORT, timeout=20)
+    if isinstance(body, (dict, list)):
+        body = json.dumps(body)
+    one.request(method or ("GET" if body is None else "POST"), path, body, headers or {})
+    answer = one.getresponse()
+    data = answer.read()
+    if connection is None:
+        one.close()
+    return answer.status, answer.headers, data
+
+
+def good(path, body=None, headers=None, connection=None):
+    code, head, data = ask(path, body, headers, connection=connection)
+    assert code == 200, (path, code, data[:300])
+    return json.loads(data) if head["Content-Type"] == "application/json" else (head, data)
+
+
+def f32(number):
+    return struct.pack("<f", float(number))
+
+
+def bits(rows):
+    return [[f32(value) for value in row] for row in rows]
+
+
+def digits(path):
+    with open(path) as file:
+        return [[float(cell) for cell in row[:64]] for row in list(csv.reader(file))[1:]]
+
+
+def expected(path):
+    with open(path) as file:
+        return [[f32(cell) for cell in row[1:]] for row in csv.reader(file)]
+
+
+def v2_input(rows, **more):
+    return {"name": "x", "datatype": "FP32", "shape": [len(rows), 64], **more}
+
+
+def same_bits(data, predicted):
+    """Every form gives the bits of belfry predict with the same batch."""
+    rows, want = digits(data)[:21], expected(predicted)[:21]
+    connection = http.client.HTTPConnection(HOST, PORT, timeout=20)
+    for first in range(0, 21, 7):
+        batch, answer = rows[first:first + 7], want[first:first + 7]
+        flat = [value for row in batch for value in row]
+        binary = struct.pack("<%df" % len(flat), *flat)
+        v1, v2 = "/v1/models/digits:predict", "/v2/models/digits/infer"
+        assert bits(good(v1, {"instances": batch}, connection=connection)["predictions"]) == answer
+        named = {"instances": [{"x": row} for row in batch], "signature_name": "serving_default"}
+        assert bits(good(v1, named)["predictions"]) == answer
+        assert bits(good(v1, {"inputs": batch})["outputs"]) == answer
+        assert bits(good(v1, {"inputs": {"x": batch}})["outputs"]) == answer
+        for lists in (batch, flat):
+            got = good(v2, {"id": "7", "inputs": [v2_input(batch, data=lists)]})
+            assert got["id"] == "7" and got["model_name"] == "digits", got
+            output = got["outputs"][0]
+            assert output["shape"] == [7, 10] and output["datatype"] == "FP32", output
+            assert [f32(value) for value in output["data"]] == sum(answer, []), "data are not flat"
+        head = json.dumps({"inputs": [v2_input(batch, parameters={"binary_data_size": len(binary)})],
+                           "outputs": [{"name": "predictions", "parameters": {"binary_data": True}}]})
+        sizes = {"Inference-Header-Content-Length": str(len(head))}
+        got_head, data = good(v2, head.encode() + binary, sizes)
+        length = int(got_head["Inference-Header-Content-Length"])
+        output = json.loads(data[:length])["outputs"][0]
+        assert output["parameters"]["binary_data_size"] == 280 and "data" not in output, output
+        assert data[length:] == b"".join(sum(answer, [])), "bits of the binary form"
+        whole = {"inputs": [v2_input(batch, data=flat)], "parameters": {"binary_data_output": True}}
+        assert good(v2, whole)[1][-280:] == b"".join(sum(answer, []))
+    connection.close()
+
+
+def table(data, predicted):
+    """Cells by name: the rows of a CSV file, with texts and missing values."""
+    with open(data) as file:
+        rows = list(csv.DictReader(file))
+    with open(predicted) as file:
+        want = list(csv.DictReader(file))
+    assert any(cell in ("", "NA") for row in rows for cell in row.values()), "no value is missing"
+    for first in range(0, len(rows) - 31, 32):
+        table_batch(rows[first:first + 32], want[first:first + 32])
+
+
+def table_batch(rows, want):
+    label, classes = next(iter(rows[0])), [k for k in want[0] if k.startswith("p_")]
+    numbers = [k for k in rows[0] if "(" in k]
+    path = "/v1/models/penguins:predict"
+
+    def matches(predictions, names):
+        assert names == [row["prediction"] for row in want], names
+        assert bits(predictions) == [[f32(row[k]) for k in classes] for row in want]
+
+    def cell(name, text):
+        return float(text) if name in numbers and text not in ("", "NA") else text
+
+    texts = [{k: v for k, v in row.items() if k != label} for row in rows]
+    typed = [{k: (cell(k, v) if v not in ("", "NA") else None) for k, v in row.items()} for row in texts]
+    for instances in (texts, typed):
+        got = good(path, {"instances": instances})["predictions"]
+        matches([one["predictions"] for one in got], [one["class"] for one in got])
+        columns = {k: [row[k] for row in instances] for k in instances[0]}
+        got = good(path, {"inputs": columns})["outputs"]
+        matches(got["predictions"], got["class"])
+    inputs = [{"name": k, "shape": [32], "datatype": "FP64" if k in numbers else "BYTES",
+               "data": [row[k] for row in typed]} for k in typed[0]]
+    got = {o["name"]: o for o in good("/v2/models/penguins/infer", {"inputs": inputs})["outputs"]}
+    flat = got["predictions"]["data"]
+    matches([flat[i:i + 3] for i in range(0, 96, 3)], got["class"]["data"])
+    # The same in the binary form: a number is a double and NaN if it is missing, a text has its length.
+    parts = []
+    for one in inputs:
+        values = one.pop("data")
+        if one["datatype"] == "FP64":
+            parts.append(struct.pack("<32d", *[math.nan if v is None else v for v in values]))
+        else:
+            texts = [("" if v is None else v).encode() for v in values]
+            parts.append(b"".join(struct.pack("<I", len(t)) + t for t in texts))
+        one["parameters"] = {"binary_data_size": len(parts[-1])}
+    head = json.dumps({"inputs": inputs, "outputs": [{"name": "class", "parameters": {"binary_data": True}}]})
+    got_head, data = good("/v2/models/penguins/infer", head.encode() + b"".join(parts),
+                          {"Inference-Header-Content-Length": str(len(head))})
+    data = data[int(got_head["Inference-Header-Content-Length"]):]
+    names = []
+    while data:
+        length = struct.unpack("<I", data[:4])[0]
+        names.append(data[4:4 + length].decode())
+        data = data[4 + length:]
+    assert names == [row["prediction"] for row in want], names
+
+
+def wrong():
+    """Requests that are refused: path, body, headers, code, words of the error."""
+    row = [0.0] * 64
+    digits_v1, digits_v2 = "/v1/models/digits:predict", "/v2/models/digits/infer"
+    penguins = "/v1/models/penguins:predict"
+    bird = {"Island": "Dream", "Beak Length (mm)": 40, "Beak Depth (mm)": 18, "Flipper Length (mm)": 190,
+            "Body Mass (g)": 3500, "Sex": None}
+
+    def v2(**more):
+        return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 64], "data": row, **more}]}
+
+    cases = [
+        ("/v2/models/nothing", None, 404, 'no model "nothing"'),
+        ("/v2/models/digits/versions/7", None, 404, "does not have this version"),
+        ("/v2/models/digits/versions/x/infer", v2(), 404, "does not have this version"),
+        ("/v3", None, 404, "no path /v3"),
+        ("/v1/models/digits:classify", {}, 404, "no path"),
+        (digits_v2, None, 405, "expected POST"),
+        ("/v2/health/live", {}, 405, "expected GET"),
+        (digits_v1, "{", 400, "request:1:"),
+        (digits_v1, "", 400, "not valid JSON"),
+        (digits_v1, {}, 400, "neither"),
+        (digits_v1, {"instances": [row], "inputs": [row]}, 400, "both"),
+        (digits_v1, {"instances": []}, 400, "a list of examples"),
+        (digits_v1, {"inputs": []}, 400, "expected FP32"),
+        (digits_v1, {"instances": [row[1:]]}, 400, "[1, 63]"),
+        (digits_v1, {"instances": [row, row[1:]]}, 400, "got one of 63"),
+        (digits_v1, {"instances": [row, "x"]}, 400, "expected lists beside lists"),
+        (digits_v1, {"instances": [row[1:] + ["x"]]}, 400, 'element 63: expected a number of type f32, got "x"'),
+        (digits_v1, {"instances": [{"y": row}]}, 400, 'there is no input "y"; the inputs are "x"'),
+        (digits_v1, {"instances": [{"x": row}, row]}, 400, "instance 1"),
+        (digits_v1, {"instances": [row], "signature_name": "other"}, 400, "serving_default"),
+        (digits_v1, '{"instances":' + "[" * 300 + "]" * 300 + "}", 400, "at most 8 dimensions"),
+        (digits_v1, '{"instances":[' + "[" + "0," * 9999 + "0]" + ",0" * 9999 + "]}", 400, "expected FP32"),
+        (digits_v2, {}, 400, 'a list \\"inputs\\"'),
+        (digits_v2, {"inputs": []}, 400, 'not given: "x"'),
+        (digits_v2, {"inputs": v2()["inputs"] * 2}, 400, "given twice"),
+        (digits_v2, v2(name="y"), 400, 'no input "y"'),
+        (digits_v2, v2(name=7), 400, "a name and a datatype"),
+        (digits_v2, v2(datatype="FP64"), 400, "expected FP32 [?, 64], got FP64 [1, 64]"),
+        (digits_v2, v2(datatype="FP33"), 501, 'of type "FP33"'),
+        (digits_v2, v2(datatype="BYTES"), 400, "expected FP32"),
+        (digits_v2, v2(shape=[2, 64]), 400, "expected 128 elements, got 64"),
+        (digits_v2, v2(shape=[2000000000, 64]), 400, "less data than its shape"),
+        (digits_v2, v2(shape=[-1, 64]), 400, "a shape of at most 8 sizes"),
+        (digits_v2, v2(shape=[0, 64], data=[]), 400, "expected"),
+        (digits_v2, v2(shape="x"), 400, "a shape of at most 8 sizes"),
+        (digits_v2, v2(data=row + [0.0]), 400, "expected"),
+        (digits_v2, v2(parameters={"binary_data_size": 256}), 400, "0 bytes that are left"),
+        (digits_v2, {**v2(), "outputs": [{"name": "no"}]}, 400, 'there is no output "no"'),
+        (penguins, {"instances": [{**bird, "Beak Length (mm)": "long"}]}, 400, "instance 0"),
+        (penguins, {"instances": [bird, {k: v for k, v in bird.items() if k != "Sex"}]}, 400, "null is a missing value"),
+        (penguins, {"instances": [[1, 2, 3, 4, 5, 6]]}, 400, "has 6 inputs"),
+        (penguins, {"inputs": {k: [v] for k, v in bird.items() if k != "Sex"}}, 400, 'not given: "Sex"'),
+        (penguins, {"inputs": {k: [v] * (1 + (k == "Sex")) for k, v in bird.items()}}, 400, "penguins"),
+    ]
+    for path, body, want, words in cases:
+        code, head, data = ask(path, body)
+        text = json.loads(data)["error"]
+        assert code == want and words.replace("\\", "") in text, (path, str(body)[:80], code, text)
+        assert len(text) < 2000 and head["Content-Type"] == "application/json", text
+    sizes = "Inference-Header-Content-Length"
+    for headers, want, words in [({sizes: "x"}, 400, sizes), ({sizes: "99999"}, 400, sizes),
+                                 ({sizes: "2"}, 400, "not valid"), ({"Content-Encoding": "gzip"}, 501, "identity")]:
+        code, _, data = ask(digits_v2, v2(), headers)
+        assert code == want and words in json.loads(data)["error"], (headers, code, data)
+    code, _, data = ask(digits_v2, "x" * (1 << 20) + "y")
+    assert code == 413 and "1048576" in json.loads(data)["error"], (code, data)
+    code, _, data = ask(digits_v2, (piece for piece in [b"{", b"}"]))  # chunked
+    assert code == 400 and b"inputs" in data, (code, data)
+    assert good(digits_v1, {"instances": [row]})  # it still answers
+    # Bytes that are no HTTP get an error or an end, and no echo.
+    for raw in (b"nonsense\r\n\r\n", b"GET /v2 HTTP/parrot\r\n\r\n", b"GET /v2\x00 HTTP/1.1\r\n\r\n",
+                b"POST /v2/models/digits/infer HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+                b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n"):
+        with socket.create_connection((HOST, PORT), timeout=20) as one:
+            one.sendall(raw)
+            got = b""
+            while piece := one.recv(4096):
+                got += piece
+            assert not got or (got.startswith(b"HTTP/1.1 ") and b"200 OK" not in got[:20]), got[:200]
+            assert b"parrot" not in got
+
+
+def unread(seconds):
+    """A body that drips is given up after --timeout_secs."""
+    begun = time.monotonic()
+    with socket.create_connection((HOST, PORT), timeout=20) as one:
+        one.sendall(b"POST /v2/models/digits/infer HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+        one.settimeout(0.2)
+        answer = b""
+        while not answer and time.monotonic() - begun < 20:
+            try:
+                one.sendall(b" " * 256)
+                answer = one.recv(4096) or b"closed"
+            except socket.timeout:
+                pass
+            except OSError:
+                answer = b"closed"
+    assert time.monotonic() - begun < float(seconds) + 6, time.monotonic() - begun
+    assert answer == b"closed" or b" 408 " in answer, answer
+
+
+def crowd(connections):
+    """One connection more than allowed is refused; others are answered again when some have closed."""
+    held = []
+    for _ in range(int(connections)):
+        one = http.client.HTTPConnection(HOST, PORT, timeout=20)
+        good("/v2/health/live", connection=one)
+        held.append(one)
+    code, _, data = ask("/v2/health/live")
+    assert code == 503 and "connections" in json.loads(data)["error"], (code, data)
+    for one in held:
+        one.close()
+    deadline = time.monotonic() + 20
+    while ask("/v2/health/live")[0] != 200:
+        assert time.monotonic() < deadline
+
+
+def under_load(data, folder_file, *predicted):
+    """Sends requests until the file appears. Each answer is entirely of one version. When a version answers
+    that did not before, its number is appended to load.log. Prints the counts of answers."""
+    rows = digits(data)[:7]
+    answers = {version: expected(path)[:7] for version, path in (pair.split("=") for pair in predicted)}
+    request = {"inputs": [v2_input(rows, data=rows)]}
+
+    def send(_):
+        seen, last, one = {}, None, http.client.HTTPConnection(HOST, PORT, timeout=20)
+        while True:
+            try:
+                open(folder_file).close()
+                break
+            except FileNotFoundError:
+                pass
+            got = good("/v2/models/digits/infer", request, connection=one)
+            version, flat = got["model_version"], [f32(v) for v in got["outputs"][0]["data"]]
+            assert flat == sum(answers[version], []), "an answer mixes versions"
+            seen[version] = seen.get(version, 0) + 1
+            if version != last:
+                with open("load.log", "a") as log:
+                    log.write(version + "\n")
+            last = version
+        one.close()
+        return seen
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        total = {}
+        for seen in pool.map(send, range(4)):
+            for version, count in seen.items():
+                total[version] = total.get(version, 0) + count
+    print(json.dumps(total))
+    assert set(total) == set(answers), total
+
+
+def full(data):
+    """With one thread and no queue some of many requests get 429, and the others are answered."""
+    rows = digits(data) * 8
+    body = json.dumps({"inputs": [v2_input(rows, data=rows)]})
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: ask("/v2/models/digits/infer", body), range(24)))
+    codes = {code for code, _, _ in answers}
+    assert codes == {200, 429}, codes
+    refused = next(answer for answer in answers if answer[0] == 429)
+    assert refused[1]["Retry-After"] == "1" and "--queue" in json.loads(refused[2])["error"]
+
+
+def versions(*numbers):
+    got = good("/v2/models/digits")["versions"]
+    assert got == list(numbers), got
+
+
+def metrics():
+    head, data = good("/metrics")
+    lines = data.decode().splitlines()
+    assert head["Content-Type"].startswith("text/plain; version=0.0.4")
+    names = {line.split(" ")[2] for line in lines if line.startswith("# TYPE ")}
+    assert {line.split("{")[0].split(" ")[0] for line in lines if line[0] != "#"} >= names - {"belfry_serve_seconds"}
+    values = dict(line.rsplit(" ", 1) for line in lines if line[0] != "#")
+    assert int(values['belfry_serve_requests_total{model="digits",code="200"}']) > 0
+    assert int(values['belfry_serve_requests_total{model="digits",code="400"}']) > 0
+    buckets = [int(v) for k, v in values.items() if k.startswith('belfry_serve_seconds_bucket{model="digits"')]
+    assert buckets == sorted(buckets) and buckets[-1] == int(values['belfry_serve_seconds_count{model="digits"}'])
+    assert 'belfry_serve_version{model="penguins",version="50"}' in values
+
+
+globals()[CASE](*ARGUMENTS)

@@ -1,0 +1,136 @@
+// Verb serve: models answer over HTTP until a signal. The main thread waits for signals and looks
+// for new versions between them; all other threads have signals blocked. SIGTERM and SIGINT drain
+// and end with code 0, a second one ends at once, SIGHUP looks for versions and opens the access
+// log again.
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "command/results.h"
+#include "command/stores.h"
+#include "command/verbs.h"
+#include "serve/server.h"
+
+static const int handled[] = {SIGTERM, SIGINT, SIGHUP};
+
+static int ms_of(const bel_options *options, const char *name)
+{
+    return (int)(bel_options_double(options, name) * 1e3);
+}
+
+static int slots_of(const bel_options *options)
+{
+    int64_t threads = bel_options_int(options, "threads");
+    return threads > 0 ? (int)threads : bel_available_cores();
+}
+
+static bel_status *add_models(const bel_options *options, bel_models *models)
+{
+    size_t count, names;
+    const char *const *paths = bel_options_arguments(options, &count);
+    const char *const *name = bel_options_list(options, "name", &names);
+    if (count == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "expected folders of exports or ONNX models, got none; hint: belfry export");
+    }
+    if (names > 0 && names != count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--name: expected %zu names, one a path, got %zu",
+                       count, names);
+    }
+    for (size_t i = 0; i < count; i++) {
+        char *path;
+        BEL_TRY(bel_store_path_to_read(paths[i], &path));
+        if (strcmp(path, paths[i]) != 0)
+            bel_log_write(BEL_LOG_INFO, "%s: copied once; later versions are not seen", paths[i]);
+        bel_status *status = bel_models_add(models, path, names > 0 ? name[i] : NULL);
+        bel_free(path);
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
+static bel_status *announce(const bel_options *options, const bel_models *models,
+                            const bel_server *server)
+{
+    const char *address = bel_options_string(options, "address");
+    bel_str text = {0};
+    for (int m = 0; m < bel_models_count(models); m++) {
+        bel_model *model = bel_models_at(models, m);
+        int count;
+        int64_t *numbers = bel_model_versions(model, &count);
+        bel_log_write(BEL_LOG_INFO, "model %s: version %lld answers", bel_model_name(model),
+                      (long long)numbers[0]);
+        bel_free(numbers);
+    }
+    if (strncmp(address, "127.", 4) != 0 && strcmp(address, "[::1]") != 0)
+        bel_log_write(BEL_LOG_WARN, "%s: anyone who reaches this address can send requests",
+                      address);
+    bel_str_printf(&text, "url http://%s:%d\n", address, bel_server_port(server));
+    bel_status *status = bel_results_write(text.text);
+    bel_str_deinit(&text);
+    BEL_TRY(status);
+    return bel_results_flush();
+}
+
+// Waits for a signal to end, and looks for versions meanwhile.
+static void watch(const bel_options *options, const sigset_t *signals, bel_models *models,
+                  bel_server *server)
+{
+    int poll_ms = ms_of(options, "poll_secs");
+    const struct timespec poll = {poll_ms / 1000, poll_ms % 1000 * 1000000L};
+    for (;;) {
+        int got = sigtimedwait(signals, NULL, &poll);
+        if (got == SIGTERM || got == SIGINT) return;
+        if (got == SIGHUP) {
+            bel_status *status = bel_server_reopen(server);
+            if (status != NULL)
+                bel_log_write(BEL_LOG_WARN, "the old access log stays in use: %s",
+                              bel_status_message(status));
+            bel_status_ignore(status); // logged
+        }
+        bel_models_scan(models);
+    }
+}
+
+static bel_status *serve(const bel_options *options, const sigset_t *signals, bel_models *models)
+{
+    const bel_server_config config = {.address = bel_options_string(options, "address"),
+                                      .port = (int)bel_options_int(options, "port"),
+                                      .slots = slots_of(options),
+                                      .queue = (int)bel_options_int(options, "queue"),
+                                      .wait_ms = ms_of(options, "timeout_secs"),
+                                      .idle_ms = ms_of(options, "idle_secs"),
+                                      .connections = (int)bel_options_int(options, "connections"),
+                                      .most_body = (size_t)bel_options_int(options, "max_body")
+                                                   << 20,
+                                      .access_log = bel_options_string(options, "access_log")};
+    bel_server *server;
+    BEL_TRY(add_models(options, models));
+    BEL_TRY(bel_server_start(&config, models, &server));
+    bel_status *status = announce(options, models, server);
+    if (status == NULL) watch(options, signals, models, server);
+    pthread_sigmask(SIG_UNBLOCK, signals, NULL); // a second signal ends the process
+    bel_log_write(BEL_LOG_INFO, "stopping: requests in progress are answered");
+    int left = bel_server_stop(server, ms_of(options, "drain_secs"));
+    if (left > 0) bel_log_write(BEL_LOG_WARN, "%d requests had no answer after --drain_secs", left);
+    return status;
+}
+
+bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
+{
+    (void)out_exit_code; // stays 0
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
+        sigaddset(&signals, handled[i]);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    bel_models *models =
+        bel_models_create(slots_of(options), (int)bel_options_int(options, "keep_versions"));
+    bel_status *status = serve(options, &signals, models);
+    bel_models_destroy(models);
+    return status;
+}
