@@ -38,8 +38,9 @@
 bel_status *bel_host_folder(const char *base, const char *prefix, char **out_folder)
 {
     const char *temporary = getenv("TMPDIR");
-    if (base == NULL || base[0] == '\0')
-        base = temporary != NULL && temporary[0] != '\0' ? temporary : "/var/tmp";
+    bool named = base != NULL && base[0] != '\0';
+    if (named) BEL_TRY(bel_dir_create(base));
+    if (!named) base = temporary != NULL && temporary[0] != '\0' ? temporary : "/var/tmp";
     char *name = bel_strf("%s-%lld", prefix, (long long)geteuid());
     char *folder = bel_path_join(base, name);
     bel_free(name);

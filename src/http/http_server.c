@@ -121,6 +121,23 @@ static int read_body(const bel_http_server *server, struct mg_connection *connec
     return 0;
 }
 
+// False if a proxy could find another end of the body than civetweb does: then the rest could pass
+// as a request of another client.
+static bool is_framed(const struct mg_request_info *info)
+{
+    int lengths = 0, encodings = 0;
+    for (int i = 0; i < info->num_headers; i++) {
+        const char *name = info->http_headers[i].name, *value = info->http_headers[i].value;
+        bool is_length = mg_strncasecmp(name, "Content-Length", 14) == 0;
+        if (strpbrk(name, " \t") != NULL) return false;
+        lengths += is_length;
+        encodings += mg_strcasecmp(name, "Transfer-Encoding") == 0;
+        if (is_length && (value[0] == '\0' || strspn(value, "0123456789") != strlen(value)))
+            return false;
+    }
+    return lengths + encodings <= 1;
+}
+
 // Reads the bytes that a client still sends, at most most_body: a connection that closes with
 // unread bytes is reset, and the client may lose the answer.
 static void discard(const bel_http_server *server, struct mg_connection *connection)
@@ -141,6 +158,11 @@ static void answer_request(const bel_http_server *server, struct mg_connection *
     char message[NOTE];
     bel_str body = {0};
     *out_code = 0;
+    if (!is_framed(info)) {
+        *out_code = refuse(server, connection, 400,
+                           "expected one Content-Length of digits, or Transfer-Encoding");
+        return;
+    }
     if (info->content_length != 0) *out_code = read_body(server, connection, &body, message);
     if (*out_code != 0) {
         refuse(server, connection, *out_code, message);

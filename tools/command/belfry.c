@@ -409,7 +409,7 @@ static bel_status *run_with_options(const bel_verb *v, bel_options *options, int
         return BEL_ERR(BEL_INVALID_ARGUMENT, "unexpected argument \"%s\"; flags begin with --",
                        extra[0]);
     }
-    BEL_TRY(v->run(options, out_exit_code));
+    BEL_TRY(bel_stores_explain(options, v->run(options, out_exit_code)));
     return bel_stores_add(options);
 }
 

@@ -113,9 +113,9 @@ bel_status *bel_store_path(const char *text, char **out_path)
     return store_path(text, false, NULL, false, out_path);
 }
 
-bel_status *bel_store_path_to_read(const char *text, char **out_path)
+bel_status *bel_store_path_to_read(const char *text, bool all, char **out_path)
 {
-    return store_path(text, true, BEL_STORED_ALL, true, out_path);
+    return store_path(text, true, all ? BEL_STORED_ALL : NULL, true, out_path);
 }
 
 bel_status *bel_stores_from_flags(bel_options *options)
@@ -135,6 +135,21 @@ bel_status *bel_stores_from_flags(bel_options *options)
         bel_free(path);
     }
     return NULL;
+}
+
+bel_status *bel_stores_explain(const bel_options *options, bel_status *status)
+{
+    for (int i = 0; i < FOLDER_FLAGS && bel_status_code(status) == BEL_DATA_LOSS; i++) {
+        const char *flag = folder_flags[i];
+        if (!bel_options_has(options, flag) || !bel_store_is_url(bel_options_text(options, flag)))
+            continue;
+        return bel_status_wrap(status, __FILE__, __LINE__,
+                               "--%s %s; hint: if the store's files are good, remove the damaged "
+                               "ones below %s: they are fetched again",
+                               flag, bel_options_text(options, flag),
+                               bel_options_string(options, flag));
+    }
+    return status;
 }
 
 bel_status *bel_stores_add(const bel_options *options)

@@ -8,8 +8,9 @@
 // free with bel_free. A path that is no URL is copied. Errors of bel_stored_folder.
 bel_status *bel_store_path(const char *text, char **out_path) BEL_MUST_USE;
 
-// The same, and makes the folder equal to the store's. Errors of bel_stored_pull.
-bel_status *bel_store_path_to_read(const char *text, char **out_path) BEL_MUST_USE;
+// The same, and fetches the checkpoints of the folder: the newest and the best, or all. Errors of
+// bel_stored_pull.
+bel_status *bel_store_path_to_read(const char *text, bool all, char **out_path) BEL_MUST_USE;
 
 // Lets bel_options_string return these paths for the flags of folders. Folders that are read are
 // made equal to the store's; a training does that when it locks the folder.
@@ -17,5 +18,8 @@ bel_status *bel_stores_from_flags(bel_options *options) BEL_MUST_USE;
 
 // After the verb: sends the files that it added, such as an export or the events of an evaluation.
 bel_status *bel_stores_add(const bel_options *options) BEL_MUST_USE;
+
+// Adds to an error of damaged files how to fetch them again.
+bel_status *bel_stores_explain(const bel_options *options, bel_status *status) BEL_MUST_USE;
 
 #endif

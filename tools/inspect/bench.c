@@ -265,7 +265,7 @@ bel_status *bel_verb_bench(const bel_options *options, int *out_exit_code)
                        given);
     }
     char *path;
-    BEL_TRY(bel_store_path_to_read(paths[0], &path));
+    BEL_TRY(bel_store_path_to_read(paths[0], true, &path));
     contender contenders[2] = {{.path = path}, {.path = bel_options_string(options, "against")}};
     int count = contenders[1].path != NULL ? 2 : 1;
     bel_status *status = contender_measure(contenders, count, options);

@@ -331,7 +331,8 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
     }
     char *path;
-    BEL_TRY(bel_store_path_to_read(paths[0], &path));
+    bool all = bel_options_bool(options, "audit") || bel_options_string(options, "compare") != NULL;
+    BEL_TRY(bel_store_path_to_read(paths[0], all, &path));
     bel_status *status = inspect_path(options, path, out_exit_code);
     bel_free(path);
     return status;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -28,6 +29,21 @@ static int slots_of(const bel_options *options)
     return threads > 0 ? (int)threads : bel_available_cores();
 }
 
+// The last part of a path, without slashes at its end; NULL: it has no name there, as "." and "/".
+// Free with bel_free.
+static char *last_part(const char *path)
+{
+    size_t end = strlen(path), begin;
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/'; begin--) {
+    }
+    char *part = bel_xstrndup(path + begin, end - begin);
+    if (part[0] != '\0' && strcmp(part, ".") != 0 && strcmp(part, "..") != 0) return part;
+    bel_free(part);
+    return NULL;
+}
+
 static bel_status *add_models(const bel_options *options, bel_models *models)
 {
     size_t count, names;
@@ -42,11 +58,13 @@ static bel_status *add_models(const bel_options *options, bel_models *models)
                        count, names);
     }
     for (size_t i = 0; i < count; i++) {
-        char *path;
-        BEL_TRY(bel_store_path_to_read(paths[i], &path));
+        char *path, *last = NULL;
+        BEL_TRY(bel_store_path_to_read(paths[i], true, &path));
         if (strcmp(path, paths[i]) != 0)
             bel_log_write(BEL_LOG_INFO, "%s: copied once; later versions are not seen", paths[i]);
-        bel_status *status = bel_models_add(models, path, names > 0 ? name[i] : NULL);
+        if (bel_dir_exists(path)) last = last_part(paths[i]); // the folder here has another name
+        bel_status *status = bel_models_add(models, path, names > 0 ? name[i] : last);
+        bel_free(last);
         bel_free(path);
         BEL_TRY(status);
     }
