@@ -32,7 +32,8 @@ typedef struct bel_host_file_request {
 } bel_host_file_request;
 
 // Finds folder PREFIX-UID below `base`, which is created if it does not exist, or else $TMPDIR, or
-// else /var/tmp. Creates the folder for this user only. FAILED_PRECONDITION: other users may use it. Free with bel_free.
+// else /var/tmp. Creates the folder for this user only. FAILED_PRECONDITION: other users may use
+// it. Free with bel_free.
 bel_status *bel_host_folder(const char *base, const char *prefix, char **out_folder) BEL_MUST_USE;
 
 // Opens the file, and makes it if it does not exist; waits for another process that makes it.
