@@ -147,8 +147,10 @@ int64_t bel_host_file_make_room(const char *folder, int64_t most)
     for (size_t i = 0; i < count; i++) {
         int descriptor = -1;
         bool held;
-        if (most >= 0 && left > most) // a file that cannot be removed only takes room
-            bel_status_ignore(try_lock(files[i].path, O_RDONLY, LOCK_EX, &descriptor, &held));
+        bel_status *status = NULL;
+        if (most >= 0 && left > most)
+            status = try_lock(files[i].path, O_RDONLY, LOCK_EX, &descriptor, &held);
+        bel_status_ignore(status); // a file that cannot be removed only takes room
         if (descriptor >= 0) {
             if (unlink(files[i].path) == 0) left -= files[i].bytes;
             close(descriptor);

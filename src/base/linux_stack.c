@@ -1,5 +1,7 @@
 // Contexts of the C library (makecontext), which POSIX 2008 lacks. A call and its return nest as
-// any other, so nothing but the address sanitizer needs to know of it.
+// any other, so only the address sanitizer needs to know of it. A page without access below the
+// stack turns an overflow into the end of the process. The context is made anew for each call,
+// because the calls come from different threads.
 #define _GNU_SOURCE // ucontext.h, MAP_ANONYMOUS, MAP_STACK
 #include "base/linux_stack.h"
 

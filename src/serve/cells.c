@@ -90,9 +90,12 @@ bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, 
     return good ? NULL : unexpected(columns, column, cell);
 }
 
-bel_status *bel_cells_put_json(const bel_columns *columns, const bel_column *column,
-                               const bel_json_value *value, int64_t i, const bel_tensor *out)
+bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *value)
 {
+    const bel_cell_rows *to = rows;
+    const bel_columns *columns = to->columns;
+    const bel_column *column = to->column;
+    const bel_tensor *out = &to->tensor;
     const char *text = bel_json_value_string(value);
     double number;
     if (text != NULL) return bel_cells_put(columns, column, (bel_cell){text, strlen(text)}, i, out);

@@ -24,9 +24,14 @@ bel_shape bel_cells_shape(const bel_column *column, int64_t rows);
 bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, bel_cell cell,
                           int64_t i, const bel_tensor *out) BEL_MUST_USE;
 
-// The same for a value of JSON.
-bel_status *bel_cells_put_json(const bel_columns *columns, const bel_column *column,
-                               const bel_json_value *value, int64_t i,
-                               const bel_tensor *out) BEL_MUST_USE;
+// The cells of a column that a walk over JSON fills.
+typedef struct bel_cell_rows {
+    const bel_columns *columns;
+    const bel_column *column;
+    bel_tensor tensor; // type and shape: bel_cells_dtype, bel_cells_shape
+} bel_cell_rows;
+
+// The same for a value of JSON; `rows` is a bel_cell_rows. For bel_json_tensor_each.
+bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *value) BEL_MUST_USE;
 
 #endif

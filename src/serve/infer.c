@@ -118,6 +118,17 @@ bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const 
     return NULL;
 }
 
+bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
+                                  bel_cell_rows *out_rows)
+{
+    const bel_column *column = infer->version->inputs[input].column;
+    const bel_shape shape = bel_cells_shape(column, rows);
+    bel_cell_rows cells = {.columns = infer->version->columns, .column = column};
+    BEL_TRY(bel_infer_place(infer, input, bel_cells_dtype(column), &shape, &cells.tensor));
+    *out_rows = cells;
+    return NULL;
+}
+
 bel_status *bel_infer_run(const bel_infer *infer)
 {
     bel_predictor *predictor = infer->version->predictors[infer->slot];

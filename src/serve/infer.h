@@ -3,6 +3,7 @@
 #define BELFRY_SERVE_INFER_H
 
 #include "base/arena.h"
+#include "serve/cells.h"
 #include "serve/served.h"
 
 // Names of types.
@@ -30,6 +31,10 @@ bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_in
 // Allocates the elements of an input. INVALID_ARGUMENT: the port has another type or shape.
 bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
                             bel_tensor *out_tensor) BEL_MUST_USE;
+
+// The same for `rows` cells of a column.
+bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
+                                  bel_cell_rows *out_rows) BEL_MUST_USE;
 
 // Runs. INVALID_ARGUMENT: an input was not given, or the batches differ. Outputs are those of
 // predictor `slot`, until its next run.

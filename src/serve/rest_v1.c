@@ -10,38 +10,16 @@
 
 // --- Inputs -------------------------------------------------------------------------------------
 
-typedef struct cell_rows {
-    const bel_served *version;
-    const bel_column *column;
-    bel_tensor tensor;
-} cell_rows;
-
-static bel_status *take_cell(void *context, int64_t i, const bel_json_value *element)
-{
-    const cell_rows *to = context;
-    return bel_cells_put_json(to->version->columns, to->column, element, i, &to->tensor);
-}
-
-// Allocates the cells of a column.
-static bel_status *place_cells(bel_infer *infer, int input, int64_t rows, cell_rows *out_rows)
-{
-    out_rows->version = infer->version;
-    out_rows->column = infer->version->inputs[input].column;
-    const bel_shape shape = bel_cells_shape(out_rows->column, rows);
-    return bel_infer_place(infer, input, bel_cells_dtype(out_rows->column), &shape,
-                           &out_rows->tensor);
-}
-
 // Reads all examples of an input.
 static bel_status *read_column(bel_infer *infer, int input, const bel_json_value *value)
 {
     const bel_served_input *to = &infer->version->inputs[input];
     bel_shape shape;
     if (to->column != NULL) {
-        cell_rows rows;
+        bel_cell_rows rows;
         shape = BEL_SHAPE((int64_t)bel_json_length(value));
-        BEL_TRY(place_cells(infer, input, shape.dims[0], &rows));
-        return bel_json_tensor_each(value, to->port.name, &shape, take_cell, &rows);
+        BEL_TRY(bel_infer_place_cells(infer, input, shape.dims[0], &rows));
+        return bel_json_tensor_each(value, to->port.name, &shape, bel_cells_take_json, &rows);
     }
     bel_tensor tensor;
     BEL_TRY(bel_json_tensor_shape(value, to->port.name, &shape));
@@ -94,14 +72,14 @@ static bel_status *read_member(bel_infer *infer, int input, const bel_json_value
     const char *name = to->port.name;
     size_t count = bel_json_length(rows);
     const bel_json_value *value;
-    cell_rows cells;
+    bel_cell_rows cells;
     bel_shape element = bel_shape_scalar(), shape;
     BEL_TRY(get_member(infer, rows, 0, name, &value));
     if (to->column != NULL) {
-        BEL_TRY(place_cells(infer, input, (int64_t)count, &cells));
+        BEL_TRY(bel_infer_place_cells(infer, input, (int64_t)count, &cells));
         for (size_t i = 0; i < count; i++) {
             BEL_TRY(get_member(infer, rows, i, name, &value));
-            BEL_TRY_CTX(take_cell(&cells, (int64_t)i, value), "instance %zu", i);
+            BEL_TRY_CTX(bel_cells_take_json(&cells, (int64_t)i, value), "instance %zu", i);
         }
         return NULL;
     }

@@ -18,19 +18,6 @@ typedef struct reading {
     const char *at, *end; // binary data that no input has taken
 } reading;
 
-// Row of a column that a walk over JSON fills.
-typedef struct cells {
-    const bel_served *version;
-    const bel_column *column;
-    bel_tensor tensor;
-} cells;
-
-static bel_status *take_cell(void *context, int64_t i, const bel_json_value *element)
-{
-    const cells *to = context;
-    return bel_cells_put_json(to->version->columns, to->column, element, i, &to->tensor);
-}
-
 static bel_status *take_shape(const bel_json_value *input, const char *name, bel_shape *out_shape)
 {
     const bel_json_value *list = bel_json_member(input, "shape");
@@ -69,7 +56,7 @@ static bel_status *take_binary(reading *r, const bel_json_value *input, const ch
 }
 
 // Reads texts of a column in the binary form.
-static bel_status *read_binary_cells(const cells *to, const char *data, size_t size)
+static bel_status *read_binary_cells(const bel_cell_rows *to, const char *data, size_t size)
 {
     int64_t rows = to->tensor.shape.dims[0], i = 0;
     for (; i < rows && size >= sizeof(uint32_t); i++) {
@@ -77,7 +64,7 @@ static bel_status *read_binary_cells(const cells *to, const char *data, size_t s
         memcpy(&length, data, sizeof length);
         if (length > size - sizeof length) break;
         const bel_cell cell = {data + sizeof length, length};
-        BEL_TRY(bel_cells_put(to->version->columns, to->column, cell, i, &to->tensor));
+        BEL_TRY(bel_cells_put(to->columns, to->column, cell, i, &to->tensor));
         data += sizeof length + length;
         size -= sizeof length + length;
     }
@@ -89,16 +76,15 @@ static bel_status *read_binary_cells(const cells *to, const char *data, size_t s
 static bel_status *read_cells(bel_infer *infer, int input, const bel_shape *shape,
                               const bel_json_value *data, const char *binary, size_t size)
 {
-    cells to = {.version = infer->version, .column = infer->version->inputs[input].column};
+    bel_cell_rows to;
     char text[BEL_SHAPE_TEXT];
     if (shape->rank != 1) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a shape of one size, got %s",
-                       to.column->name, bel_shape_text(shape, text));
+                       infer->version->inputs[input].column->name, bel_shape_text(shape, text));
     }
-    const bel_shape row = bel_cells_shape(to.column, shape->dims[0]);
-    BEL_TRY(bel_infer_place(infer, input, bel_cells_dtype(to.column), &row, &to.tensor));
+    BEL_TRY(bel_infer_place_cells(infer, input, shape->dims[0], &to));
     if (binary != NULL) return read_binary_cells(&to, binary, size);
-    return bel_json_tensor_each(data, to.column->name, shape, take_cell, &to);
+    return bel_json_tensor_each(data, to.column->name, shape, bel_cells_take_json, &to);
 }
 
 static bel_status *copy_binary(const char *name, const bel_tensor *tensor, const char *data,

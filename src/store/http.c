@@ -68,3 +68,21 @@ void bel_http_answer_deinit(bel_http_answer *answer)
     bel_str_deinit(&answer->text);
     *answer = (bel_http_answer){0};
 }
+
+bel_status *bel_http_body_digest(const bel_http_body *body, bel_digest *digest)
+{
+    enum { PIECE = 1 << 18 };
+    if (body->data != NULL || body->size == 0) {
+        bel_digest_update(digest, body->data, (size_t)body->size);
+        return NULL;
+    }
+    bel_status *status = NULL;
+    char *piece = bel_xmalloc(PIECE);
+    for (uint64_t at = 0; at < body->size && status == NULL; at += PIECE) {
+        size_t size = body->size - at < PIECE ? (size_t)(body->size - at) : PIECE;
+        status = bel_http_body_read(body, at, piece, size);
+        if (status == NULL) bel_digest_update(digest, piece, size);
+    }
+    bel_free(piece);
+    return status;
+}

@@ -13,6 +13,7 @@
 
 #include "base/str.h"
 #include "belfry/status.h"
+#include "store/crypto.h"
 
 // Lines "name: value", with names in lower case.
 typedef struct bel_headers {
@@ -34,6 +35,9 @@ typedef struct bel_http_body {
 // Reads a part of the body. FAILED_PRECONDITION: the file became shorter; errors of files.
 bel_status *bel_http_body_read(const bel_http_body *body, uint64_t from, void *out,
                                size_t size) BEL_MUST_USE;
+
+// Adds all bytes of the body to a digest. Errors as above.
+bel_status *bel_http_body_digest(const bel_http_body *body, bel_digest *digest) BEL_MUST_USE;
 
 typedef struct bel_http_request {
     const char *method;

@@ -43,19 +43,7 @@ static bel_status *hash_body(const bel_store_call *call, bool tls, char out[BEL_
         return NULL;
     }
     bel_digest *d = bel_digest_create(BEL_DIGEST_SHA256);
-    bel_status *status = NULL;
-    enum { PIECE = 1 << 18 };
-    if (body->data != NULL || body->size == 0) {
-        bel_digest_update(d, body->data, (size_t)body->size);
-    } else {
-        char *piece = bel_xmalloc(PIECE);
-        for (uint64_t at = 0; at < body->size && status == NULL; at += PIECE) {
-            size_t size = body->size - at < PIECE ? (size_t)(body->size - at) : PIECE;
-            status = bel_http_body_read(body, at, piece, size);
-            if (status == NULL) bel_digest_update(d, piece, size);
-        }
-        bel_free(piece);
-    }
+    bel_status *status = bel_http_body_digest(body, d);
     bel_digest_finish_hex(d, out);
     return status;
 }

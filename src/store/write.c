@@ -14,20 +14,8 @@ static const uint64_t put_most_bytes = 5ull << 30; // Amazon's limit
 
 bel_status *bel_object_body_md5(const bel_http_body *body, char *out_text)
 {
-    enum { PIECE = 1 << 18 };
     bel_digest *d = bel_digest_create(BEL_DIGEST_MD5);
-    bel_status *status = NULL;
-    if (body->data != NULL || body->size == 0) {
-        bel_digest_update(d, body->data, (size_t)body->size);
-    } else {
-        char *piece = bel_xmalloc(PIECE);
-        for (uint64_t at = 0; at < body->size && status == NULL; at += PIECE) {
-            size_t size = body->size - at < PIECE ? (size_t)(body->size - at) : PIECE;
-            status = bel_http_body_read(body, at, piece, size);
-            if (status == NULL) bel_digest_update(d, piece, size);
-        }
-        bel_free(piece);
-    }
+    bel_status *status = bel_http_body_digest(body, d);
     bel_digest_finish_base64(d, out_text);
     return status;
 }

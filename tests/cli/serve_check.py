@@ -223,13 +223,18 @@ def wrong():
     # Bytes that are no HTTP get an error or an end, and no echo.
     for raw in (b"nonsense\r\n\r\n", b"GET /v2 HTTP/parrot\r\n\r\n", b"GET /v2\x00 HTTP/1.1\r\n\r\n",
                 b"POST /v2/models/digits/infer HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-                b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n"):
+                b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n",
+                # A body with an end that a proxy could see elsewhere, then a second request.
+                *(b"POST /v2/models/digits/infer HTTP/1.1\r\n" + framing + b"\r\n\r\n0\r\n\r\nGET /v2 HTTP/1.1\r\n\r\n"
+                  for framing in (b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+                                  b"Content-Length: 5\r\nContent-Length: 6", b"Content-Length: 5x",
+                                  b"Content-Length: 0x5", b"Content-Length: +5"))):
         with socket.create_connection((HOST, PORT), timeout=20) as one:
             one.sendall(raw)
             got = b""
             while piece := one.recv(4096):
                 got += piece
-            assert not got or (got.startswith(b"HTTP/1.1 ") and b"200 OK" not in got[:20]), got[:200]
+            assert not got or (got.startswith(b"HTTP/1.1 ") and b"200 OK" not in got), got[:200]
             assert b"parrot" not in got
 
 

@@ -151,13 +151,13 @@ check "the store keeps its checkpoints" test -f store/runs/e/ckpt-00000040/manif
 # A store that cannot be reached at the end: the files stay on this host, and are sent by the next run there, or set
 # aside if another host had the folder since.
 run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 40 --model_dir s3://runs/d
-control '{"errors": 100, "only": "^(PUT|DELETE).*ckpt"}'
+control '{"refuse": "AccessDenied", "only": "^(PUT|DELETE).*ckpt"}'
 run_fails 1 's3://runs/d lacks files|the same command sends them' on one timeout 100 "$BUILD/tools/belfry" train \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
 control '{"reset": true}'
 run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
 check "the next run sends it" test -f store/runs/d/ckpt-00000060/manifest.json
-control '{"errors": 100, "only": "^(PUT|DELETE).*ckpt"}'
+control '{"refuse": "AccessDenied", "only": "^(PUT|DELETE).*ckpt"}'
 run_fails 1 's3://runs/d lacks files' on one timeout 100 "$BUILD/tools/belfry" train \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 80 --model_dir s3://runs/d
 control '{"reset": true}'

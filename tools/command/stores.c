@@ -143,11 +143,14 @@ bel_status *bel_stores_explain(const bel_options *options, bel_status *status)
         const char *flag = folder_flags[i];
         if (!bel_options_has(options, flag) || !bel_store_is_url(bel_options_text(options, flag)))
             continue;
-        return bel_status_wrap(status, __FILE__, __LINE__,
-                               "--%s %s; hint: if the store's files are good, remove the damaged "
-                               "ones below %s: they are fetched again",
-                               flag, bel_options_text(options, flag),
-                               bel_options_string(options, flag));
+        bel_status *explained = BEL_ERR(
+            BEL_DATA_LOSS,
+            "%s; hint: if the files of %s are good, remove the damaged ones below %s: they are "
+            "fetched again",
+            bel_status_message(status), bel_options_text(options, flag),
+            bel_options_string(options, flag));
+        bel_status_destroy(status);
+        return explained;
     }
     return status;
 }

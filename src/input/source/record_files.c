@@ -1,5 +1,6 @@
 // Common part of text and TFRecord sources. A file without records is valid and gets no record
-// numbers.
+// numbers. All bytes are hashed at opening, so that processes can prove that they read the same
+// data. Objects of stores are copied first, all at once.
 #include "input/source/record_files.h"
 
 #include "base/hash.h"

@@ -18,10 +18,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_file.h"
-#include "base/linux_host.h"
 #include "base/linux_lock.h"
 #include "base/linux_process.h"
 #include "base/log.h"
+#include "base/requests.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "belfry/estimator.h"
@@ -454,13 +454,31 @@ static stored_owner *take_owner(const char *folder)
     return found;
 }
 
+// Sends all that is left. A store that does not answer is tried for a while longer, unless the run
+// was asked to stop.
+static bel_status *send_rest(stored_owner *o)
+{
+    enum { PATIENCE_SECS = 120 };
+    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * INT64_C(1000000000);
+    bel_status *status = send_changes(o);
+    while (bel_status_code(status) == BEL_UNAVAILABLE && bel_clock_ns() < deadline &&
+           !bel_stop_requested()) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s; the last files are tried again; when this ends, %s has them",
+                      bel_status_message(status), o->state.folder);
+        bel_status_ignore(status); // logged
+        status = send_changes(o);
+    }
+    return status;
+}
+
 bel_status *bel_stored_release(const char *folder)
 {
     char text[32];
     stored_owner *o = take_owner(folder);
     if (o == NULL) return NULL;
     stop_thread(o, &o->sends, o->sender);
-    bel_status *status = send_changes(o);
+    bel_status *status = send_rest(o);
     bel_status *given = give_up_lease(o);
     if (status == NULL) {
         bel_log_write(BEL_LOG_INFO, "%s: the store has all files (%lld sent, %s)", o->state.url,

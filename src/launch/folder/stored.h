@@ -1,7 +1,7 @@
 // Model folder that is kept in an object store, by its URL. A job works in a folder of this host,
 // as with any model folder. A thread of the process that locks it sends new files to the store and
-// removes there the files that are gone here. So all that a model folder has exists in the store:
-// checkpoints, best.json, exports, event files, the report, the journal.
+// removes there the versions that retention removed here. So all that a model folder has exists in
+// the store: checkpoints, best.json, exports, event files, the report, the journal.
 //
 // A reader of the store sees whole checkpoints only: manifest.json is the last file that is sent of
 // its folder, and the first that is removed. A checkpoint is removed after a newer one is whole. No
@@ -40,8 +40,8 @@ bool bel_stored_is(const char *folder);
 
 // Makes this host's folder equal to the store's, for a process that only reads. It fetches the
 // newest checkpoint, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
-// all checkpoints (BEL_STORED_ALL). It does nothing if a process of this host owns the folder or
-// owned it last: its files are then at least as new.
+// all checkpoints (BEL_STORED_ALL). It does nothing if a process of this host owns the folder. If
+// one owned it last, it only fetches files that are gone here: the others are at least as new.
 #define BEL_STORED_ALL ""
 bel_status *bel_stored_pull(const char *folder, const char *which) BEL_MUST_USE;
 

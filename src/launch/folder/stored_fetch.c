@@ -1,5 +1,8 @@
 // A checkpoint is fetched into a folder beside its name, and renamed when it is whole. A checkpoint
-// whose manifest the store does not have is on its way there, or from there.
+// whose manifest the store does not have is on its way there, or from there, and does not count.
+//
+// Nothing that only this host has is lost: a file that the store never had stays, and such a
+// checkpoint is moved aside. The state says which files the store had.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -278,7 +281,7 @@ static void find_best(fetching *f)
     if (status == NULL && text != NULL) status = bel_json_parse(text, size, path, &json);
     if (json != NULL) (void)bel_json_i64(bel_json_root(json), "step", &step);
     if (step >= 0) f->best = bel_strf("ckpt-%08lld", (long long)step);
-    bel_status_ignore(status);
+    bel_status_ignore(status); // the reader of best.json reports it
     bel_json_destroy(json);
     bel_free(text);
     bel_free(path);

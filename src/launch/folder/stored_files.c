@@ -1,4 +1,7 @@
-// Rules for the names of files, and the walk over a folder.
+// Rules for the names of files, and the walk over a folder. The rules are here and not where the
+// files are written, because a rule that is forgotten would send a lock or a socket, or make half a
+// checkpoint visible. An error of the walk must never look like an empty folder: the objects of
+// missing files may be removed.
 #include "launch/folder/stored_files.h"
 
 #include <errno.h>

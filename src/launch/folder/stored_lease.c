@@ -1,5 +1,7 @@
 // The lease is one small JSON object. Each write of it has the condition that it is the object that
-// was read before, so of two owners that begin at once only one succeeds.
+// was read before, so of two owners that begin at once only one succeeds. Its age is judged by the
+// store's clock, since the clocks of two hosts may differ. A write is repeated only for a short
+// time: the time in its text must not become old.
 #include "launch/folder/stored_lease.h"
 
 #include <string.h>
@@ -69,7 +71,7 @@ static bel_status *read_lease(const bel_stored_state *state, lease_text *out_tex
     *out_text = (lease_text){0};
     bel_status *status = bel_store_read(url, NULL, 0, sizeof bytes, bytes, &size, out_info);
     if (bel_status_code(status) == BEL_NOT_FOUND) {
-        bel_status_ignore(status);
+        bel_status_ignore(status); // the folder has no owner
         bel_free(url);
         return NULL;
     }
@@ -152,7 +154,7 @@ bel_status *bel_stored_lease_take(const bel_stored_state *state, bel_store_info 
         bel_store_condition condition = {.absent = !exists, .tag = exists ? before.tag : NULL};
         status = write_lease(state, false, &condition, out_lease);
         if (bel_status_code(status) == BEL_UNIMPLEMENTED) {
-            bel_status_ignore(status);
+            bel_status_ignore(status); // there is another way
             out_lease->tag[0] = '\0';
             return take_without_conditions(state);
         }

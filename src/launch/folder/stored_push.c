@@ -79,7 +79,7 @@ static bel_status *send_file(pushing *p, const bel_stored_file *file, const char
     bel_free(url);
     bool grows = bel_status_code(status) == BEL_FAILED_PRECONDITION;
     if (grows || (status != NULL && !bel_file_exists(from))) {
-        bel_status_ignore(status);
+        bel_status_ignore(status); // the next walk looks again
         return NULL;
     }
     BEL_TRY(status);

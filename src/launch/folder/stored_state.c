@@ -1,4 +1,6 @@
-// One JSON object, which is replaced as a whole.
+// One JSON object, which is replaced as a whole and synced: without it this host would take its
+// files for those of another job. It is beside the folder, since an export's folder must not exist
+// before the export. Entries are sorted, as each file of a walk looks for its entry.
 #include "launch/folder/stored_state.h"
 
 #include <stdlib.h>

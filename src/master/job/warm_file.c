@@ -1,4 +1,6 @@
-// Tensors are read in pieces, so that a file of half floats needs no second copy of a variable.
+// Tensors are read in pieces, so that a file of half floats needs no second copy of a variable. The
+// file may come from any program, so its header is checked as that of a stranger's checkpoint is,
+// and a tensor counts only if its name and shape are a variable's.
 #include "master/job/warm_file.h"
 
 #include <string.h>
