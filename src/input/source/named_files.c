@@ -1,6 +1,6 @@
 // Sizes stand for the contents: reading all files would take as long as an epoch. A missing file,
-// and a record without a name, count as size -1, as the map reports the error. A store that does not
-// answer is an error at once: otherwise a passing fault would look like other data.
+// and a record without a name, count as size -1, as the map reports the error. A store that does
+// not answer is an error at once: otherwise a passing fault would look like other data.
 #include "input/source/named_files.h"
 
 #include <sys/stat.h>
