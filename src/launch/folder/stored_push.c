@@ -184,7 +184,7 @@ static bel_status *send_changed(pushing *p)
 {
     bel_stored_files *list = &p->list;
     bel_status *status = NULL;
-    qsort(list->items, list->count, sizeof *list->items, compare_files);
+    if (list->count > 0) qsort(list->items, list->count, sizeof *list->items, compare_files);
     for (size_t first = 0, end; first < list->count && !ends_push(status); first = end) {
         const char *folder = list->items[first].name;
         size_t length = bel_stored_folder_length(folder);
