@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/str.h"
 #include "graph/attrs.h"
 
@@ -21,15 +20,18 @@ static bool is_plain_product(const bel_node *node)
            !bel_attr_flag(&node->attrs, BEL_ATTR_RELU);
 }
 
-// Marks the nodes that depend on elements of `from`, by index.
-static void mark_dependents(const bel_graph *graph, const bel_node *from, bool *out_marked)
+// Marks the nodes that cannot come before the chunks, by index: those that depend on the product,
+// except through the shape of the losses.
+static void mark_dependents(const bel_graph *graph, const bel_chunk_match *m, bool *out_marked)
 {
-    out_marked[from->index] = true;
-    for (size_t n = (size_t)from->index + 1; n < graph->node_count; n++) {
+    out_marked[m->product->index] = true;
+    for (size_t n = (size_t)m->product->index + 1; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
-        for (int i = 0; i < node->input_count; i++)
-            if (bel_op_reads(node->op, i) && out_marked[node->inputs[i]->node->index])
-                out_marked[n] = true;
+        for (int i = 0; i < node->input_count; i++) {
+            const bel_value *input = node->inputs[i];
+            bool shape_only = input == m->entropy->outputs[0] && !bel_op_reads(node->op, i);
+            if (out_marked[input->node->index] && !shape_only) out_marked[n] = true;
+        }
     }
 }
 
@@ -92,7 +94,7 @@ bool bel_chunk_find(const bel_graph *graph, const bool *needed, const int *uses,
     if (!fits) return false;
     if (m.gradient != NULL) {
         bool *marked = bel_xcalloc(graph->node_count, sizeof *marked);
-        mark_dependents(graph, product, marked);
+        mark_dependents(graph, &m, marked);
         bool turned = bel_attr_flag(&product->attrs, "transB");
         const bel_value *with = m.w_gradient->inputs[turned ? 1 : 0];
         fits = !marked[m.gradient->inputs[0]->node->index] && !marked[with->node->index];

@@ -312,7 +312,6 @@ static bel_status *embedded_gather(bel_backend *backend)
     return NULL; // all members are here
 }
 
-// Starts shards before workers, which may pull at once.
 // Frees the snapshot's values, which are not read until the next one is made. Else they would be
 // one more copy of the parameters during all steps. With GPUs they are the space.
 static void forget_values(bel_embedded *embedded)
@@ -322,6 +321,7 @@ static void forget_values(bel_embedded *embedded)
                      (size_t)embedded->trainable->layout->size * sizeof(float));
 }
 
+// Starts shards before workers, which may pull at once.
 static bel_status *embedded_start(bel_backend *backend, const bel_control_config *schedule,
                                   const bel_input_segment *segment, int64_t block_end)
 {
