@@ -182,7 +182,7 @@ control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
 for kill in "master 0" "worker 1" "ps 0" none; do
     name=faulty-${kill// /-}
     mkdir -p "$name"
-    BELFRY_FAULT="slow:tower_step#10" BELFRY_CACHE_DIR=$work/$name timeout 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    BELFRY_FAULT="slow:tower_step#10" BELFRY_CACHE_DIR=$work/$name timeout 400 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 1 --job_dir "s3://runs/$name" -- "${data[@]}" "${flags[@]}" --train_steps 200 \
         --min_shard_bytes 0 >job.txt 2>job.err </dev/null &
     job=$!
@@ -203,6 +203,22 @@ for kill in "master 0" "worker 1" "ps 0" none; do
     control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
 done
 control '{"reset": true}'
+
+# An object that is replaced during a job: a worker that starts again has other data, and the master refuses it.
+"$BUILD/tests/store_tool" write s3://data/digits/moving.csv "$TRAIN_CSV" >/dev/null
+BELFRY_FAULT="slow:tower_step#20" BELFRY_CACHE_DIR=$work/one timeout 300 "$BUILD/tools/belfry" local train --distributed \
+    --worker_count 2 --parameter_server_count 1 --job_dir moving -- --train_files s3://data/digits/moving.csv \
+    "${flags[@]}" --train_steps 1000 --min_shard_bytes 0 >job.txt 2>job.err </dev/null &
+job=$!
+check "it trains" wait_for "moving/ckpt-000000[2-9]?/manifest.json"
+"$BUILD/tests/store_tool" write s3://data/digits/moving.csv "$EVAL_CSV" >/dev/null
+for pid in $(roles worker 1); do kill -9 "$pid"; done
+code=0
+wait "$job" || code=$?
+cp job.txt out.txt && cp job.err err.txt
+checks=$((checks + 1))
+[ "$code" -ne 0 ] || complain "a worker trained on another object"
+check "it says why" grep -q 'worker 1 .*hint: a file or an object was replaced since the job began' job.err
 
 # A process that is killed while it sends leaves a folder in the store in which readers find whole checkpoints.
 BELFRY_FAULT="crash:stored_before_last#2" capture on one belfry train "${data[@]:0:2}" "${flags[@]}" \
