@@ -194,6 +194,8 @@ run_fails 3 "no such page (HTTP 404)" tool cat "http://127.0.0.1:$port/none"
 # A server that is no store
 run_fails 2 "not that of a store|AWS_ENDPOINT_URL" env AWS_ENDPOINT_URL="http://127.0.0.1:$port/s3" \
     "$BUILD/tests/store_tool" list s3://small/
+run_fails 3 "HTTP 404|is the server a store" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" \
+    "$BUILD/tests/store_tool" stat s3://many/none
 run_fails 2 "HTTP 301|is the endpoint correct" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" \
     "$BUILD/tests/store_tool" list s3://many/
 run_fails 2 "HTTP 501" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" "$BUILD/tests/store_tool" write s3://many/x small

@@ -52,6 +52,8 @@ export XDG_STATE_HOME=$work/state
 run_ok on one belfry jobs submit training in-store --config "$SOURCE/cluster.yaml" --job_dir s3://runs/job -- \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 40
 run_ok on one belfry jobs stream-logs in-store
+run_ok on one belfry jobs describe in-store
+check "it is described by its URL" grep -q '^model_url s3://runs/job$' out.txt
 check "a submitted job is in the store" test -f store/runs/job/ckpt-00000040/manifest.json
 
 run_fails 3 's3://data/digits/none.csv|no such object' on one belfry train --train_files s3://data/digits/none.csv "${flags[@]}" \
@@ -72,6 +74,8 @@ run_ok on two belfry predict --eval_files s3://data/digits/digits-eval.csv --mod
 equal "a line for each example" "$(wc -l <out.txt)" 359
 run_ok on two belfry export --model_dir s3://runs/a --export_dir s3://runs/a.export/
 check "the export is in the store" test -f store/runs/a.export/signature.json
+run_ok on two belfry export --model_dir s3://runs/a
+equal "an export below the model" "$(cat out.txt)" "export_dir s3://runs/a/export/100"
 run_ok on two belfry inspect s3://runs/a/ckpt-00000080
 run_fails 3 's3://runs/none: the store has no files' on two belfry predict --eval_files "$EVAL_CSV" \
     --model_dir s3://runs/none
