@@ -143,6 +143,9 @@ typedef enum bel_frame_kind {
 #undef ENUMERATOR
 } bel_frame_kind;
 
+// Bit set of the kinds that the step statistics follow on the same lane.
+enum { BEL_FRAMES_OF_REPORT = 1 << BEL_FRAME_REPORT | 1 << BEL_FRAME_ROW_REPORT };
+
 // For each kind a struct bel_NAME_frame of its fields, and
 //
 //   bel_frame bel_NAME_frame_write(bel_NAME_frame fields, const void *payload, size_t bytes)
