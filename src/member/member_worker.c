@@ -156,6 +156,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .attach_context = m,
                                 .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,
+                                .rounded_room = w->rounded_room,
                                 .ledger = bel_member_has_ledger(m),
                                 .stats = w->trainable.stats,
                                 .bell = w->bell,
