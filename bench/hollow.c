@@ -3,7 +3,8 @@
 // is that of all shards for each worker and step, and a worker's time this process's. All figures
 // are of the steps after the warm-up. Memory is at the last version: the peak, and the process's
 // share of what it shares with others (PSS); a worker's is this process's growth by all of them.
-// usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane shm|grpc] [--steps N]
+// usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane shm|grpc]
+//        [--exchange_precision f32|bf16] [--steps N]
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static bel_status *make_estimator(bel_train_spec *out_spec, bel_estimator **out_
     config.model_dir = job.folder;
     config.min_shard_bytes = 0;
     config.lane = job.grpc ? BEL_LANE_GRPC : BEL_LANE_SHM;
+    config.exchange_precision = job.rounded ? BEL_EXCHANGE_BF16 : BEL_EXCHANGE_F32;
     config.report = false;
     config.save_summary_steps = 0;
     config.save_checkpoints_secs = 0;
@@ -202,6 +204,17 @@ static bel_status *start_roles(char **arguments, figures *f)
     return status;
 }
 
+// After an error: what the processes have written.
+static void show_log(void)
+{
+    char *path = bel_path_join(job.folder, "log"), *text = NULL;
+    size_t size;
+    bel_status_ignore(bel_file_read(path, &text, &size)); // the error was shown
+    if (text != NULL) fputs(text, stderr);
+    bel_free(text);
+    bel_free(path);
+}
+
 static bel_status *await_roles(figures *f)
 {
     enum { PATIENCE_MS = 60000 };
@@ -299,6 +312,10 @@ static bool read_option(const char *name, const char *value)
         job.folder = bel_xstrdup(value);
         return true;
     }
+    if (strcmp(name, "--exchange_precision") == 0) {
+        job.rounded = strcmp(value, "bf16") == 0;
+        return job.rounded || strcmp(value, "f32") == 0;
+    }
     job.grpc = strcmp(value, "grpc") == 0;
     return strcmp(name, "--lane") == 0 && (job.grpc || strcmp(value, "shm") == 0);
 }
@@ -321,10 +338,10 @@ static bool read_arguments(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    enum { MOST_ARGUMENTS = 16 };
+    enum { MOST_ARGUMENTS = 20 };
     if (argc + 2 >= MOST_ARGUMENTS || !read_arguments(argc, argv)) {
         fprintf(stderr, "usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane "
-                        "shm|grpc] [--steps N]\n");
+                        "shm|grpc] [--exchange_precision f32|bf16] [--steps N]\n");
         return 2;
     }
     if (job.folder != NULL) return play_role();
@@ -336,6 +353,7 @@ int main(int argc, char **argv)
     arguments[argc] = flag;
     arguments[argc + 1] = folder;
     int code = bench_end(measure(arguments));
+    if (code != 0) show_log();
     bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp is harmless
     fflush(stdout);
     _exit(code); // after an error threads still run; the other processes end with this one

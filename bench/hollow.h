@@ -11,13 +11,14 @@ typedef struct hollow_job {
     int64_t variable_count;
     int64_t parameters; // elements of all variables
     bool grpc;          // the lanes; otherwise shared memory
+    bool rounded;       // --exchange_precision bf16
     int64_t steps;      // steps that are measured, after a tenth as many that warm up
     char *folder;       // folder for sockets and checkpoints
 } hollow_job;
 
-// Called when every worker has a version for the first time, after the warm-up, and at the last
-// version, while all processes still hold all they have. On a worker's thread.
-typedef enum hollow_moment { HOLLOW_BEGUN, HOLLOW_WARM, HOLLOW_LAST, HOLLOW_MOMENTS } hollow_moment;
+// Called after the warm-up, and at the last version, while all processes still hold all they have.
+// On a worker's thread.
+typedef enum hollow_moment { HOLLOW_WARM, HOLLOW_LAST, HOLLOW_MOMENTS } hollow_moment;
 typedef void hollow_look(void *context, hollow_moment moment);
 
 // Counts of all workers together, from the first version to the last.

@@ -21,7 +21,13 @@
 #include "transport/grpc/mailbox.h"
 #include "transport/shm/shm_lane.h"
 
-enum { SECOND_NS = 1000000000, NAP_NS = 20000000, PATIENCE_SECS = 300, LINGER_MS = 1000 };
+enum {
+    SECOND_NS = 1000000000,
+    NAP_NS = 20000000,
+    PATIENCE_SECS = 300,
+    CALL_SECS = 60,
+    LINGER_MS = 1000
+};
 
 // A lane that counts its frames before it passes them on.
 typedef struct counted_lane {
@@ -43,6 +49,7 @@ typedef struct hollow_worker {
     counted_lane *lanes; // by shard
     bel_lane **lane_list;
     bel_space *space;
+    void *rounded_room; // as in bel_client_config
     pthread_t thread;
     bool joined, runs, told;
     bel_backoff backoff; // between calls to the master
@@ -73,7 +80,6 @@ struct hollow_crowd {
     const float *zeros;
     double stats[BEL_STATS_COUNT]; // a step's: one example
     hollow_counts counts;
-    atomic_int begun;    // workers that have a version
     int64_t deadline_ns; // the last call to the master
     bool over;
 };
@@ -178,11 +184,9 @@ static bel_status *report_step(hollow_worker *w, int64_t step, uint32_t decision
 // Worker 0 looks at the processes, for all.
 static void look_at(hollow_worker *w, int64_t version, bool last)
 {
-    hollow_crowd *crowd = w->crowd;
-    if (version == 0) atomic_fetch_add(&crowd->begun, 1);
+    const hollow_crowd *crowd = w->crowd;
     if (w->index != 0) return;
     int64_t warm = crowd->job->steps / 10;
-    if (version == 0) crowd->look(crowd->context, HOLLOW_BEGUN);
     if (version == warm) crowd->look(crowd->context, HOLLOW_WARM);
     if (last) crowd->look(crowd->context, HOLLOW_LAST);
 }
@@ -210,11 +214,20 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+static size_t rounded_bytes(const hollow_worker *w)
+{
+    const int *first = w->crowd->assignment->first_node;
+    size_t arrays = 1 + (size_t)(first[w->index + 1] - first[w->index]);
+    return arrays * (size_t)w->crowd->trainable->layout->size * sizeof(uint16_t);
+}
+
 static bel_status *start_worker(hollow_worker *w)
 {
     hollow_crowd *crowd = w->crowd;
     const bel_layout *layout = crowd->trainable->layout;
     size_t shards = (size_t)layout->shard_count;
+    if (crowd->job->rounded && crowd->job->grpc)
+        BEL_TRY(bel_pages_create(rounded_bytes(w), false, "rounded sums", &w->rounded_room));
     w->bell = bel_doorbell_create();
     w->peers = bel_xcalloc(shards, sizeof *w->peers);
     w->lanes = bel_xcalloc(shards, sizeof *w->lanes);
@@ -226,6 +239,7 @@ static bel_status *start_worker(hollow_worker *w)
                                       .assignment = crowd->assignment,
                                       .lanes = w->lane_list,
                                       .space = w->space,
+                                      .rounded_room = w->rounded_room,
                                       .stats = crowd->trainable->stats,
                                       .bell = w->bell,
                                       .stall_timeout_secs = PATIENCE_SECS};
@@ -254,6 +268,7 @@ static void end_worker(hollow_worker *w)
     if (w->lane_list != NULL) bel_lane_close_all(w->lane_list, shards);
     bel_client_destroy(w->client);
     bel_space_destroy(w->space);
+    if (w->rounded_room != NULL) bel_pages_destroy(w->rounded_room, rounded_bytes(w));
     bel_doorbell_destroy(w->bell);
     bel_free(w->peers);
     bel_free(w->lanes);
@@ -466,7 +481,7 @@ bel_status *hollow_play(const hollow_job *job, const bel_task *task, const bel_t
                           .context = context,
                           .host = host,
                           .stats = {[BEL_STATS_EXAMPLES] = 1},
-                          .deadline_ns = bel_clock_ns() + PATIENCE_SECS * (int64_t)SECOND_NS,
+                          .deadline_ns = bel_clock_ns() + CALL_SECS * (int64_t)SECOND_NS,
                           .workers = bel_xcalloc((size_t)job->worker_count, sizeof(hollow_worker))};
     bel_status *status = open_crowd(&crowd);
     for (int i = 0; i < job->worker_count; i++)

@@ -25,6 +25,15 @@ $(peaks)"
     check "frames over $lane" grep -q "^frames $((64 + 22 * 64 * 2)) and $down," out.txt
 done
 
+# Up: sums of 22 steps, and 24 bytes of statistics with each. Down: the first values, then a version of 22 steps.
+for bytes in 4 2; do
+    precision=f32
+    [ "$bytes" = 4 ] || precision=bf16
+    hollow 64 1 10 --parameters 20000 --lane grpc --exchange_precision "$precision"
+    check "bytes with $precision" grep -q \
+        ", bytes $((22 * 64 * (20000 * bytes + 24))) and $((64 * 20000 * 4 + 22 * 64 * 20000 * bytes)), to and" out.txt
+done
+
 few=(--train_steps 4 --train_batch_size 1 --num_gpus 1)
 run_ok train one "${few[@]}" --num_workers 64
 run_ok belfry local train --distributed --worker_count 64 --parameter_server_count 2 --job_dir many -- "${digits[@]}" \

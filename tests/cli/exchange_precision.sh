@@ -30,6 +30,7 @@ equal "digest of two towers each, three shards" "$(digest towers)" "$whole"
 cluster here "" --worker_count 4 --
 cluster streams lane:break --worker_count 4 -- --lane grpc
 cluster disturbed lane:delay+repeat+reorder --worker_count 4 -- --lane grpc
+cluster apart "" --worker_count 4 --parameter_server_count 0 --tcp --
 cluster lost crash:worker_sent_stats#15@worker-1 --worker_count 4 --tcp --
 cluster kept crash:shard_kept_piece#25@ps-0 --worker_count 4 --
 cluster between crash:shard_passed#12@ps-1 --worker_count 4 --tcp --
