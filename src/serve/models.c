@@ -24,8 +24,9 @@ struct bel_model {
 
 struct bel_models {
     bel_model **items;
-    int count, slot_count, keep;
+    int count;
     size_t capacity;
+    bel_models_config config;
 };
 
 // --- Names --------------------------------------------------------------------------------------
@@ -88,12 +89,21 @@ static bel_status *list_numbers(const char *path, int64_t **out_numbers, size_t 
     return NULL;
 }
 
+static bel_status *load_version(const bel_models *models, const char *path, int64_t number,
+                                bel_served **out_version)
+{
+    const bel_served_options options = {.number = number,
+                                        .slot_count = models->config.slot_count,
+                                        .max_batch = models->config.max_batch};
+    return bel_served_load(path, &options, out_version);
+}
+
 static bel_status *load_number(const bel_models *models, const bel_model *model, const char *name,
                                int64_t number, bel_served **out_version)
 {
     char *folder = bel_path_join(model->path, name);
     int64_t begun = bel_clock_ns();
-    bel_status *status = bel_served_load(folder, number, models->slot_count, out_version);
+    bel_status *status = load_version(models, folder, number, out_version);
     bel_free(folder);
     if (status != NULL) return status;
     bel_log_write(BEL_LOG_INFO, "model %s: version %lld is loaded in %.3f s", model->name,
@@ -177,7 +187,7 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
     int wanted = 0;
     bel_status *status = list_numbers(model->path, &numbers, &count);
     if (status != NULL) note_failure(model, "", status, failures);
-    for (size_t i = 0; i < count && wanted < models->keep; i++) {
+    for (size_t i = 0; i < count && wanted < models->config.keep; i++) {
         char name[24];
         bel_snprintf(name, sizeof name, "%lld", (long long)numbers[i]);
         bel_served *v = find_live(model, numbers[i]);
@@ -192,7 +202,7 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
 static void scan_model(const bel_models *models, bel_model *model)
 {
     bel_str failures = {0};
-    bel_served **wanted = bel_xcalloc((size_t)models->keep, sizeof(bel_served *));
+    bel_served **wanted = bel_xcalloc((size_t)models->config.keep, sizeof(bel_served *));
     reap(model);
     int count = choose_versions(models, model, wanted, &failures);
     if (count > 0) exchange(model, wanted, count);
@@ -234,7 +244,7 @@ static bel_status *load_first(const bel_models *models, bel_model *model)
                        model->path, model->failures != NULL ? model->failures : "");
     }
     bel_served *version;
-    BEL_TRY(bel_served_load(model->path, -1, models->slot_count, &version));
+    BEL_TRY(load_version(models, model->path, -1, &version));
     exchange(model, &version, 1);
     return NULL;
 }
@@ -263,11 +273,10 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
     return NULL;
 }
 
-bel_models *bel_models_create(int slot_count, int keep)
+bel_models *bel_models_create(const bel_models_config *config)
 {
     bel_models *models = bel_xcalloc(1, sizeof *models);
-    models->slot_count = slot_count;
-    models->keep = keep;
+    models->config = *config;
     return models;
 }
 

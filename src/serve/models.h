@@ -15,8 +15,13 @@
 typedef struct bel_models bel_models;
 typedef struct bel_model bel_model;
 
-// `slot_count`: runs at the same time; `keep`: most versions of a model, the newest.
-bel_models *bel_models_create(int slot_count, int keep);
+typedef struct bel_models_config {
+    int slot_count; // runs at the same time
+    int max_batch;  // most examples of a run of several requests
+    int keep;       // most versions of a model, the newest
+} bel_models_config;
+
+bel_models *bel_models_create(const bel_models_config *config);
 void bel_models_destroy(bel_models *models); // no request holds a version
 
 // Adds a model and loads it. `name` NULL: the last part of the path, without ".onnx". NOT_FOUND:

@@ -2,17 +2,15 @@
 #ifndef BELFRY_SERVE_SERVER_H
 #define BELFRY_SERVE_SERVER_H
 
-#include "serve/models.h"
+#include "serve/service.h"
 
 typedef struct bel_server_config {
-    const char *address;    // "127.0.0.1"
-    int port;               // 0: the system chooses one
-    int slots, queue;       // requests that compute, as in the models; that wait
-    int wait_ms;            // most time of a request in the queue, and of its bytes
-    int idle_ms;            // most time of a connection between requests
-    int connections;        // at the same time
-    size_t most_body;       // bytes
-    const char *access_log; // file; NULL: none
+    bel_service_config service; // `wait_ms` is also the most time of a request's bytes
+    const char *address;        // "127.0.0.1"
+    int port;                   // 0: the system chooses one
+    int idle_ms;                // most time of a connection between requests
+    int connections;            // at the same time
+    size_t most_body;           // bytes
 } bel_server_config;
 
 typedef struct bel_server bel_server;

@@ -88,7 +88,6 @@ static void put_histogram(const counts *c, const char *model, bel_str *out)
 
 void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate, bel_str *out)
 {
-    int busy, waiting;
     put_head(out, "belfry_serve_requests_total", "counter",
              "Answers by model (empty: none) and code.");
     for (int m = 0; m < tally->model_count; m++)
@@ -108,9 +107,15 @@ void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate 
                            bel_model_name(model), (long long)numbers[i]);
         bel_free(numbers);
     }
-    bel_gate_look(gate, &busy, &waiting);
-    put_head(out, "belfry_serve_busy", "gauge", "Requests that are computed.");
-    bel_str_printf(out, "belfry_serve_busy %d\n", busy);
-    put_head(out, "belfry_serve_waiting", "gauge", "Requests that wait for a slot.");
-    bel_str_printf(out, "belfry_serve_waiting %d\n", waiting);
+    const bel_gate_numbers numbers = bel_gate_look(gate);
+    put_head(out, "belfry_serve_busy", "gauge", "Runs that are computed.");
+    bel_str_printf(out, "belfry_serve_busy %d\n", numbers.busy);
+    put_head(out, "belfry_serve_waiting", "gauge",
+             "Requests that are read, written, or wait for a run.");
+    bel_str_printf(out, "belfry_serve_waiting %d\n", numbers.waiting);
+    put_head(out, "belfry_serve_runs_total", "counter", "Runs of models.");
+    bel_str_printf(out, "belfry_serve_runs_total %llu\n", (unsigned long long)numbers.runs);
+    put_head(out, "belfry_serve_run_requests_total", "counter", "Requests of these runs.");
+    bel_str_printf(out, "belfry_serve_run_requests_total %llu\n",
+                   (unsigned long long)numbers.requests);
 }

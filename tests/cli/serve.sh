@@ -107,6 +107,16 @@ ask full "$EVAL_CSV"
 stop INT
 rm -r digits/999
 
+# Requests that run together have the bits of separate runs.
+for size in 1 3; do
+    run_ok belfry predict --model_dir m --eval_files "$EVAL_CSV" --feature_scale 0.0625 --eval_batch_size $size
+    mv out.txt batches-of-$size.csv
+done
+start exports/180 --name digits --threads 2 --max_batch 16 --batch_delay_us 100000
+ask joined "$EVAL_CSV" batches-of-1.csv batches-of-3.csv
+stop TERM
+run_fails 2 'batch_delay_us: expected --max_batch' belfry serve exports/60 --port 0 --batch_delay_us 1
+
 # A request in progress is answered when the server stops.
 start exports/60 --name digits
 python3 - "$url" >late.out <<'PYTHON' &

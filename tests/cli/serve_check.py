@@ -320,6 +320,36 @@ def full(data):
     assert refused[1]["Retry-After"] == "1" and "--queue" in json.loads(refused[2])["error"]
 
 
+def joined(batches, *predicted):
+    """Requests at the same time run together, and each has the bits of a run by itself: `predicted` are those of
+    batches of 1 and of 3."""
+    rows = digits(batches)
+    connections = [http.client.HTTPConnection(HOST, PORT, timeout=20) for _ in range(8)]
+
+    def send(job):
+        index, first, size = job
+        batch = {"inputs": [v2_input(rows[first:first + size], data=rows[first:first + size])]}
+        return [f32(v) for v in good("/v2/models/digits/infer", batch, connection=connections[index])["outputs"][0]["data"]]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for size, path in zip((1, 3), predicted):
+            want = expected(path)
+            before = gate_numbers()
+            for first in range(0, 8 * 8 * size, 8 * size):
+                jobs = [(i, first + i * size, size) for i in range(8)]
+                for (_, at, _), got in zip(jobs, pool.map(send, jobs)):
+                    assert got == sum(want[at:at + size], []), (size, at)
+            runs, requests = (b - a for a, b in zip(before, gate_numbers()))
+            assert requests == 64 and runs < 48, (runs, requests)
+    wrong = ask("/v2/models/digits/infer", {"inputs": [v2_input([[0] * 63], data=[0] * 63)]})
+    assert wrong[0] == 400, wrong
+
+
+def gate_numbers():
+    values = dict(line.rsplit(" ", 1) for line in good("/metrics")[1].decode().splitlines() if line[0] != "#")
+    return int(values["belfry_serve_runs_total"]), int(values["belfry_serve_run_requests_total"])
+
+
 def versions(*numbers):
     got = good("/v2/models/digits")["versions"]
     assert got == list(numbers), got

@@ -114,19 +114,29 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
     }
 }
 
+static bel_status *check_flags(const bel_options *options)
+{
+    if (bel_options_int(options, "batch_delay_us") > 0 && bel_options_int(options, "max_batch") < 2)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--batch_delay_us: expected --max_batch of 2 or more");
+    return NULL;
+}
+
 static bel_status *serve(const bel_options *options, const sigset_t *signals, bel_models *models)
 {
-    const bel_server_config config = {.address = bel_options_string(options, "address"),
-                                      .port = (int)bel_options_int(options, "port"),
-                                      .slots = slots_of(options),
-                                      .queue = (int)bel_options_int(options, "queue"),
-                                      .wait_ms = ms_of(options, "timeout_secs"),
-                                      .idle_ms = ms_of(options, "idle_secs"),
-                                      .connections = (int)bel_options_int(options, "connections"),
-                                      .most_body = (size_t)bel_options_int(options, "max_body")
-                                                   << 20,
-                                      .access_log = bel_options_string(options, "access_log")};
+    const bel_server_config config = {
+        .service = {.slots = slots_of(options),
+                    .queue = (int)bel_options_int(options, "queue"),
+                    .max_batch = (int)bel_options_int(options, "max_batch"),
+                    .delay_us = (int)bel_options_int(options, "batch_delay_us"),
+                    .wait_ms = ms_of(options, "timeout_secs"),
+                    .access_log = bel_options_string(options, "access_log")},
+        .address = bel_options_string(options, "address"),
+        .port = (int)bel_options_int(options, "port"),
+        .idle_ms = ms_of(options, "idle_secs"),
+        .connections = (int)bel_options_int(options, "connections"),
+        .most_body = (size_t)bel_options_int(options, "max_body") << 20};
     bel_server *server;
+    BEL_TRY(check_flags(options));
     BEL_TRY(add_models(options, models));
     BEL_TRY(bel_server_start(&config, models, &server));
     bel_status *status = announce(options, models, server);
@@ -146,8 +156,10 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
         sigaddset(&signals, handled[i]);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    bel_models *models =
-        bel_models_create(slots_of(options), (int)bel_options_int(options, "keep_versions"));
+    const bel_models_config config = {.slot_count = slots_of(options),
+                                      .max_batch = (int)bel_options_int(options, "max_batch"),
+                                      .keep = (int)bel_options_int(options, "keep_versions")};
+    bel_models *models = bel_models_create(&config);
     bel_status *status = serve(options, &signals, models);
     bel_models_destroy(models);
     return status;
