@@ -293,6 +293,7 @@ int main(int count, char **words)
         .address = "127.0.0.1",
         .service = {.slots = cores, .queue = 64, .max_batch = 1, .wait_ms = 30000},
         .idle_ms = 60000,
+        .grpc_port = -1,
         .connections = 8,
         .most_body = 1 << 20};
     bel_server *server;
