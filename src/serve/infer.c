@@ -262,6 +262,16 @@ int bel_infer_output_count(const bel_served *version)
     return version->output_count + (version->class_output >= 0);
 }
 
+bel_status *bel_infer_find_output(const bel_infer *infer, const char *name, int *out_output)
+{
+    for (int o = 0; o < bel_infer_output_count(infer->version); o++) {
+        if (strcmp(bel_infer_output_port(infer->version, o).name, name) != 0) continue;
+        *out_output = o;
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: there is no output \"%s\"", infer->model, name);
+}
+
 bel_port bel_infer_output_port(const bel_served *version, int index)
 {
     const bel_port texts = {BEL_CLASS_OUTPUT, BEL_DTYPE_STRING, BEL_SHAPE(BEL_DIM_BATCH)};

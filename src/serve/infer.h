@@ -7,6 +7,8 @@
 #include "serve/gate.h"
 #include "serve/served.h"
 
+#define BEL_PLATFORM "onnx_belfry" // in metadata
+
 // Names of types.
 const char *bel_v2_name(bel_dtype dtype);                 // Open Inference Protocol: "FP32"
 const char *bel_v1_name(bel_dtype dtype);                 // TensorFlow: "DT_FLOAT"
@@ -51,6 +53,8 @@ bel_port bel_infer_input_port(const bel_served *version, int index);
 // Output `index`. After the model's outputs comes the class's name of each example, if the version
 // has one: a tensor of type STRING without data, [batch].
 int bel_infer_output_count(const bel_served *version);
+bel_status *bel_infer_find_output(const bel_infer *infer, const char *name,
+                                  int *out_output) BEL_MUST_USE; // INVALID_ARGUMENT: unknown
 bel_port bel_infer_output_port(const bel_served *version, int index);
 bel_tensor bel_infer_output(const bel_infer *infer, int index);
 const char *bel_infer_class(const bel_infer *infer, int64_t example);

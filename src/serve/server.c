@@ -6,9 +6,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "belfry/estimator.h"
 #include "http/http_server.h"
+#include "rpc/rpc_server.h"
+#include "serve/grpc_v2.h"
+#include "serve/page.h"
 #include "serve/rest_v1.h"
 #include "serve/rest_v2.h"
 #include "serve/route.h"
@@ -17,6 +21,7 @@
 struct bel_server {
     bel_service *service;
     bel_http_server *http;
+    bel_rpc_server *rpc; // NULL: no gRPC
 };
 
 // Request in progress.
@@ -40,6 +45,7 @@ static void put_error(void *user, int code, const char *message, bel_http_answer
     bel_json_write_string(&answer->body, message);
     bel_str_puts(&answer->body, "}");
     if (code == 429) bel_str_puts(&answer->head, "Retry-After: 1\r\n");
+    if (code == 401) bel_str_puts(&answer->head, "WWW-Authenticate: Bearer\r\n");
 }
 
 // The server's own refusals, before there is a request.
@@ -71,21 +77,43 @@ static bel_status *run_inference(call *c)
 
 // --- Other paths --------------------------------------------------------------------------------
 
-static void answer_index(const call *c)
+// All models and their versions, as in Triton's extension.
+static void answer_models(const call *c)
 {
     bel_str *out = &c->answer->body;
-    bel_str_puts(out, "belfry serve: /metrics, /v2, /v2/health/ready");
     const bel_models *models = bel_service_models(c->call.service);
-    for (int m = 0; m < bel_models_count(models); m++)
-        bel_str_printf(out, ", /v2/models/%s", bel_model_name(bel_models_at(models, m)));
-    bel_str_puts(out, "\n");
+    int written = 0;
+    bel_str_puts(out, "[");
+    for (int m = 0; m < bel_models_count(models); m++) {
+        int count;
+        bel_model *model = bel_models_at(models, m);
+        int64_t *numbers = bel_model_versions(model, &count);
+        for (int i = 0; i < count; i++) {
+            bel_str_puts(out, written++ > 0 ? ",{\"name\":" : "{\"name\":");
+            bel_json_write_string(out, bel_model_name(model));
+            bel_str_printf(out, ",\"version\":\"%lld\",\"state\":\"READY\",\"reason\":\"\"}",
+                           (long long)numbers[i]);
+        }
+        bel_free(numbers);
+    }
+    bel_str_puts(out, "]");
+}
+
+// The page has no part of others.
+static void answer_page(const call *c)
+{
+    c->answer->type = "text/html; charset=utf-8";
+    bel_str_puts(&c->answer->head,
+                 "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+                 "script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'\r\n");
+    bel_page_write(&c->answer->body);
 }
 
 static bel_status *answer_server(const call *c)
 {
     bel_str *out = &c->answer->body;
     switch (c->route.kind) {
-    case BEL_ROUTE_INDEX: answer_index(c); return NULL;
+    case BEL_ROUTE_PAGE: answer_page(c); return NULL;
     case BEL_ROUTE_METRICS:
         c->answer->type = "text/plain; version=0.0.4; charset=utf-8";
         bel_service_write_metrics(c->call.service, out);
@@ -93,9 +121,10 @@ static bel_status *answer_server(const call *c)
     case BEL_ROUTE_SERVER:
         bel_str_printf(out,
                        "{\"name\":\"belfry\",\"version\":\"%s\",\"extensions\":"
-                       "[\"binary_tensor_data\"]}",
+                       "[\"binary_tensor_data\",\"model_repository\"]}",
                        bel_version());
         break;
+    case BEL_ROUTE_MODELS: answer_models(c); break;
     case BEL_ROUTE_LIVE: bel_str_puts(out, "{\"live\":true}"); break;
     case BEL_ROUTE_READY:
         if (!bel_service_is_ready(c->call.service))
@@ -112,12 +141,14 @@ static bel_status *answer_version(call *c)
 {
     bel_model *model = c->call.model;
     const bel_served *version = c->call.version;
+    int64_t chosen = c->route.version;
+    if (c->route.label != NULL) chosen = version->number;
     bel_str *out = &c->answer->body;
     c->answer->type = "application/json";
     switch (c->route.kind) {
     case BEL_ROUTE_V2_METADATA: bel_v2_metadata(model, version, out); return NULL;
     case BEL_ROUTE_V1_METADATA: bel_v1_metadata(model, version, out); return NULL;
-    case BEL_ROUTE_V1_STATUS: bel_v1_model_status(model, c->route.version, out); return NULL;
+    case BEL_ROUTE_V1_STATUS: bel_v1_model_status(model, chosen, out); return NULL;
     case BEL_ROUTE_V2_READY:
         bel_str_puts(out, "{\"name\":");
         bel_json_write_string(out, bel_model_name(model));
@@ -130,8 +161,19 @@ static bel_status *answer_version(call *c)
 static bel_status *answer_model(call *c)
 {
     const bel_route *route = &c->route;
-    BEL_TRY(bel_service_acquire(&c->call, route->model, route->model_length, route->version));
+    const bel_service_choice choice = {.model = route->model,
+                                       .model_length = route->model_length,
+                                       .number = route->version,
+                                       .label = route->label,
+                                       .label_length = route->label_length};
+    BEL_TRY(bel_service_acquire(&c->call, &choice));
     return answer_version(c);
+}
+
+// Paths without a token: they show nothing of models.
+static bool is_open(bel_route_kind kind)
+{
+    return kind == BEL_ROUTE_PAGE || kind == BEL_ROUTE_LIVE || kind == BEL_ROUTE_READY;
 }
 
 static bool accepts_method(const call *c)
@@ -158,7 +200,9 @@ static void server_answer(void *user, const bel_http_request *request, bel_http_
         put_error(user, 405, c.route.method[0] == 'P' ? "expected POST" : "expected GET", answer);
         bel_str_printf(&answer->head, "Allow: %s\r\n", c.route.method);
     } else {
-        status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
+        if (!is_open(c.route.kind))
+            status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
+        if (status == NULL) status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
     }
     if (status != NULL)
         put_error(user, bel_service_code(status), bel_status_message(status), answer);
@@ -167,6 +211,39 @@ static void server_answer(void *user, const bel_http_request *request, bel_http_
 }
 
 // --- Start and end ------------------------------------------------------------------------------
+
+static bel_status *answer_rpc(void *user, const bel_rpc_request *request, bel_str *out_body)
+{
+    const bel_server *server = user;
+    return bel_grpc_v2_answer(server->service, request, out_body);
+}
+
+static void refuse_rpc(void *user, const bel_status *status)
+{
+    const bel_server *server = user;
+    bel_service_refused(server->service, bel_service_code(status));
+}
+
+static bel_status *start_rpc(bel_server *server, const bel_server_config *config)
+{
+    const bel_rpc_config rpc = {.address = config->address,
+                                .port = config->grpc_port,
+                                .what = "models",
+                                .hint = "another --grpc_port, or 0 for a free one",
+                                .methods = bel_grpc_v2_methods,
+                                .method_count = bel_grpc_v2_method_count,
+                                .calls = config->connections,
+                                .timeout_ms = config->service.wait_ms,
+                                .idle_ms = config->idle_ms,
+                                .most_body = config->most_body,
+                                .tls_ca = config->tls_ca,
+                                .tls_certificate = config->tls_certificate,
+                                .tls_key = config->tls_key,
+                                .answer = answer_rpc,
+                                .refused = refuse_rpc,
+                                .user = server};
+    return bel_rpc_server_start(&rpc, &server->rpc);
+}
 
 static bel_status *start_parts(bel_server *server, const bel_server_config *config)
 {
@@ -182,7 +259,8 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
-    return bel_http_server_start(&http, &server->http);
+    if (config->port >= 0) BEL_TRY(bel_http_server_start(&http, &server->http));
+    return config->grpc_port >= 0 ? start_rpc(server, config) : NULL;
 }
 
 bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
@@ -201,7 +279,12 @@ bel_status *bel_server_start(const bel_server_config *config, bel_models *models
 
 int bel_server_port(const bel_server *server)
 {
-    return bel_http_server_port(server->http);
+    return server->http != NULL ? bel_http_server_port(server->http) : -1;
+}
+
+int bel_server_grpc_port(const bel_server *server)
+{
+    return server->rpc != NULL ? bel_rpc_server_port(server->rpc) : -1;
 }
 
 bel_status *bel_server_reopen(bel_server *server)
@@ -212,8 +295,13 @@ bel_status *bel_server_reopen(bel_server *server)
 int bel_server_stop(bel_server *server, int most_ms)
 {
     if (server->service != NULL) bel_service_stop(server->service);
+    int64_t deadline = bel_clock_ns() + most_ms * INT64_C(1000000);
     int left = server->http != NULL ? bel_http_server_drain(server->http, most_ms) : 0;
+    int64_t rest_ms = (deadline - bel_clock_ns()) / 1000000;
+    if (server->rpc != NULL)
+        left += bel_rpc_server_drain(server->rpc, rest_ms > 0 ? (int)rest_ms : 0);
     bel_http_server_stop(server->http);
+    bel_rpc_server_stop(server->rpc);
     bel_service_destroy(server->service);
     bel_free(server);
     return left;

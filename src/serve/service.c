@@ -5,15 +5,18 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/linux_stack.h"
+#include "base/secret.h"
 #include "serve/access_log.h"
 #include "serve/tally.h"
 
-enum { STACK_BYTES = 8 << 20 };
+enum { STACK_BYTES = 8 << 20, MOST_KEPT = 1 << 20 };
 
 typedef struct workspace workspace;
 struct workspace {
@@ -29,8 +32,10 @@ struct bel_service {
     bel_tally *tally;
     bel_access_log *log; // NULL: none
     _Atomic bool stopping;
+    char *token_file; // NULL: no token is needed
     pthread_mutex_t mutex;
     workspace *unused; // under the mutex
+    char *token;       // the same
 };
 
 // --- Workspaces ---------------------------------------------------------------------------------
@@ -63,6 +68,10 @@ static bel_status *take_workspace(bel_service *service, workspace **out_workspac
 
 static void return_workspace(bel_service *service, workspace *w)
 {
+    if (bel_arena_bytes(w->arena) > MOST_KEPT) { // after a large request
+        bel_arena_destroy(w->arena);
+        w->arena = bel_arena_create();
+    }
     bel_arena_reset(w->arena);
     pthread_mutex_lock(&service->mutex);
     w->next = service->unused;
@@ -76,10 +85,21 @@ bel_status *bel_service_create(const bel_service_config *config, bel_models *mod
                                bel_service **out_service)
 {
     bel_access_log *log = NULL;
-    if (config->access_log != NULL) BEL_TRY(bel_access_log_open(config->access_log, &log));
+    char *token = NULL;
+    if (config->token_file != NULL)
+        BEL_TRY(bel_secret_read(config->token_file, "token_file", &token));
+    if (config->access_log != NULL) {
+        bel_status *status = bel_access_log_open(config->access_log, &log);
+        if (status != NULL) {
+            bel_free(token);
+            return status;
+        }
+    }
     bel_service *service = bel_xcalloc(1, sizeof *service);
     service->config = *config;
-    service->config.access_log = NULL; // the caller's text
+    service->config.access_log = service->config.token_file = NULL; // the caller's texts
+    service->token = token;
+    if (token != NULL) service->token_file = bel_xstrdup(config->token_file);
     service->models = models;
     service->log = log;
     service->gate = bel_gate_create(config->slots, config->queue, config->delay_us);
@@ -101,6 +121,8 @@ void bel_service_destroy(bel_service *service)
     bel_tally_destroy(service->tally);
     bel_gate_destroy(service->gate);
     pthread_mutex_destroy(&service->mutex);
+    bel_free(service->token);
+    bel_free(service->token_file);
     bel_free(service);
 }
 
@@ -121,7 +143,16 @@ void bel_service_stop(bel_service *service)
 
 bel_status *bel_service_reopen(bel_service *service)
 {
-    return service->log != NULL ? bel_access_log_reopen(service->log) : NULL;
+    char *token;
+    if (service->log != NULL) BEL_TRY(bel_access_log_reopen(service->log));
+    if (service->token_file == NULL) return NULL;
+    BEL_TRY(bel_secret_read(service->token_file, "token_file", &token));
+    pthread_mutex_lock(&service->mutex);
+    char *before = service->token;
+    service->token = token;
+    pthread_mutex_unlock(&service->mutex);
+    bel_free(before);
+    return NULL;
 }
 
 void bel_service_write_metrics(const bel_service *service, bel_str *out)
@@ -136,17 +167,42 @@ void bel_service_begin(bel_service_call *call)
     call->begun_ns = bel_clock_ns();
 }
 
-bel_status *bel_service_acquire(bel_service_call *call, const char *model, size_t length,
-                                int64_t number)
+bel_status *bel_service_authorize(const bel_service_call *call, const char *authorization)
 {
-    call->model = bel_models_find(call->service->models, model, length);
-    if (call->model == NULL)
-        return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)length, model);
-    if (number >= -1) call->version = bel_model_acquire(call->model, number);
-    if (call->version == NULL)
-        return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version; its status lists them",
-                       bel_model_name(call->model));
-    return NULL;
+    static const char scheme[] = "Bearer ";
+    enum { SCHEME = sizeof scheme - 1 };
+    bel_service *service = call->service;
+    if (service->token_file == NULL) return NULL;
+    bool shown = authorization != NULL && strncasecmp(authorization, scheme, SCHEME) == 0;
+    if (shown) {
+        const char *token = authorization + SCHEME;
+        pthread_mutex_lock(&service->mutex);
+        shown = bel_secret_matches(service->token, token, strlen(token));
+        pthread_mutex_unlock(&service->mutex);
+    }
+    if (shown) return NULL;
+    return BEL_ERR(BEL_UNAUTHENTICATED,
+                   "expected the header Authorization: Bearer with this server's token");
+}
+
+bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice *choice)
+{
+    bel_models *models = call->service->models;
+    int64_t number = choice->number;
+    bel_model *model = bel_models_find(models, choice->model, choice->model_length);
+    if (model == NULL)
+        return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)choice->model_length,
+                       choice->model);
+    call->model = model;
+    if (choice->label != NULL &&
+        !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
+        return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
+                       (int)choice->label_length, choice->label);
+    }
+    if (number >= -1) call->version = bel_model_acquire(model, number);
+    if (call->version != NULL) return NULL;
+    return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version%s; its status lists them",
+                   bel_model_name(model), choice->label != NULL ? " of the label" : "");
 }
 
 typedef struct working {
@@ -178,7 +234,11 @@ static bel_status *work_admitted(const bel_service_call *call, bel_service_work 
                                  .most_elements = call->bytes_in},
                        .work = work,
                        .user = user};
-    bel_linux_stack_call(w->stack, work_on_stack, &at_work);
+    if (call->is_roomy) {
+        work_on_stack(&at_work);
+    } else {
+        bel_linux_stack_call(w->stack, work_on_stack, &at_work);
+    }
     return_workspace(service, w);
     return at_work.status;
 }

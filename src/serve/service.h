@@ -20,6 +20,7 @@ typedef struct bel_service_config {
     int delay_us;           // most time that a request waits for others
     int wait_ms;            // most time that a request waits for a slot
     const char *access_log; // file; NULL: none
+    const char *token_file; // whose line requests show; NULL: none
 } bel_service_config;
 
 // The models must outlive it, and no more are added. Errors of files.
@@ -33,7 +34,7 @@ bel_models *bel_service_models(const bel_service *service);
 bool bel_service_is_ready(const bel_service *service);
 void bel_service_stop(bel_service *service);
 
-// Opens the access log again.
+// Opens the access log and reads the token again.
 bel_status *bel_service_reopen(bel_service *service) BEL_MUST_USE;
 
 // Writes the metrics.
@@ -45,6 +46,7 @@ typedef struct bel_service_call {
     const char *remote, *method, *path;
     size_t bytes_in;
     int64_t deadline_ns; // the client's; 0: none
+    bool is_roomy;       // the thread's stack has megabytes, as kernels may need
 
     int64_t begun_ns;
     bel_model *model;    // NULL: none
@@ -54,13 +56,27 @@ typedef struct bel_service_call {
 
 void bel_service_begin(bel_service_call *call);
 
-// Takes a version of a model until the call's end. `number` -1: the newest. NOT_FOUND: there is no
-// such model or version.
-bel_status *bel_service_acquire(bel_service_call *call, const char *model, size_t length,
-                                int64_t number) BEL_MUST_USE;
+// Compares the value of the header Authorization, which may be NULL, with the token.
+// UNAUTHENTICATED: it is another one.
+bel_status *bel_service_authorize(const bel_service_call *call,
+                                  const char *authorization) BEL_MUST_USE;
 
-// Admits the call and calls `work` with an infer of its version, on a large stack. `work` reads the
-// inputs, runs, and writes the outputs.
+// Model and version of a request. Texts need not end with a zero byte.
+typedef struct bel_service_choice {
+    const char *model;
+    size_t model_length;
+    int64_t number;    // -1: the newest; -2: invalid
+    const char *label; // instead of a number; NULL: none
+    size_t label_length;
+} bel_service_choice;
+
+// Takes a version of a model until the call's end. NOT_FOUND: there is no such model, label or
+// version.
+bel_status *bel_service_acquire(bel_service_call *call,
+                                const bel_service_choice *choice) BEL_MUST_USE;
+
+// Admits the call and calls `work` with an infer of its version, where the stack is large. `work`
+// reads the inputs, runs, and writes the outputs.
 typedef bel_status *bel_service_work(void *user, bel_infer *infer);
 bel_status *bel_service_infer(bel_service_call *call, bel_service_work *work,
                               void *user) BEL_MUST_USE;

@@ -350,6 +350,20 @@ def gate_numbers():
     return int(values["belfry_serve_runs_total"]), int(values["belfry_serve_run_requests_total"])
 
 
+def label(name, version=None):
+    """A label stands for its version in both protocols, or is unknown."""
+    path = f"models/digits/labels/{name}"
+    v1 = ask(f"/v1/{path}:predict", {"instances": [[0] * 64]})
+    code, _, data = ask(f"/v2/{path}/infer", {"inputs": [v2_input([[0] * 64], data=[0] * 64)]})
+    assert v1[0] == code == (404 if version is None else 200), (v1, code, data)
+    if version is None:
+        assert f'no label "{name}"' in json.loads(data)["error"], data
+    else:
+        assert json.loads(data)["model_version"] == version, data
+        status = good(f"/v1/{path}")["model_version_status"]
+        assert [one["version"] for one in status] == [version], status
+
+
 def versions(*numbers):
     got = good("/v2/models/digits")["versions"]
     assert got == list(numbers), got
