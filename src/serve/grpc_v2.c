@@ -313,7 +313,8 @@ static bel_status *write_outputs(const bel_infer *infer,
     int *outputs = bel_arena_alloc(infer->arena, (count + 1) * sizeof *outputs);
     BEL_TRY(choose_outputs(infer, request, outputs));
     bool raw = request->n_raw_input_contents > 0 || needs_raw(infer, outputs, count);
-    Inference__ModelInferResponse response = INFERENCE__MODEL_INFER_RESPONSE__INIT;
+    Inference__ModelInferResponse response;
+    inference__model_infer_response__init(&response);
     bel_snprintf(version, sizeof version, "%lld", (long long)infer->version->number);
     response.model_name = text_of(infer->model);
     response.model_version = version;
@@ -343,7 +344,8 @@ static bel_status *infer_on_stack(void *user, bel_infer *infer)
 
 static bel_status *server_live(call *c)
 {
-    Inference__ServerLiveResponse response = INFERENCE__SERVER_LIVE_RESPONSE__INIT;
+    Inference__ServerLiveResponse response;
+    inference__server_live_response__init(&response);
     response.live = true;
     put_message(c->body, &response.base);
     return NULL;
@@ -351,7 +353,8 @@ static bel_status *server_live(call *c)
 
 static bel_status *server_ready(call *c)
 {
-    Inference__ServerReadyResponse response = INFERENCE__SERVER_READY_RESPONSE__INIT;
+    Inference__ServerReadyResponse response;
+    inference__server_ready_response__init(&response);
     response.ready = bel_service_is_ready(c->call.service);
     put_message(c->body, &response.base);
     return NULL;
@@ -359,7 +362,8 @@ static bel_status *server_ready(call *c)
 
 static bel_status *server_metadata(call *c)
 {
-    Inference__ServerMetadataResponse response = INFERENCE__SERVER_METADATA_RESPONSE__INIT;
+    Inference__ServerMetadataResponse response;
+    inference__server_metadata_response__init(&response);
     response.name = text_of("belfry");
     response.version = text_of(bel_version());
     put_message(c->body, &response.base);
@@ -373,7 +377,8 @@ static bel_status *model_ready(call *c)
     BEL_TRY(unpack(c, &inference__model_ready_request__descriptor, &message));
     const Inference__ModelReadyRequest *request = (const Inference__ModelReadyRequest *)message;
     bel_status *status = acquire(c, request->name, request->version);
-    Inference__ModelReadyResponse response = INFERENCE__MODEL_READY_RESPONSE__INIT;
+    Inference__ModelReadyResponse response;
+    inference__model_ready_response__init(&response);
     response.ready = status == NULL;
     bel_status_ignore(status); // the answer shows it
     put_message(c->body, &response.base);
@@ -404,7 +409,8 @@ static void put_metadata(const call *c, bel_arena *arena)
 {
     enum { NUMBER = 24 };
     const bel_served *v = c->call.version;
-    Inference__ModelMetadataResponse response = INFERENCE__MODEL_METADATA_RESPONSE__INIT;
+    Inference__ModelMetadataResponse response;
+    inference__model_metadata_response__init(&response);
     int count;
     int64_t *numbers = bel_model_versions(c->call.model, &count);
     response.versions = bel_arena_alloc(arena, ((size_t)count + 1) * sizeof(char *));

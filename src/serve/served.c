@@ -82,7 +82,7 @@ bel_predictor *bel_served_predictor(const bel_served *v, int slot, int level)
 
 static bel_status *make_predictors(bel_served *v, const char *path)
 {
-    size_t count = (size_t)(v->slot_count * v->level_count);
+    size_t count = (size_t)v->slot_count * (size_t)v->level_count;
     v->predictors = bel_xcalloc(count, sizeof(bel_predictor *));
     for (size_t p = 0; p < count; p++) {
         const bel_predictor_options options = {

@@ -6,7 +6,7 @@
 #include "base/json.h"
 
 // The last stands for all others.
-static const int codes[] = {200, 400, 401, 404, 405, 408, 413, 429, 500, 501, 503, 504, 0};
+static const int codes[] = {200, 400, 401, 404, 405, 408, 413, 429, 431, 500, 501, 503, 504, 0};
 static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
                                 25e-3, 50e-3,  0.1,    0.25,   0.5,  1,      2.5,  10};
 enum { CODES = sizeof codes / sizeof codes[0], BOUNDS = sizeof bounds / sizeof bounds[0] };

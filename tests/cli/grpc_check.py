@@ -121,7 +121,7 @@ def wrong():
     on, code, good = channel(), grpc.StatusCode, [[1.0] * 64]
     fails(code.NOT_FOUND, 'no model "no"', "ModelMetadata", pb.ModelMetadataRequest(name="no"), on)
     fails(code.NOT_FOUND, "version", "ModelInfer", request(good, model_version="61"), on)
-    fails(code.NOT_FOUND, "version", "ModelInfer", request(good, model_version="x"), on)
+    fails(code.NOT_FOUND, 'no label "x"', "ModelInfer", request(good, model_version="x"), on)
     fails(code.INVALID_ARGUMENT, "64 elements in fp32_contents, got 63", "ModelInfer",
           pb.ModelInferRequest(model_name="digits", inputs=[{
               "name": "x", "datatype": "FP32", "shape": [1, 64], "contents": {"fp32_contents": [1] * 63}}]), on)

@@ -220,6 +220,13 @@ def wrong():
     code, _, data = ask(digits_v2, (piece for piece in [b"{", b"}"]))  # chunked
     assert code == 400 and b"inputs" in data, (code, data)
     assert good(digits_v1, {"instances": [row]})  # it still answers
+    # A path is not cut off, and no header line is ignored.
+    assert ask("/v2/health/live%00more")[0] == 400
+    many = {f"X-{i}": "x" for i in range(62)}  # besides Host and Accept-Encoding
+    code, _, data = ask("/v2", headers=many)
+    assert code == 431 and b"header lines" in data, (code, data)
+    assert ask("/v2", headers=dict(list(many.items())[:60]))[0] == 200
+    assert ask("/v2", headers={"X": "x" * 20000})[0] == 400
     # Bytes that are no HTTP get an error or an end, and no echo.
     for raw in (b"nonsense\r\n\r\n", b"GET /v2 HTTP/parrot\r\n\r\n", b"GET /v2\x00 HTTP/1.1\r\n\r\n",
                 b"POST /v2/models/digits/infer HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
