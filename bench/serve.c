@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/linux_sched.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "figures.h"
@@ -204,6 +205,7 @@ static void put_version(swapper *s, int number)
 static void *swap_each_second(void *argument)
 {
     swapper *s = argument;
+    bel_linux_give_way(); // as the verb's thread
     pthread_mutex_lock(&s->mutex);
     while (!atomic_load(&s->ends)) {
         put_version(s, ++s->number);

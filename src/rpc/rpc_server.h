@@ -55,7 +55,7 @@ bel_status *bel_rpc_server_start(const bel_rpc_config *config,
 int bel_rpc_server_port(const bel_rpc_server *server); // Returns the listening port.
 
 // Accepts no more calls and waits until no call is in progress, at most this long. Returns the
-// number of calls that are left.
+// number of calls that are left. It may be called again, to wait more.
 int bel_rpc_server_drain(bel_rpc_server *server, int most_ms);
 
 // Ends the server, after it was drained; calls in progress lose their answers. NULL is fine.

@@ -296,6 +296,7 @@ int bel_server_stop(bel_server *server, int most_ms)
 {
     if (server->service != NULL) bel_service_stop(server->service);
     int64_t deadline = bel_clock_ns() + most_ms * INT64_C(1000000);
+    if (server->rpc != NULL) (void)bel_rpc_server_drain(server->rpc, 0); // no more calls
     int left = server->http != NULL ? bel_http_server_drain(server->http, most_ms) : 0;
     int64_t rest_ms = (deadline - bel_clock_ns()) / 1000000;
     if (server->rpc != NULL)

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/str.h"
@@ -124,6 +125,7 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
                   bel_server *server)
 {
     int poll_ms = ms_of(options, "poll_secs");
+    bel_linux_give_way(); // a version that loads interrupts no request
     const struct timespec poll = {poll_ms / 1000, poll_ms % 1000 * 1000000L};
     for (;;) {
         int got = sigtimedwait(signals, NULL, &poll);
