@@ -77,7 +77,7 @@ static bel_status *run_inference(call *c)
 
 // --- Other paths --------------------------------------------------------------------------------
 
-// All models and their versions, as in Triton's extension.
+// All models and their versions, as the index of Triton's extension model_repository.
 static void answer_models(const call *c)
 {
     bel_str *out = &c->answer->body;
@@ -99,7 +99,7 @@ static void answer_models(const call *c)
     bel_str_puts(out, "]");
 }
 
-// The page has no part of others.
+// The page loads nothing from other servers.
 static void answer_page(const call *c)
 {
     c->answer->type = "text/html; charset=utf-8";
@@ -121,7 +121,7 @@ static bel_status *answer_server(const call *c)
     case BEL_ROUTE_SERVER:
         bel_str_printf(out,
                        "{\"name\":\"belfry\",\"version\":\"%s\",\"extensions\":"
-                       "[\"binary_tensor_data\",\"model_repository\"]}",
+                       "[\"binary_tensor_data\"]}",
                        bel_version());
         break;
     case BEL_ROUTE_MODELS: answer_models(c); break;
