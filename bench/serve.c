@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/linux_sched.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "figures.h"
@@ -204,6 +205,7 @@ static void put_version(swapper *s, int number)
 static void *swap_each_second(void *argument)
 {
     swapper *s = argument;
+    bel_linux_give_way(); // as the verb's thread
     pthread_mutex_lock(&s->mutex);
     while (!atomic_load(&s->ends)) {
         put_version(s, ++s->number);
@@ -286,16 +288,16 @@ int main(int count, char **words)
     bel_cond_init(&s.wake);
     int cores = bel_available_cores();
     (void)bel_log_set_level(BEL_LOG_WARN);
-    s.models = bel_models_create(cores, 1);
+    s.models = bel_models_create(&(bel_models_config){cores, 1, 1});
     put_version(&s, s.number);
     check(bel_models_add(s.models, folder, "digits"));
-    const bel_server_config config = {.address = "127.0.0.1",
-                                      .slots = cores,
-                                      .queue = 64,
-                                      .wait_ms = 30000,
-                                      .idle_ms = 60000,
-                                      .connections = 8,
-                                      .most_body = 1 << 20};
+    const bel_server_config config = {
+        .address = "127.0.0.1",
+        .service = {.slots = cores, .queue = 64, .max_batch = 1, .wait_ms = 30000},
+        .idle_ms = 60000,
+        .grpc_port = -1,
+        .connections = 8,
+        .most_body = 1 << 20};
     bel_server *server;
     check(bel_server_start(&config, s.models, &server));
     measure(&s, bel_server_port(server), rounds, seconds);

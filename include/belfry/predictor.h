@@ -43,6 +43,10 @@ typedef struct bel_predictor_options {
     /// (bel_predictor_load).
     size_t stage_memory;
     uint64_t seed; ///< for random operations in a graph; an export contains it
+    /// Requests whose examples are one batch: all of equal shapes, one after another; 0: one. Each
+    /// example has the bits that it has in a run of its request only, if the model computes the
+    /// examples of a batch independently.
+    int64_t joined;
 } bel_predictor_options;
 
 /// Loads a model from `path`: a folder that `belfry export` wrote, or an ONNX file. Options may be

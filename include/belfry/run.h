@@ -40,6 +40,12 @@ typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor
 /// statistics and evaluation remain F32.
 typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
 
+/// Type in which sums of gradients and updates of parameters go between workers and shards. BF16:
+/// each replica's gradient, each sum over replicas and each update of a parameter is rounded to
+/// bf16. Parameters, slots, state variables and rows of tables remain F32. Over gRPC a step has
+/// half of the bytes. The bits are the same for any assignment and any lane.
+typedef enum bel_exchange_precision { BEL_EXCHANGE_F32, BEL_EXCHANGE_BF16 } bel_exchange_precision;
+
 /// Library for the products of MatMul and Gemm and of their gradients. BELFRY: the same bits on
 /// every processor. OPENBLAS: libopenblas.so.0, which must be installed, with one thread a call.
 /// Its bits hold for any assignment, threads and shards, but only for one version of it and one
@@ -224,13 +230,15 @@ typedef struct bel_run_config {
     /// start and after a worker's replacement. Only if all workers count in every update. [0]
     int64_t check_replicas;
 
-    // Local steps.
+    // Slow links (docs/slow-links.md).
 
     /// Number of batches that each replica trains, with the optimizer, between two exchanges: H. A
     /// step is then one exchange: the mean of all replicas' values and optimizer slots. It reads H
     /// batches of each replica; docs/slow-links.md. Only with SYNC and all workers, for one step
     /// function without tables and collectives. From 1. [1]
     int local_steps;
+    /// Only with SYNC and all workers, without local steps and an update on GPUs. [F32]
+    bel_exchange_precision exchange_precision;
 
     // Rows of tables.
 

@@ -35,4 +35,7 @@ uint32_t bel_crc32c_joined(uint32_t first, uint32_t second, uint64_t second_byte
 // Checksum of TFRecord files: masked, because a checksum over data with checksums is weak.
 uint32_t bel_crc32c_masked(const void *data, size_t size);
 
+// CRC-64/NVME, which S3 computes of every object; continues from `crc`, 0 at first.
+uint64_t bel_crc64_nvme(uint64_t crc, const void *data, size_t size);
+
 #endif

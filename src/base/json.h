@@ -28,6 +28,11 @@ typedef struct bel_json bel_json;
 // `source` names the text in errors. DATA_LOSS with source:line:column if it is not valid JSON.
 bel_status *bel_json_parse(const char *text, size_t length, const char *source,
                            bel_json **out_json) BEL_MUST_USE;
+// The same for a caller that parses often: the values live in the arena, which frees them at once.
+typedef struct bel_arena bel_arena;
+bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length, const char *source,
+                              const bel_json_value **out_root) BEL_MUST_USE;
+
 const bel_json_value *bel_json_root(const bel_json *json);
 void bel_json_destroy(bel_json *json);
 

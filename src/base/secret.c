@@ -62,6 +62,15 @@ bel_status *bel_secret_read(const char *path, const char *what, char **out_secre
     return NULL;
 }
 
+bool bel_secret_matches(const char *secret, const void *shown, size_t shown_bytes)
+{
+    if (strlen(secret) != shown_bytes) return false;
+    unsigned difference = 0;
+    for (size_t i = 0; i < shown_bytes; i++)
+        difference |= (unsigned)((unsigned char)secret[i] ^ ((const unsigned char *)shown)[i]);
+    return difference == 0;
+}
+
 bel_status *bel_secret_create(char **out_secret)
 {
     unsigned char bytes[32];

@@ -3,6 +3,9 @@
 #ifndef BELFRY_BASE_SECRET_H
 #define BELFRY_BASE_SECRET_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "belfry/status.h"
 
 // Message of a process that would listen without a secret where other hosts can reach it; with the
@@ -23,6 +26,9 @@ bel_status *bel_secret_from_environment(char **out_secret) BEL_MUST_USE;
 // Reads a file: one line, without trailing white space. `what` names the file in errors:
 // "secret_file". Errors as above. Free with bel_free.
 bel_status *bel_secret_read(const char *path, const char *what, char **out_secret) BEL_MUST_USE;
+
+// True if the bytes are the secret. The time depends on their number only.
+bool bel_secret_matches(const char *secret, const void *shown, size_t shown_bytes);
 
 // A new secret: 32 random bytes in hexadecimal. Free with bel_free.
 bel_status *bel_secret_create(char **out_secret) BEL_MUST_USE;

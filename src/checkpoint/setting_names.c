@@ -17,8 +17,9 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 
 bool bel_setting_is_of_job(const char *name)
 {
-    static const char *const names[] = {BEL_SETTING_MODE, BEL_SETTING_BACKUPS, BEL_SETTING_PRODUCTS,
-                                        BEL_SETTING_GPU_MATH, BEL_SETTING_LOCAL_STEPS};
+    static const char *const names[] = {BEL_SETTING_MODE,        BEL_SETTING_BACKUPS,
+                                        BEL_SETTING_PRODUCTS,    BEL_SETTING_GPU_MATH,
+                                        BEL_SETTING_LOCAL_STEPS, BEL_SETTING_EXCHANGE};
     return is_among(name, names, sizeof names / sizeof names[0]);
 }
 

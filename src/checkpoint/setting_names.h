@@ -24,9 +24,10 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_RATE_SCALE "scale_learning_rate"
 #define BEL_SETTING_ELASTIC "elastic_rescale"
 #define BEL_SETTING_REMAINDER "drop_remainder"
-#define BEL_SETTING_PRODUCTS "products"   // name of the library
-#define BEL_SETTING_GPU_MATH "gpu_math"   // set if not exact
-#define BEL_SETTING_PRECISION "precision" // set if not f32
+#define BEL_SETTING_PRODUCTS "products"           // name of the library
+#define BEL_SETTING_GPU_MATH "gpu_math"           // set if not exact
+#define BEL_SETTING_PRECISION "precision"         // set if not f32
+#define BEL_SETTING_EXCHANGE "exchange_precision" // set if not f32
 #define BEL_SETTING_BATCH "train_batch_size"
 #define BEL_SETTING_ADMIT "table_admit_after"   // set if above 1, with tables
 #define BEL_SETTING_EXPIRE "table_expire_after" // set if above 0, with tables

@@ -133,6 +133,25 @@ static bel_status *check_local(const bel_run_config *c, const bel_counting *coun
     return BEL_ERR(BEL_INVALID_ARGUMENT, "local_steps is %d: %s", c->local_steps, why);
 }
 
+// Refuses rounded exchanges where not all that is exchanged is a gradient's sum or an update.
+static bel_status *check_exchange(const bel_run_config *c, const bel_counting *counting)
+{
+    const char *why = NULL;
+    if (c->exchange_precision == BEL_EXCHANGE_F32) return NULL;
+    if (bel_counting_has_ledger(counting)) {
+        why = "with backup workers and in modes async and bounded a worker's next version need not "
+              "follow the one that it has, so it gets values instead of differences; hint: mode "
+              "sync with all workers";
+    } else if (bel_counting_is_local(counting)) {
+        why = "with local_steps workers report parameters and slots, which lose too much by it; "
+              "hint: one of the two";
+    } else if (c->update_device == BEL_DEVICE_CUDA) {
+        why = "updates are rounded in the process's memory; hint: update_device cpu";
+    }
+    if (why == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "exchange_precision is bf16: %s", why);
+}
+
 // Refuses settings that need all workers in every step, if a ledger decides who counts.
 static bel_status *check_counted(const bel_run_config *c, const bel_counting *counting)
 {
@@ -159,6 +178,7 @@ bel_status *bel_run_config_check(const bel_run_config *config)
     BEL_TRY(check_settings(config));
     bel_counting counting = counting_of(config);
     BEL_TRY(check_local(config, &counting));
+    BEL_TRY(check_exchange(config, &counting));
     return bel_counting_has_ledger(&counting) ? check_counted(config, &counting) : NULL;
 }
 
@@ -200,6 +220,7 @@ bel_status *bel_estimator_counting(const bel_estimator *estimator, bel_counting 
     const bel_run_config *c = &estimator->config;
     *out_counting = counting_of(c);
     BEL_TRY(check_local(c, out_counting));
+    BEL_TRY(check_exchange(c, out_counting));
     if (!bel_counting_has_ledger(out_counting)) return NULL;
     BEL_TRY(check_counted(c, out_counting));
     int workers = out_counting->workers;

@@ -85,6 +85,9 @@
     ROW(RUN, local_steps, INT, TRAINING, "1", "[1, 1e6]", "batches", \
         "Batches that each replica trains with the optimizer between two exchanges, for slow links; a step " \
         "is then one exchange, the mean of all replicas' parameters and optimizer slots.", NULL) \
+    ROW(RUN, exchange_precision, CHOICE, TRAINING, "f32", "f32|bf16", NULL, \
+        "Type of gradients' sums and of updates between workers and shards, for slow links; bf16 rounds " \
+        "them, for half of the bytes over gRPC. Parameters and slots remain f32.", NULL) \
     ROW(RUN, max_staleness, INT, TRAINING, "0", "[0, 1e9]", "steps", \
         "how far a worker may run ahead of the slowest.", "mode=bounded") \
     ROW(RUN, average, CHOICE, TRAINING, "examples", "examples|replicas|sum", NULL, \

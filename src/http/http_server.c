@@ -121,6 +121,29 @@ static int read_body(const bel_http_server *server, struct mg_connection *connec
     return 0;
 }
 
+static int digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c != '\0' ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+// Decodes %XX. Returns false for a wrong escape, and for a zero byte: the path would end there.
+static bool decode_path(const char *raw, bel_str *out)
+{
+    for (; raw != NULL && *raw != '\0'; raw++) {
+        char c = *raw;
+        if (c == '%') {
+            int high = digit_of(raw[1]), low = high >= 0 ? digit_of(raw[2]) : -1;
+            if (low < 0 || high * 16 + low == 0) return false;
+            c = (char)(high * 16 + low);
+            raw += 2;
+        }
+        bel_str_append(out, &c, 1);
+    }
+    return out->length > 0;
+}
+
 // False if a proxy could find another end of the body than civetweb does: then the rest could pass
 // as a request of another client.
 static bool is_framed(const struct mg_request_info *info)
@@ -152,12 +175,16 @@ static void discard(const bel_http_server *server, struct mg_connection *connect
 }
 
 static void answer_request(const bel_http_server *server, struct mg_connection *connection,
-                           int *out_code)
+                           const char *path, int *out_code)
 {
     const struct mg_request_info *info = mg_get_request_info(connection);
     char message[NOTE];
     bel_str body = {0};
     *out_code = 0;
+    if (info->num_headers >= MG_MAX_HEADERS) { // civetweb ignores more, perhaps Content-Length
+        *out_code = refuse(server, connection, 431, "expected fewer than 64 header lines");
+        return;
+    }
     if (!is_framed(info)) {
         *out_code = refuse(server, connection, 400,
                            "expected one Content-Length of digits, or Transfer-Encoding");
@@ -172,7 +199,7 @@ static void answer_request(const bel_http_server *server, struct mg_connection *
     }
     bel_str_append(&body, "", 0); // a zero byte
     const bel_http_request request = {.method = info->request_method,
-                                      .path = info->local_uri,
+                                      .path = path,
                                       .remote = info->remote_addr,
                                       .body = body.text,
                                       .body_size = body.length,
@@ -191,17 +218,19 @@ static int on_request(struct mg_connection *connection)
 {
     bel_http_server *server = mg_get_user_data(mg_get_context(connection));
     int code;
+    bel_str path = {0};
     pthread_mutex_lock(&server->mutex);
     bool crowded = server->open > server->config.connections;
     server->active++;
     pthread_mutex_unlock(&server->mutex);
     if (crowded) {
         code = refuse(server, connection, 503, "too many connections");
-    } else if (mg_get_request_info(connection)->local_uri == NULL) {
-        code = refuse(server, connection, 400, "expected a path");
+    } else if (!decode_path(mg_get_request_info(connection)->local_uri, &path)) {
+        code = refuse(server, connection, 400, "expected a path, with no zero byte");
     } else {
-        answer_request(server, connection, &code);
+        answer_request(server, connection, path.text, &code);
     }
+    bel_str_deinit(&path);
     pthread_mutex_lock(&server->mutex);
     if (--server->active == 0) pthread_cond_broadcast(&server->idle);
     pthread_mutex_unlock(&server->mutex);
@@ -278,6 +307,8 @@ static bool http_listen(bel_http_server *server, const char *where)
                              config->keep_alive ? "yes" : "no",
                              "tcp_nodelay",
                              "1",
+                             "decode_url", // it cuts off a path at %00
+                             "no",
                              NULL};
     struct mg_server_port ports[1] = {{0}};
     server->context = start_quietly(server, options);

@@ -217,14 +217,14 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
                 counting->workers > 0 && counting->local_steps > 0 && setup->series >= 0 &&
                 setup->series <= BEL_MAX_SERIES && setup->returned >= 0 &&
                 setup->returned <= BEL_MAX_RETURNED && setup->check_steps >= 0 &&
-                setup->table_admit_after >= 0 && setup->table_expire_after >= 0;
+                setup->table_admit_after >= 0 && setup->table_expire_after >= 0 &&
+                setup->rounding >= 0 && setup->rounding < BEL_ROUNDING_COUNT;
     // Only if all workers count may there be more reports than workers, which then take turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
         good = (size_t)counting->workers <= setup->n_replicas;
     if (!good)
-        return BEL_ERR(
-            BEL_INVALID_ARGUMENT,
-            "malformed setup: schedule, segment, counting, series, check_steps or tables");
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: schedule, segment, counting, "
+                                             "series, check_steps, rounding or tables");
     optimizers[0] = (bel_optimizers){.main = bel_optimizer_default()};
     *out_settings = (bel_shard_settings){
         .optimizers = optimizers,
@@ -236,6 +236,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         .seed = setup->seed,
         .stats = {.series = setup->series, .returned = setup->returned},
         .sums = setup->sums,
+        .rounding = (bel_rounding)setup->rounding,
         .check_steps = setup->check_steps,
         .table_admit_after = setup->table_admit_after,
         .table_expire_after = setup->table_expire_after,

@@ -88,6 +88,7 @@ bel_lane *bel_member_make_worker_lane(member *m, int worker)
     s->lanes.worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = s->bell,
+                                         .joined = 1u << BEL_FRAME_PARAMS, // a version follows
                                          .place = bel_shard_place,
                                          .place_context = &s->lanes.worker_peers[worker]};
     return bel_grpc_lane_create(m->endpoint, &config);

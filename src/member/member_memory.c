@@ -260,10 +260,20 @@ bel_status *bel_member_attach(void *context)
 
 // --- A worker's gradients ------------------------------------------------------------------------
 
-// Without a hub: rooms for rows only of this process.
+// Differences of values, and the sums of each node.
+static size_t rounded_bytes(const member *m)
+{
+    const int *first = m->assignment->first_node;
+    int nodes = first[m->task->index + 1] - first[m->task->index];
+    return (size_t)m->worker.trainable.layout->size * (size_t)(1 + nodes) * sizeof(uint16_t);
+}
+
+// Without a hub: rooms for rows, and for rounded values, only of this process.
 static bel_status *make_own_rooms(member *m)
 {
     member_worker *w = &m->worker;
+    if (m->settings.rounding != BEL_ROUNDING_NONE)
+        BEL_TRY(bel_pages_create(rounded_bytes(m), false, "rounded sums", &w->rounded_room));
     size_t sent = bel_row_buffer_bytes(w->trainable.layout, m->assignment, m->task->index);
     size_t got = bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, m->task->index);
     if (sent == 0) return NULL;
@@ -305,12 +315,13 @@ void bel_member_free_ranges(member *m)
                           bel_row_buffer_bytes(w->trainable.layout, m->assignment, index));
         bel_pages_destroy(w->answer_room,
                           bel_row_buffer_answer_bytes(w->trainable.layout, m->assignment, index));
+        bel_pages_destroy(w->rounded_room, rounded_bytes(m));
         bel_space_free_arrays(w->trainable.layout, w->ranges, w->range_count);
     }
     bel_shm_region_destroy(m->shm.gradients);
     m->shm.gradients = NULL;
     w->ranges = NULL;
-    w->row_buffer = w->answer_room = NULL;
+    w->row_buffer = w->answer_room = w->rounded_room = NULL;
 }
 
 void bel_member_free_memory(member *m)

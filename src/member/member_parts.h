@@ -117,6 +117,7 @@ typedef struct member_worker {
     float **ranges;
     int range_count;
     void *row_buffer, *answer_room; // as in bel_client_config; the second only without a hub
+    void *rounded_room;             // the same; without a hub, if sums and updates are rounded
     bel_client_peer *peers;
     bel_doorbell *bell;
 

@@ -29,12 +29,11 @@ static void connect_shm_lane(member *m, const char *address, int shard, const be
                              size_t capacity)
 {
     member_worker *w = &m->worker;
-    const bel_shm_lane_config config = {
-        .capacity = capacity,
-        .bell = w->bell,
-        .quiet = 1u << BEL_FRAME_REPORT | 1u << BEL_FRAME_ROW_REPORT, // step statistics follow
-        .region = m->shm.gradients,
-        .peer_bytes = bel_member_parameter_bytes(m)};
+    const bel_shm_lane_config config = {.capacity = capacity,
+                                        .bell = w->bell,
+                                        .quiet = BEL_FRAMES_OF_REPORT,
+                                        .region = m->shm.gradients,
+                                        .peer_bytes = bel_member_parameter_bytes(m)};
     char *path = bel_member_shm_path(address);
     w->lanes[shard] = bel_shm_lane_connect(m->shm.hub, path, hello, &config);
     bel_free(path);
@@ -61,6 +60,7 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
                                          .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
+                                         .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
     w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->shards[shard], &hello, &config);
@@ -156,6 +156,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .attach_context = m,
                                 .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,
+                                .rounded_room = w->rounded_room,
                                 .ledger = bel_member_has_ledger(m),
                                 .stats = w->trainable.stats,
                                 .bell = w->bell,

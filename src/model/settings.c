@@ -91,6 +91,8 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->drop_remainder) settings_add(settings, BEL_SETTING_REMAINDER, "true");
     if (config->precision == BEL_PRECISION_BF16)
         settings_add(settings, BEL_SETTING_PRECISION, "bf16");
+    if (config->exchange_precision == BEL_EXCHANGE_BF16)
+        settings_add(settings, BEL_SETTING_EXCHANGE, "bf16");
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
         add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }

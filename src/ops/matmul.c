@@ -236,38 +236,48 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     if (p->relu) above_zero(&product);
 }
 
+// Elements of input `input` for matrix `index` of the result, each of `size`.
+static const float *matrix_at(const bel_kernel_call *call, int input, int64_t index, int64_t size)
+{
+    return (const float *)call->inputs[input].data + matrix_in(call, input, index) * size;
+}
+
 static void run_few_rows(const bel_kernel_call *call, int64_t tile)
 {
-    (void)tile;
     const bel_gemm *p = call->params;
     const float *bias = call->input_count > 2 ? call->inputs[2].data : NULL;
-    p->few_rows(p->m, p->n, p->k, call->inputs[0].data, call->inputs[1].data, bias,
-                call->outputs[0].data);
-    if (!p->relu) return;
-    float *y = call->outputs[0].data;
-    bel_cpu_kernels_get()->unary[BEL_CPU_RELU](y, y, p->m * p->n);
+    float *y = (float *)call->outputs[0].data + tile * p->m * p->n;
+    p->few_rows(p->m, p->n, p->k, matrix_at(call, 0, tile, p->m * p->k),
+                matrix_at(call, 1, tile, p->k * p->n), bias, y);
+    if (p->relu) bel_cpu_kernels_get()->unary[BEL_CPU_RELU](y, y, p->m * p->n);
 }
 
 static void run_short_chains(const bel_kernel_call *call, int64_t tile)
 {
-    (void)tile;
     const bel_gemm *p = call->params;
     const bel_product_few few = {.m = p->m,
                                  .n = p->n,
                                  .k = p->k,
-                                 .a = call->inputs[0].data,
-                                 .b = call->inputs[1].data,
+                                 .a = matrix_at(call, 0, tile, p->m * p->k),
+                                 .b = matrix_at(call, 1, tile, p->k * p->n),
                                  .bias = call->input_count > 2 ? call->inputs[2].data : NULL,
                                  .relu = p->relu,
-                                 .y = call->outputs[0].data};
+                                 .y = (float *)call->outputs[0].data + tile * p->m * p->n};
     p->run_few(&few);
 }
 
-// Returns true if packing would cost more than the product.
-static bool is_small(const bel_gemm *p, const bel_kernel_call *call)
+// Returns true if packing would cost more than the product of one request. A joined batch has a
+// matrix, or the same number of rows, for each of its requests.
+static bool is_small(const bel_gemm *p, const bel_kernel_call *call, int64_t joined)
 {
     enum { FEW_ROWS = 8, SMALL_WORK = 1 << 15 };
-    if (p->count != 1 || p->m > FEW_ROWS || p->m * p->n * p->k > SMALL_WORK) return false;
+    int64_t count = p->count, rows = p->m;
+    if (count > 1 && count % joined == 0) {
+        count /= joined;
+    } else if (rows % joined == 0) {
+        rows /= joined;
+    }
+    if (count != 1 || rows > FEW_ROWS || rows * p->n * p->k > SMALL_WORK) return false;
     if (p->transpose_a || p->transpose_b || p->alpha != 1) return false;
     return call->input_count < 3 || (has_bias(p, call) && p->beta == 1);
 }
@@ -362,7 +372,8 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
         BEL_HAS_OPENBLAS && prepare->openblas && bel_product_fits_openblas(p.m * p.count, p.n, p.k);
     p.multiply = bel_product_run;
     if (openblas) p.multiply = bel_product_run_openblas;
-    if (fast && !openblas && !more && is_small(&p, call)) {
+    int64_t joined = prepare->joined > 1 ? prepare->joined : 1;
+    if (fast && !openblas && !more && is_small(&p, call, joined)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         p.run_few = bel_product_kernels_get()->run_few;
         p.way = prepare->fast_math ? BEL_GEMM_SHORT : BEL_GEMM_FEW_ROWS;

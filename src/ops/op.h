@@ -140,6 +140,7 @@ typedef struct bel_prepare {
     bel_gpu_math gpu_math; // multiplication on a GPU
     unsigned fixed;        // bits (1 << input): its elements never change between runs
     int threads;           // threads of the team; only for BELFRY_FAULT=threads2
+    int64_t joined;        // requests in the batch, 1 … (bel_program_options)
 } bel_prepare;
 typedef void bel_prepare_fn(const bel_prepare *prepare, bel_kernel_call *call);
 

@@ -95,6 +95,9 @@ static bel_status *read_options(const bel_predictor_options *given, bel_predicto
     BEL_TRY(bel_sized_take(out, sizeof *out, given, "bel_predictor_options"));
     BEL_TRY(bel_isa_check_wanted());
     BEL_TRY(bel_isa_check());
+    if (out->joined < 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "joined: expected 0 or more, got %lld",
+                       (long long)out->joined);
     return bel_check_threads("a predictor", out->threads);
 }
 
@@ -108,7 +111,8 @@ static bel_status *load_make(bel_onnx_model *model, const bel_predictor_options 
         .forward = {.seed = options->seed,
                     .step = step,
                     .stage_memory = options->stage_memory,
-                    .program = {.threads = options->threads > 0 ? options->threads : 1}},
+                    .program = {.threads = options->threads > 0 ? options->threads : 1,
+                                .joined = options->joined}},
         .owner = l,
         .release = load_release};
     bel_status *status = loaded_build(l, &parts);

@@ -148,7 +148,8 @@ bel_prepare bel_compiler_prepare(const bel_compiler *c, const bel_node *node, un
                          .gpu_math = c->options->gpu_math,
                          .fixed = fixed,
                          .fast_math = c->options->fast_math,
-                         .threads = c->options->threads > 0 ? c->options->threads : 1};
+                         .threads = c->options->threads > 0 ? c->options->threads : 1,
+                         .joined = c->options->joined > 0 ? c->options->joined : 1};
 }
 
 void bel_compiler_take(bel_compiler *c, const bel_node *node, bel_status *status)

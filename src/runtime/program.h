@@ -54,6 +54,9 @@ typedef struct bel_program_options {
     // use four chains; 3 × 3 convolutions with fixed weights use Winograd's algorithm
     // (ops/kernels/winograd.h). The rounding differs, in the same way on every processor.
     bool fast_math;
+    // The batch has the examples of this number of requests, all of the same shape; 0: of one.
+    // Products are rounded as in the run of one request, whatever their number of rows.
+    int64_t joined;
     unsigned passes_off; // bits (1 << bel_pass)
     // Most bytes of the arena; 0: no limit. If necessary, values are computed again instead of kept
     // (passes/recompute.h), with the same bits. Not for asynchronous programs, whose calls have no

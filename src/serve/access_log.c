@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/str.h"
 
 struct bel_access_log {
     char *path;
@@ -58,23 +59,22 @@ bel_status *bel_access_log_reopen(bel_access_log *log)
     return NULL;
 }
 
-void bel_access_log_write(bel_access_log *log, const bel_http_request *request,
-                          const bel_http_answer *answer, const char *model, int64_t version,
-                          int64_t spent_ns)
+void bel_access_log_write(bel_access_log *log, const bel_access_entry *entry)
 {
     bel_str line = {0};
-    bel_str_printf(&line, "{\"time\":%.6f,\"remote\":\"%s\",\"method\":", bel_clock_wall(),
-                   request->remote);
-    bel_json_write_string(&line, request->method);
+    bel_str_printf(&line, "{\"time\":%.6f,\"remote\":", bel_clock_wall());
+    bel_json_write_string(&line, entry->remote);
+    bel_str_puts(&line, ",\"method\":");
+    bel_json_write_string(&line, entry->method);
     bel_str_puts(&line, ",\"path\":");
-    bel_json_write_string(&line, request->path);
-    if (model != NULL) {
+    bel_json_write_string(&line, entry->path);
+    if (entry->model != NULL) {
         bel_str_puts(&line, ",\"model\":");
-        bel_json_write_string(&line, model);
+        bel_json_write_string(&line, entry->model);
     }
-    if (version >= 0) bel_str_printf(&line, ",\"version\":%lld", (long long)version);
+    if (entry->version >= 0) bel_str_printf(&line, ",\"version\":%lld", (long long)entry->version);
     bel_str_printf(&line, ",\"code\":%d,\"bytes_in\":%zu,\"bytes_out\":%zu,\"ms\":%.3f}\n",
-                   answer->code, request->body_size, answer->body.length, (double)spent_ns * 1e-6);
+                   entry->code, entry->bytes_in, entry->bytes_out, (double)entry->spent_ns * 1e-6);
     pthread_mutex_lock(&log->mutex);
     ssize_t written = write(log->descriptor, line.text, line.length);
     bool is_news = written != (ssize_t)line.length && !log->failed;

@@ -2,7 +2,10 @@
 #ifndef BELFRY_SERVE_ACCESS_LOG_H
 #define BELFRY_SERVE_ACCESS_LOG_H
 
-#include "http/http_server.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "belfry/status.h"
 
 typedef struct bel_access_log bel_access_log;
 
@@ -13,10 +16,16 @@ void bel_access_log_close(bel_access_log *log); // accepts NULL
 // Opens the path again, after it was renamed. If that fails, the old file stays in use.
 bel_status *bel_access_log_reopen(bel_access_log *log) BEL_MUST_USE;
 
-// Any thread. `model` NULL: none; `version` below 0: none. A line that cannot be written is lost,
-// which is logged once.
-void bel_access_log_write(bel_access_log *log, const bel_http_request *request,
-                          const bel_http_answer *answer, const char *model, int64_t version,
-                          int64_t spent_ns);
+typedef struct bel_access_entry {
+    const char *remote, *method, *path;
+    const char *model; // NULL: none
+    int64_t version;   // below 0: none
+    int code;
+    size_t bytes_in, bytes_out;
+    int64_t spent_ns;
+} bel_access_entry;
+
+// Any thread. A line that cannot be written is lost, which is logged once.
+void bel_access_log_write(bel_access_log *log, const bel_access_entry *entry);
 
 #endif

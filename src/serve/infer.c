@@ -41,8 +41,10 @@ bool bel_v2_find(const char *name, bel_dtype *out_dtype)
 
 void bel_infer_begin(bel_infer *infer)
 {
-    size_t bytes = ((size_t)infer->version->input_count + 1) * sizeof *infer->inputs;
-    infer->inputs = bel_arena_alloc(infer->arena, bytes); // zeros
+    size_t inputs = (size_t)infer->version->input_count + 1;
+    size_t outputs = (size_t)infer->version->output_count + 1;
+    infer->inputs = bel_arena_alloc(infer->arena, inputs * sizeof *infer->inputs); // zeros
+    infer->outputs = bel_arena_alloc(infer->arena, outputs * sizeof *infer->outputs);
 }
 
 // Lists the names of all inputs, or of those that were not given.
@@ -62,7 +64,7 @@ static bel_status *complain(const bel_infer *infer, const char *begin, bool miss
 
 bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_input)
 {
-    *out_input = bel_predictor_find_input(infer->version->predictors[infer->slot], name);
+    *out_input = bel_predictor_find_input(infer->version->predictors[0], name);
     if (*out_input < 0) {
         bel_str begin = {0};
         bel_str_printf(&begin, "there is no input \"%s\"; the inputs are ", name);
@@ -129,21 +131,145 @@ bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
     return NULL;
 }
 
-bel_status *bel_infer_run(const bel_infer *infer)
+// --- Runs ---------------------------------------------------------------------------------------
+
+// Request at the gate.
+typedef struct waiting {
+    bel_gate_request request; // first: a bel_gate_request * is a waiting *
+    bel_infer *infer;
+    int64_t examples; // 0: the version has no runs of several requests
+    bel_status *status;
+} waiting;
+
+static const waiting *waiting_of(const bel_gate_request *request)
 {
-    bel_predictor *predictor = infer->version->predictors[infer->slot];
-    for (int i = 0; i < infer->version->input_count; i++)
-        if (infer->inputs[i].data == NULL)
-            return complain(infer, "these inputs are not given: ", true);
-    for (int i = 0; i < infer->version->input_count; i++)
+    return (const waiting *)request;
+}
+
+// Copies the elements of request `index` of `count` from an output.
+static void take_output(bel_infer *infer, int output, const bel_tensor *all, int index, int count)
+{
+    bel_tensor part = *all;
+    if (count > 1) part.shape.dims[0] /= count;
+    size_t bytes = bel_tensor_bytes(&part);
+    part.data = bel_arena_alloc(infer->arena, bytes + 1);
+    if (bytes > 0) memcpy(part.data, (const char *)all->data + (size_t)index * bytes, bytes);
+    infer->outputs[output] = part;
+}
+
+static bel_status *run_one(bel_infer *infer, int slot)
+{
+    const bel_served *v = infer->version;
+    bel_predictor *predictor = bel_served_predictor(v, slot, 0);
+    for (int i = 0; i < v->input_count; i++)
         BEL_TRY_CTX(bel_predictor_bind(predictor, i, &infer->inputs[i]), "model %s", infer->model);
     BEL_TRY_CTX(bel_predictor_run(predictor), "model %s", infer->model);
+    for (int o = 0; o < v->output_count; o++) {
+        const bel_tensor all = bel_predictor_output(predictor, o);
+        take_output(infer, o, &all, 0, 1);
+    }
     return NULL;
 }
+
+// Binds input `input` of all requests as one batch, in the arena of the first.
+static bel_status *bind_together(bel_gate_request *const *requests, int count, int input,
+                                 bel_predictor *predictor)
+{
+    const bel_infer *first = waiting_of(requests[0])->infer;
+    bel_tensor all = first->inputs[input];
+    size_t bytes = bel_tensor_bytes(&all);
+    all.shape.dims[0] *= count;
+    all.data = bel_arena_alloc(first->arena, bytes * (size_t)count + 1);
+    for (int r = 0; r < count && bytes > 0; r++)
+        memcpy((char *)all.data + (size_t)r * bytes,
+               waiting_of(requests[r])->infer->inputs[input].data, bytes);
+    return bel_predictor_bind(predictor, input, &all);
+}
+
+static bel_status *run_several(bel_gate_request *const *requests, int count, int slot)
+{
+    const bel_served *v = waiting_of(requests[0])->infer->version;
+    int level = 0;
+    while (1 << level < count)
+        level++;
+    bel_predictor *predictor = bel_served_predictor(v, slot, level);
+    for (int i = 0; i < v->input_count; i++)
+        BEL_TRY(bind_together(requests, count, i, predictor));
+    BEL_TRY(bel_predictor_run(predictor));
+    for (int o = 0; o < v->output_count; o++) {
+        const bel_tensor all = bel_predictor_output(predictor, o);
+        int64_t examples = waiting_of(requests[0])->examples;
+        if (all.shape.dims[0] != examples * count)
+            return BEL_ERR(BEL_INTERNAL, "output %d: expected an example for each of the inputs",
+                           o);
+        for (int r = 0; r < count; r++)
+            take_output(waiting_of(requests[r])->infer, o, &all, r, count);
+    }
+    return NULL;
+}
+
+// If a run of several requests fails, each runs separately, so that only the wrong one fails.
+static void run_requests(bel_gate_request *const *requests, int count, int slot)
+{
+    bel_status *status = count > 1 ? run_several(requests, count, slot) : NULL;
+    if (count > 1 && status == NULL) return;
+    bel_status_ignore(status); // a request to blame fails again
+    for (int r = 0; r < count; r++) {
+        waiting *w = (waiting *)requests[r];
+        w->status = run_one(w->infer, slot);
+    }
+}
+
+// Requests run together if their version is the same, and the shapes of all inputs.
+static bel_str make_key(const bel_infer *infer)
+{
+    const bel_served *v = infer->version;
+    bel_str key = {0};
+    bel_str_append(&key, (const char *)&v, sizeof(const bel_served *));
+    for (int i = 0; i < v->input_count && v->level_count > 1; i++) {
+        const bel_shape *shape = &infer->inputs[i].shape;
+        bel_str_append(&key, (const char *)shape->dims,
+                       (size_t)shape->rank * sizeof shape->dims[0]);
+    }
+    return key;
+}
+
+bel_status *bel_infer_run(bel_infer *infer)
+{
+    const bel_served *v = infer->version;
+    for (int i = 0; i < v->input_count; i++)
+        if (infer->inputs[i].data == NULL)
+            return complain(infer, "these inputs are not given: ", true);
+    waiting w = {.infer = infer};
+    w.request =
+        (bel_gate_request){.most = 1, .deadline_ns = infer->deadline_ns, .run = run_requests};
+    if (v->level_count > 1) w.examples = infer->inputs[0].shape.dims[0];
+    int64_t most = w.examples > 0 ? infer->max_batch / w.examples : 1;
+    for (int level = 1; level < v->level_count && 1 << level <= most; level++)
+        w.request.most = 1 << level;
+    bel_str key = make_key(infer);
+    w.request.key = key.text;
+    w.request.key_bytes = key.length;
+    bel_status *status = bel_gate_pass(infer->gate, &w.request);
+    bel_str_deinit(&key);
+    return status != NULL ? status : w.status;
+}
+
+// --- Outputs ------------------------------------------------------------------------------------
 
 int bel_infer_output_count(const bel_served *version)
 {
     return version->output_count + (version->class_output >= 0);
+}
+
+bel_status *bel_infer_find_output(const bel_infer *infer, const char *name, int *out_output)
+{
+    for (int o = 0; o < bel_infer_output_count(infer->version); o++) {
+        if (strcmp(bel_infer_output_port(infer->version, o).name, name) != 0) continue;
+        *out_output = o;
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: there is no output \"%s\"", infer->model, name);
 }
 
 bel_port bel_infer_output_port(const bel_served *version, int index)
@@ -164,16 +290,15 @@ bel_port bel_infer_input_port(const bel_served *version, int index)
 bel_tensor bel_infer_output(const bel_infer *infer, int index)
 {
     const bel_served *v = infer->version;
-    bel_predictor *predictor = v->predictors[infer->slot];
-    if (index < v->output_count) return bel_predictor_output(predictor, index);
-    bel_tensor rows = bel_predictor_output(predictor, v->class_output);
-    return (bel_tensor){.dtype = BEL_DTYPE_STRING, .shape = BEL_SHAPE(rows.shape.dims[0])};
+    if (index < v->output_count) return infer->outputs[index];
+    int64_t rows = infer->outputs[v->class_output].shape.dims[0];
+    return (bel_tensor){.dtype = BEL_DTYPE_STRING, .shape = BEL_SHAPE(rows)};
 }
 
 const char *bel_infer_class(const bel_infer *infer, int64_t example)
 {
     const bel_served *v = infer->version;
-    bel_tensor row = bel_predictor_output(v->predictors[infer->slot], v->class_output);
+    bel_tensor row = infer->outputs[v->class_output];
     int64_t width = row.shape.dims[1];
     row.data = (char *)row.data + (size_t)(example * width) * bel_dtype_size(row.dtype);
     row.shape = BEL_SHAPE(width);

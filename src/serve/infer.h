@@ -4,22 +4,28 @@
 
 #include "base/arena.h"
 #include "serve/cells.h"
+#include "serve/gate.h"
 #include "serve/served.h"
+
+#define BEL_PLATFORM "onnx_belfry" // in metadata
 
 // Names of types.
 const char *bel_v2_name(bel_dtype dtype);                 // Open Inference Protocol: "FP32"
 const char *bel_v1_name(bel_dtype dtype);                 // TensorFlow: "DT_FLOAT"
 bool bel_v2_find(const char *name, bel_dtype *out_dtype); // BYTES is BEL_DTYPE_STRING
 
-// Request in progress. Zero-initialize, and set all fields but the last. `inputs` [input_count]
-// have data NULL until they are given.
+// Request in progress. Zero-initialize, and set all fields but the last
+// two. `inputs` [input_count] have data NULL until they are given.
 typedef struct bel_infer {
     const bel_served *version;
     const char *model; // its name, for errors
-    int slot;
+    bel_gate *gate;
+    int max_batch;        // most examples of a run that this request shares with others
+    int64_t deadline_ns;  // bel_clock_ns
     bel_arena *arena;     // the request's
     size_t most_elements; // the bytes of the request limit every input
     bel_tensor *inputs;
+    bel_tensor *outputs;
 } bel_infer;
 
 void bel_infer_begin(bel_infer *infer);
@@ -36,9 +42,10 @@ bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const 
 bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
                                   bel_cell_rows *out_rows) BEL_MUST_USE;
 
-// Runs. INVALID_ARGUMENT: an input was not given, or the batches differ. Outputs are those of
-// predictor `slot`, until its next run.
-bel_status *bel_infer_run(const bel_infer *infer) BEL_MUST_USE;
+// Waits at the gate and runs, perhaps with other requests, but to the same bits. Outputs are then
+// in the request's arena. INVALID_ARGUMENT: an input was not given, or the batches differ.
+// DEADLINE_EXCEEDED: no slot came in time.
+bel_status *bel_infer_run(bel_infer *infer) BEL_MUST_USE;
 
 // Input as metadata describe it: STRING [batch] if it takes the cells of a category or a date.
 bel_port bel_infer_input_port(const bel_served *version, int index);
@@ -46,6 +53,8 @@ bel_port bel_infer_input_port(const bel_served *version, int index);
 // Output `index`. After the model's outputs comes the class's name of each example, if the version
 // has one: a tensor of type STRING without data, [batch].
 int bel_infer_output_count(const bel_served *version);
+bel_status *bel_infer_find_output(const bel_infer *infer, const char *name,
+                                  int *out_output) BEL_MUST_USE; // INVALID_ARGUMENT: unknown
 bel_port bel_infer_output_port(const bel_served *version, int index);
 bel_tensor bel_infer_output(const bel_infer *infer, int index);
 const char *bel_infer_class(const bel_infer *infer, int64_t example);

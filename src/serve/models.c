@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "serve/labels.h"
 
 struct bel_model {
     char *name, *path;
@@ -24,8 +25,11 @@ struct bel_model {
 
 struct bel_models {
     bel_model **items;
-    int count, slot_count, keep;
+    int count;
     size_t capacity;
+    bel_models_config config;
+    pthread_mutex_t mutex;
+    bel_labels *labels; // under the mutex; NULL: none
 };
 
 // --- Names --------------------------------------------------------------------------------------
@@ -88,12 +92,21 @@ static bel_status *list_numbers(const char *path, int64_t **out_numbers, size_t 
     return NULL;
 }
 
+static bel_status *load_version(const bel_models *models, const char *path, int64_t number,
+                                bel_served **out_version)
+{
+    const bel_served_options options = {.number = number,
+                                        .slot_count = models->config.slot_count,
+                                        .max_batch = models->config.max_batch};
+    return bel_served_load(path, &options, out_version);
+}
+
 static bel_status *load_number(const bel_models *models, const bel_model *model, const char *name,
                                int64_t number, bel_served **out_version)
 {
     char *folder = bel_path_join(model->path, name);
     int64_t begun = bel_clock_ns();
-    bel_status *status = bel_served_load(folder, number, models->slot_count, out_version);
+    bel_status *status = load_version(models, folder, number, out_version);
     bel_free(folder);
     if (status != NULL) return status;
     bel_log_write(BEL_LOG_INFO, "model %s: version %lld is loaded in %.3f s", model->name,
@@ -168,7 +181,7 @@ static void reap(bel_model *model)
     }
 }
 
-// Gets the newest versions that load.
+// Gets the newest versions that load, and those with a label.
 static int choose_versions(const bel_models *models, bel_model *model, bel_served **out_wanted,
                            bel_str *failures)
 {
@@ -177,7 +190,9 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
     int wanted = 0;
     bel_status *status = list_numbers(model->path, &numbers, &count);
     if (status != NULL) note_failure(model, "", status, failures);
-    for (size_t i = 0; i < count && wanted < models->keep; i++) {
+    for (size_t i = 0; i < count; i++) {
+        bool has_label = bel_labels_have(models->labels, model->name, numbers[i]);
+        if (wanted >= models->config.keep && !has_label) continue;
         char name[24];
         bel_snprintf(name, sizeof name, "%lld", (long long)numbers[i]);
         bel_served *v = find_live(model, numbers[i]);
@@ -192,7 +207,9 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
 static void scan_model(const bel_models *models, bel_model *model)
 {
     bel_str failures = {0};
-    bel_served **wanted = bel_xcalloc((size_t)models->keep, sizeof(bel_served *));
+    size_t most = (size_t)models->config.keep;
+    if (models->labels != NULL) most += models->labels->count;
+    bel_served **wanted = bel_xcalloc(most, sizeof(bel_served *));
     reap(model);
     int count = choose_versions(models, model, wanted, &failures);
     if (count > 0) exchange(model, wanted, count);
@@ -234,7 +251,7 @@ static bel_status *load_first(const bel_models *models, bel_model *model)
                        model->path, model->failures != NULL ? model->failures : "");
     }
     bel_served *version;
-    BEL_TRY(bel_served_load(model->path, -1, models->slot_count, &version));
+    BEL_TRY(load_version(models, model->path, -1, &version));
     exchange(model, &version, 1);
     return NULL;
 }
@@ -263,11 +280,11 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
     return NULL;
 }
 
-bel_models *bel_models_create(int slot_count, int keep)
+bel_models *bel_models_create(const bel_models_config *config)
 {
     bel_models *models = bel_xcalloc(1, sizeof *models);
-    models->slot_count = slot_count;
-    models->keep = keep;
+    models->config = *config;
+    pthread_mutex_init(&models->mutex, NULL);
     return models;
 }
 
@@ -276,8 +293,48 @@ void bel_models_destroy(bel_models *models)
     if (models == NULL) return;
     for (int i = 0; i < models->count; i++)
         model_destroy(models->items[i]);
+    bel_labels_destroy(models->labels);
+    pthread_mutex_destroy(&models->mutex);
     bel_free(models->items);
     bel_free(models);
+}
+
+bel_status *bel_models_read_labels(bel_models *models, const char *path)
+{
+    bel_labels *labels;
+    BEL_TRY(bel_labels_read(path, &labels));
+    for (size_t i = 0; i < labels->count; i++) {
+        const bel_label *l = &labels->items[i];
+        if (bel_models_find(models, l->model, strlen(l->model)) != NULL) continue;
+        bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s:%d: there is no model \"%s\"", path,
+                                     l->line, l->model);
+        bel_labels_destroy(labels);
+        return status;
+    }
+    pthread_mutex_lock(&models->mutex);
+    bel_labels *before = models->labels;
+    models->labels = labels;
+    pthread_mutex_unlock(&models->mutex);
+    bel_labels_destroy(before);
+    bel_models_scan(models);
+    for (size_t i = 0; i < labels->count; i++) {
+        const bel_label *l = &labels->items[i];
+        const bel_model *model = bel_models_find(models, l->model, strlen(l->model));
+        if (l->number >= 0 && find_live(model, l->number) == NULL)
+            bel_log_write(BEL_LOG_WARN, "%s:%d: model %s has no version %lld now", path, l->line,
+                          l->model, (long long)l->number);
+    }
+    return NULL;
+}
+
+bool bel_models_find_label(bel_models *models, const bel_model *model, const char *label,
+                           size_t length, int64_t *out_number)
+{
+    pthread_mutex_lock(&models->mutex);
+    const bel_label *found = bel_labels_find(models->labels, model->name, label, length);
+    if (found != NULL) *out_number = found->number;
+    pthread_mutex_unlock(&models->mutex);
+    return found != NULL;
 }
 
 int bel_models_count(const bel_models *models)

@@ -5,7 +5,7 @@
 // beside the old ones, and then retires the old ones. A request holds the version that it began
 // with until it ends; a retired version is destroyed by a later scan, when no request holds it.
 //
-// Thread rule: one thread adds, scans and destroys. Any thread does the rest.
+// Thread rule: one thread adds, scans, reads labels and destroys. Any thread does the rest.
 #ifndef BELFRY_SERVE_MODELS_H
 #define BELFRY_SERVE_MODELS_H
 
@@ -15,8 +15,13 @@
 typedef struct bel_models bel_models;
 typedef struct bel_model bel_model;
 
-// `slot_count`: runs at the same time; `keep`: most versions of a model, the newest.
-bel_models *bel_models_create(int slot_count, int keep);
+typedef struct bel_models_config {
+    int slot_count; // runs at the same time
+    int max_batch;  // most examples of a run of several requests
+    int keep;       // most versions of a model, the newest
+} bel_models_config;
+
+bel_models *bel_models_create(const bel_models_config *config);
 void bel_models_destroy(bel_models *models); // no request holds a version
 
 // Adds a model and loads it. `name` NULL: the last part of the path, without ".onnx". NOT_FOUND:
@@ -27,6 +32,16 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
 // Looks for new versions of all models. A version that does not load is logged once, and tried
 // again by the next scan. If the folder has no version that loads, the old ones stay.
 void bel_models_scan(bel_models *models);
+
+// Reads the labels of versions from a file (serve/labels.h), instead of those before, and scans. A
+// version with a label stays loaded beside the newest; one that is not there is logged.
+// INVALID_ARGUMENT: a model is unknown, or the file has a wrong line.
+bel_status *bel_models_read_labels(bel_models *models, const char *path) BEL_MUST_USE;
+
+// Returns false if the model has no such label. `label` need not end with a zero byte; number -1:
+// the newest. Any thread.
+bool bel_models_find_label(bel_models *models, const bel_model *model, const char *label,
+                           size_t length, int64_t *out_number);
 
 int bel_models_count(const bel_models *models);
 bel_model *bel_models_at(const bel_models *models, int index);

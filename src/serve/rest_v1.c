@@ -226,12 +226,10 @@ static bel_status *predict_json(bel_infer *infer, const bel_json_value *root, be
 bel_status *bel_v1_predict(bel_infer *infer, const bel_http_request *request,
                            bel_http_answer *answer)
 {
-    bel_json *json;
-    BEL_TRY(bel_json_parse(request->body, request->body_size, "request", &json));
-    bel_status *status = predict_json(infer, bel_json_root(json), &answer->body);
-    bel_json_destroy(json);
+    const bel_json_value *root;
+    BEL_TRY(bel_json_parse_in(infer->arena, request->body, request->body_size, "request", &root));
     answer->type = "application/json";
-    return status;
+    return predict_json(infer, root, &answer->body);
 }
 
 // --- Metadata -----------------------------------------------------------------------------------

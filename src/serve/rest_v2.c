@@ -1,6 +1,5 @@
 // A binary tensor's bytes come after the JSON object, in the order of the inputs; the header
-// Inference-Header-Content-Length has the size of the object. An element of BYTES is its length as
-// a little-endian u32, then its bytes. The machine is little-endian, as all that Belfry runs on.
+// Inference-Header-Content-Length has the size of the object.
 #include "serve/rest_v2.h"
 
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/alloc.h"
 #include "serve/cells.h"
 #include "serve/json_tensor.h"
+#include "serve/raw.h"
 
 #define LENGTH_HEADER "Inference-Header-Content-Length"
 
@@ -55,53 +55,6 @@ static bel_status *take_binary(reading *r, const bel_json_value *input, const ch
     return NULL;
 }
 
-// Reads texts of a column in the binary form.
-static bel_status *read_binary_cells(const bel_cell_rows *to, const char *data, size_t size)
-{
-    int64_t rows = to->tensor.shape.dims[0], i = 0;
-    for (; i < rows && size >= sizeof(uint32_t); i++) {
-        uint32_t length;
-        memcpy(&length, data, sizeof length);
-        if (length > size - sizeof length) break;
-        const bel_cell cell = {data + sizeof length, length};
-        BEL_TRY(bel_cells_put(to->columns, to->column, cell, i, &to->tensor));
-        data += sizeof length + length;
-        size -= sizeof length + length;
-    }
-    if (i == rows && size == 0) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %lld texts in the binary data, got %s",
-                   to->column->name, (long long)rows, i < rows ? "fewer" : "more");
-}
-
-static bel_status *read_cells(bel_infer *infer, int input, const bel_shape *shape,
-                              const bel_json_value *data, const char *binary, size_t size)
-{
-    bel_cell_rows to;
-    char text[BEL_SHAPE_TEXT];
-    if (shape->rank != 1) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a shape of one size, got %s",
-                       infer->version->inputs[input].column->name, bel_shape_text(shape, text));
-    }
-    BEL_TRY(bel_infer_place_cells(infer, input, shape->dims[0], &to));
-    if (binary != NULL) return read_binary_cells(&to, binary, size);
-    return bel_json_tensor_each(data, to.column->name, shape, bel_cells_take_json, &to);
-}
-
-static bel_status *copy_binary(const char *name, const bel_tensor *tensor, const char *data,
-                               size_t size)
-{
-    size_t expected = bel_tensor_bytes(tensor);
-    if (size != expected)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": expected %zu bytes, got %zu", name,
-                       expected, size);
-    for (size_t i = 0; i < size && tensor->dtype == BEL_DTYPE_BOOL; i++)
-        if ((unsigned char)data[i] > 1)
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": a BOOL is a byte 0 or 1, got %u",
-                           name, (unsigned)(unsigned char)data[i]);
-    if (size > 0) memcpy(tensor->data, data, size);
-    return NULL;
-}
-
 static bel_status *read_input(reading *r, const bel_json_value *input)
 {
     const char *name, *type, *binary;
@@ -125,13 +78,15 @@ static bel_status *read_input(reading *r, const bel_json_value *input)
                        "%s",
                        name, data == NULL ? "neither" : "both");
     }
-    const bel_served_input *to = &r->infer->version->inputs[index];
-    bool is_cells = to->column != NULL &&
-                    (dtype == BEL_DTYPE_STRING || (dtype == BEL_DTYPE_F64 && data != NULL &&
-                                                   to->column->kind == BEL_COLUMN_NUMBER));
-    if (is_cells) return read_cells(r->infer, index, &shape, data, binary, size);
+    if (binary != NULL) return bel_raw_read(r->infer, index, dtype, &shape, binary, size);
+    const bel_column *column = r->infer->version->inputs[index].column;
+    bool is_number = column != NULL && column->kind == BEL_COLUMN_NUMBER; // null: missing
+    if (bel_raw_is_cells(r->infer, index, dtype) || (is_number && dtype == BEL_DTYPE_F64)) {
+        bel_cell_rows to;
+        BEL_TRY(bel_raw_place_cells(r->infer, index, &shape, &to));
+        return bel_json_tensor_each(data, column->name, &shape, bel_cells_take_json, &to);
+    }
     BEL_TRY(bel_infer_place(r->infer, index, dtype, &shape, &tensor));
-    if (binary != NULL) return copy_binary(name, &tensor, binary, size);
     return bel_json_tensor_read(data, name, &tensor);
 }
 
@@ -174,44 +129,31 @@ static void put_port(bel_str *out, const char *name, bel_dtype dtype, const bel_
     put_shape(out, shape);
 }
 
-static void put_classes(writing *w, int64_t rows, bool binary)
+static void put_classes(const writing *w, int64_t rows)
 {
     for (int64_t i = 0; i < rows; i++) {
-        const char *name = bel_infer_class(w->infer, i);
-        uint32_t length = (uint32_t)strlen(name);
-        if (binary) {
-            bel_str_append(&w->data, (const char *)&length, sizeof length);
-            bel_str_append(&w->data, name, length);
-        } else {
-            if (i > 0) bel_str_puts(w->json, ",");
-            bel_json_write_string(w->json, name);
-        }
+        bel_str_puts(w->json, i > 0 ? "," : "[");
+        bel_json_write_string(w->json, bel_infer_class(w->infer, i));
     }
+    bel_str_puts(w->json, rows > 0 ? "]" : "[]");
 }
 
 static void put_output(writing *w, int index, bool binary)
 {
     const char *name = bel_infer_output_port(w->infer->version, index).name;
     const bel_tensor tensor = bel_infer_output(w->infer, index);
-    bool is_text = tensor.dtype == BEL_DTYPE_STRING;
     if (w->written++ > 0) bel_str_puts(w->json, ",");
     put_port(w->json, name, tensor.dtype, &tensor.shape);
     if (binary) {
         size_t before = w->data.length;
-        if (is_text) {
-            put_classes(w, tensor.shape.dims[0], true);
-        } else {
-            bel_str_append(&w->data, tensor.data, bel_tensor_bytes(&tensor));
-        }
+        bel_raw_write(w->infer, index, &w->data);
         bel_str_printf(w->json, ",\"parameters\":{\"binary_data_size\":%zu}}",
                        w->data.length - before);
         return;
     }
     bel_str_puts(w->json, ",\"data\":");
-    if (is_text) {
-        bel_str_puts(w->json, "[");
-        put_classes(w, tensor.shape.dims[0], false);
-        bel_str_puts(w->json, "]");
+    if (tensor.dtype == BEL_DTYPE_STRING) {
+        put_classes(w, tensor.shape.dims[0]);
     } else {
         bel_json_tensor_write(w->json, &tensor, true);
     }
@@ -228,14 +170,10 @@ static bel_status *put_asked(writing *w, const bel_json_value *asked)
     if (bel_json_member(parameters, "classification") != NULL)
         return BEL_ERR(BEL_UNIMPLEMENTED, "output \"%s\": no parameter \"classification\"", name);
     (void)bel_json_value_bool(bel_json_member(parameters, "binary_data"), &binary); // keeps it
-    int count = bel_infer_output_count(w->infer->version);
-    for (int o = 0; o < count; o++) {
-        if (strcmp(bel_infer_output_port(w->infer->version, o).name, name) != 0) continue;
-        put_output(w, o, binary);
-        return NULL;
-    }
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: there is no output \"%s\"", w->infer->model,
-                   name);
+    int output;
+    BEL_TRY(bel_infer_find_output(w->infer, name, &output));
+    put_output(w, output, binary);
+    return NULL;
 }
 
 static bel_status *put_outputs(writing *w, const bel_json_value *root)
@@ -286,16 +224,13 @@ bel_status *bel_v2_infer(bel_infer *infer, const bel_http_request *request, bel_
     if (!good)
         return BEL_ERR(BEL_INVALID_ARGUMENT, LENGTH_HEADER ": expected 1 to %zu, got \"%s\"",
                        request->body_size, header);
-    bel_json *json;
-    BEL_TRY(bel_json_parse(request->body, (size_t)length, "request", &json));
-    const bel_json_value *root = bel_json_root(json);
+    const bel_json_value *root;
+    BEL_TRY(bel_json_parse_in(infer->arena, request->body, (size_t)length, "request", &root));
     reading r = {
         .infer = infer, .at = request->body + length, .end = request->body + request->body_size};
-    bel_status *status = read_inputs(&r, root);
-    if (status == NULL) status = bel_infer_run(infer);
-    if (status == NULL) status = answer_infer(infer, root, answer);
-    bel_json_destroy(json);
-    return status;
+    BEL_TRY(read_inputs(&r, root));
+    BEL_TRY(bel_infer_run(infer));
+    return answer_infer(infer, root, answer);
 }
 
 // --- Metadata -----------------------------------------------------------------------------------
@@ -310,7 +245,7 @@ void bel_v2_metadata(bel_model *model, const bel_served *version, bel_str *out)
     for (int i = 0; i < count; i++)
         bel_str_printf(out, "%s\"%lld\"", i > 0 ? "," : "", (long long)numbers[i]);
     bel_free(numbers);
-    bel_str_puts(out, "],\"platform\":\"onnx_belfry\",\"inputs\":[");
+    bel_str_puts(out, "],\"platform\":\"" BEL_PLATFORM "\",\"inputs\":[");
     for (int i = 0; i < version->input_count; i++) {
         const bel_port port = bel_infer_input_port(version, i);
         bel_str_puts(out, i > 0 ? "," : "");

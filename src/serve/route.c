@@ -7,7 +7,8 @@
 static const struct {
     const char *path, *method;
     bel_route_kind kind;
-} fixed[] = {{"/", "GET", BEL_ROUTE_INDEX},
+} fixed[] = {{"/", "GET", BEL_ROUTE_PAGE},
+             {"/v2/repository/index", "POST", BEL_ROUTE_MODELS},
              {"/metrics", "GET", BEL_ROUTE_METRICS},
              {"/v2", "GET", BEL_ROUTE_SERVER},
              {"/v2/health/live", "GET", BEL_ROUTE_LIVE},
@@ -27,7 +28,7 @@ static const struct {
 
 static bel_route find_model(char protocol, const char *rest)
 {
-    static const char versions[] = "/versions/";
+    static const char versions[] = "/versions/", labels[] = "/labels/";
     bel_route route = {.model = rest, .model_length = strcspn(rest, "/:"), .version = -1};
     rest += route.model_length;
     if (strncmp(rest, versions, sizeof versions - 1) == 0) {
@@ -35,6 +36,10 @@ static bel_route find_model(char protocol, const char *rest)
         size_t length = strcspn(rest, "/:");
         if (!bel_parse_i64(rest, length, &route.version) || route.version < 0) route.version = -2;
         rest += length;
+    } else if (strncmp(rest, labels, sizeof labels - 1) == 0) {
+        route.label = rest + sizeof labels - 1;
+        route.label_length = strcspn(route.label, "/:");
+        rest = route.label + route.label_length;
     }
     for (size_t i = 0; i < sizeof of_models / sizeof of_models[0]; i++) {
         if (of_models[i].protocol != protocol || strcmp(of_models[i].tail, rest) != 0) continue;

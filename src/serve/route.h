@@ -7,7 +7,8 @@
 
 typedef enum bel_route_kind {
     BEL_ROUTE_NONE, // no such path
-    BEL_ROUTE_INDEX,
+    BEL_ROUTE_PAGE,
+    BEL_ROUTE_MODELS, // all of them
     BEL_ROUTE_METRICS,
     BEL_ROUTE_SERVER, // metadata of the server
     BEL_ROUTE_LIVE,
@@ -25,7 +26,9 @@ typedef struct bel_route {
     const char *method; // the expected one: "GET" (or HEAD) or "POST"
     const char *model;  // its name, a part of the path; NULL: none
     size_t model_length;
-    int64_t version; // -1: the newest; -2: no number
+    int64_t version;   // -1: the newest; -2: no number
+    const char *label; // a part of the path, instead of a version; NULL: none
+    size_t label_length;
 } bel_route;
 
 bel_route bel_route_find(const char *path);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "ops/kernels/elements.h"
 #include "serve/cells.h"
 
@@ -72,33 +73,22 @@ static bel_status *read_signature(bel_served *v, const char *path)
     return status;
 }
 
-// --- Warming ------------------------------------------------------------------------------------
+// --- Predictors ---------------------------------------------------------------------------------
 
-// Runs a predictor once with zeros. Open dimensions are 1.
-static bel_status *warm(const bel_served *v, bel_predictor *predictor)
+bel_predictor *bel_served_predictor(const bel_served *v, int slot, int level)
 {
-    bel_arena *arena = bel_arena_create();
-    bel_status *status = NULL;
-    for (int i = 0; i < v->input_count && status == NULL; i++) {
-        bel_tensor in = {.dtype = v->inputs[i].port.dtype, .shape = v->inputs[i].port.shape};
-        for (int32_t d = 0; d < in.shape.rank; d++)
-            if (in.shape.dims[d] < 0) in.shape.dims[d] = 1;
-        size_t bytes = bel_tensor_bytes(&in);
-        in.data = bel_arena_alloc(arena, bytes + 1);
-        memset(in.data, 0, bytes);
-        status = bel_predictor_bind(predictor, i, &in);
-    }
-    if (status == NULL) status = bel_predictor_run(predictor);
-    bel_arena_destroy(arena); // a request binds its elements before it runs
-    return status;
+    return v->predictors[slot * v->level_count + level];
 }
 
 static bel_status *make_predictors(bel_served *v, const char *path)
 {
-    const bel_predictor_options options = {.size = sizeof options, .threads = 1};
-    v->predictors = bel_xcalloc((size_t)v->slot_count, sizeof(bel_predictor *));
-    for (int s = 0; s < v->slot_count; s++)
-        BEL_TRY(bel_predictor_load(path, &options, &v->predictors[s]));
+    size_t count = (size_t)v->slot_count * (size_t)v->level_count;
+    v->predictors = bel_xcalloc(count, sizeof(bel_predictor *));
+    for (size_t p = 0; p < count; p++) {
+        const bel_predictor_options options = {
+            .size = sizeof options, .threads = 1, .joined = 1 << (int)p % v->level_count};
+        BEL_TRY(bel_predictor_load(path, &options, &v->predictors[p]));
+    }
     bel_predictor *first = v->predictors[0];
     v->input_count = bel_predictor_input_count(first);
     v->output_count = bel_predictor_output_count(first);
@@ -110,28 +100,171 @@ static bel_status *make_predictors(bel_served *v, const char *path)
     return NULL;
 }
 
+// Keeps only the predictors of single requests.
+static void keep_single(bel_served *v, const char *path, const char *reason)
+{
+    bel_log_write(BEL_LOG_WARN, "%s: requests are not joined: %s", path, reason);
+    for (int p = 0; p < v->slot_count * v->level_count; p++) {
+        bel_predictor *predictor = v->predictors[p];
+        if (p % v->level_count == 0) {
+            v->predictors[p / v->level_count] = predictor;
+        } else {
+            bel_predictor_destroy(predictor);
+        }
+    }
+    v->level_count = 1;
+}
+
+// --- Warming ------------------------------------------------------------------------------------
+
+// Allocates an input of `examples` examples. Other open dimensions are `length`.
+static bel_tensor make_input(const bel_served *v, int input, int64_t examples, int64_t length,
+                             bel_arena *arena)
+{
+    bel_tensor in = {.dtype = v->inputs[input].port.dtype, .shape = v->inputs[input].port.shape};
+    for (int32_t d = 0; d < in.shape.rank; d++)
+        if (in.shape.dims[d] < 0) in.shape.dims[d] = d == 0 ? examples : length;
+    in.data = bel_arena_alloc(arena, bel_tensor_bytes(&in) + 1); // zeros
+    return in;
+}
+
+// Runs a predictor once with zeros, one example for each of its requests.
+static bel_status *warm(const bel_served *v, bel_predictor *predictor, int64_t examples)
+{
+    bel_arena *arena = bel_arena_create();
+    bel_status *status = NULL;
+    for (int i = 0; i < v->input_count && status == NULL; i++) {
+        const bel_tensor in = make_input(v, i, examples, 1, arena);
+        status = bel_predictor_bind(predictor, i, &in);
+    }
+    if (status == NULL) status = bel_predictor_run(predictor);
+    bel_arena_destroy(arena); // a request binds its elements before it runs
+    return status;
+}
+
+static void warm_all(const bel_served *v, const char *path)
+{
+    bel_status *cold = NULL;
+    for (int p = 0; p < v->slot_count * v->level_count && cold == NULL; p++)
+        cold = warm(v, v->predictors[p], INT64_C(1) << p % v->level_count);
+    if (cold != NULL)
+        bel_log_write(BEL_LOG_DEBUG, "%s: not warmed: %s", path, bel_status_message(cold));
+    bel_status_ignore(cold); // the model may need other values than zeros
+}
+
+// --- Requests that run together -----------------------------------------------------------------
+
+// True if the first dimension of every input and output is the batch.
+static bool has_batch(const bel_served *v)
+{
+    int64_t batch = 0;
+    for (int i = 0; i < v->input_count; i++) {
+        const bel_shape *shape = &v->inputs[i].port.shape;
+        if (i == 0 && shape->rank > 0) batch = shape->dims[0];
+        if (shape->rank == 0 || batch >= 0 || shape->dims[0] != batch) return false;
+    }
+    for (int o = 0; o < v->output_count; o++) {
+        const bel_port port = bel_predictor_output_port(v->predictors[0], o);
+        if (port.shape.rank == 0 || port.shape.dims[0] != batch) return false;
+    }
+    return v->input_count > 0;
+}
+
+// Fills a tensor with numbers in [-1, 1), or with 0 and 1.
+static void fill_random(const bel_tensor *tensor, int input)
+{
+    const bel_rng_key key = bel_rng_key_make(0, "serve", (uint64_t)input);
+    int64_t count = bel_shape_elements(&tensor->shape);
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t words[4];
+        bel_rng_block(key, 0, (uint64_t)i, words);
+        if (bel_element_is_whole(tensor->dtype)) {
+            bel_element_set_whole(tensor, i, words[0] % 2);
+        } else {
+            bel_element_set(tensor, i, 2 * (double)bel_rng_unit(words[0]) - 1);
+        }
+    }
+}
+
+// Compares example `example` of the outputs of a run of several with those of a run of one.
+static bool has_bits(const bel_served *v, const bel_predictor *several, int64_t example)
+{
+    for (int o = 0; o < v->output_count; o++) {
+        const bel_tensor all = bel_predictor_output(several, o);
+        const bel_tensor one = bel_predictor_output(v->predictors[0], o);
+        size_t bytes = bel_tensor_bytes(&one);
+        const char *at = (const char *)all.data + (size_t)example * bytes;
+        if (bytes > 0 && memcmp(at, one.data, bytes) != 0) return false;
+    }
+    return true;
+}
+
+// Runs random examples together and separately.
+static bel_status *try_level(const bel_served *v, int level, bel_arena *arena, bool *out_same)
+{
+    enum { LENGTH = 3 };
+    bel_predictor *several = v->predictors[level], *single = v->predictors[0];
+    bel_tensor *all = bel_arena_alloc(arena, ((size_t)v->input_count + 1) * sizeof *all);
+    *out_same = true;
+    for (int i = 0; i < v->input_count; i++) {
+        all[i] = make_input(v, i, INT64_C(1) << level, LENGTH, arena);
+        fill_random(&all[i], i);
+        BEL_TRY(bel_predictor_bind(several, i, &all[i]));
+    }
+    BEL_TRY(bel_predictor_run(several));
+    for (int64_t example = 0; example < 1 << level && *out_same; example++) {
+        for (int i = 0; i < v->input_count; i++) {
+            bel_tensor one = all[i];
+            one.shape.dims[0] = 1;
+            one.data = (char *)one.data + (size_t)example * bel_tensor_bytes(&one);
+            BEL_TRY(bel_predictor_bind(single, i, &one));
+        }
+        BEL_TRY(bel_predictor_run(single));
+        *out_same = has_bits(v, several, example);
+    }
+    return NULL;
+}
+
+// Products round in a joined run as in separate ones (bel_predictor_options). Whether the examples
+// of a batch depend on each other is known only to the model's author, so it is tried.
+static void check_joined(bel_served *v, const char *path)
+{
+    bel_status *status = NULL;
+    bool same = has_batch(v);
+    bel_arena *arena = bel_arena_create();
+    const char *reason = same ? NULL : "not every input and output begins with the batch";
+    for (int level = 1; level < v->level_count && same && status == NULL; level++) {
+        status = try_level(v, level, arena, &same);
+        if (status == NULL && !same)
+            reason = "examples of a batch have other bits than separate ones";
+    }
+    if (status != NULL) reason = bel_status_message(status);
+    if (reason != NULL) keep_single(v, path, reason);
+    bel_status_ignore(status); // logged
+    bel_arena_destroy(arena);  // a request binds its elements before it runs
+}
+
 static bel_status *version_fill(bel_served *v, const char *path)
 {
     BEL_TRY(make_predictors(v, path));
     char *signature = bel_path_join(path, "signature.json");
     bel_status *status = bel_file_exists(signature) ? read_signature(v, signature) : NULL;
     bel_free(signature);
-    for (int s = 0; s < v->slot_count && status == NULL; s++) {
-        bel_status *cold = warm(v, v->predictors[s]);
-        if (cold == NULL) continue;
-        bel_log_write(BEL_LOG_DEBUG, "%s: not warmed: %s", path, bel_status_message(cold));
-        bel_status_ignore(cold); // the model may need other values than zeros
-        break;
-    }
-    return status;
+    BEL_TRY(status);
+    if (v->level_count > 1) check_joined(v, path);
+    warm_all(v, path);
+    return NULL;
 }
 
-bel_status *bel_served_load(const char *path, int64_t number, int slot_count,
+bel_status *bel_served_load(const char *path, const bel_served_options *options,
                             bel_served **out_version)
 {
     bel_served *v = bel_xcalloc(1, sizeof *v);
-    v->number = number;
-    v->slot_count = slot_count;
+    v->number = options->number;
+    v->slot_count = options->slot_count;
+    v->level_count = 1;
+    while (1 << v->level_count <= options->max_batch)
+        v->level_count++;
     v->class_output = -1;
     v->threshold = 0.5;
     bel_status *status = version_fill(v, path);
@@ -146,8 +279,8 @@ bel_status *bel_served_load(const char *path, int64_t number, int slot_count,
 void bel_served_destroy(bel_served *v)
 {
     if (v == NULL) return;
-    for (int s = 0; v->predictors != NULL && s < v->slot_count; s++)
-        bel_predictor_destroy(v->predictors[s]);
+    for (int p = 0; v->predictors != NULL && p < v->slot_count * v->level_count; p++)
+        bel_predictor_destroy(v->predictors[p]);
     bel_free(v->predictors);
     bel_free(v->inputs);
     bel_columns_destroy(v->columns);

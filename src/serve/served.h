@@ -1,7 +1,8 @@
-// Version of a served model: its predictors, one for each slot, and what its signature says.
+// Version of a served model: its predictors and its signature.
 //
-// Slot i of the server uses predictor i, so a run takes no lock. All predictors of a version share
-// the pages of its weights, which stay mapped even if the folder is removed.
+// Slot i of the server uses the predictors of slot i, so a run takes no lock. There is one for each
+// number of requests in a run, 1, 2, 4 … All predictors of a version share the pages of its
+// weights, which stay mapped even if the folder is removed.
 #ifndef BELFRY_SERVE_SERVED_H
 #define BELFRY_SERVE_SERVED_H
 
@@ -16,8 +17,8 @@ typedef struct bel_served_input {
 // Immutable after loading, except for `users`.
 typedef struct bel_served {
     int64_t number;
-    int slot_count;
-    bel_predictor **predictors; // by slot
+    int slot_count, level_count; // a predictor of level l runs 1 << l requests
+    bel_predictor **predictors;  // by slot, then level
     bel_served_input *inputs;
     int input_count, output_count;
     bel_columns *columns; // NULL: no table
@@ -32,12 +33,21 @@ typedef struct bel_served {
 // The name of the answer that has a class's name.
 #define BEL_CLASS_OUTPUT "class"
 
-// Loads a folder of an export, or an ONNX file, and runs each predictor once with a batch of one,
-// so that the first request finds programs and memory ready. `number`: of the version; below 0: the
-// step that the file names, else 1. A run that fails on zeros is no error. Errors of
-// bel_predictor_load; DATA_LOSS: the signature does not fit the model.
-bel_status *bel_served_load(const char *path, int64_t number, int slot_count,
+typedef struct bel_served_options {
+    int64_t number; // the version's; below 0: the step that the file names, else 1
+    int slot_count;
+    int max_batch; // most examples of a run of several requests; 1: none has several
+} bel_served_options;
+
+// Loads a folder of an export, or an ONNX file, and runs each predictor once with requests of one
+// example, so that the first request finds programs and memory ready. A run that fails on zeros is
+// no error. If random examples have other bits in a run of several requests than in separate runs,
+// level_count is 1, which is logged. Errors of bel_predictor_load; DATA_LOSS: the signature does
+// not fit the model.
+bel_status *bel_served_load(const char *path, const bel_served_options *options,
                             bel_served **out_version) BEL_MUST_USE;
+
+bel_predictor *bel_served_predictor(const bel_served *version, int slot, int level);
 
 void bel_served_destroy(bel_served *version); // accepts NULL
 

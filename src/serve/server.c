@@ -1,73 +1,38 @@
-// A request: its path is looked up, then its model and version are taken, then a slot, whose
-// predictor, arena and stack it uses until its answer is a text. Reading and sending bytes needs
-// no slot, so a slow client occupies a connection but no slot.
+// Requests over HTTP: the path is looked up, then the model and version are taken, then the request
+// is read, computed and written (service.h). Reading and sending bytes needs no admission, so a
+// slow client occupies a connection and nothing else.
 #include "serve/server.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/linux_stack.h"
 #include "belfry/estimator.h"
 #include "http/http_server.h"
-#include "serve/access_log.h"
-#include "serve/gate.h"
+#include "rpc/rpc_server.h"
+#include "serve/grpc_v2.h"
+#include "serve/page.h"
 #include "serve/rest_v1.h"
 #include "serve/rest_v2.h"
 #include "serve/route.h"
-#include "serve/tally.h"
-
-// Memory of one request at a time. The threads of civetweb have stacks of 100 KB, which kernels
-// exceed, so a request computes on the stack of its slot.
-typedef struct slot {
-    bel_arena *arena;
-    bel_linux_stack *stack;
-} slot;
-
-enum { STACK_BYTES = 8 << 20 };
+#include "serve/service.h"
 
 struct bel_server {
-    bel_models *models;
-    bel_gate *gate;
-    slot *slots;
-    int slot_count;
-    bel_tally *tally;
-    bel_access_log *log; // NULL: none
+    bel_service *service;
     bel_http_server *http;
-    _Atomic bool stopping;
+    bel_rpc_server *rpc; // NULL: no gRPC
 };
 
-// Request in progress, for the answer and the log.
+// Request in progress.
 typedef struct call {
-    bel_server *server;
+    bel_service_call call;
     const bel_http_request *request;
     bel_http_answer *answer;
     bel_route route;
-    bel_model *model; // NULL: none
-    int64_t version;  // -1: none
 } call;
 
 // --- Errors -------------------------------------------------------------------------------------
-
-static int code_of(const bel_status *status)
-{
-    switch (bel_status_code(status)) {
-    case BEL_OK: return 200;
-    case BEL_INVALID_ARGUMENT:
-    case BEL_OUT_OF_RANGE:
-    case BEL_FAILED_PRECONDITION:
-    case BEL_DATA_LOSS: return 400;
-    case BEL_NOT_FOUND: return 404;
-    case BEL_RESOURCE_EXHAUSTED: return 429;
-    case BEL_UNIMPLEMENTED: return 501;
-    case BEL_UNAVAILABLE: return 503;
-    case BEL_DEADLINE_EXCEEDED: return 504;
-    default: return 500;
-    }
-}
 
 // Replaces what was written by an error, an object with the member "error" in both protocols.
 static void put_error(void *user, int code, const char *message, bel_http_answer *answer)
@@ -80,6 +45,7 @@ static void put_error(void *user, int code, const char *message, bel_http_answer
     bel_json_write_string(&answer->body, message);
     bel_str_puts(&answer->body, "}");
     if (code == 429) bel_str_puts(&answer->head, "Retry-After: 1\r\n");
+    if (code == 401) bel_str_puts(&answer->head, "WWW-Authenticate: Bearer\r\n");
 }
 
 // The server's own refusals, before there is a request.
@@ -87,67 +53,70 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 {
     bel_server *server = user;
     put_error(user, code, message, answer);
-    bel_tally_add(server->tally, -1, code, false, 0);
+    bel_service_refused(server->service, code);
 }
 
 // --- Inference ----------------------------------------------------------------------------------
 
-typedef struct inference {
-    const call *call;
-    const bel_served *version;
-    int slot;
-    bel_status *status;
-} inference;
-
-// Runs on the stack of the slot.
-static void infer_in_slot(void *argument)
+static bel_status *infer(void *user, bel_infer *infer)
 {
-    inference *i = argument;
-    const call *c = i->call;
-    bel_arena *arena = c->server->slots[i->slot].arena;
-    bel_infer infer = {.version = i->version,
-                       .model = bel_model_name(c->model),
-                       .slot = i->slot,
-                       .arena = arena,
-                       .most_elements = c->request->body_size};
-    i->status = c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(&infer, c->request, c->answer)
-                                                    : bel_v1_predict(&infer, c->request, c->answer);
-    bel_arena_reset(arena);
+    const call *c = user;
+    return c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(infer, c->request, c->answer)
+                                               : bel_v1_predict(infer, c->request, c->answer);
 }
 
-static bel_status *run_inference(const call *c, const bel_served *version)
+static bel_status *run_inference(call *c)
 {
-    inference i = {.call = c, .version = version};
     const char *encoding = bel_http_header(c->request, "Content-Encoding");
     if (encoding != NULL && strcmp(encoding, "identity") != 0) {
         return BEL_ERR(BEL_UNIMPLEMENTED, "Content-Encoding: expected identity, got \"%s\"",
                        encoding);
     }
-    BEL_TRY(bel_gate_enter(c->server->gate, &i.slot));
-    bel_linux_stack_call(c->server->slots[i.slot].stack, infer_in_slot, &i);
-    bel_gate_leave(c->server->gate, i.slot);
-    return i.status;
+    return bel_service_infer(&c->call, infer, c);
 }
 
 // --- Other paths --------------------------------------------------------------------------------
 
-static void answer_index(const call *c)
+// All models and their versions, as the index of Triton's extension model_repository.
+static void answer_models(const call *c)
 {
     bel_str *out = &c->answer->body;
-    bel_str_puts(out, "belfry serve: /metrics, /v2, /v2/health/ready");
-    for (int m = 0; m < bel_models_count(c->server->models); m++)
-        bel_str_printf(out, ", /v2/models/%s", bel_model_name(bel_models_at(c->server->models, m)));
-    bel_str_puts(out, "\n");
+    const bel_models *models = bel_service_models(c->call.service);
+    int written = 0;
+    bel_str_puts(out, "[");
+    for (int m = 0; m < bel_models_count(models); m++) {
+        int count;
+        bel_model *model = bel_models_at(models, m);
+        int64_t *numbers = bel_model_versions(model, &count);
+        for (int i = 0; i < count; i++) {
+            bel_str_puts(out, written++ > 0 ? ",{\"name\":" : "{\"name\":");
+            bel_json_write_string(out, bel_model_name(model));
+            bel_str_printf(out, ",\"version\":\"%lld\",\"state\":\"READY\",\"reason\":\"\"}",
+                           (long long)numbers[i]);
+        }
+        bel_free(numbers);
+    }
+    bel_str_puts(out, "]");
+}
+
+// The page loads nothing from other servers.
+static void answer_page(const call *c)
+{
+    c->answer->type = "text/html; charset=utf-8";
+    bel_str_puts(&c->answer->head,
+                 "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+                 "script-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'\r\n");
+    bel_page_write(&c->answer->body);
 }
 
 static bel_status *answer_server(const call *c)
 {
     bel_str *out = &c->answer->body;
     switch (c->route.kind) {
-    case BEL_ROUTE_INDEX: answer_index(c); return NULL;
+    case BEL_ROUTE_PAGE: answer_page(c); return NULL;
     case BEL_ROUTE_METRICS:
         c->answer->type = "text/plain; version=0.0.4; charset=utf-8";
-        bel_tally_write(c->server->tally, c->server->models, c->server->gate, out);
+        bel_service_write_metrics(c->call.service, out);
         return NULL;
     case BEL_ROUTE_SERVER:
         bel_str_printf(out,
@@ -155,9 +124,10 @@ static bel_status *answer_server(const call *c)
                        "[\"binary_tensor_data\"]}",
                        bel_version());
         break;
+    case BEL_ROUTE_MODELS: answer_models(c); break;
     case BEL_ROUTE_LIVE: bel_str_puts(out, "{\"live\":true}"); break;
     case BEL_ROUTE_READY:
-        if (atomic_load(&c->server->stopping))
+        if (!bel_service_is_ready(c->call.service))
             return BEL_ERR(BEL_UNAVAILABLE, "the server is stopping");
         bel_str_puts(out, "{\"ready\":true}");
         break;
@@ -167,38 +137,43 @@ static bel_status *answer_server(const call *c)
     return NULL;
 }
 
-static bel_status *answer_version(const call *c, const bel_served *version)
+static bel_status *answer_version(call *c)
 {
+    bel_model *model = c->call.model;
+    const bel_served *version = c->call.version;
+    int64_t chosen = c->route.version;
+    if (c->route.label != NULL) chosen = version->number;
     bel_str *out = &c->answer->body;
     c->answer->type = "application/json";
     switch (c->route.kind) {
-    case BEL_ROUTE_V2_METADATA: bel_v2_metadata(c->model, version, out); return NULL;
-    case BEL_ROUTE_V1_METADATA: bel_v1_metadata(c->model, version, out); return NULL;
-    case BEL_ROUTE_V1_STATUS: bel_v1_model_status(c->model, c->route.version, out); return NULL;
+    case BEL_ROUTE_V2_METADATA: bel_v2_metadata(model, version, out); return NULL;
+    case BEL_ROUTE_V1_METADATA: bel_v1_metadata(model, version, out); return NULL;
+    case BEL_ROUTE_V1_STATUS: bel_v1_model_status(model, chosen, out); return NULL;
     case BEL_ROUTE_V2_READY:
         bel_str_puts(out, "{\"name\":");
-        bel_json_write_string(out, bel_model_name(c->model));
+        bel_json_write_string(out, bel_model_name(model));
         bel_str_puts(out, ",\"ready\":true}");
         return NULL;
-    default: return run_inference(c, version);
+    default: return run_inference(c);
     }
 }
 
 static bel_status *answer_model(call *c)
 {
     const bel_route *route = &c->route;
-    c->model = bel_models_find(c->server->models, route->model, route->model_length);
-    if (c->model == NULL)
-        return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)route->model_length,
-                       route->model);
-    bel_served *version = route->version == -2 ? NULL : bel_model_acquire(c->model, route->version);
-    if (version == NULL)
-        return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version; its status lists them",
-                       bel_model_name(c->model));
-    c->version = version->number;
-    bel_status *status = answer_version(c, version);
-    bel_model_release(c->model, version);
-    return status;
+    const bel_service_choice choice = {.model = route->model,
+                                       .model_length = route->model_length,
+                                       .number = route->version,
+                                       .label = route->label,
+                                       .label_length = route->label_length};
+    BEL_TRY(bel_service_acquire(&c->call, &choice));
+    return answer_version(c);
+}
+
+// Paths without a token: they show nothing of models.
+static bool is_open(bel_route_kind kind)
+{
+    return kind == BEL_ROUTE_PAGE || kind == BEL_ROUTE_LIVE || kind == BEL_ROUTE_READY;
 }
 
 static bool accepts_method(const call *c)
@@ -210,27 +185,65 @@ static bool accepts_method(const call *c)
 
 static void server_answer(void *user, const bel_http_request *request, bel_http_answer *answer)
 {
-    int64_t begun = bel_clock_ns();
-    call c = {user, request, answer, bel_route_find(request->path), NULL, -1};
+    const bel_server *server = user;
+    call c = {.call = {.service = server->service,
+                       .remote = request->remote,
+                       .method = request->method,
+                       .path = request->path,
+                       .bytes_in = request->body_size},
+              .request = request,
+              .answer = answer,
+              .route = bel_route_find(request->path)};
     bel_status *status = NULL;
+    bel_service_begin(&c.call);
     if (!accepts_method(&c)) {
         put_error(user, 405, c.route.method[0] == 'P' ? "expected POST" : "expected GET", answer);
         bel_str_printf(&answer->head, "Allow: %s\r\n", c.route.method);
     } else {
-        status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
+        if (!is_open(c.route.kind))
+            status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
+        if (status == NULL) status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
     }
-    if (status != NULL) put_error(user, code_of(status), bel_status_message(status), answer);
+    if (status != NULL)
+        put_error(user, bel_service_code(status), bel_status_message(status), answer);
     bel_status_ignore(status); // the client has it
-    bool is_inference = c.route.kind == BEL_ROUTE_V2_INFER || c.route.kind == BEL_ROUTE_V1_PREDICT;
-    int64_t spent = bel_clock_ns() - begun;
-    int model = c.model != NULL ? bel_model_index(c.model) : -1;
-    bel_tally_add(c.server->tally, model, answer->code, is_inference, spent);
-    if (c.server->log != NULL)
-        bel_access_log_write(c.server->log, request, answer,
-                             c.model != NULL ? bel_model_name(c.model) : NULL, c.version, spent);
+    bel_service_end(&c.call, answer->code, answer->body.length);
 }
 
 // --- Start and end ------------------------------------------------------------------------------
+
+static bel_status *answer_rpc(void *user, const bel_rpc_request *request, bel_str *out_body)
+{
+    const bel_server *server = user;
+    return bel_grpc_v2_answer(server->service, request, out_body);
+}
+
+static void refuse_rpc(void *user, const bel_status *status)
+{
+    const bel_server *server = user;
+    bel_service_refused(server->service, bel_service_code(status));
+}
+
+static bel_status *start_rpc(bel_server *server, const bel_server_config *config)
+{
+    const bel_rpc_config rpc = {.address = config->address,
+                                .port = config->grpc_port,
+                                .what = "models",
+                                .hint = "another --grpc_port, or 0 for a free one",
+                                .methods = bel_grpc_v2_methods,
+                                .method_count = bel_grpc_v2_method_count,
+                                .calls = config->connections,
+                                .timeout_ms = config->service.wait_ms,
+                                .idle_ms = config->idle_ms,
+                                .most_body = config->most_body,
+                                .tls_ca = config->tls_ca,
+                                .tls_certificate = config->tls_certificate,
+                                .tls_key = config->tls_key,
+                                .answer = answer_rpc,
+                                .refused = refuse_rpc,
+                                .user = server};
+    return bel_rpc_server_start(&rpc, &server->rpc);
+}
 
 static bel_status *start_parts(bel_server *server, const bel_server_config *config)
 {
@@ -240,30 +253,22 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .hint = "another --port, or 0 for a free one",
                                   .connections = config->connections,
                                   .keep_alive = true,
-                                  .timeout_ms = config->wait_ms,
+                                  .timeout_ms = config->service.wait_ms,
                                   .idle_ms = config->idle_ms,
                                   .most_body = config->most_body,
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
-    for (int i = 0; i < server->slot_count; i++) {
-        server->slots[i].arena = bel_arena_create();
-        BEL_TRY(bel_linux_stack_create(STACK_BYTES, &server->slots[i].stack));
-    }
-    if (config->access_log != NULL) BEL_TRY(bel_access_log_open(config->access_log, &server->log));
-    return bel_http_server_start(&http, &server->http);
+    if (config->port >= 0) BEL_TRY(bel_http_server_start(&http, &server->http));
+    return config->grpc_port >= 0 ? start_rpc(server, config) : NULL;
 }
 
 bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
                              bel_server **out_server)
 {
     bel_server *server = bel_xcalloc(1, sizeof *server);
-    server->models = models;
-    server->slot_count = config->slots;
-    server->slots = bel_xcalloc((size_t)config->slots, sizeof *server->slots);
-    server->gate = bel_gate_create(config->slots, config->queue, config->wait_ms);
-    server->tally = bel_tally_create(bel_models_count(models));
-    bel_status *status = start_parts(server, config);
+    bel_status *status = bel_service_create(&config->service, models, &server->service);
+    if (status == NULL) status = start_parts(server, config);
     if (status != NULL) {
         (void)bel_server_stop(server, 0); // nothing is in progress
         return status;
@@ -274,27 +279,31 @@ bel_status *bel_server_start(const bel_server_config *config, bel_models *models
 
 int bel_server_port(const bel_server *server)
 {
-    return bel_http_server_port(server->http);
+    return server->http != NULL ? bel_http_server_port(server->http) : -1;
+}
+
+int bel_server_grpc_port(const bel_server *server)
+{
+    return server->rpc != NULL ? bel_rpc_server_port(server->rpc) : -1;
 }
 
 bel_status *bel_server_reopen(bel_server *server)
 {
-    return server->log != NULL ? bel_access_log_reopen(server->log) : NULL;
+    return bel_service_reopen(server->service);
 }
 
 int bel_server_stop(bel_server *server, int most_ms)
 {
-    atomic_store(&server->stopping, true);
+    if (server->service != NULL) bel_service_stop(server->service);
+    int64_t deadline = bel_clock_ns() + most_ms * INT64_C(1000000);
+    if (server->rpc != NULL) (void)bel_rpc_server_drain(server->rpc, 0); // no more calls
     int left = server->http != NULL ? bel_http_server_drain(server->http, most_ms) : 0;
+    int64_t rest_ms = (deadline - bel_clock_ns()) / 1000000;
+    if (server->rpc != NULL)
+        left += bel_rpc_server_drain(server->rpc, rest_ms > 0 ? (int)rest_ms : 0);
     bel_http_server_stop(server->http);
-    bel_access_log_close(server->log);
-    bel_tally_destroy(server->tally);
-    for (int i = 0; i < server->slot_count; i++) {
-        bel_arena_destroy(server->slots[i].arena);
-        bel_linux_stack_destroy(server->slots[i].stack);
-    }
-    bel_free(server->slots);
-    bel_gate_destroy(server->gate);
+    bel_rpc_server_stop(server->rpc);
+    bel_service_destroy(server->service);
     bel_free(server);
     return left;
 }

@@ -2,17 +2,18 @@
 #ifndef BELFRY_SERVE_SERVER_H
 #define BELFRY_SERVE_SERVER_H
 
-#include "serve/models.h"
+#include "serve/service.h"
 
 typedef struct bel_server_config {
-    const char *address;    // "127.0.0.1"
-    int port;               // 0: the system chooses one
-    int slots, queue;       // requests that compute, as in the models; that wait
-    int wait_ms;            // most time of a request in the queue, and of its bytes
-    int idle_ms;            // most time of a connection between requests
-    int connections;        // at the same time
-    size_t most_body;       // bytes
-    const char *access_log; // file; NULL: none
+    bel_service_config service; // `wait_ms` is also the most time of a request's bytes
+    const char *address;        // "127.0.0.1"
+    int port;                   // 0: the system chooses one; below 0: no HTTP
+    int grpc_port;              // the same for gRPC
+    int idle_ms;                // most time of a connection between requests
+    int connections;            // at the same time
+    size_t most_body;           // bytes
+    // PEM files, for gRPC only; certificate NULL: no TLS; ca NULL: any client.
+    const char *tls_ca, *tls_certificate, *tls_key;
 } bel_server_config;
 
 typedef struct bel_server bel_server;
@@ -22,7 +23,8 @@ typedef struct bel_server bel_server;
 bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
                              bel_server **out_server) BEL_MUST_USE;
 
-int bel_server_port(const bel_server *server);
+int bel_server_port(const bel_server *server);      // below 0: no HTTP
+int bel_server_grpc_port(const bel_server *server); // below 0: no gRPC
 
 // Opens the access log again.
 bel_status *bel_server_reopen(bel_server *server) BEL_MUST_USE;

@@ -6,7 +6,7 @@
 #include "base/json.h"
 
 // The last stands for all others.
-static const int codes[] = {200, 400, 404, 405, 408, 413, 429, 500, 501, 503, 504, 0};
+static const int codes[] = {200, 400, 401, 404, 405, 408, 413, 429, 431, 500, 501, 503, 504, 0};
 static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
                                 25e-3, 50e-3,  0.1,    0.25,   0.5,  1,      2.5,  10};
 enum { CODES = sizeof codes / sizeof codes[0], BOUNDS = sizeof bounds / sizeof bounds[0] };
@@ -88,7 +88,6 @@ static void put_histogram(const counts *c, const char *model, bel_str *out)
 
 void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate, bel_str *out)
 {
-    int busy, waiting;
     put_head(out, "belfry_serve_requests_total", "counter",
              "Answers by model (empty: none) and code.");
     for (int m = 0; m < tally->model_count; m++)
@@ -108,9 +107,15 @@ void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate 
                            bel_model_name(model), (long long)numbers[i]);
         bel_free(numbers);
     }
-    bel_gate_look(gate, &busy, &waiting);
-    put_head(out, "belfry_serve_busy", "gauge", "Requests that are computed.");
-    bel_str_printf(out, "belfry_serve_busy %d\n", busy);
-    put_head(out, "belfry_serve_waiting", "gauge", "Requests that wait for a slot.");
-    bel_str_printf(out, "belfry_serve_waiting %d\n", waiting);
+    const bel_gate_numbers numbers = bel_gate_look(gate);
+    put_head(out, "belfry_serve_busy", "gauge", "Runs that are computed.");
+    bel_str_printf(out, "belfry_serve_busy %d\n", numbers.busy);
+    put_head(out, "belfry_serve_waiting", "gauge",
+             "Requests that are read, written, or wait for a run.");
+    bel_str_printf(out, "belfry_serve_waiting %d\n", numbers.waiting);
+    put_head(out, "belfry_serve_runs_total", "counter", "Runs of models.");
+    bel_str_printf(out, "belfry_serve_runs_total %llu\n", (unsigned long long)numbers.runs);
+    put_head(out, "belfry_serve_run_requests_total", "counter", "Requests of these runs.");
+    bel_str_printf(out, "belfry_serve_run_requests_total %llu\n",
+                   (unsigned long long)numbers.requests);
 }

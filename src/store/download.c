@@ -27,6 +27,7 @@ typedef struct download {
     bel_object_sums sums;
     bel_digest *digest; // NULL: there is no MD5 to compare
     uint32_t crc32c;
+    uint64_t crc64;
     char *buffers[WIDTH];
     size_t sizes[WIDTH];
 } download;
@@ -49,6 +50,7 @@ static void sum_piece(download *d, const char *data, size_t size)
 {
     if (d->digest != NULL) bel_digest_update(d->digest, data, size);
     if (d->sums.has_crc32c) d->crc32c = bel_crc32c(d->crc32c, data, size);
+    if (d->sums.has_crc64) d->crc64 = bel_crc64_nvme(d->crc64, data, size);
 }
 
 // Part i is the range after the first one.
@@ -90,12 +92,24 @@ static bel_status *read_as_one(download *d)
     return status;
 }
 
+// Asks S3 for the checksum of an object of many parts, which an answer with a range does not have.
+static void ask_for_sums(download *d)
+{
+    if (d->object->url.scheme != BEL_STORE_S3) return;
+    bel_store_info info = {0};
+    bel_object_sums sums;
+    bel_status *status = bel_object_stat(d->object, &info, &sums);
+    if (status == NULL && strcmp(info.tag, d->info.tag) == 0) d->sums = sums;
+    bel_status_ignore(status); // then only lengths and tags are compared
+}
+
 static bel_status *read_ranges(download *d, const char *tag)
 {
     size_t got;
     d->buffers[0] = bel_xmalloc(RANGE_BYTES);
     BEL_TRY(
         bel_object_read(d->object, tag, 0, RANGE_BYTES, d->buffers[0], &got, &d->info, &d->sums));
+    if (got < d->info.size_bytes && d->sums.md5[0] == '\0' && !d->sums.has_crc32c) ask_for_sums(d);
     if (d->sums.md5[0] != '\0') d->digest = bel_digest_create(BEL_DIGEST_MD5);
     if (got < d->info.size_bytes &&
         bel_place_ask(d->object->place, BEL_PLACE_SERVES_RANGES) == BEL_PLACE_NO)
@@ -109,7 +123,8 @@ static bel_status *read_ranges(download *d, const char *tag)
 static bel_status *compare(download *d)
 {
     char md5[BEL_HEX_BYTES];
-    bool good = !d->sums.has_crc32c || d->sums.crc32c == d->crc32c;
+    bool good = (!d->sums.has_crc32c || d->sums.crc32c == d->crc32c) &&
+                (!d->sums.has_crc64 || d->sums.crc64 == d->crc64);
     if (d->digest != NULL) {
         bel_digest_finish_hex(d->digest, md5);
         good = good && strcmp(md5, d->sums.md5) == 0;

@@ -150,6 +150,10 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
     }
     if (problem->code[0] == '\0' && answer->status / 100 == 3)
         hint = "the server names another place; is the endpoint correct, and the region?";
+    bool unmarked = problem->code[0] == '\0' && problem->request[0] == '\0';
+    if (unmarked && answer->status == 404 && call->url->scheme != BEL_STORE_WEB)
+        hint = "the answer has no request's id; is the server a store (AWS_ENDPOINT_URL, "
+               "STORAGE_EMULATOR_HOST)?";
     bel_str text = {0};
     bel_str_printf(&text, "%s", problem->code[0] != '\0' ? problem->code : "");
     if (text.length == 0 && answer->status == 404)

@@ -202,7 +202,7 @@ static char *list_parts(const multipart *m)
 static bel_status *check_completed(const multipart *m, bel_status *otherwise,
                                    bel_store_info *out_info)
 {
-    bel_status *status = bel_object_stat(m->object, out_info);
+    bel_status *status = bel_object_stat(m->object, out_info, NULL);
     const char *dash = status == NULL ? strrchr(out_info->tag, '-') : NULL;
     int64_t parts = (int64_t)m->count;
     bool same = status == NULL && out_info->size_bytes == m->size &&
@@ -331,7 +331,7 @@ static bel_status *copy_object(const bel_object *from, const bel_object *to)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a URL in the same store as %s",
                        to->url.shown, from->url.shown);
     BEL_TRY(bel_object_check_writable(to));
-    BEL_TRY(bel_object_stat(from, &info));
+    BEL_TRY(bel_object_stat(from, &info, NULL));
     if (info.size_bytes <= single_copy_bytes || to->url.scheme == BEL_STORE_GS)
         return copy_at_once(from, to);
     multipart m = {

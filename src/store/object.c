@@ -109,32 +109,53 @@ static int base64_digit(char c)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
+// Reads a number of `bits` in base64, the first byte first, which ends the text or a line of it.
+static bool read_base64(const char *text, unsigned bits, uint64_t *out_number)
+{
+    uint64_t number = 0;
+    for (unsigned got = 0; got < bits; got += 6) {
+        int digit = base64_digit(*text++);
+        if (digit < 0) return false;
+        unsigned taken = bits - got < 6 ? bits - got : 6; // the last digit has bits of padding
+        number = number << taken | (uint64_t)digit >> (6 - taken);
+    }
+    *out_number = number;
+    return true;
+}
+
 // Reads the header of Google's store.
-static bool read_crc32c(const bel_headers *headers, uint32_t *out_crc)
+static bool read_google_crc32c(const bel_headers *headers, uint64_t *out_crc)
 {
     for (size_t i = 0; i < headers->count; i++) {
         const char *line = headers->lines[i];
         const char *at = strncmp(line, "x-goog-hash:", 12) == 0 ? strstr(line, "crc32c=") : NULL;
-        if (at == NULL) continue;
-        uint64_t bits = 0; // 6 digits of 6 bits: 32 bits and 4 of padding
-        for (int k = 0; k < 6; k++) {
-            int digit = base64_digit(at[7 + k]);
-            if (digit < 0) return false;
-            bits = bits << 6 | (uint64_t)digit;
-        }
-        *out_crc = (uint32_t)(bits >> 4);
-        return true;
+        if (at != NULL) return read_base64(at + 7, 32, out_crc);
     }
     return false;
+}
+
+// Reads a header of S3, unless it is of the parts' checksums: those have "-3" at the end.
+static bool read_amazon_crc(const bel_headers *headers, const char *name, unsigned bits,
+                            uint64_t *out_crc)
+{
+    const char *text = bel_headers_find(headers, name);
+    return text != NULL && strchr(text, '-') == NULL && read_base64(text, bits, out_crc);
 }
 
 void bel_object_sums_read(const bel_object *object, const bel_headers *headers,
                           bel_object_sums *out_sums)
 {
+    uint64_t crc32c = 0;
     *out_sums = (bel_object_sums){0};
     read_md5(object, headers, out_sums->md5);
     if (object->url.scheme == BEL_STORE_GS)
-        out_sums->has_crc32c = read_crc32c(headers, &out_sums->crc32c);
+        out_sums->has_crc32c = read_google_crc32c(headers, &crc32c);
+    if (object->url.scheme == BEL_STORE_S3) {
+        out_sums->has_crc32c = read_amazon_crc(headers, "x-amz-checksum-crc32c", 32, &crc32c);
+        out_sums->has_crc64 =
+            read_amazon_crc(headers, "x-amz-checksum-crc64nvme", 64, &out_sums->crc64);
+    }
+    out_sums->crc32c = (uint32_t)crc32c;
 }
 
 // --- Stat
@@ -187,11 +208,15 @@ static bel_status *stat_by_byte(const bel_object *object, bel_store_info *out_in
     return NULL;
 }
 
-bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info)
+bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info,
+                            bel_object_sums *out_sums)
 {
     static const int accepted[] = {301, 307, 400, 403, 405, 501, 0};
     bel_headers headers = {0};
     if (object->url.scheme == BEL_STORE_GS) bel_headers_add(&headers, "accept-encoding", "gzip");
+    if (object->url.scheme == BEL_STORE_S3 && out_sums != NULL)
+        bel_headers_add(&headers, "x-amz-checksum-mode", "ENABLED");
+    if (out_sums != NULL) *out_sums = (bel_object_sums){0};
     bel_store_info info = {0};
     bel_store_call call = {.url = &object->url,
                            .place = object->place,
@@ -207,6 +232,7 @@ bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info)
     BEL_TRY(status);
     bool good = answer.status / 100 == 2;
     if (good) bel_object_tag(object->url.scheme, &answer.headers, info.tag);
+    if (good && out_sums != NULL) bel_object_sums_read(object, &answer.headers, out_sums);
     bel_http_answer_deinit(&answer);
     if (!good) return stat_by_byte(object, out_info);
     *out_info = info;
@@ -217,7 +243,7 @@ bel_status *bel_store_stat(const char *url, bel_store_info *out_info)
 {
     bel_object object;
     BEL_TRY(bel_object_open(&object, url, false));
-    bel_status *status = bel_object_stat(&object, out_info);
+    bel_status *status = bel_object_stat(&object, out_info, NULL);
     bel_object_close(&object);
     return status;
 }

@@ -17,9 +17,6 @@ void bel_object_close(bel_object *object);
 // UNIMPLEMENTED: a web server is only read.
 bel_status *bel_object_check_writable(const bel_object *object) BEL_MUST_USE;
 
-// Stat of an opened object.
-bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info) BEL_MUST_USE;
-
 // The object's tag in an answer; "": it has none.
 void bel_object_tag(bel_store_scheme scheme, const bel_headers *headers,
                     char out_tag[BEL_STORE_TAG_BYTES]);
@@ -30,11 +27,16 @@ void bel_object_add_condition(bel_store_scheme scheme, const char *tag, bel_head
 // Checksums of an entire object in an answer.
 typedef struct bel_object_sums {
     char md5[33]; // hexadecimal; "": the tag is no MD5, as that of an object of many parts
-    bool has_crc32c;
+    bool has_crc32c, has_crc64;
     uint32_t crc32c;
+    uint64_t crc64; // CRC-64/NVME
 } bel_object_sums;
 void bel_object_sums_read(const bel_object *object, const bel_headers *headers,
                           bel_object_sums *out_sums);
+
+// Stat of an opened object. With `out_sums` S3 is asked for the checksums that it keeps.
+bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info,
+                            bel_object_sums *out_sums) BEL_MUST_USE;
 
 // Reads like bel_store_read; *out_sums may be NULL.
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,

@@ -101,7 +101,7 @@ static const char *check(void *context, const bel_http_answer *answer)
 // The object ends before the range, or is empty.
 static bel_status *read_end(reading *r)
 {
-    BEL_TRY(bel_object_stat(r->object, &r->info));
+    BEL_TRY(bel_object_stat(r->object, &r->info, NULL));
     r->is_changed = has_changed(r);
     if (r->is_changed || r->offset == r->info.size_bytes) return NULL;
     if (r->offset < r->info.size_bytes && r->size > 0) return bel_object_changed(r->object);

@@ -100,7 +100,7 @@ bel_status *bel_object_put(const bel_object *object, const bel_http_body *body,
                        object->url.shown, bel_bytes_text(body->size, text));
     BEL_TRY(put(object, body, condition, &info, &refused));
     if (refused) return condition_failed(object, condition);
-    if (info.tag[0] == '\0' && out_info != NULL) BEL_TRY(bel_object_stat(object, &info));
+    if (info.tag[0] == '\0' && out_info != NULL) BEL_TRY(bel_object_stat(object, &info, NULL));
     if (out_info != NULL) *out_info = info;
     return NULL;
 }

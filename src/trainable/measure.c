@@ -26,6 +26,7 @@ static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_
         sizes->activation_bytes += layout->parameters * (int64_t)sizeof(float);
     }
     sizes->slot_elements = layout->parameters * kept;
+    sizes->rounded = t->estimator->config.exchange_precision != BEL_EXCHANGE_F32;
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =

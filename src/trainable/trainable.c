@@ -462,6 +462,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .seed = config->seed,
                                .optimizers = t->built->optimizers,
                                .local_steps = t->counting.local_steps,
+                               .rounds = config->exchange_precision != BEL_EXCHANGE_F32,
                                .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
                                .whole_steps = config->drop_remainder,
                                .audit_dir = config->audit_input ? config->model_dir : NULL,
@@ -478,6 +479,9 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
                                 .seed = config->seed,
                                 .stats = t->stats,
                                 .sums = config->average == BEL_AVERAGE_SUM,
+                                .rounding = config->exchange_precision == BEL_EXCHANGE_BF16
+                                                ? BEL_ROUNDING_BF16
+                                                : BEL_ROUNDING_NONE,
                                 .check_steps = check > 0 ? check : INT64_MAX,
                                 .table_admit_after = config->table_admit_after,
                                 .table_expire_after = config->table_expire_after};

@@ -19,6 +19,7 @@ static const char *hindrance_of(const bel_trainable *t)
     if (config->num_workers > 1) return "there are several workers";
     if (layout->shard_count > 1) return "there are several shards";
     if (bel_counting_has_ledger(&t->counting)) return "not every replica counts in a step";
+    if (config->exchange_precision != BEL_EXCHANGE_F32) return "exchange_precision rounds them";
     if (bel_counting_is_local(&t->counting)) return "replicas update them between exchanges";
     if (t->built->function_count > 1) return "there are several step functions";
     if (layout->table_count > 0) return "the model has tables";

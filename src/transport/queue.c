@@ -5,6 +5,7 @@
 #include "transport/queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
@@ -13,11 +14,12 @@
 struct bel_frame_queue {
     pthread_mutex_t mutex;
     bel_frame *frames; // a ring of `capacity`
-    size_t capacity, head, count;
+    size_t capacity, head;
+    atomic_size_t count; // changed under the mutex
     bel_doorbell *bell;
     bool closed;
     bel_frame repeated; // a frame that will be repeated
-    bool has_repeated;
+    atomic_bool has_repeated;
     uint64_t polls, taken; // polls: number of calls of take_disturbed, the seed of its faults
 };
 
@@ -48,7 +50,8 @@ bel_frame_put bel_frame_queue_put(bel_frame_queue *queue, const bel_frame *frame
     } else if (queue->count == queue->capacity) {
         result = BEL_PUT_FULL;
     } else {
-        queue->frames[(queue->head + queue->count++) % queue->capacity] = *frame;
+        queue->frames[(queue->head + queue->count) % queue->capacity] = *frame;
+        queue->count++;
         if (ring && queue->bell != NULL) bel_doorbell_ring(queue->bell);
     }
     pthread_mutex_unlock(&queue->mutex);
@@ -101,8 +104,11 @@ static bool is_disturbed(void)
            bel_fault_is(BEL_FAULT_LANE_REORDER);
 }
 
+// A shard looks at all its lanes when one has rung, so an empty queue costs no lock. A frame that
+// is put meanwhile rings the bell after this look.
 bool bel_frame_queue_take(bel_frame_queue *queue, bel_frame *out_frame)
 {
+    if (atomic_load(&queue->count) == 0 && !atomic_load(&queue->has_repeated)) return false;
     pthread_mutex_lock(&queue->mutex);
     bool got;
     if (is_disturbed()) {

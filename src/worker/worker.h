@@ -95,6 +95,7 @@ typedef struct bel_worker_config {
     int local_steps;
     const bel_optimizers *optimizers; // with local steps
     uint64_t seed;
+    bool rounds;          // sums over replicas are rounded to bf16 (ps/layout/rounding.h)
     bool counts_replicas; // each replica counts once; false: by its examples
     bool whole_steps;     // skips blocks that do not fill a step of all replicas
     int64_t first_step;

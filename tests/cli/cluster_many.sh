@@ -1,20 +1,37 @@
 #!/usr/bin/env bash
-# 64 workers on one host, through shared memory and over gRPC: the bits of one process, and memory of the master and of
-# the server that grows with the number of workers, not with its square.
+# 64 workers on one host, through shared memory and over gRPC. Hollow ones (bench/hollow.c) beside a real master and a
+# real shard: memory of both that grows with the number of workers, not with its square, and the frames that the
+# protocol says. Real ones: the bits of one process.
 # usage: cluster_many.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 
-# Rows of bench/many_workers: workers, shards, variables, lanes, and the peak memory of master and server in MB.
-run_ok env STEPS=20 timeout -k 5 300 "$SOURCE/bench/many_workers" "$BUILD" 16 64 16g 64g
-check "four jobs" test "$(grep -cE '^\| (16|64) ' out.txt)" = 4
-grows() { # LANE: by at most 0.2 MB a worker
-    awk -F '|' -v lane="$1" '
-        index($5, lane) && $2 + 0 == 16 { master = $6; server = $7 }
-        index($5, lane) && $2 + 0 == 64 { exit !($6 - master < 48 * 0.2 && $7 - server < 48 * 0.2) }' out.txt
+# Peak memory of master and shard in MB, without the decimals after the first.
+peaks() { awk -F '|' '$2 + 0 > 0 { split($7, master, ","); split($8, shard, ","); print master[1] + 0, shard[1] + 0 }' out.txt; }
+hollow() { run_ok timeout -k 5 120 "$BUILD/bench/bench_hollow" "$@" --steps 20; }
+grows() { # by at most 0.2 MB a worker
+    awk -v most=$((48 * 2)) 'NR == 1 { m = $1; s = $2 } NR == 2 { exit !(($1 - m) * 10 < most && ($2 - s) * 10 < most) }'
 }
 for lane in shm grpc; do
-    check "memory of master and server over $lane" grows "$lane"
+    hollow 16 1 10 --lane "$lane"
+    few_peaks=$(peaks)
+    hollow 64 1 10 --lane "$lane"
+    check "memory of master and server over $lane" grows <<<"$few_peaks
+$(peaks)"
+    # 22 steps of 64 workers with one chunk: a report and step statistics up, after one pull; over gRPC values and a
+    # version down. Shared memory needs no frames of values, and payloads are read in place.
+    down=$((23 * 64))
+    [ "$lane" = shm ] || down=$((2 * down))
+    check "frames over $lane" grep -q "^frames $((64 + 22 * 64 * 2)) and $down," out.txt
+done
+
+# Up: sums of 22 steps, and 24 bytes of statistics with each. Down: the first values, then a version of 22 steps.
+for bytes in 4 2; do
+    precision=f32
+    [ "$bytes" = 4 ] || precision=bf16
+    hollow 64 1 10 --parameters 20000 --lane grpc --exchange_precision "$precision"
+    check "bytes with $precision" grep -q \
+        ", bytes $((22 * 64 * (20000 * bytes + 24))) and $((64 * 20000 * 4 + 22 * 64 * 20000 * bytes)), to and" out.txt
 done
 
 few=(--train_steps 4 --train_batch_size 1 --num_gpus 1)

@@ -1,34 +1,9 @@
 #!/usr/bin/env bash
 # belfry serve: both protocols, bad requests, versions that are exchanged under load, limits, and the end.
 # usage: serve.sh BUILD_FOLDER
-# shellcheck source=tests/cli/lib.sh
-source "$(dirname "$0")/lib.sh" "$1"
+# shellcheck source=tests/cli/serve_lib.sh
+source "$(dirname "$0")/serve_lib.sh" "$1"
 
-server=
-start() { # ARGUMENTS: starts a server; its address is in $url
-    : >serve.out
-    "$BUILD/tools/belfry" serve --port 0 --poll_secs 0.05 "$@" >serve.out 2>serve.err </dev/null &
-    server=$!
-    check "it listens" until_true 20 grep -q '^url ' serve.out
-    url=$(sed -n 's/^url //p' serve.out)
-}
-stop() { # SIGNAL: the server ends with code 0
-    kill -s "$1" "$server"
-    code=0
-    wait "$server" || code=$?
-    equal "the code after $1" "$code" 0
-    server=
-}
-trap '[ -z "$server" ] || kill -9 "$server"; rm -rf "$work"' EXIT
-until_true() { # SECONDS COMMAND…
-    local tries=$(($1 * 20))
-    shift
-    for _ in $(seq "$tries"); do
-        if "$@"; then return 0; fi
-        sleep 0.05
-    done
-    return 1
-}
 ask() { run_ok timeout -k 5 120 python3 "$SOURCE/tests/cli/serve_check.py" "$1" "$url" "${@:2}"; }
 logged() { until_true 20 grep -q -- "$1" serve.err; }
 
@@ -106,6 +81,37 @@ ask versions 120 60
 ask full "$EVAL_CSV"
 stop INT
 rm -r digits/999
+
+# Labels, and their file read again.
+printf '# model label version\ndigits stable 60\ndigits canary newest\n' >labels
+start digits --labels labels
+ask label stable 60
+ask label canary 120
+ask label no
+printf 'digits stable 120\n' >labels
+kill -HUP "$server"
+check "the label moves" until_true 20 sh -c \
+    "curl -sf -m 5 '$url/v1/models/digits/labels/stable' | grep -q '\"version\":\"120\"'"
+ask label canary
+printf 'digits stable\n' >labels
+kill -HUP "$server"
+check "a wrong file is named" logged 'the old labels stay in use: labels:1: expected a model'
+ask label stable 120
+stop TERM
+printf 'digits a 1\ndigits a 2\n' >labels
+run_fails 2 'labels:2: the model digits has a label a already' belfry serve digits --port 0 --labels labels
+printf 'other a 1\n' >labels
+run_fails 2 'labels:1: there is no model "other"' belfry serve digits --port 0 --labels labels
+
+# Requests that run together have the bits of separate runs.
+for size in 1 3; do
+    run_ok belfry predict --model_dir m --eval_files "$EVAL_CSV" --feature_scale 0.0625 --eval_batch_size $size
+    mv out.txt batches-of-$size.csv
+done
+start exports/180 --name digits --threads 2 --max_batch 16 --batch_delay_us 100000
+ask joined "$EVAL_CSV" batches-of-1.csv batches-of-3.csv
+stop TERM
+run_fails 2 'batch_delay_us: expected --max_batch' belfry serve exports/60 --port 0 --batch_delay_us 1
 
 # A request in progress is answered when the server stops.
 start exports/60 --name digits

@@ -220,6 +220,13 @@ def wrong():
     code, _, data = ask(digits_v2, (piece for piece in [b"{", b"}"]))  # chunked
     assert code == 400 and b"inputs" in data, (code, data)
     assert good(digits_v1, {"instances": [row]})  # it still answers
+    # A path is not cut off, and no header line is ignored.
+    assert ask("/v2/health/live%00more")[0] == 400
+    many = {f"X-{i}": "x" for i in range(62)}  # besides Host and Accept-Encoding
+    code, _, data = ask("/v2", headers=many)
+    assert code == 431 and b"header lines" in data, (code, data)
+    assert ask("/v2", headers=dict(list(many.items())[:60]))[0] == 200
+    assert ask("/v2", headers={"X": "x" * 20000})[0] == 400
     # Bytes that are no HTTP get an error or an end, and no echo.
     for raw in (b"nonsense\r\n\r\n", b"GET /v2 HTTP/parrot\r\n\r\n", b"GET /v2\x00 HTTP/1.1\r\n\r\n",
                 b"POST /v2/models/digits/infer HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
@@ -318,6 +325,50 @@ def full(data):
     assert codes == {200, 429}, codes
     refused = next(answer for answer in answers if answer[0] == 429)
     assert refused[1]["Retry-After"] == "1" and "--queue" in json.loads(refused[2])["error"]
+
+
+def joined(batches, *predicted):
+    """Requests at the same time run together, and each has the bits of a run by itself: `predicted` are those of
+    batches of 1 and of 3."""
+    rows = digits(batches)
+    connections = [http.client.HTTPConnection(HOST, PORT, timeout=20) for _ in range(8)]
+
+    def send(job):
+        index, first, size = job
+        batch = {"inputs": [v2_input(rows[first:first + size], data=rows[first:first + size])]}
+        return [f32(v) for v in good("/v2/models/digits/infer", batch, connection=connections[index])["outputs"][0]["data"]]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for size, path in zip((1, 3), predicted):
+            want = expected(path)
+            before = gate_numbers()
+            for first in range(0, 8 * 8 * size, 8 * size):
+                jobs = [(i, first + i * size, size) for i in range(8)]
+                for (_, at, _), got in zip(jobs, pool.map(send, jobs)):
+                    assert got == sum(want[at:at + size], []), (size, at)
+            runs, requests = (b - a for a, b in zip(before, gate_numbers()))
+            assert requests == 64 and runs < 48, (runs, requests)
+    wrong = ask("/v2/models/digits/infer", {"inputs": [v2_input([[0] * 63], data=[0] * 63)]})
+    assert wrong[0] == 400, wrong
+
+
+def gate_numbers():
+    values = dict(line.rsplit(" ", 1) for line in good("/metrics")[1].decode().splitlines() if line[0] != "#")
+    return int(values["belfry_serve_runs_total"]), int(values["belfry_serve_run_requests_total"])
+
+
+def label(name, version=None):
+    """A label stands for its version in both protocols, or is unknown."""
+    path = f"models/digits/labels/{name}"
+    v1 = ask(f"/v1/{path}:predict", {"instances": [[0] * 64]})
+    code, _, data = ask(f"/v2/{path}/infer", {"inputs": [v2_input([[0] * 64], data=[0] * 64)]})
+    assert v1[0] == code == (404 if version is None else 200), (v1, code, data)
+    if version is None:
+        assert f'no label "{name}"' in json.loads(data)["error"], data
+    else:
+        assert json.loads(data)["model_version"] == version, data
+        status = good(f"/v1/{path}")["model_version_status"]
+        assert [one["version"] for one in status] == [version], status
 
 
 def versions(*numbers):

@@ -54,6 +54,8 @@ head -c 3000 /dev/urandom >other
 : >empty
 head -c 40000000 /dev/urandom >large
 
+mkdir -p store/parted # what is there at the start has no MD5, as objects that were uploaded in parts
+head -c 9000000 large >store/parted/object
 serve store --buckets bkt,second --log log.jsonl
 s3port=$port
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
@@ -194,6 +196,8 @@ run_fails 3 "no such page (HTTP 404)" tool cat "http://127.0.0.1:$port/none"
 # A server that is no store
 run_fails 2 "not that of a store|AWS_ENDPOINT_URL" env AWS_ENDPOINT_URL="http://127.0.0.1:$port/s3" \
     "$BUILD/tests/store_tool" list s3://small/
+run_fails 3 "HTTP 404|is the server a store" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" \
+    "$BUILD/tests/store_tool" stat s3://many/none
 run_fails 2 "HTTP 301|is the endpoint correct" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" \
     "$BUILD/tests/store_tool" list s3://many/
 run_fails 2 "HTTP 501" env AWS_ENDPOINT_URL="http://127.0.0.1:$port" "$BUILD/tests/store_tool" write s3://many/x small
@@ -234,6 +238,12 @@ control '{"corrupt": 100}' >state.json
 run_fails 3 "do not match their MD5, in each of 5 tries" tool cat s3://bkt/s3/small
 run_fails 3 "do not match their CRC-32C" tool cat gs://bkt/gs/small
 run_fails 3 "do not match their MD5" tool download s3://bkt/s3/small none.bin
+control '{"corrupt": 0, "checksums": 1}' >state.json
+run_ok tool download s3://parted/object got.bin
+check "the checksum of an object of parts" cmp -s got.bin store/parted/object
+control '{"corrupt": 100, "only": "parted"}' >state.json
+run_fails 3 "s3://parted/object: GET: the bytes do not match their checksum" tool download s3://parted/object none.bin
+control '{"only": ""}' >state.json
 check "a corrupt download leaves no file" [ -z "$(find . -maxdepth 1 -name 'none.bin*')" ]
 control '{"corrupt": 0, "errors": 100}' >state.json
 run_fails 1 "s3://bkt/s3/small: GET: HTTP 503 SlowDown, request R|within 1 s" tool --patience 1 cat s3://bkt/s3/small

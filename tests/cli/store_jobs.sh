@@ -52,6 +52,8 @@ export XDG_STATE_HOME=$work/state
 run_ok on one belfry jobs submit training in-store --config "$SOURCE/cluster.yaml" --job_dir s3://runs/job -- \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 40
 run_ok on one belfry jobs stream-logs in-store
+run_ok on one belfry jobs describe in-store
+check "it is described by its URL" grep -q '^model_url s3://runs/job$' out.txt
 check "a submitted job is in the store" test -f store/runs/job/ckpt-00000040/manifest.json
 
 run_fails 3 's3://data/digits/none.csv|no such object' on one belfry train --train_files s3://data/digits/none.csv "${flags[@]}" \
@@ -72,6 +74,8 @@ run_ok on two belfry predict --eval_files s3://data/digits/digits-eval.csv --mod
 equal "a line for each example" "$(wc -l <out.txt)" 359
 run_ok on two belfry export --model_dir s3://runs/a --export_dir s3://runs/a.export/
 check "the export is in the store" test -f store/runs/a.export/signature.json
+run_ok on two belfry export --model_dir s3://runs/a
+equal "an export below the model" "$(cat out.txt)" "export_dir s3://runs/a/export/100"
 run_ok on two belfry inspect s3://runs/a/ckpt-00000080
 run_fails 3 's3://runs/none: the store has no files' on two belfry predict --eval_files "$EVAL_CSV" \
     --model_dir s3://runs/none
@@ -182,7 +186,7 @@ control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
 for kill in "master 0" "worker 1" "ps 0" none; do
     name=faulty-${kill// /-}
     mkdir -p "$name"
-    BELFRY_FAULT="slow:tower_step#10" BELFRY_CACHE_DIR=$work/$name timeout 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    BELFRY_FAULT="slow:tower_step#10" BELFRY_CACHE_DIR=$work/$name timeout 400 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 1 --job_dir "s3://runs/$name" -- "${data[@]}" "${flags[@]}" --train_steps 200 \
         --min_shard_bytes 0 >job.txt 2>job.err </dev/null &
     job=$!
@@ -203,6 +207,22 @@ for kill in "master 0" "worker 1" "ps 0" none; do
     control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
 done
 control '{"reset": true}'
+
+# An object that is replaced during a job: a worker that starts again has other data, and the master refuses it.
+"$BUILD/tests/store_tool" write s3://data/digits/moving.csv "$TRAIN_CSV" >/dev/null
+BELFRY_FAULT="slow:tower_step#20" BELFRY_CACHE_DIR=$work/one timeout 300 "$BUILD/tools/belfry" local train --distributed \
+    --worker_count 2 --parameter_server_count 1 --job_dir moving -- --train_files s3://data/digits/moving.csv \
+    "${flags[@]}" --train_steps 1000 --min_shard_bytes 0 >job.txt 2>job.err </dev/null &
+job=$!
+check "it trains" wait_for "moving/ckpt-000000[2-9]?/manifest.json"
+"$BUILD/tests/store_tool" write s3://data/digits/moving.csv "$EVAL_CSV" >/dev/null
+for pid in $(roles worker 1); do kill -9 "$pid"; done
+code=0
+wait "$job" || code=$?
+cp job.txt out.txt && cp job.err err.txt
+checks=$((checks + 1))
+[ "$code" -ne 0 ] || complain "a worker trained on another object"
+check "it says why" grep -q 'worker 1 .*hint: a file or an object was replaced since the job began' job.err
 
 # A process that is killed while it sends leaves a folder in the store in which readers find whole checkpoints.
 BELFRY_FAULT="crash:stored_before_last#2" capture on one belfry train "${data[@]:0:2}" "${flags[@]}" \

@@ -14,7 +14,7 @@
 #include "transport/shm/shm_lane.h"
 #include "wire/bytes.h"
 
-enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3 };
+enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3, JOINED_KIND = 2 };
 
 // A kind of lane: how to make one with CAPACITY frames each way.
 typedef struct lane_kind {
@@ -64,8 +64,8 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **out_a,
                         bel_lane **out_b)
 {
-    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0]};
-    bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1]};
+    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0], 1u << JOINED_KIND};
+    bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1], 1u << JOINED_KIND};
     waiting = *out_b = bel_grpc_lane_create(server, &b);
     *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server),
                                    &(bel_lane_hello){.generation = GENERATION}, &a);
@@ -355,6 +355,29 @@ static void *echo(void *argument)
     return (void *)sent;
 }
 
+// Frames that wait for the next one arrive before it, with and without shared memory.
+static void test_joined(void **state)
+{
+    pair p = make_pair(*state);
+    float content[CAPACITY];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < CAPACITY; i++) {
+            content[i] = (float)(10 * round + i);
+            bel_frame frame = frame_number(i, &content[i]);
+            if (i < CAPACITY - 1) frame.kind = JOINED_KIND;
+            BEL_ASSERT_OK(send_soon(p.ends[0], &frame));
+        }
+        for (int i = 0; i < CAPACITY; i++) {
+            bel_frame got;
+            assert_true(receive_soon(p.ends[1], p.bells[1], &got));
+            assert_int_equal(got.kind, i < CAPACITY - 1 ? JOINED_KIND : 1);
+            got.kind = 1;
+            check_frame(&got, i, (float)(10 * round + i));
+        }
+    }
+    destroy_pair(&p);
+}
+
 // Two threads sleep on their doorbells: if a ring is missed, the exchange stops.
 static void test_wakes_a_waiter(void **state)
 {
@@ -417,6 +440,7 @@ static int run_battery(lane_kind *kind, const char *title)
         cmocka_unit_test_prestate(test_cut, kind),
         cmocka_unit_test_prestate(test_full, kind),
         cmocka_unit_test_prestate(test_doorbell, kind),
+        cmocka_unit_test_prestate(test_joined, kind),
         cmocka_unit_test_prestate(test_wakes_a_waiter, kind),
         cmocka_unit_test_prestate(test_breaks, kind),
     };

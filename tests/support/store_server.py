@@ -21,6 +21,7 @@ Settings, also changed while it runs by `POST /_control` with a JSON object ({"r
   clock_secs=N       the server's clock is ahead by N; signatures of more than 900 s of difference are refused
   conditions=0       If-Match and If-None-Match are ignored
   ranges=0           ranges are ignored
+  checksums=1        HEAD answers with x-amz-checksum-crc64nvme if it is asked for, as S3 does
   page=N             keys of a page of a list [1000]
   latency_ms=N       wait before each answer
   credential_secs=N  life of issued credentials [3600]
@@ -62,6 +63,7 @@ from xml.sax.saxutils import escape
 
 DEFAULTS = {
     "public": 0, "region": "us-east-1", "redirect": 0, "clock_secs": 0, "conditions": 1, "ranges": 1, "page": 1000,
+    "checksums": 0,
     "latency_ms": 0, "credential_secs": 3600, "refuse": "", "errors": 0, "error_status": 503, "retry_after": "",
     "resets": 0, "truncated": 0, "stalls": 0, "stall_secs": 60, "corrupt": 0, "lost": 0, "complete_errors": 0,
     "only": "", "first": -1,
@@ -70,15 +72,22 @@ STATUS = {
     "AccessDenied": 403, "SignatureDoesNotMatch": 403, "InvalidAccessKeyId": 403, "RequestTimeTooSkewed": 403,
     "ExpiredToken": 400, "InvalidToken": 400, "AuthorizationHeaderMalformed": 400, "PermanentRedirect": 301,
     "NoSuchKey": 404, "NoSuchBucket": 404, "NoSuchUpload": 404, "InvalidRange": 416, "PreconditionFailed": 412,
-    "BadDigest": 400, "InvalidPart": 400, "EntityTooSmall": 400, "XAmzContentSHA256Mismatch": 400,
+    "BadDigest": 400, "MalformedXML": 400, "InvalidPart": 400, "EntityTooSmall": 400, "XAmzContentSHA256Mismatch": 400,
     "MethodNotAllowed": 405, "NotImplemented": 501, "InternalError": 500, "InvalidRequest": 400,
     "IncompleteBody": 400, "KeyTooLongError": 400,
 }
-CRC_TABLE = []
-for n in range(256):
-    for _ in range(8):
-        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-    CRC_TABLE.append(n)
+
+
+def crc_table(polynomial):
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (polynomial if n & 1 else 0)
+        table.append(n)
+    return table
+
+
+CRC_TABLE, CRC64_TABLE = crc_table(0x82F63B78), crc_table(0x9A6C9329AC4BC9B5)
 
 
 class Refusal(Exception):
@@ -99,6 +108,13 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def crc64_nvme(data):
+    crc = 0xFFFFFFFFFFFFFFFF
+    for byte in data:
+        crc = CRC64_TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFFFFFFFFFF
+
+
 def canonical(text):
     return quote(unquote(text), safe="-_.~")
 
@@ -108,7 +124,7 @@ class Entry:
 
     def __init__(self, path, size, etag, md5, generation):
         self.path, self.size, self.etag, self.md5, self.generation = path, size, etag, md5, generation
-        self.crc = None
+        self.crc = self.crc64 = None
 
 
 class Store:
@@ -217,7 +233,7 @@ class Handler(socketserver.StreamRequestHandler):
                     self.refuse(refusal)
                 finally:
                     self.note()
-                if self.headers.get("connection", "").lower() == "close" or self.left() > 1 << 20:
+                if self.headers.get("connection", "").lower() == "close" or self.left() > 1 << 20 or self.waits:
                     return
                 self.drain()
         except (Broken, ConnectionError, TimeoutError, ssl.SSLError):
@@ -240,6 +256,7 @@ class Handler(socketserver.StreamRequestHandler):
             self.headers[name.lower()] = value.strip()
         self.length = int(self.headers.get("content-length", 0))
         self.taken = 0
+        self.waits = self.headers.get("expect", "").lower() == "100-continue"
         self.parameters = dict(parse_qsl(self.query, keep_blank_values=True))
         return True
 
@@ -252,6 +269,9 @@ class Handler(socketserver.StreamRequestHandler):
                 raise Broken
 
     def take(self, most):
+        if self.waits:
+            self.waits = False
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         data = self.rfile.read(min(most, self.left()))
         self.taken += len(data)
         return data
@@ -541,6 +561,13 @@ class Handler(socketserver.StreamRequestHandler):
                 entry.crc = base64.b64encode(struct.pack(">I", crc32c(file.read()))).decode()
         if entry.crc:
             headers["x-goog-hash"] = f"crc32c={entry.crc}"
+        asked = self.method == "HEAD" and self.headers.get("x-amz-checksum-mode") == "ENABLED"
+        if asked and self.server.store.settings["checksums"]:
+            if entry.crc64 is None:
+                with open(entry.path, "rb") as file:
+                    entry.crc64 = base64.b64encode(struct.pack(">Q", crc64_nvme(file.read()))).decode()
+            headers["x-amz-checksum-crc64nvme"] = entry.crc64
+            headers["x-amz-checksum-type"] = "FULL_OBJECT"
         return headers
 
     def read(self):
@@ -723,8 +750,12 @@ class Handler(socketserver.StreamRequestHandler):
     def complete(self):
         store = self.server.store
         text = self.body().decode()
-        wanted = [(int(n), html.unescape(tag).strip('"')) for n, tag in
-                  re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>", text)]
+        wanted = []
+        for part in re.findall(r"<Part>(.*?)</Part>", text, re.DOTALL):  # its elements have any order
+            number, tag = (re.search(f"<{name}>([^<]*)</{name}>", part) for name in ("PartNumber", "ETag"))
+            if not number or not tag:
+                raise Refusal("MalformedXML")
+            wanted.append((int(number[1]), html.unescape(tag[1]).strip('"')))
         with store.lock:
             parts = self.upload()
             if store.settings["complete_errors"] > 0:

@@ -34,7 +34,7 @@ static const bel_verb verbs[] = {
     {"export", BEL_VERB_EXPORT, "[flags]", "a checkpoint as an ONNX model", bel_verb_export, false},
     {"generate", BEL_VERB_GENERATE, "[flags]", "a text, continued by a model of language",
      bel_verb_generate, false},
-    {"serve", BEL_VERB_SERVE, "EXPORT_DIR|MODEL... [flags]", "trained models, answering over HTTP",
+    {"serve", BEL_VERB_SERVE, "EXPORT_DIR|MODEL... [flags]", "trained models, answering requests",
      bel_verb_serve, true},
     {"tokens train", BEL_VERB_TOKENS_TRAIN, "FILE… --out tokenizer.json [flags]",
      "learn a tokenizer's merges from texts", bel_verb_tokens_train, true},

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
 #include "launch/engine/engine.h"
 #include "launch/folder/scale.h"
+#include "launch/folder/stored.h"
 #include "launch/task/role_line.h"
 
 static bool read_progress(const bel_job_record *record, bel_progress *out_progress)
@@ -110,7 +112,7 @@ void bel_jobs_write_top(bel_job_record *const *records, size_t count, bel_str *o
 
 static void put_fact(bel_str *out, const char *name, const char *value)
 {
-    if (value[0] != '\0') bel_str_printf(out, "%s %s\n", name, value);
+    if (value != NULL && value[0] != '\0') bel_str_printf(out, "%s %s\n", name, value);
 }
 
 static void put_time(bel_str *out, const char *name, double seconds)
@@ -149,7 +151,10 @@ void bel_job_write_facts(const bel_job_record *record, bel_str *out)
     put_fact(out, "engine", record->engine);
     put_fact(out, "engine_id", record->engine_id);
     put_fact(out, "config", record->config);
+    char *url = bel_stored_url(record->model_dir);
+    put_fact(out, "model_url", url);
     put_fact(out, "model_dir", record->model_dir);
+    bel_free(url);
     bel_str_printf(out, "folder %s\nlogs %s/logs\n", record->folder, record->folder);
     bel_str_printf(out, "supervisor %lld\n", (long long)record->supervisor);
     put_fact(out, "program", record->program);
@@ -176,7 +181,10 @@ void bel_job_write_json(const bel_job_record *record, bel_str *out)
     put_member(out, "engine_id", record->engine_id);
     put_member(out, "host", record->host);
     put_member(out, "folder", record->folder);
+    char *url = bel_stored_url(record->model_dir);
     put_member(out, "model_dir", record->model_dir);
+    put_member(out, "model_url", url != NULL ? url : "");
+    bel_free(url);
     put_member(out, "config", record->config);
     put_member(out, "program", record->program);
     bel_str_puts(out, ",\"arguments\":[");

@@ -9,6 +9,7 @@
 #include "command/verbs.h"
 #include "estimator/estimator_inner.h"
 #include "export/export_folder.h"
+#include "launch/folder/stored.h"
 #include "setup/huggingface.h"
 #include "setup/setup.h"
 
@@ -65,10 +66,14 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
         status = face ? bel_export_to_folder(folder, false, fill_huggingface, setup)
                       : bel_export(setup->estimator, setup->checkpoint, &how, folder);
     if (status == NULL) {
+        char *url = named == NULL ? bel_stored_url(setup->model_dir) : NULL;
         const char *shown = named != NULL ? bel_options_text(options, "export_dir") : folder;
-        char *line = bel_strf("export_dir %s\n", shown);
+        char *line = url == NULL
+                         ? bel_strf("export_dir %s\n", shown)
+                         : bel_strf("export_dir %s%s\n", url, folder + strlen(setup->model_dir));
         status = bel_results_write(line);
         bel_free(line);
+        bel_free(url);
     }
     bel_free(folder);
     bel_setup_destroy(setup);

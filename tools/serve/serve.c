@@ -1,14 +1,16 @@
-// Verb serve: models answer over HTTP until a signal. The main thread waits for signals and looks
-// for new versions between them; all other threads have signals blocked. SIGTERM and SIGINT drain
-// and end with code 0, a second one ends at once, SIGHUP looks for versions and opens the access
-// log again.
+// Verb serve: models answer over HTTP and gRPC until a signal. The main thread waits for signals
+// and looks for new versions between them; all other threads have signals blocked. SIGTERM and
+// SIGINT drain and end with code 0, a second one ends at once. SIGHUP looks for versions, reads
+// labels and the token, and opens the access log again.
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/linux_sched.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "command/results.h"
@@ -71,6 +73,23 @@ static bel_status *add_models(const bel_options *options, bel_models *models)
     return NULL;
 }
 
+// Says what protects an address that others can reach.
+static void warn(const bel_options *options)
+{
+    const char *address = bel_options_string(options, "address");
+    bool is_tls = bel_options_string(options, "tls_certificate") != NULL;
+    bool has_token = bel_options_string(options, "token_file") != NULL;
+    if (!has_token && bel_options_string(options, "tls_ca") == NULL) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: anyone who reaches this address can send requests; hint: --token_file, "
+                      "or --tls_ca for certificates of clients",
+                      address);
+    } else if (!is_tls) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: anyone on the way can read the token; hint: --tls_certificate", address);
+    }
+}
+
 static bel_status *announce(const bel_options *options, const bel_models *models,
                             const bel_server *server)
 {
@@ -84,14 +103,21 @@ static bel_status *announce(const bel_options *options, const bel_models *models
                       (long long)numbers[0]);
         bel_free(numbers);
     }
-    if (strncmp(address, "127.", 4) != 0 && strcmp(address, "[::1]") != 0)
-        bel_log_write(BEL_LOG_WARN, "%s: anyone who reaches this address can send requests",
-                      address);
-    bel_str_printf(&text, "url http://%s:%d\n", address, bel_server_port(server));
+    if (strncmp(address, "127.", 4) != 0 && strcmp(address, "[::1]") != 0) warn(options);
+    if (bel_server_port(server) >= 0)
+        bel_str_printf(&text, "url http://%s:%d\n", address, bel_server_port(server));
+    if (bel_server_grpc_port(server) >= 0)
+        bel_str_printf(&text, "grpc %s:%d\n", address, bel_server_grpc_port(server));
     bel_status *status = bel_results_write(text.text);
     bel_str_deinit(&text);
     BEL_TRY(status);
     return bel_results_flush();
+}
+
+static bel_status *read_labels(const bel_options *options, bel_models *models)
+{
+    const char *path = bel_options_string(options, "labels");
+    return path != NULL ? bel_models_read_labels(models, path) : NULL;
 }
 
 // Waits for a signal to end, and looks for versions meanwhile.
@@ -99,6 +125,7 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
                   bel_server *server)
 {
     int poll_ms = ms_of(options, "poll_secs");
+    bel_linux_give_way(); // a version that loads interrupts no request
     const struct timespec poll = {poll_ms / 1000, poll_ms % 1000 * 1000000L};
     for (;;) {
         int got = sigtimedwait(signals, NULL, &poll);
@@ -106,7 +133,12 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
         if (got == SIGHUP) {
             bel_status *status = bel_server_reopen(server);
             if (status != NULL)
-                bel_log_write(BEL_LOG_WARN, "the old access log stays in use: %s",
+                bel_log_write(BEL_LOG_WARN, "the old access log or token stays in use: %s",
+                              bel_status_message(status));
+            bel_status_ignore(status); // logged
+            status = read_labels(options, models);
+            if (status != NULL)
+                bel_log_write(BEL_LOG_WARN, "the old labels stay in use: %s",
                               bel_status_message(status));
             bel_status_ignore(status); // logged
         }
@@ -114,20 +146,51 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
     }
 }
 
+static bel_status *check_flags(const bel_options *options)
+{
+    if (bel_options_int(options, "batch_delay_us") > 0 && bel_options_int(options, "max_batch") < 2)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--batch_delay_us: expected --max_batch of 2 or more");
+    bool certificate = bel_options_string(options, "tls_certificate") != NULL;
+    bool key = bel_options_string(options, "tls_key") != NULL;
+    if (certificate != key)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--tls_certificate and --tls_key: expected both or neither");
+    bool has_http = bel_options_int(options, "port") >= 0;
+    if (!has_http && bel_options_int(options, "grpc_port") < 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--port -1: expected --grpc_port");
+    if (certificate && has_http) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--tls_certificate: only gRPC has TLS: expected --grpc_port and --port -1; "
+                       "hint: a proxy can add TLS to REST");
+    }
+    if (bel_options_string(options, "tls_ca") != NULL && !certificate)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--tls_ca: expected --tls_certificate and --tls_key");
+    return bel_private_file_check(bel_options_string(options, "tls_key"), "tls_key");
+}
+
 static bel_status *serve(const bel_options *options, const sigset_t *signals, bel_models *models)
 {
-    const bel_server_config config = {.address = bel_options_string(options, "address"),
-                                      .port = (int)bel_options_int(options, "port"),
-                                      .slots = slots_of(options),
-                                      .queue = (int)bel_options_int(options, "queue"),
-                                      .wait_ms = ms_of(options, "timeout_secs"),
-                                      .idle_ms = ms_of(options, "idle_secs"),
-                                      .connections = (int)bel_options_int(options, "connections"),
-                                      .most_body = (size_t)bel_options_int(options, "max_body")
-                                                   << 20,
-                                      .access_log = bel_options_string(options, "access_log")};
+    const bel_server_config config = {
+        .service = {.slots = slots_of(options),
+                    .queue = (int)bel_options_int(options, "queue"),
+                    .max_batch = (int)bel_options_int(options, "max_batch"),
+                    .delay_us = (int)bel_options_int(options, "batch_delay_us"),
+                    .wait_ms = ms_of(options, "timeout_secs"),
+                    .access_log = bel_options_string(options, "access_log"),
+                    .token_file = bel_options_string(options, "token_file")},
+        .address = bel_options_string(options, "address"),
+        .port = (int)bel_options_int(options, "port"),
+        .grpc_port = (int)bel_options_int(options, "grpc_port"),
+        .idle_ms = ms_of(options, "idle_secs"),
+        .connections = (int)bel_options_int(options, "connections"),
+        .most_body = (size_t)bel_options_int(options, "max_body") << 20,
+        .tls_ca = bel_options_string(options, "tls_ca"),
+        .tls_certificate = bel_options_string(options, "tls_certificate"),
+        .tls_key = bel_options_string(options, "tls_key")};
     bel_server *server;
+    BEL_TRY(check_flags(options));
     BEL_TRY(add_models(options, models));
+    BEL_TRY(read_labels(options, models));
     BEL_TRY(bel_server_start(&config, models, &server));
     bel_status *status = announce(options, models, server);
     if (status == NULL) watch(options, signals, models, server);
@@ -146,8 +209,10 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
         sigaddset(&signals, handled[i]);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    bel_models *models =
-        bel_models_create(slots_of(options), (int)bel_options_int(options, "keep_versions"));
+    const bel_models_config config = {.slot_count = slots_of(options),
+                                      .max_batch = (int)bel_options_int(options, "max_batch"),
+                                      .keep = (int)bel_options_int(options, "keep_versions")};
+    bel_models *models = bel_models_create(&config);
     bel_status *status = serve(options, &signals, models);
     bel_models_destroy(models);
     return status;

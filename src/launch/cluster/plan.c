@@ -253,13 +253,15 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
         double own = exchanged / plan->shard_count;
         if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
         double own_slots = exchanged > 0 ? slots * (own / exchanged) : 0;
-        bytes += 2 * own + own_slots;      // double buffering
-        bytes += own + own_slots;          // the version that is being saved
-        bytes += own * plan->worker_count; // a report of each worker
+        bytes += 2 * own + own_slots;                          // double buffering
+        bytes += own + own_slots;                              // the version that is being saved
+        double reports = own * plan->worker_count;             // a report of each worker
+        bytes += s->rounded ? reports / 2 + own / 2 : reports; // with differences of values
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
     }
     if (p->towers > 0) {
         bytes += 2 * exchanged + p->towers * (exchanged + (double)s->activation_bytes);
+        bytes += s->rounded ? exchanged : 0; // differences, and a rounded report
         bytes += (double)s->data_bytes + (double)s->row_bytes;
     }
     if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += exchanged;

@@ -32,6 +32,7 @@ typedef struct bel_plan_sizes {
     int64_t parameters;         // elements
     int64_t slot_elements;      // the optimizer's, for all parameters, which only shards have
     int64_t exchanged;          // elements of a report, if slots are among them (local steps)
+    bool rounded;               // reports are bf16 (--exchange_precision)
     const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: equal shares
     int64_t activation_bytes;   // one tower's, with the gradients of local steps
     int64_t row_bytes;          // rows of tables in one step's batch, with gradients, per worker
@@ -56,9 +57,9 @@ void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas
 // each shard, and the memory of each process. Memory is the sum of:
 // - Program: 16 MiB.
 // - Shard: 2 × parameters + slots, once more parameters + slots while saving, and one report per
-//   worker.
+//   worker. With rounded exchanges reports have half, and half of the parameters are differences.
 // - Worker: 2 × parameters, per tower one gradient range and the activations, the data that it
-//   keeps, and rows of tables with their gradients.
+//   keeps, and rows of tables with their gradients. With rounded exchanges once more parameters.
 // - Master and evaluator: the parameters.
 // Rows that tables gain during training are unknown beforehand. After the table comes a line for
 // each host whose machine has less memory than that.

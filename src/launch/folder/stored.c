@@ -180,6 +180,15 @@ bool bel_stored_is(const char *folder)
     return stored;
 }
 
+char *bel_stored_url(const char *folder)
+{
+    bel_stored_state state;
+    bel_status_ignore(bel_stored_state_read(folder, &state)); // damaged: its owner says so
+    char *url = state.url != NULL ? bel_xstrdup(state.url) : NULL;
+    bel_stored_state_deinit(&state);
+    return url;
+}
+
 // Locks the folder's state against other processes of this host for a short time.
 static bel_status *lock_state(const char *folder, int *out_lock)
 {

@@ -38,6 +38,9 @@ bel_status *bel_stored_place(const char *url, char **out_path) BEL_MUST_USE;
 // True if a folder of this host is that of a URL.
 bool bel_stored_is(const char *folder);
 
+// Gets the URL of such a folder, for messages; NULL: it is no store's. Free with bel_free.
+char *bel_stored_url(const char *folder);
+
 // Makes this host's folder equal to the store's, for a process that only reads. It fetches the
 // newest checkpoint, the best, and the one of the name `which` ("ckpt-00000100"; NULL: none), or
 // all checkpoints (BEL_STORED_ALL). It does nothing if a process of this host owns the folder. If

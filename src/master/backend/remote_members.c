@@ -115,6 +115,7 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
     s->message.series = from->stats.series;
     s->message.returned = from->stats.returned;
     s->message.sums = from->sums;
+    s->message.rounding = (int32_t)from->rounding;
     s->message.check_steps = from->check_steps;
     s->message.table_admit_after = from->table_admit_after;
     s->message.table_expire_after = from->table_expire_after;

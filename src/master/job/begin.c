@@ -154,6 +154,15 @@ static void say_local_steps(const bel_job *job)
                   counting->local_steps, counting->local_steps);
 }
 
+// Logs the effect of rounded exchanges, which depends on the lanes.
+static void say_exchange_precision(const bel_job *job)
+{
+    if (job->estimator->config.exchange_precision == BEL_EXCHANGE_F32) return;
+    bel_log_write(BEL_LOG_INFO,
+                  "exchange_precision bf16: sums of gradients and updates are rounded; lanes over "
+                  "gRPC carry half of the bytes, and other lanes the same as before");
+}
+
 // Logs how many parameter servers, or workers that might hold a shard, hold none.
 static void say_unused_shards(const bel_job *job)
 {
@@ -219,6 +228,7 @@ void bel_job_describe(const bel_job *job)
     bel_log_write(BEL_LOG_INFO, "%s", plan.text);
     bel_str_deinit(&plan);
     say_local_steps(job);
+    say_exchange_precision(job);
     say_remainder(job);
     say_single_step(job);
     say_unread(job);

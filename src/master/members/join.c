@@ -23,10 +23,14 @@ static bel_status *differs(const Bel__Join *join, const char *name, const char *
                            const char *there, const char *here)
 {
     bel_str text = {0};
+    bool is_data = strcmp(setting, BEL_SETTING_INPUT) == 0 && here != NULL && there != NULL;
     bel_setting_note_difference(&text, setting, here, there);
     bel_status *status = BEL_ERR(BEL_FAILED_PRECONDITION,
-                                 "%s on %s runs with other settings than the master: %s there",
-                                 name, join->host, text.text);
+                                 "%s on %s runs with other settings than the master: %s there%s",
+                                 name, join->host, text.text,
+                                 is_data ? "; hint: a file or an object was replaced since the job "
+                                           "began, or is not the same on that host"
+                                         : "");
     bel_str_deinit(&text);
     return status;
 }

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "ps/layout/rounding.h"
 #include "ps/layout/step_stats.h"
 
 bel_client *bel_client_create(const bel_client_config *config)
@@ -64,6 +65,15 @@ static int64_t client_published(const shard_view *view)
     return atomic_load_explicit(&view->published, memory_order_relaxed);
 }
 
+// True if a chunk's values come as differences from those that the worker has.
+static bool carries_differences(const bel_client *client, int c, size_t payload_bytes)
+{
+    const bel_chunk *chunk = &client->config.layout->chunks[c];
+    return client->config.rounded_room != NULL && chunk->kind == BEL_VARIABLE_TRAINABLE &&
+           client_published(&client->shards[chunk->shard]) >= 0 &&
+           payload_bytes == (size_t)chunk->count * sizeof(uint16_t);
+}
+
 // Runs on the lane's thread. A chunk's next values come only after this worker has reported on the
 // current ones, so `current` does not change meanwhile.
 void *bel_client_place(void *context, const bel_frame *frame)
@@ -82,7 +92,10 @@ void *bel_client_place(void *context, const bel_frame *frame)
     if (c < 0 || c >= layout->chunk_count) return NULL;
     const bel_chunk *chunk = &layout->chunks[c];
     if (chunk->shard != peer->shard) return NULL;
-    if (frame->payload_bytes != (size_t)chunk->count * sizeof(float)) return NULL;
+    size_t count = (size_t)chunk->count;
+    if (carries_differences(peer->client, c, frame->payload_bytes))
+        return peer->client->config.rounded_room + chunk->offset;
+    if (frame->payload_bytes != count * sizeof(float)) return NULL;
     // The first version goes where a shard of this process has it: all chunks of a variable must be
     // in the same buffer.
     bool first = client_published(&peer->client->shards[peer->shard]) < 0;
@@ -162,6 +175,17 @@ static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
                             client->config.worker, shard, words);
 }
 
+// Makes a chunk's next values in the buffer that is not current.
+static void add_differences(const bel_client *client, int c)
+{
+    const bel_chunk *chunk = &client->config.layout->chunks[c];
+    const bel_space *space = client->config.space;
+    int current = atomic_load(&space->current[c]);
+    bel_rounding_add(space->buffers[current] + chunk->offset,
+                     client->config.rounded_room + chunk->offset,
+                     space->buffers[1 - current] + chunk->offset, chunk->count);
+}
+
 // Counts a chunk's values, which the lane has put in their place.
 static void take_params(bel_client *client, int shard, const bel_frame *frame)
 {
@@ -175,6 +199,13 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
         return;
     }
     if (client->value_steps[params.chunk] >= params.version) return;
+    if (carries_differences(client, params.chunk, frame->payload_bytes)) {
+        if (params.version != client_published(view) + 1) {
+            refuse_frame(client, shard, frame);
+            return;
+        }
+        add_differences(client, params.chunk);
+    }
     client->value_steps[params.chunk] = params.version;
     if (view->values_step != params.version) view->values = 0;
     view->values_step = params.version;
@@ -460,6 +491,16 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
                                .node = node,
                                .replicas = (int32_t)weight.replicas,
                                .examples = weight.examples};
+    const bel_client_config *config = &client->config;
+    bool packs = config->rounded_room != NULL && part->kind == BEL_VARIABLE_TRAINABLE &&
+                 !config->lanes[part->shard]->ops->shares_memory;
+    if (packs) {
+        int64_t place = 1 + node - config->assignment->first_node[config->worker];
+        uint16_t *room = config->rounded_room + place * config->layout->size + part->offset;
+        bel_rounding_pack(data, room, part->count);
+        size_t bytes = (size_t)part->count * sizeof(uint16_t);
+        return bel_client_send(client, part->shard, bel_report_frame_write(report, room, bytes));
+    }
     size_t bytes = (size_t)part->count * sizeof(float);
     return bel_client_send(client, part->shard, bel_report_frame_write(report, data, bytes));
 }

@@ -33,7 +33,11 @@ typedef struct bel_client_config {
     // at the address that the lanes need.
     void *row_buffer, *answer_room; // room for answers; NULL if all lanes share memory
     bool ledger;                    // with a ledger shards copy values into the first buffer
-    bel_doorbell *bell;             // all lanes ring it
+    // For lanes without shared memory if sums and updates are rounded: room for differences of
+    // values, and then for the sums of each of this worker's nodes, layout->size each. NULL: they
+    // are not.
+    uint16_t *rounded_room;
+    bel_doorbell *bell; // all lanes ring it
     // Work for a waiting worker: in one process it works for the shards. Returns false if there was
     // no work and no thread has done any; true restarts the stall timeout. May be NULL.
     bool (*help)(void *context);
@@ -86,7 +90,8 @@ int64_t bel_client_lease(bel_client *client, int64_t index);
 void bel_client_end_leases(bel_client *client);
 
 // Sends node `node`'s sums of chunk `chunk`, with their weight (assignment.h), to its shard. The
-// caller keeps the data unchanged until the next version is published. Any thread.
+// caller keeps the data unchanged until the next version is published. Rounded sums are bf16 on a
+// lane without shared memory. Any thread.
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 

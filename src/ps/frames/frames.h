@@ -41,7 +41,8 @@ enum { BEL_LEASE_NONE = -1 };
 
 // KIND(NAME, name, number, from → to, meaning, payload)
 #define BEL_FRAME_KINDS(KIND)                                                                      \
-    KIND(REPORT, report, 1, "worker → shard", "one node's sums of one chunk", "f32 sums")          \
+    KIND(REPORT, report, 1, "worker → shard", "one node's sums of one chunk",                      \
+         "f32 sums, or bf16 ones")                                                                 \
     KIND(STATS, stats, 2, "worker → shard",                                                        \
          "one node's step statistics; they complete its report", "f64 statistics")                 \
     KIND(VERSION, version, 3, "shard → worker, master", "a version is published", "none")          \
@@ -49,7 +50,7 @@ enum { BEL_LEASE_NONE = -1 };
     KIND(FACTORS, factors, 5, "shard 0 → shard", "factors of clipping or trust",                   \
          "f32 factors, by variable")                                                               \
     KIND(PARAMS, params, 6, "shard → worker, master", "a chunk's values, if memory is not shared", \
-         "f32 values")                                                                             \
+         "f32 values, or bf16 differences")                                                        \
     KIND(PULL, pull, 7, "worker → shard", "a worker begins at this version", "none")               \
     KIND(COUNTS, counts, 8, "shard 0 → shard", "names a worker that counts in a step", "none")     \
     KIND(LEASE, lease, 9, "shard 0 → worker", "assigns the blocks of one step to the worker",      \
@@ -142,6 +143,9 @@ typedef enum bel_frame_kind {
     BEL_FRAME_KINDS(ENUMERATOR)
 #undef ENUMERATOR
 } bel_frame_kind;
+
+// Bit set of the kinds that the step statistics follow on the same lane.
+enum { BEL_FRAMES_OF_REPORT = 1 << BEL_FRAME_REPORT | 1 << BEL_FRAME_ROW_REPORT };
 
 // For each kind a struct bel_NAME_frame of its fields, and
 //

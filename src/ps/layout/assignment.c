@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "ps/layout/exchange.h"
+#include "ps/layout/rounding.h"
 
 // Returns the largest node that starts at `first` and is inside [first, end). A node that extends
 // beyond `total`, the end of all ids, is complete too.
@@ -157,11 +158,20 @@ static int node_at(const bel_assignment *assignment, int first)
 
 typedef struct summing {
     const bel_assignment *assignment;
-    const float *const *inputs;
+    const void *const *inputs;
+    const bool *packed; // by input: it is bf16; NULL: all are floats, and no addition is rounded
     const bel_weight *weights;
     int64_t n;
     float *scratch; // one row for each level
 } summing;
+
+// Input `k` as floats: where it is, or unpacked in a row.
+static const float *input_of(const summing *s, int k, float *row)
+{
+    if (s->packed == NULL || !s->packed[k] || s->inputs[k] == NULL) return s->inputs[k];
+    bel_rounding_unpack(s->inputs[k], row, s->n);
+    return row;
+}
 
 // Value of node (level, first): an input or row `level`. NULL if no id of the node exists or
 // counts.
@@ -172,7 +182,7 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
     int listed = node_at(s->assignment, first);
     if (listed >= 0 && s->assignment->nodes[listed].level >= level) {
         if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
-        return s->inputs[listed];
+        return input_of(s, listed, s->scratch + (int64_t)level * s->n);
     }
     // The left half's sum may be in the row below, which the right half then overwrites. So it
     // moves to this node's row first, where the sum of both goes as well.
@@ -189,6 +199,7 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
         return right == below ? memcpy(row, right, bytes) : right;
     }
     *out_weight = add_weighted(row, left, *out_weight, right, right_weight, s->n);
+    if (s->packed != NULL) bel_rounding_round(row, s->n);
     return row;
 }
 
@@ -224,8 +235,18 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
         return sum_sequential(assignment, inputs, n, scratch);
     if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
-    const summing s = {assignment, inputs, weights, n, scratch};
+    const summing s = {assignment, (const void *const *)inputs, NULL, weights, n, scratch};
     bel_weight weight;
+    return sum_below(&s, assignment->depth, 0, &weight);
+}
+
+const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const void *const *inputs,
+                                        const bool *packed, const bel_weight *weights, int64_t n,
+                                        float *scratch)
+{
+    const summing s = {assignment, inputs, packed, weights, n, scratch};
+    bel_weight weight;
+    if (assignment->node_count == 1) return input_of(&s, 0, scratch);
     return sum_below(&s, assignment->depth, 0, &weight);
 }
 
@@ -269,20 +290,27 @@ static void sum_node_sequential(const bel_assignment_node *node, float *const *r
 }
 
 // Sums replicas [first, end) of the node in place, into the first of them. [first, end) is a node
-// of the tree or the existing part of one.
+// of the tree or the existing part of one. `rounds`: each value is rounded to bf16.
 static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, int first, int end,
-                               int64_t offset, int64_t n)
+                               bool rounds, int64_t offset, int64_t n)
 {
-    if (end - first == 1) return weights[first];
+    float *sum = ranges[first] + offset;
+    if (end - first == 1) {
+        if (rounds && weights[first].replicas > 0) bel_rounding_round(sum, n);
+        return weights[first];
+    }
     int half = 1;
     while (2 * half < end - first)
         half *= 2;
-    bel_weight left = sum_replicas(ranges, weights, first, first + half, offset, n);
-    bel_weight right = sum_replicas(ranges, weights, first + half, end, offset, n);
-    float *sum = ranges[first] + offset;
+    bel_weight left = sum_replicas(ranges, weights, first, first + half, rounds, offset, n);
+    bel_weight right = sum_replicas(ranges, weights, first + half, end, rounds, offset, n);
     const float *other = ranges[first + half] + offset;
     if (right.replicas == 0) return left;
-    if (left.replicas > 0) return add_weighted(sum, sum, left, other, right, n);
+    if (left.replicas > 0) {
+        left = add_weighted(sum, sum, left, other, right, n);
+        if (rounds) bel_rounding_round(sum, n);
+        return left;
+    }
     memcpy(sum, other, (size_t)n * sizeof *sum);
     return right;
 }
@@ -292,7 +320,7 @@ bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const
                                    const bel_weight *weights, int64_t offset, int64_t n)
 {
     if (!bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
-        return sum_replicas(ranges, weights, 0, node->count, offset, n);
+        return sum_replicas(ranges, weights, 0, node->count, false, offset, n);
     }
     bel_weight all = {0};
     for (int j = 0; j < node->count; j++) {
@@ -301,6 +329,12 @@ bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const
     }
     sum_node_sequential(node, ranges, offset, n);
     return all;
+}
+
+bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, float *const *ranges,
+                                           const bel_weight *weights, int64_t offset, int64_t n)
+{
+    return sum_replicas(ranges, weights, 0, node->count, true, offset, n);
 }
 
 // One addition on the stack of bel_assignment_joins.

@@ -87,6 +87,12 @@ void bel_assignment_evenly(int replica_count, const bool *present, int worker_co
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch);
 
+// The same with each addition rounded to bf16 (rounding.h). packed[k]: inputs[k] has `n` bf16; else
+// floats, which are rounded already.
+const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const void *const *inputs,
+                                        const bool *packed, const bel_weight *weights, int64_t n,
+                                        float *scratch);
+
 // Writes the factors of that sum for a caller that adds element by element with a stack, where each
 // of `replicas` ids is a node. The caller pushes id after id. While the two top nodes have the same
 // level, it replaces them by their sum; at the end it adds the remaining nodes from the top down.
@@ -103,5 +109,8 @@ void bel_assignment_sum_f64(const bel_assignment *assignment, const double *cons
 // weight. Returns the node's weight. Writes nothing if no replica has examples.
 bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
                                    const bel_weight *weights, int64_t offset, int64_t n);
+// The same with each replica's elements and each addition rounded to bf16.
+bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, float *const *ranges,
+                                           const bel_weight *weights, int64_t offset, int64_t n);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "optim/optimizers.h"
 #include "ps/layout/counting.h"
+#include "ps/layout/rounding.h"
 #include "ps/layout/step_stats.h"
 
 // Separator in a setup's list of settings: the settings of the next step function follow.
@@ -22,6 +23,7 @@ typedef struct bel_shard_settings {
     uint64_t seed;         // the job's, for rows that do not exist yet
     bel_stats_shape stats; // the step statistics
     bool sums;             // gradients of replicas are added, not averaged
+    bel_rounding rounding; // applies to sums over replicas and to updates
     // If all workers count: interval, in steps, at which the parameters that workers see are
     // compared, the first time at the start; 0: never.
     int64_t check_steps;

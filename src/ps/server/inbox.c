@@ -19,6 +19,12 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
         shard->inbox.sums[k] = memory;
     }
+    if (shard->memory.differences == NULL && shard->config.settings.rounding != BEL_ROUNDING_NONE) {
+        void *memory;
+        size_t bytes = (size_t)shard->config.layout->size * sizeof(uint16_t);
+        BEL_TRY(bel_pages_create(bytes, false, "differences of values", &memory));
+        shard->memory.differences = memory;
+    }
     size_t rows = bel_row_buffer_bytes(shard->config.layout, assignment, worker);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "reports", &shard->inbox.rows[worker]));
     if (shard->inbox.stats != NULL) return NULL;
@@ -50,7 +56,8 @@ static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_
     int local = bel_shard_local_chunk(shard, c);
     float *inbox = shard->inbox.sums[node];
     if (local < 0 || inbox == NULL) return NULL;
-    if (bytes != (size_t)shard->config.layout->chunks[c].count * sizeof(float)) return NULL;
+    size_t size = bel_shard_rounds(shard, c) ? sizeof(uint16_t) : sizeof(float);
+    if (bytes != (size_t)shard->config.layout->chunks[c].count * size) return NULL;
     return inbox + shard->chunks[local].inbox_offset;
 }
 

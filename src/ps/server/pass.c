@@ -20,15 +20,24 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
 {
     const bel_assignment *assignment = shard->config.assignment;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
-    for (int k = 0; k < assignment->node_count; k++)
-        chunk->inputs[k] = chunk->taken[k] != NULL ? chunk->taken[k] + (offset - start) : NULL;
-    return bel_assignment_sum(assignment, chunk->inputs, chunk->weights, n, chunk->scratch);
+    for (int k = 0; k < assignment->node_count; k++) {
+        const char *sums = (const char *)chunk->taken[k];
+        size_t size = chunk->packed[k] ? sizeof(uint16_t) : sizeof(float);
+        chunk->inputs[k] = sums != NULL ? sums + (size_t)(offset - start) * size : NULL;
+    }
+    if (bel_shard_rounds(shard, chunk->chunk)) {
+        return bel_assignment_sum_rounded(assignment, chunk->inputs, chunk->packed, chunk->weights,
+                                          n, chunk->scratch);
+    }
+    return bel_assignment_sum(assignment, (const float *const *)chunk->inputs, chunk->weights, n,
+                              chunk->scratch);
 }
 
 typedef struct pass {
     bel_shard *shard;
     const bel_shard_chunk *chunk;
     float *gradient; // one piece long
+    float *before;   // the same: old values
     const float *values;
     float *new_values;
     float scale;       // 1 / replicas that count; 0: no replica has examples, and nothing changes
@@ -52,7 +61,14 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     find_slots(p, group->rule, offset, slots);
     float *new_values = p->new_values + offset;
+    uint16_t *differences = shard->memory.differences;
+    bool rounds = bel_shard_rounds(shard, p->chunk->chunk);
+    if (rounds) memcpy(p->before, p->values + offset, (size_t)n * sizeof(float));
     bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
+    if (rounds) {
+        bel_rounding_differ(p->before, new_values,
+                            differences != NULL ? differences + offset : NULL, n);
+    }
     if (shard->memory.averages != NULL) {
         bel_rule_average(new_values, shard->rules.average_rest, shard->memory.averages + offset, n);
     }
@@ -76,6 +92,9 @@ static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);
     float *direction = p->shard->memory.sums;
+    uint16_t *differences = p->shard->memory.differences;
+    for (int64_t i = 0; differences != NULL && i < n; i++)
+        differences[offset + i] = BEL_ROUNDING_SAME;
     if (job == BEL_JOB_SUM && direction != NULL) memset(direction + offset, 0, bytes);
     if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
 }
@@ -195,8 +214,8 @@ void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const 
 
 // Runs piece by piece; a segment's squares are taken once its sums are complete. The last pass
 // changes slots in place: if they are kept, it leaves out the pieces that a predecessor has
-// finished.
-static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
+// finished. Returns false if it has left out some.
+static bool run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
 {
     const bel_layout *layout = p->shard->config.layout;
     bel_kept *kept = kind != BEL_JOB_SUM ? p->shard->config.kept : NULL;
@@ -218,6 +237,7 @@ static void run_segments(pass *p, bel_job_kind kind, const bel_chunk *chunk)
             take_squares(p, segment);
         }
     }
+    return done == 0;
 }
 
 // Selects the reports that the pass sums: those of counting workers with examples.
@@ -243,21 +263,25 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     int current = atomic_load(&space->current[local->chunk]);
     const bel_assignment *assignment = shard->config.assignment;
 
-    bool made = local->version > shard->step && job.kind != BEL_JOB_SUM; // by an earlier pass
+    bool whole = false,
+         made = local->version > shard->step && job.kind != BEL_JOB_SUM; // by an earlier pass
     if (chunk->kind != BEL_VARIABLE_FROZEN && !made) {
         // Reports may be gone at the update, so the selection of the first pass stays.
         if (job.kind != BEL_JOB_UPDATE) take_reports(shard, local);
         pass p = {.shard = shard,
                   .chunk = local,
                   .gradient = local->scratch + (assignment->depth + 1) * PIECE,
+                  .before = local->scratch + (assignment->depth + 2) * PIECE,
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
                   .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
         p.of_gradient = shard->config.settings.sums ? 1 : p.scale;
-        run_segments(&p, job.kind, chunk);
+        whole = run_segments(&p, job.kind, chunk);
     }
     if (job.kind == BEL_JOB_SUM) return;
     local->version = shard->step + 1;
+    local->differs =
+        whole && shard->memory.differences != NULL && bel_shard_rounds(shard, local->chunk);
     if (shard->config.kept != NULL)
         bel_kept_set_version(shard->config.kept, job.local, shard->step + 1);
     if (chunk->kind != BEL_VARIABLE_FROZEN) {

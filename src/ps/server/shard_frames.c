@@ -47,8 +47,10 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
         bel_shard_fail_locked(shard, frame, "no such chunk here");
         return;
     }
-    size_t expected = (size_t)shard->config.layout->chunks[report.chunk].count * sizeof(float);
-    if (frame->payload_bytes != expected) {
+    size_t count = (size_t)shard->config.layout->chunks[report.chunk].count;
+    bool in_place = bel_shard_reads_in_place(shard, worker);
+    bool packed = bel_shard_rounds(shard, report.chunk) && !in_place;
+    if (frame->payload_bytes != count * (packed ? sizeof(uint16_t) : sizeof(float))) {
         bel_shard_fail_locked(shard, frame, "a report of the wrong size");
         return;
     }
@@ -64,6 +66,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
     }
     if (!check_weight_locked(shard, frame, report.node, weight)) return;
     chunk->nodes[report.node] = frame->payload;
+    chunk->packed[report.node] = packed;
     chunk->weights[report.node] = weight;
     chunk->reported++;
     bel_shard_look_at_chunk_locked(shard, local);

@@ -97,6 +97,13 @@ static inline bool bel_shard_changes(const bel_shard *shard, int local)
                              bel_shard_function(shard));
 }
 
+// True if sums and updates of a chunk of the layout are rounded.
+static inline bool bel_shard_rounds(const bel_shard *shard, int chunk)
+{
+    return shard->config.settings.rounding != BEL_ROUNDING_NONE &&
+           shard->config.layout->chunks[chunk].kind == BEL_VARIABLE_TRAINABLE;
+}
+
 // True if this step updates rows of a table.
 static inline bool bel_shard_changes_table(const bel_shard *shard, int table)
 {

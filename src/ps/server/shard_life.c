@@ -94,12 +94,14 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
             (bel_shard_chunk){.chunk = c,
                               .inbox_offset = shard->inbox.elements,
                               .nodes = bel_xcalloc(nodes, sizeof(float *)),
+                              .packed = bel_xcalloc(nodes, sizeof(bool)),
                               .weights = bel_xcalloc(nodes, sizeof(bel_weight)),
                               .taken = bel_xcalloc(nodes, sizeof(float *)),
-                              .inputs = bel_xcalloc(nodes, sizeof(float *)),
-                              .scratch = bel_xcalloc((size_t)config->assignment->depth + 2,
+                              .inputs = bel_xcalloc(nodes, sizeof(void *)),
+                              .scratch = bel_xcalloc((size_t)config->assignment->depth + 3,
                                                      BEL_SHARD_PIECE * sizeof(float))};
-        shard->inbox.elements += layout->chunks[c].count;
+        bool packed = bel_shard_rounds(shard, c); // two sums in the room of a float
+        shard->inbox.elements += (layout->chunks[c].count + packed) / (packed ? 2 : 1);
     }
     for (int i = 0; i < shard->chunk_count; i++)
         shard->chunks[i].version = config->kept != NULL ? bel_kept_version(config->kept, i) : -1;
@@ -150,6 +152,7 @@ void bel_shard_destroy(bel_shard *shard)
     if (shard->memory.averages != shard->config.snapshot_averages && shard->config.kept == NULL)
         bel_space_free_array(layout, shard->memory.averages);
     bel_space_free_array(layout, shard->memory.sums);
+    bel_pages_destroy(shard->memory.differences, (size_t)layout->size * sizeof(uint16_t));
     shard->policy->destroy(shard);
     bel_shard_destroy_exchanges(shard);
     bel_shard_destroy_tables(shard);
@@ -160,6 +163,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_free(shard->rules.group_of);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_free(shard->chunks[i].nodes);
+        bel_free(shard->chunks[i].packed);
         bel_free(shard->chunks[i].weights);
         bel_free(shard->chunks[i].taken);
         bel_free(shard->chunks[i].inputs);

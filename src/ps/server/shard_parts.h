@@ -36,13 +36,15 @@ typedef struct bel_shard_chunk {
     int reported;         // nodes whose report has arrived
     bool queued;          // all counting workers have reported: its pass is queued, or done
     const float **nodes;  // by node: its sums; NULL until they arrive
+    bool *packed;         // by node: its sums are bf16
     bel_weight *weights;  // by node: weight of these sums
     const float **taken;  // by node: as `nodes`, in a pass; NULL: it does not count in the step
-    const float **inputs; // by node: as `taken`, at the piece in work
+    const void **inputs;  // by node: as `taken`, at the piece in work
     int64_t replicas;     // number that count in the step, set at its first pass
     int64_t inbox_offset; // this chunk's offset in each inbox
-    float *scratch;       // rows of the summation tree, and one piece of the gradient
+    float *scratch;       // rows of the summation tree, and two pieces
     bool passed;          // its new values are ready
+    bool differs;         // memory.differences has what they differ by from the old ones
     int64_t version;      // its values' version; after bel_shard_continue perhaps the next one
 } bel_shard_chunk;
 
@@ -183,6 +185,8 @@ typedef struct bel_shard_memory {
     // needs_norm: by grain; for rules with trust ratios, the values' squares follow
     double *grain_squares;
     float *factors; // needs_norm: by variable
+    // If updates are rounded and values go to workers: the last ones, bf16.
+    uint16_t *differences;
     float *snapshot_slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS];
 } bel_shard_memory;
 

@@ -41,13 +41,29 @@ static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t v
         bel_params_frame_write(params, values_locked(shard, local, version), bytes));
 }
 
+// Sends what the chunk's new values differ by, to a worker that has the old ones. The array is
+// written again after the worker has reported on the new ones.
+static void send_differences_locked(bel_shard *shard, int worker, int local)
+{
+    int c = shard->chunks[local].chunk;
+    const bel_chunk *chunk = &shard->config.layout->chunks[c];
+    bel_params_frame params = {.version = shard->step + 1, .chunk = c};
+    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
+                          bel_params_frame_write(params, shard->memory.differences + chunk->offset,
+                                                 (size_t)chunk->count * sizeof(uint16_t)));
+}
+
 // Workers that follow get a chunk's new values as soon as they are ready.
 void bel_shard_send_passed_locked(bel_shard *shard, int local)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
-        if (follows && !bel_shard_reads_in_place(shard, w))
+        if (!follows || bel_shard_reads_in_place(shard, w)) continue;
+        if (shard->chunks[local].differs) {
+            send_differences_locked(shard, w, local);
+        } else {
             send_chunk_locked(shard, w, local, shard->step + 1);
+        }
     }
     shard->work.values_sent++;
 }

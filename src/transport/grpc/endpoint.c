@@ -12,7 +12,6 @@
 #include <grpc/grpc_posix.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/alloc.h>
-#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <limits.h>
 #include <string.h>
@@ -22,32 +21,16 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/linux_host.h"
-#include "base/linux_memory.h"
 #include "base/linux_sched.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "rpc/credentials.h"
 #include "transport/grpc/local_socket.h"
 
-// --- gRPC's global state -------------------------------------------------------------------------
-
-static pthread_once_t ground_once = PTHREAD_ONCE_INIT;
-
-// gRPC's messages are only for debugging: relevant errors come as a status.
-static void log_from_grpc(gpr_log_func_args *args)
-{
-    bel_log_write(BEL_LOG_DEBUG, "grpc: %s", args->message);
-}
-
-// Messages of a megabyte are allocated and freed all the time: kept in the process, they cost half.
-static void prepare_ground(void)
-{
-    setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
-    gpr_set_log_function(log_from_grpc);
-    bel_linux_keep_freed_memory();
-}
+// --- Arguments -----------------------------------------------------------------------------------
 
 enum { ARGUMENTS = 16 };
 
@@ -101,72 +84,9 @@ static void make_arguments(arguments *a, const bel_endpoint_config *config, bool
     set_integer(a, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, MOST_BACKOFF_MS);
 }
 
-// --- Credentials ---------------------------------------------------------------------------------
-
-typedef struct pem {
-    char *ca, *certificate, *key;
-} pem;
-
-static void free_pem(pem *p)
+static bel_rpc_tls tls_of(const bel_endpoint_config *config)
 {
-    bel_free(p->ca);
-    bel_free(p->certificate);
-    bel_free(p->key);
-}
-
-// True if the text has a line `-----BEGIN … what` and an END line after it.
-static bool holds_block(const char *text, const char *what)
-{
-    static const char begin[] = "-----BEGIN ";
-    for (const char *line = strstr(text, begin); line != NULL; line = strstr(line + 1, begin)) {
-        const char *end = line + strcspn(line, "\r\n"), *found = strstr(line, what);
-        if (found != NULL && found < end && strstr(end, "-----END ") != NULL) return true;
-    }
-    return false;
-}
-
-// gRPC does not report files with other content: calls just get no answer.
-static bel_status *read_pem_file(const char *path, const char *what, char **out_text)
-{
-    size_t size;
-    BEL_TRY_CTX(bel_file_read(path, out_text, &size), "TLS");
-    if (holds_block(*out_text, what)) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "TLS: %s holds no %s in PEM form: expected lines from \"-----BEGIN %s-----\" to "
-                   "\"-----END %s-----\"",
-                   path, what, what, what);
-}
-
-static bel_status *read_pem(const bel_endpoint_config *config, pem *out_pem)
-{
-    BEL_TRY(read_pem_file(config->tls_ca, "CERTIFICATE", &out_pem->ca));
-    BEL_TRY(read_pem_file(config->tls_certificate, "CERTIFICATE", &out_pem->certificate));
-    return read_pem_file(config->tls_key, "PRIVATE KEY", &out_pem->key);
-}
-
-// Both sides show a certificate of the same authority. Creates one of the outputs.
-static bel_status *make_credentials(const bel_endpoint_config *config,
-                                    grpc_channel_credentials **out_channel,
-                                    grpc_server_credentials **out_server)
-{
-    if (config->tls_ca == NULL) {
-        if (out_channel != NULL) *out_channel = grpc_insecure_credentials_create();
-        if (out_server != NULL) *out_server = grpc_insecure_server_credentials_create();
-        return NULL;
-    }
-    pem p = {0};
-    bel_status *status = read_pem(config, &p);
-    if (status == NULL) {
-        grpc_ssl_pem_key_cert_pair pair = {.private_key = p.key, .cert_chain = p.certificate};
-        if (out_channel != NULL)
-            *out_channel = grpc_ssl_credentials_create(p.ca, &pair, NULL, NULL);
-        if (out_server != NULL) {
-            *out_server = grpc_ssl_server_credentials_create_ex(
-                p.ca, &pair, 1, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, NULL);
-        }
-    }
-    free_pem(&p);
-    return status;
+    return (bel_rpc_tls){config->tls_ca, config->tls_certificate, config->tls_key};
 }
 
 // --- Streams -------------------------------------------------------------------------------------
@@ -200,8 +120,9 @@ static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *addre
             return endpoint->channels[i].channel;
     arguments a;
     make_arguments(&a, &endpoint->config, false);
+    const bel_rpc_tls tls = tls_of(&endpoint->config);
     grpc_channel_credentials *credentials = NULL;
-    bel_status *status = make_credentials(&endpoint->config, &credentials, NULL);
+    bel_status *status = bel_rpc_channel_credentials(&tls, &credentials);
     grpc_channel *channel;
     if (status != NULL) {
         channel = grpc_lame_client_channel_create(
@@ -298,20 +219,15 @@ static void ask_for_call(bel_endpoint *endpoint)
     BEL_CHECK(error == GRPC_CALL_OK);
 }
 
-// Compares all bytes whatever the first difference, so that timing reveals nothing.
 static bool shows_secret(const grpc_metadata_array *metadata, const char *secret)
 {
-    size_t length = strlen(secret);
-    unsigned difference = 1;
     for (size_t i = 0; i < metadata->count; i++) {
-        if (grpc_slice_str_cmp(metadata->metadata[i].key, BEL_SECRET_KEY) != 0) continue;
         grpc_slice value = metadata->metadata[i].value;
-        if (GRPC_SLICE_LENGTH(value) != length) continue;
-        difference = 0;
-        for (size_t k = 0; k < length; k++)
-            difference |= (unsigned)(GRPC_SLICE_START_PTR(value)[k] ^ (unsigned char)secret[k]);
+        if (grpc_slice_str_cmp(metadata->metadata[i].key, BEL_SECRET_KEY) == 0 &&
+            bel_secret_matches(secret, GRPC_SLICE_START_PTR(value), GRPC_SLICE_LENGTH(value)))
+            return true;
     }
-    return difference == 0;
+    return false;
 }
 
 // At most once a second, however often strangers call: a user waiting for a member should know.
@@ -425,7 +341,8 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     const char *address = endpoint->config.listen_address;
     if (bel_local_is(address)) BEL_TRY(bel_local_listen(address, &endpoint->local_socket));
     grpc_server_credentials *credentials = NULL;
-    BEL_TRY(make_credentials(&endpoint->config, NULL, &credentials));
+    const bel_rpc_tls tls = tls_of(&endpoint->config);
+    BEL_TRY(bel_rpc_server_credentials(&tls, &credentials));
     arguments a;
     make_arguments(&a, &endpoint->config, true);
     endpoint->server = grpc_server_create(&a.args, NULL);
@@ -501,10 +418,7 @@ static char *copy_or_null(const char *text)
 
 bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint **out_endpoint)
 {
-    enum { THREADS = 10 }; // gRPC's number; if it cannot start one, it hangs silently
-    BEL_TRY(bel_thread_check_room(THREADS));
-    pthread_once(&ground_once, prepare_ground);
-    grpc_init();
+    BEL_TRY(bel_rpc_begin());
     bel_endpoint *endpoint = bel_xcalloc(1, sizeof *endpoint);
     endpoint->config = *config;
     endpoint->config.listen_address = copy_or_null(config->listen_address);

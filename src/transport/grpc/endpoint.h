@@ -1,4 +1,4 @@
-// Byte streams between processes, over gRPC's C core: the only folder that uses it.
+// Byte streams between processes, over gRPC's C core: only this folder and rpc use it.
 //
 // An endpoint is a process's part: one completion queue with one thread, one server if it listens,
 // a channel for each address to which it opened streams, and the job's secret, which every call

@@ -9,6 +9,7 @@
 #include "transport/grpc/grpc_lane_inner.h"
 
 enum { RETRY_MS = 20, MOST_RETRY_MS = 250, CLOSE_MS = 1000, LET_GO_MS = 5000 };
+enum { JOINED_BYTES = 16384 }; // a larger payload is on its way while the next frame is made
 
 static void open_stream(bel_grpc_lane *lane);
 
@@ -140,7 +141,8 @@ bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *
 // --- The lane ------------------------------------------------------------------------------------
 
 // The ring holds frames acked + 1 to sent, each at its number modulo capacity. The kick is outside
-// the lock, which fill takes.
+// the lock, which fill takes. A message costs its two ends tens of microseconds, so small frames
+// wait for the frame that follows them.
 static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
 {
     bel_grpc_lane *lane = (bel_grpc_lane *)base;
@@ -153,7 +155,8 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     pthread_mutex_unlock(&lane->mutex);
     if (cut) return status;
     if (full) return bel_lane_full_error();
-    bel_grpc_kick(lane);
+    bool waits = (lane->config.joined >> frame->kind & 1u) != 0;
+    if (!waits || frame->payload_bytes > JOINED_BYTES) bel_grpc_kick(lane);
     return NULL;
 }
 

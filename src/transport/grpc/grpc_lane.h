@@ -19,6 +19,9 @@ typedef struct bel_grpc_lane_config {
     uint32_t quiet;     // bit set of kinds that do not ring: frames that other frames announce
     bel_frame_place *place;
     void *place_context;
+    // Bit set of kinds after which this end always sends a frame of another kind: small ones wait
+    // for it, and go out in one message with it. 0: none wait.
+    uint32_t joined;
 } bel_grpc_lane_config;
 
 // Creates the end that opens streams. It retries the address until the lane is closed or the other

@@ -42,7 +42,7 @@ struct bel_mailbox {
     bool calls;      // it opened the stream
     bool opened, over, closed;
     bel_status *why;
-    int64_t heard_ns;
+    int64_t heard_ns, said_ns; // when bytes last came, and a message was last sent
     // The reader's, only for the endpoint's thread.
     uint8_t length[LENGTH_BYTES];
     size_t length_done;
@@ -218,14 +218,19 @@ static void on_closed(void *context, bel_status *status)
 
 // --- Pings ---------------------------------------------------------------------------------------
 
-// Sends a ping each second while the stream lives; the alarm's reference is released with the last
-// one.
+// Sends a ping when no message was sent for a second, while the stream lives; the alarm's reference
+// is released with the last one.
 static void on_tick(void *context, bool due)
 {
     bel_mailbox *mailbox = context;
     pthread_mutex_lock(&mailbox->mutex);
     bool wanted = due && !mailbox->over && !mailbox->closed;
+    int64_t silent_ms = (bel_clock_ns() - mailbox->said_ns) / 1000000;
     pthread_mutex_unlock(&mailbox->mutex);
+    if (wanted && silent_ms < PING_MS) {
+        bel_endpoint_after(mailbox->endpoint, PING_MS - silent_ms, on_tick, mailbox);
+        return;
+    }
     if (wanted) {
         Bel__Ping ping;
         bel__ping__init(&ping);
@@ -295,6 +300,7 @@ void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufC
     bool open = !mailbox->over && !mailbox->closed;
     bel_stream *stream = open ? mailbox->stream : NULL;
     if (open) {
+        mailbox->said_ns = bel_clock_ns();
         letters_push(&mailbox->out, l);
     } else {
         free_letter(l);

@@ -1,5 +1,5 @@
-// Mailboxes: control messages both ways on one stream. The receiver's thread takes
-// messages. The endpoint's thread sends a ping every second, so that a busy peer is not silent.
+// Mailboxes: control messages both ways on one stream. The receiver's thread takes messages. After
+// a second without a message the endpoint's thread sends a ping, so that a busy peer is not silent.
 // Thread-safe.
 #ifndef BELFRY_TRANSPORT_GRPC_MAILBOX_H
 #define BELFRY_TRANSPORT_GRPC_MAILBOX_H

@@ -20,6 +20,21 @@ static void test_crc32c(void **state)
     }
 }
 
+static void test_crc64(void **state)
+{
+    (void)state;
+    const char *text = "123456789, and a line of more than eight bytes";
+    size_t size = strlen(text);
+    assert_true(bel_crc64_nvme(0, "123456789", 9) ==
+                0xae8b14860a799888); // the NVMe standard has it
+    assert_true(bel_crc64_nvme(0, "", 0) == 0);
+    uint64_t whole = bel_crc64_nvme(0, text, size);
+    for (size_t cut = 0; cut <= size; cut++) { // split at any place
+        uint64_t crc = bel_crc64_nvme(0, text, cut);
+        assert_true(bel_crc64_nvme(crc, text + cut, size - cut) == whole);
+    }
+}
+
 static void test_xxh3(void **state)
 {
     (void)state;
@@ -74,6 +89,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc32c),
         cmocka_unit_test(test_crc32c_of_long_data),
+        cmocka_unit_test(test_crc64),
         cmocka_unit_test(test_xxh3),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

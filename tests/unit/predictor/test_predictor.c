@@ -345,6 +345,84 @@ static void test_options(void **state)
     bel_str_deinit(&model);
 }
 
+// --- Joined requests ----------------------------------------------------------------------------
+
+enum { INNER = 64, HIDDEN = 512, JOINED = 16 };
+
+// Model y = (x · w) · v for x [batch, 64]. The products of one request are small, those of 16 are
+// not.
+static bel_str two_products(const char *producer)
+{
+    static float w[INNER][HIDDEN], v[HIDDEN][OUT];
+    for (int i = 0; i < INNER * HIDDEN; i++)
+        w[i / HIDDEN][i % HIDDEN] = (float)(i % 101 - 50) / 37;
+    for (int i = 0; i < HIDDEN * OUT; i++)
+        v[i / OUT][i % OUT] = (float)(i % 89 - 44) / 31;
+    bel_str graph = {.text = NULL}, part = make_node("MatMul", "x w", "h", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_node("MatMul", "h v", "y", NULL);
+    put_part(&graph, GRAPH_NODE, &part);
+    part = make_tensor("w", 1, (int64_t[]){INNER, HIDDEN}, 2, w, sizeof w);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_tensor("v", 1, (int64_t[]){HIDDEN, OUT}, 2, v, sizeof v);
+    put_part(&graph, GRAPH_INITIALIZER, &part);
+    part = make_port("x", 1, "batch 64");
+    put_part(&graph, GRAPH_INPUT, &part);
+    part = make_port("y", 1, "batch 2");
+    put_part(&graph, GRAPH_OUTPUT, &part);
+    bel_str model = make_model(&graph, 17);
+    put_text(&model, 2, producer);
+    return model;
+}
+
+static void run_rows(bel_predictor *predictor, float *x, int64_t rows)
+{
+    const bel_tensor in = floats(BEL_SHAPE(rows, INNER), x);
+    BEL_ASSERT_OK(bel_predictor_bind(predictor, 0, &in));
+    BEL_ASSERT_OK(bel_predictor_run(predictor));
+}
+
+// Requests of 1 and 2 examples, 16 in a run, have the bits of separate runs; without the option
+// they would not. The file is Belfry's, or another tool's, whose products have four chains.
+static void test_joined(void **state)
+{
+    (void)state;
+    static const char *const producers[] = {"belfry", "other"};
+    static float x[2 * JOINED][INNER];
+    for (int i = 0; i < 2 * JOINED * INNER; i++)
+        x[i / INNER][i % INNER] = (float)(i % 103 - 51) / 43;
+    for (int p = 0; p < 2; p++) {
+        bel_predictor *single, *joined, *batch;
+        bel_predictor_options options = {.size = sizeof options, .joined = JOINED};
+        bel_str model = two_products(producers[p]);
+        BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, NULL, &single));
+        BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, NULL, &batch));
+        BEL_ASSERT_OK(bel_predictor_load_bytes(model.text, model.length, &options, &joined));
+        for (int64_t rows = 1; rows <= 2; rows++) {
+            int differ = 0;
+            run_rows(joined, x[0], JOINED * rows);
+            run_rows(batch, x[0], JOINED * rows);
+            const float *got = bel_predictor_output(joined, 0).data;
+            const float *other = bel_predictor_output(batch, 0).data;
+            for (int64_t r = 0; r < JOINED; r++) {
+                run_rows(single, x[r * rows], rows);
+                const float *want = bel_predictor_output(single, 0).data;
+                size_t floats_of = (size_t)rows * OUT;
+                assert_memory_equal(got + (size_t)r * floats_of, want, floats_of * sizeof *want);
+                differ += memcmp(other + (size_t)r * floats_of, want, floats_of * sizeof *want);
+            }
+            assert_true(differ != 0);
+        }
+        bel_predictor_destroy(single);
+        bel_predictor_destroy(batch);
+        bel_predictor_destroy(joined);
+        options.joined = -1;
+        BEL_ASSERT_FAILS(bel_predictor_load_bytes(model.text, model.length, &options, &joined),
+                         BEL_INVALID_ARGUMENT, "joined: expected 0 or more, got -1");
+        bel_str_deinit(&model);
+    }
+}
+
 // --- No allocation -------------------------------------------------------------------------------
 
 // The linker replaces the C library's functions with these (--wrap, tests/CMakeLists.txt), for
@@ -448,6 +526,7 @@ int main(void)
                                        BEL_TEST_IN_FOLDER(test_files),
                                        BEL_TEST_IN_FOLDER(test_signatures),
                                        cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_joined),
                                        cmocka_unit_test(test_no_allocation),
                                        cmocka_unit_test(test_two_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/rng.h"
 #include "ps/layout/assignment.h"
+#include "ps/layout/rounding.h"
 #include "support/bel_test.h"
 
 enum { MAX_REPLICAS = 17, ELEMENTS = 19, ASSIGNMENTS = 25 };
@@ -235,6 +236,57 @@ static void test_tree(void **state)
     bel_assignment_destroy(assignment);
 }
 
+// Each addition rounded to bf16, and inputs as bf16 or as floats: the same bits in any assignment.
+static void sum_rounded(const bel_assignment *assignment, int counts, uint32_t number, float *out)
+{
+    static float values[MAX_REPLICAS][ELEMENTS];
+    static uint16_t packed_values[MAX_REPLICAS][ELEMENTS];
+    float *ranges[MAX_REPLICAS], scratch[6 * ELEMENTS];
+    const void *inputs[MAX_REPLICAS];
+    bel_weight weights[MAX_REPLICAS], of_nodes[MAX_REPLICAS];
+    bool packed[MAX_REPLICAS];
+    fill(values);
+    for (int r = 0; r < assignment->replica_count; r++) {
+        ranges[r] = values[r];
+        weights[r] = weight_of(counts, r);
+    }
+    for (int k = 0; k < assignment->node_count; k++) {
+        const bel_assignment_node *node = &assignment->nodes[k];
+        of_nodes[k] = bel_assignment_sum_node_rounded(node, ranges + node->first,
+                                                      weights + node->first, 0, ELEMENTS);
+        packed[k] = (number + (uint32_t)k) % 2 == 0;
+        bel_rounding_pack(values[node->first], packed_values[k], ELEMENTS);
+        inputs[k] = packed[k] ? (const void *)packed_values[k] : values[node->first];
+        if (of_nodes[k].replicas == 0) inputs[k] = NULL;
+    }
+    const float *sum =
+        bel_assignment_sum_rounded(assignment, inputs, packed, of_nodes, ELEMENTS, scratch);
+    assert_non_null(sum);
+    memcpy(out, sum, ELEMENTS * sizeof *out);
+}
+
+static void test_rounded(void **state)
+{
+    (void)state;
+    int different = 0;
+    for (int at = 0; at < NONE * MAX_REPLICAS; at++) {
+        int counts = at / MAX_REPLICAS, replicas = at % MAX_REPLICAS + 1;
+        float expected[ELEMENTS], got[ELEMENTS], exact[ELEMENTS];
+        bel_assignment *one = bel_assignment_create(&replicas, 1);
+        sum_rounded(one, counts, 1, expected);
+        assert_non_null(sum_weighted(one, counts, exact));
+        different += memcmp(exact, expected, sizeof exact) != 0;
+        bel_assignment_destroy(one);
+        for (uint32_t number = 0; number < ASSIGNMENTS; number++) {
+            bel_assignment *assignment = random_assignment(replicas, number);
+            sum_rounded(assignment, counts, number, got);
+            assert_memory_equal(got, expected, sizeof got);
+            bel_assignment_destroy(assignment);
+        }
+    }
+    assert_true(different > 0);
+}
+
 static void test_stats_list(void **state)
 {
     (void)state;
@@ -308,7 +360,7 @@ int main(void)
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_weights),
         cmocka_unit_test(test_tree),        cmocka_unit_test(test_stats_list),
         cmocka_unit_test(test_fault_shows), cmocka_unit_test(test_evenly),
-        cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_joins),       cmocka_unit_test(test_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

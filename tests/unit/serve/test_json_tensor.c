@@ -128,7 +128,7 @@ static void test_routes(void **state)
         const char *model;
         int64_t version;
     } cases[] = {
-        {"/", BEL_ROUTE_INDEX, NULL, -1},
+        {"/", BEL_ROUTE_PAGE, NULL, -1},
         {"/v2/health/ready", BEL_ROUTE_READY, NULL, -1},
         {"/v2/models/a", BEL_ROUTE_V2_METADATA, "a", -1},
         {"/v2/models/a.b-c/versions/12/infer", BEL_ROUTE_V2_INFER, "a.b-c", 12},

@@ -1,0 +1,355 @@
+// Threads take events of one completion queue. A requested call that arrives requests the next one
+// of its method, and is then answered on the thread that took the event. Its end is another event.
+//
+// Each call in progress is counted from its arrival to that end. gRPC's shutdown lets these calls
+// finish, refuses new ones, and is an event itself.
+#include "rpc/rpc_server.h"
+
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/time.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "rpc/credentials.h"
+
+// Threads that refuse calls; calls that are requested of each method, so that one that arrives
+// finds one.
+enum { SPARE_THREADS = 4, REQUESTED = 4, ARGUMENTS = 12 };
+
+typedef struct call call;
+
+struct bel_rpc_server {
+    bel_rpc_config config;
+    void **methods; // gRPC's handles
+    grpc_completion_queue *queue;
+    grpc_server *server;
+    pthread_t *threads;
+    int thread_count, port;
+    pthread_mutex_t mutex;
+    pthread_cond_t idle; // active became 0, or `is_down` true
+    int active;          // calls between arrival and end
+    bool draining, is_down;
+};
+
+// Tag of an event: a requested call, then its end. A tag without `owner` is the shutdown's.
+struct call {
+    bel_rpc_server *owner;
+    int method; // -1: any other
+    bool answered;
+    grpc_call *call;
+    gpr_timespec deadline;
+    grpc_call_details details; // only if the method is another
+    grpc_metadata_array metadata;
+    grpc_byte_buffer *received;
+    int cancelled;
+};
+
+// --- Calls --------------------------------------------------------------------------------------
+
+static void request_call(bel_rpc_server *server, int method)
+{
+    call *c = bel_xcalloc(1, sizeof *c);
+    c->owner = server;
+    c->method = method;
+    grpc_call_details_init(&c->details);
+    grpc_metadata_array_init(&c->metadata);
+    grpc_call_error error =
+        method >= 0
+            ? grpc_server_request_registered_call(server->server, server->methods[method], &c->call,
+                                                  &c->deadline, &c->metadata, &c->received,
+                                                  server->queue, server->queue, c)
+            : grpc_server_request_call(server->server, &c->call, &c->details, &c->metadata,
+                                       server->queue, server->queue, c);
+    BEL_CHECK(error == GRPC_CALL_OK);
+}
+
+static void free_call(call *c)
+{
+    if (c->call != NULL) grpc_call_unref(c->call);
+    if (c->received != NULL) grpc_byte_buffer_destroy(c->received);
+    grpc_call_details_destroy(&c->details);
+    grpc_metadata_array_destroy(&c->metadata);
+    bel_free(c);
+}
+
+// Sends the answer, of which gRPC keeps the slices, and asks for the call's end.
+static void send_answer(call *c, const bel_status *status, bel_str *body)
+{
+    grpc_slice message = grpc_slice_from_copied_buffer(body->text, body->length);
+    grpc_slice details =
+        grpc_slice_from_copied_string(status != NULL ? bel_status_message(status) : "");
+    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&message, 1);
+    grpc_op ops[4] = {
+        {.op = GRPC_OP_SEND_INITIAL_METADATA},
+        {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &c->cancelled},
+        {.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+         .data.send_status_from_server = {.status = (grpc_status_code)bel_status_code(status),
+                                          .status_details = &details}},
+        {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer}};
+    c->answered = true;
+    grpc_call_error error = grpc_call_start_batch(c->call, ops, status == NULL ? 4 : 3, c, NULL);
+    BEL_CHECK(error == GRPC_CALL_OK);
+    grpc_byte_buffer_destroy(buffer);
+    grpc_slice_unref(message);
+    grpc_slice_unref(details);
+}
+
+static int64_t deadline_of(const call *c)
+{
+    if (gpr_time_cmp(c->deadline, gpr_inf_future(c->deadline.clock_type)) == 0) return 0;
+    gpr_timespec left = gpr_time_sub(c->deadline, gpr_now(c->deadline.clock_type));
+    return bel_clock_ns() + left.tv_sec * INT64_C(1000000000) + left.tv_nsec;
+}
+
+// Calls the user's function with the bytes of the message, which are in one piece unless they came
+// in several.
+static bel_status *answer(call *c, bel_str *out_body)
+{
+    const bel_rpc_server *server = c->owner;
+    grpc_byte_buffer_reader reader;
+    if (c->received == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a message, got none");
+    if (c->received->data.raw.compression != GRPC_COMPRESS_NONE)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "expected a message that is not compressed");
+    if (!grpc_byte_buffer_reader_init(&reader, c->received))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message");
+    grpc_slice bytes = grpc_byte_buffer_reader_readall(&reader);
+    char *remote = grpc_call_get_peer(c->call);
+    const bel_rpc_request request = {.method = c->method,
+                                     .remote = remote,
+                                     .body = GRPC_SLICE_START_PTR(bytes),
+                                     .body_size = GRPC_SLICE_LENGTH(bytes),
+                                     .deadline_ns = deadline_of(c),
+                                     .call = c};
+    bel_status *status = server->config.answer(server->config.user, &request, out_body);
+    gpr_free(remote);
+    grpc_slice_unref(bytes);
+    grpc_byte_buffer_reader_destroy(&reader);
+    return status;
+}
+
+static void serve_call(call *c)
+{
+    bel_rpc_server *server = c->owner;
+    bel_status *status = NULL;
+    bel_str body = {0};
+    pthread_mutex_lock(&server->mutex);
+    bool is_crowded = ++server->active > server->config.calls;
+    pthread_mutex_unlock(&server->mutex);
+    if (is_crowded) {
+        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%d calls are in progress", server->config.calls);
+    } else if (c->method < 0) {
+        status = BEL_ERR(BEL_UNIMPLEMENTED, "there is no such method");
+    }
+    if (status != NULL && server->config.refused != NULL) {
+        server->config.refused(server->config.user, status);
+    } else if (status == NULL) {
+        status = answer(c, &body);
+    }
+    send_answer(c, status, &body);
+    bel_str_deinit(&body);
+    bel_status_ignore(status); // the client has it
+}
+
+static void take_event(call *c, bool ok)
+{
+    bel_rpc_server *server = c->owner;
+    if (!c->answered && ok) {
+        request_call(server, c->method);
+        serve_call(c);
+        return;
+    }
+    bool was_active = c->answered;
+    free_call(c); // its end, or no call came before the shutdown
+    if (!was_active) return;
+    pthread_mutex_lock(&server->mutex);
+    if (--server->active == 0) pthread_cond_broadcast(&server->idle);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+static void *thread_main(void *argument)
+{
+    bel_rpc_server *server = argument;
+    for (;;) {
+        grpc_event event =
+            grpc_completion_queue_next(server->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
+        if (event.tag != server) {
+            take_event(event.tag, event.success != 0);
+            continue;
+        }
+        pthread_mutex_lock(&server->mutex); // the shutdown is complete
+        server->is_down = true;
+        pthread_cond_broadcast(&server->idle);
+        pthread_mutex_unlock(&server->mutex);
+    }
+}
+
+char *bel_rpc_header(const bel_rpc_request *request, const char *name)
+{
+    const grpc_metadata_array *all = &((const call *)request->call)->metadata;
+    const grpc_slice *found = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        if (grpc_slice_str_cmp(all->metadata[i].key, name) != 0) continue;
+        if (found != NULL) return NULL;
+        found = &all->metadata[i].value;
+    }
+    if (found == NULL) return NULL;
+    return bel_xstrndup((const char *)GRPC_SLICE_START_PTR(*found), GRPC_SLICE_LENGTH(*found));
+}
+
+// --- Start and end ------------------------------------------------------------------------------
+
+static void set_integer(grpc_channel_args *args, const char *name, int value)
+{
+    union { // gRPC never writes to the key
+        const char *read;
+        char *key;
+    } text = {.read = name};
+    BEL_CHECK(args->num_args < ARGUMENTS);
+    args->args[args->num_args++] =
+        (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
+}
+
+static grpc_server *create_server(const bel_rpc_config *config)
+{
+    enum { HEADER_BYTES = 16 << 10, PING_MS = 5000 };
+    grpc_arg list[ARGUMENTS];
+    grpc_channel_args args = {.args = list};
+    int most = config->most_body < INT32_MAX ? (int)config->most_body : INT32_MAX;
+    set_integer(&args, GRPC_ARG_ALLOW_REUSEPORT, 0); // a port in use must be an error
+    set_integer(&args, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, most);
+    set_integer(&args, GRPC_ARG_MAX_CONCURRENT_STREAMS, config->calls);
+    set_integer(&args, GRPC_ARG_MAX_METADATA_SIZE, HEADER_BYTES);
+    set_integer(&args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, config->timeout_ms);
+    set_integer(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, config->idle_ms);
+    set_integer(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, PING_MS);
+    // A small message could become a very large one.
+    set_integer(&args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+    return grpc_server_create(&args, NULL);
+}
+
+// gRPC reports no reason if it cannot listen. Port 0 means that.
+static bel_status *listen_on(bel_rpc_server *server)
+{
+    const bel_rpc_config *config = &server->config;
+    const bel_rpc_tls tls = {config->tls_ca, config->tls_certificate, config->tls_key};
+    grpc_server_credentials *credentials;
+    BEL_TRY(bel_rpc_server_credentials(&tls, &credentials));
+    char *where = bel_strf("%s:%d", config->address, config->port);
+    server->port = grpc_server_add_http2_port(server->server, where, credentials);
+    grpc_server_credentials_release(credentials);
+    bel_status *status = NULL;
+    if (server->port == 0) {
+        status = BEL_ERR(
+            BEL_UNAVAILABLE, "cannot serve %s over gRPC on %s%s; hint: %s", config->what, where,
+            tls.certificate != NULL ? ", with this key and certificate" : "", config->hint);
+    }
+    bel_free(where);
+    return status;
+}
+
+static bel_status *start_threads(bel_rpc_server *server)
+{
+    int count = server->config.calls + SPARE_THREADS;
+    BEL_TRY(bel_thread_check_room(count));
+    server->threads = bel_xcalloc((size_t)count, sizeof *server->threads);
+    for (; server->thread_count < count; server->thread_count++)
+        BEL_TRY(bel_thread_start(&server->threads[server->thread_count], thread_main, server));
+    return NULL;
+}
+
+static bel_status *start(bel_rpc_server *server)
+{
+    int methods = server->config.method_count;
+    server->queue = grpc_completion_queue_create_for_next(NULL);
+    server->server = create_server(&server->config);
+    server->methods = bel_xcalloc((size_t)methods, sizeof(void *));
+    grpc_server_register_completion_queue(server->server, server->queue, NULL);
+    for (int m = 0; m < methods; m++)
+        server->methods[m] =
+            grpc_server_register_method(server->server, server->config.methods[m], NULL,
+                                        GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
+    BEL_TRY(listen_on(server));
+    grpc_server_start(server->server);
+    for (int m = -1; m < methods; m++)
+        for (int i = 0; i < REQUESTED; i++)
+            request_call(server, m);
+    return start_threads(server);
+}
+
+bel_status *bel_rpc_server_start(const bel_rpc_config *config, bel_rpc_server **out_server)
+{
+    BEL_TRY(bel_rpc_begin());
+    bel_rpc_server *server = bel_xcalloc(1, sizeof *server);
+    server->config = *config;
+    pthread_mutex_init(&server->mutex, NULL);
+    bel_cond_init(&server->idle);
+    bel_status *status = start(server);
+    if (status != NULL) {
+        bel_rpc_server_stop(server);
+        return status;
+    }
+    *out_server = server;
+    return NULL;
+}
+
+int bel_rpc_server_port(const bel_rpc_server *server)
+{
+    return server->port;
+}
+
+int bel_rpc_server_drain(bel_rpc_server *server, int most_ms)
+{
+    enum { CALM_MS = 200 };
+    int64_t deadline = bel_clock_ns() + most_ms * INT64_C(1000000);
+    bool begins = !server->draining;
+    server->draining = true;
+    if (begins) grpc_server_shutdown_and_notify(server->server, server->queue, server);
+    pthread_mutex_lock(&server->mutex);
+    while (server->active > 0 && bel_cond_wait_until(&server->idle, &server->mutex, deadline))
+        continue;
+    // A call may have come without being counted yet. A client that does not react to the end of
+    // its connection must not hold up the server.
+    int64_t calm = bel_clock_ns() + CALM_MS * INT64_C(1000000);
+    while (!server->is_down && bel_clock_ns() < deadline &&
+           bel_cond_wait_until(&server->idle, &server->mutex, calm))
+        continue;
+    int left = server->active;
+    pthread_mutex_unlock(&server->mutex);
+    return left;
+}
+
+void bel_rpc_server_stop(bel_rpc_server *server)
+{
+    if (server == NULL) return;
+    if (server->thread_count > 0) {
+        (void)bel_rpc_server_drain(server, 0);
+        grpc_server_cancel_all_calls(server->server);
+        pthread_mutex_lock(&server->mutex);
+        while (!server->is_down) // handlers end within their time
+            (void)bel_cond_wait_until(&server->idle, &server->mutex, INT64_MAX);
+        pthread_mutex_unlock(&server->mutex);
+    } else {
+        grpc_server_shutdown_and_notify(server->server, server->queue, server);
+    }
+    grpc_completion_queue_shutdown(server->queue);
+    if (server->thread_count == 0) (void)thread_main(server); // takes the remaining events
+    for (int t = 0; t < server->thread_count; t++)
+        pthread_join(server->threads[t], NULL);
+    grpc_server_destroy(server->server);
+    grpc_completion_queue_destroy(server->queue);
+    pthread_cond_destroy(&server->idle);
+    pthread_mutex_destroy(&server->mutex);
+    bel_free(server->threads);
+    bel_free(server->methods);
+    bel_free(server);
+    grpc_shutdown_blocking();
+}

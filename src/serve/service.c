@@ -1,0 +1,298 @@
+// A request's memory is a workspace: an arena, and a stack, because threads of libraries have
+// stacks of 100 KB, which kernels and nested JSON exceed. Workspaces are made when they are first
+// needed, and the one used last is used next.
+#include "serve/service.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/linux_stack.h"
+#include "base/secret.h"
+#include "serve/access_log.h"
+#include "serve/tally.h"
+
+enum { STACK_BYTES = 8 << 20, MOST_KEPT = 1 << 20 };
+
+typedef struct workspace workspace;
+struct workspace {
+    bel_arena *arena;
+    bel_linux_stack *stack;
+    workspace *next;
+};
+
+struct bel_service {
+    bel_service_config config;
+    bel_models *models;
+    bel_gate *gate;
+    bel_tally *tally;
+    bel_access_log *log; // NULL: none
+    _Atomic bool stopping;
+    char *token_file; // NULL: no token is needed
+    pthread_mutex_t mutex;
+    workspace *unused; // under the mutex
+    char *token;       // the same
+};
+
+// --- Workspaces ---------------------------------------------------------------------------------
+
+static void workspace_destroy(workspace *w)
+{
+    bel_arena_destroy(w->arena);
+    bel_linux_stack_destroy(w->stack);
+    bel_free(w);
+}
+
+static bel_status *take_workspace(bel_service *service, workspace **out_workspace)
+{
+    pthread_mutex_lock(&service->mutex);
+    workspace *w = service->unused;
+    if (w != NULL) service->unused = w->next;
+    pthread_mutex_unlock(&service->mutex);
+    if (w == NULL) {
+        w = bel_xcalloc(1, sizeof *w);
+        bel_status *status = bel_linux_stack_create(STACK_BYTES, &w->stack);
+        if (status != NULL) {
+            bel_free(w);
+            return status;
+        }
+        w->arena = bel_arena_create();
+    }
+    *out_workspace = w;
+    return NULL;
+}
+
+static void return_workspace(bel_service *service, workspace *w)
+{
+    if (bel_arena_bytes(w->arena) > MOST_KEPT) { // after a large request
+        bel_arena_destroy(w->arena);
+        w->arena = bel_arena_create();
+    }
+    bel_arena_reset(w->arena);
+    pthread_mutex_lock(&service->mutex);
+    w->next = service->unused;
+    service->unused = w;
+    pthread_mutex_unlock(&service->mutex);
+}
+
+// --- Life ---------------------------------------------------------------------------------------
+
+bel_status *bel_service_create(const bel_service_config *config, bel_models *models,
+                               bel_service **out_service)
+{
+    bel_access_log *log = NULL;
+    char *token = NULL;
+    if (config->token_file != NULL)
+        BEL_TRY(bel_secret_read(config->token_file, "token_file", &token));
+    if (config->access_log != NULL) {
+        bel_status *status = bel_access_log_open(config->access_log, &log);
+        if (status != NULL) {
+            bel_free(token);
+            return status;
+        }
+    }
+    bel_service *service = bel_xcalloc(1, sizeof *service);
+    service->config = *config;
+    service->config.access_log = service->config.token_file = NULL; // the caller's texts
+    service->token = token;
+    if (token != NULL) service->token_file = bel_xstrdup(config->token_file);
+    service->models = models;
+    service->log = log;
+    service->gate = bel_gate_create(config->slots, config->queue, config->delay_us);
+    service->tally = bel_tally_create(bel_models_count(models));
+    pthread_mutex_init(&service->mutex, NULL);
+    *out_service = service;
+    return NULL;
+}
+
+void bel_service_destroy(bel_service *service)
+{
+    if (service == NULL) return;
+    while (service->unused != NULL) {
+        workspace *w = service->unused;
+        service->unused = w->next;
+        workspace_destroy(w);
+    }
+    bel_access_log_close(service->log);
+    bel_tally_destroy(service->tally);
+    bel_gate_destroy(service->gate);
+    pthread_mutex_destroy(&service->mutex);
+    bel_free(service->token);
+    bel_free(service->token_file);
+    bel_free(service);
+}
+
+bel_models *bel_service_models(const bel_service *service)
+{
+    return service->models;
+}
+
+bool bel_service_is_ready(const bel_service *service)
+{
+    return !atomic_load(&service->stopping);
+}
+
+void bel_service_stop(bel_service *service)
+{
+    atomic_store(&service->stopping, true);
+}
+
+bel_status *bel_service_reopen(bel_service *service)
+{
+    char *token;
+    if (service->log != NULL) BEL_TRY(bel_access_log_reopen(service->log));
+    if (service->token_file == NULL) return NULL;
+    BEL_TRY(bel_secret_read(service->token_file, "token_file", &token));
+    pthread_mutex_lock(&service->mutex);
+    char *before = service->token;
+    service->token = token;
+    pthread_mutex_unlock(&service->mutex);
+    bel_free(before);
+    return NULL;
+}
+
+void bel_service_write_metrics(const bel_service *service, bel_str *out)
+{
+    bel_tally_write(service->tally, service->models, service->gate, out);
+}
+
+// --- Calls --------------------------------------------------------------------------------------
+
+void bel_service_begin(bel_service_call *call)
+{
+    call->begun_ns = bel_clock_ns();
+}
+
+bel_status *bel_service_authorize(const bel_service_call *call, const char *authorization)
+{
+    static const char scheme[] = "Bearer ";
+    enum { SCHEME = sizeof scheme - 1 };
+    bel_service *service = call->service;
+    if (service->token_file == NULL) return NULL;
+    bool shown = authorization != NULL && strncasecmp(authorization, scheme, SCHEME) == 0;
+    if (shown) {
+        const char *token = authorization + SCHEME;
+        pthread_mutex_lock(&service->mutex);
+        shown = bel_secret_matches(service->token, token, strlen(token));
+        pthread_mutex_unlock(&service->mutex);
+    }
+    if (shown) return NULL;
+    return BEL_ERR(BEL_UNAUTHENTICATED,
+                   "expected the header Authorization: Bearer with this server's token");
+}
+
+bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice *choice)
+{
+    bel_models *models = call->service->models;
+    int64_t number = choice->number;
+    bel_model *model = bel_models_find(models, choice->model, choice->model_length);
+    if (model == NULL)
+        return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)choice->model_length,
+                       choice->model);
+    call->model = model;
+    if (choice->label != NULL &&
+        !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
+        return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
+                       (int)choice->label_length, choice->label);
+    }
+    if (number >= -1) call->version = bel_model_acquire(model, number);
+    if (call->version != NULL) return NULL;
+    return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version%s; its status lists them",
+                   bel_model_name(model), choice->label != NULL ? " of the label" : "");
+}
+
+typedef struct working {
+    bel_infer infer;
+    bel_service_work *work;
+    void *user;
+    bel_status *status;
+} working;
+
+static void work_on_stack(void *argument)
+{
+    working *w = argument;
+    w->status = w->work(w->user, &w->infer);
+}
+
+static bel_status *work_admitted(const bel_service_call *call, bel_service_work *work, void *user)
+{
+    bel_service *service = call->service;
+    int64_t deadline = call->begun_ns + service->config.wait_ms * INT64_C(1000000);
+    if (call->deadline_ns != 0 && call->deadline_ns < deadline) deadline = call->deadline_ns;
+    workspace *w;
+    BEL_TRY(take_workspace(service, &w));
+    working at_work = {.infer = {.version = call->version,
+                                 .model = bel_model_name(call->model),
+                                 .gate = service->gate,
+                                 .max_batch = service->config.max_batch,
+                                 .deadline_ns = deadline,
+                                 .arena = w->arena,
+                                 .most_elements = call->bytes_in},
+                       .work = work,
+                       .user = user};
+    if (call->is_roomy) {
+        work_on_stack(&at_work);
+    } else {
+        bel_linux_stack_call(w->stack, work_on_stack, &at_work);
+    }
+    return_workspace(service, w);
+    return at_work.status;
+}
+
+bel_status *bel_service_infer(bel_service_call *call, bel_service_work *work, void *user)
+{
+    call->is_inference = true;
+    BEL_TRY(bel_gate_admit(call->service->gate));
+    bel_status *status = work_admitted(call, work, user);
+    bel_gate_dismiss(call->service->gate);
+    return status;
+}
+
+int bel_service_code(const bel_status *status)
+{
+    switch (bel_status_code(status)) {
+    case BEL_OK: return 200;
+    case BEL_INVALID_ARGUMENT:
+    case BEL_OUT_OF_RANGE:
+    case BEL_FAILED_PRECONDITION:
+    case BEL_DATA_LOSS: return 400;
+    case BEL_UNAUTHENTICATED: return 401;
+    case BEL_NOT_FOUND: return 404;
+    case BEL_RESOURCE_EXHAUSTED: return 429;
+    case BEL_UNIMPLEMENTED: return 501;
+    case BEL_UNAVAILABLE: return 503;
+    case BEL_DEADLINE_EXCEEDED: return 504;
+    default: return 500;
+    }
+}
+
+void bel_service_end(bel_service_call *call, int code, size_t bytes_out)
+{
+    bel_service *service = call->service;
+    int64_t spent = bel_clock_ns() - call->begun_ns;
+    int model = call->model != NULL ? bel_model_index(call->model) : -1;
+    bel_tally_add(service->tally, model, code, call->is_inference, spent);
+    if (service->log != NULL) {
+        const bel_access_entry entry = {
+            .remote = call->remote,
+            .method = call->method,
+            .path = call->path,
+            .model = call->model != NULL ? bel_model_name(call->model) : NULL,
+            .version = call->version != NULL ? call->version->number : -1,
+            .code = code,
+            .bytes_in = call->bytes_in,
+            .bytes_out = bytes_out,
+            .spent_ns = spent};
+        bel_access_log_write(service->log, &entry);
+    }
+    if (call->version != NULL) bel_model_release(call->model, call->version);
+}
+
+void bel_service_refused(bel_service *service, int code)
+{
+    bel_tally_add(service->tally, -1, code, false, 0);
+}
