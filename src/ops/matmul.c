@@ -151,7 +151,7 @@ static bool has_bias(const bel_gemm *p, const bel_kernel_call *call)
 static void add_c(const bel_kernel_call *call, const bel_product *tile, int64_t row, int64_t column)
 {
     const bel_gemm *p = call->params;
-    if (!p->has_c || p->beta == 0) return;
+    if (!p->has_c || p->beta == 0 || p->continues) return;
     const bel_tensor *y = &call->outputs[0], *c = &call->inputs[2];
     for (int64_t i = 0; i < tile->m; i++) {
         for (int64_t j = 0; j < tile->n; j++) {
@@ -229,6 +229,7 @@ static void run_matrix(const bel_kernel_call *call, int64_t matrix, int64_t tile
     product.packed_column = column;
     if (p->starts) product.start = (const float *)call->inputs[2].data + column;
     product.start_is_row = p->starts;
+    if (p->continues) product.start = (const float *)call->inputs[2].data + row * p->n + column;
     run_in_parts(product, p->multiply, p->k_parts);
     if (p->alpha != 1) matmul_scale(&product, (float)p->alpha);
     if (!p->starts) add_c(call, &product, row, column);
@@ -365,12 +366,14 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     bel_gemm p = read_product(prepare->attrs, call);
     call->run = run_gemm_reference;
     call->tile_count = p.count;
+    bool more = bel_attr_flag(prepare->attrs, BEL_ATTR_CONTINUES);
     bool fast = !prepare->reference && call->inputs[0].dtype == BEL_DTYPE_F32;
     bool openblas =
         BEL_HAS_OPENBLAS && prepare->openblas && bel_product_fits_openblas(p.m * p.count, p.n, p.k);
     p.multiply = bel_product_run;
     if (openblas) p.multiply = bel_product_run_openblas;
-    if (fast && !openblas && is_small(&p, call, prepare->joined > 1 ? prepare->joined : 1)) {
+    int64_t joined = prepare->joined > 1 ? prepare->joined : 1;
+    if (fast && !openblas && !more && is_small(&p, call, joined)) {
         p.few_rows = bel_cpu_kernels_get()->few_rows;
         p.run_few = bel_product_kernels_get()->run_few;
         p.way = prepare->fast_math ? BEL_GEMM_SHORT : BEL_GEMM_FEW_ROWS;
@@ -379,7 +382,8 @@ void bel_prepare_gemm(const bel_prepare *prepare, bel_kernel_call *call)
     } else if (fast) {
         choose_tiles(&p);
         p.way = BEL_GEMM_CHAINS;
-        p.starts = p.alpha == 1 && p.beta == 1 && has_bias(&p, call);
+        p.continues = more;
+        p.starts = !more && p.alpha == 1 && p.beta == 1 && has_bias(&p, call);
         p.k_parts = bel_fault_is(BEL_FAULT_THREADS2) ? prepare->threads : 1;
         call->tile_count = p.tiles * ((p.count + p.per_tile - 1) / p.per_tile);
         call->run = run_gemm;

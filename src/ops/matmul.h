@@ -18,6 +18,7 @@ typedef struct bel_gemm {
     bool transpose_a, transpose_b, relu;
     bool has_c;      // any other input after a and b is packed b
     bool starts;     // CHAINS: with c, which is a row; else beta · c is added at the end
+    bool continues;  // CHAINS: with c, which has the shape of y
     bool packs_once; // b, which is the same for all matrices and runs
     double alpha, beta;
     int64_t m, n, k;

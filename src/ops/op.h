@@ -38,6 +38,9 @@ typedef struct bel_attr_list {
 
 // Applies Relu to the result of products and convolutions. Passes set it.
 #define BEL_ATTR_RELU "relu"
+// Gemm: c, which has the product's shape, begins the chains, so a product continues an earlier one.
+// A pass sets it.
+#define BEL_ATTR_CONTINUES "continues"
 
 double bel_attr_number(const bel_attr_list *attrs, const char *name, double otherwise);
 const bel_shape *bel_attr_ints(const bel_attr_list *attrs, const char *name); // NULL: absent
@@ -190,5 +193,8 @@ const bel_op_def *bel_op_get(bel_op op);
 
 // Returns false if the operation uses only the shape of this input.
 bool bel_op_reads(bel_op op, int input);
+
+// Returns the input whose memory this output may have if both have the same size; -1: no input.
+int bel_op_overwrites(bel_op op, const bel_attr_list *attrs, int output);
 
 #endif

@@ -63,3 +63,12 @@ bool bel_op_reads(bel_op op, int input)
     default: return true;
     }
 }
+
+int bel_op_overwrites(bel_op op, const bel_attr_list *attrs, int output)
+{
+    if (op == BEL_OP_SOFTMAX_CROSS_ENTROPY) return output == 1 ? 0 : -1; // logits, log softmax
+    if (output != 0) return -1;
+    if (op == BEL_OP_CROSS_ENTROPY_GRAD) return 1;
+    if (op == BEL_OP_GEMM && bel_attr_flag(attrs, BEL_ATTR_CONTINUES)) return 2;
+    return (bel_op_get(op)->flags & BEL_OP_INPLACE) != 0 ? 0 : -1;
+}

@@ -6,6 +6,7 @@
 #include "passes/passes.h"
 
 #include "base/alloc.h"
+#include "passes/chunk.h"
 #include "passes/rewrite.h"
 
 const char *bel_pass_name(bel_pass pass)
@@ -77,16 +78,89 @@ static narrowing find_narrowing(const bel_graph *graph, const bool *needed)
     return found;
 }
 
-// Rewrites a node and the casts that move after it. Uses are those of the old graph, added up if
-// several values became one: some rules change an operation only if it has a single reader.
-static void rewrite_with_casts(bel_rewriter *r, const bel_node *node, const narrowing *casts,
-                               const int *uses, bel_value **values)
+// The walk over the old graph.
+typedef struct walker {
+    const bel_graph *graph;
+    bel_rewriter *r;
+    bel_value **values;      // by id of the old graph
+    bool *needed;            // by node of the old graph, as the next two
+    bool *done;              // the new graph has what it needs of the node
+    bel_chunk_match *chunks; // if the node is a product or cross entropy; all NULL: no chunks
+    int *uses;               // readers by value of the old graph
+    narrowing casts;
+} walker;
+
+static void walk_node(walker *w, const bel_node *node);
+
+// Notes the readers of a node's results, and rewrites the casts that move after it. Uses are those
+// of the old graph, added up if several values became one: some rules change an operation only if
+// it has a single reader.
+static void finish_node(walker *w, const bel_node *node)
 {
-    rewrite_node(r, node, values);
+    w->done[node->index] = true;
     for (int i = 0; i < node->output_count; i++) {
-        r->uses[values[node->outputs[i]->id]->id] += uses[node->outputs[i]->id];
-        for (int n = casts->first[node->outputs[i]->id]; n > 0; n = casts->next[n - 1])
-            rewrite_with_casts(r, node->outputs[i]->graph->nodes[n - 1], casts, uses, values);
+        const bel_value *old = node->outputs[i];
+        if (w->values[old->id] == NULL) continue; // replaced by values of chunks
+        w->r->uses[w->values[old->id]->id] += w->uses[old->id];
+        for (int n = w->casts.first[old->id]; n > 0; n = w->casts.next[n - 1]) {
+            rewrite_node(w->r, w->graph->nodes[n - 1], w->values);
+            finish_node(w, w->graph->nodes[n - 1]);
+        }
+    }
+}
+
+// Makes a value of the old graph now, with the values that it depends on.
+static void walk_to(walker *w, const bel_value *value)
+{
+    const bel_node *node = value->node;
+    if (w->values[value->id] != NULL) return;
+    for (int i = 0; i < node->input_count; i++)
+        walk_to(w, node->inputs[i]);
+    if (w->values[value->id] == NULL) walk_node(w, node); // else a cast that moved
+}
+
+// Replaces the nodes around a cross entropy by chunks.
+static void walk_chunks(walker *w, const bel_chunk_match *m)
+{
+    walk_to(w, m->entropy->inputs[1]);
+    bel_chunk_shape(w->r, m, w->values);
+    if (m->gradient != NULL) {
+        walk_to(w, m->gradient->inputs[0]);
+        for (int i = 0; i < 2; i++)
+            if (m->w_gradient->inputs[i] != m->gradient->outputs[0])
+                walk_to(w, m->w_gradient->inputs[i]);
+    }
+    bel_chunk_build(w->r, m, w->values);
+    const bel_node *made[] = {m->entropy, m->gradient, m->x_gradient, m->w_gradient};
+    for (int i = 0; i < 4; i++)
+        if (made[i] != NULL) finish_node(w, made[i]);
+}
+
+static void walk_node(walker *w, const bel_node *node)
+{
+    const bel_chunk_match *m = &w->chunks[node->index];
+    if (w->done[node->index] || narrows(node)) return;
+    if (m->product == node &&
+        bel_chunk_pays(w->values[node->inputs[0]->id], w->values[node->inputs[1]->id])) {
+        w->chunks[m->entropy->index] = *m;
+        w->done[node->index] = true;
+    } else if (m->entropy == node) {
+        walk_chunks(w, m);
+    } else {
+        rewrite_node(w->r, node, w->values);
+        finish_node(w, node);
+    }
+}
+
+static void find_chunks(walker *w)
+{
+    if (!bel_pass_is_on(w->r->off, BEL_PASS_CHUNK) || w->r->reference) return;
+    for (size_t n = 0; n < w->graph->node_count; n++) {
+        const bel_node *node = w->graph->nodes[n];
+        bel_chunk_match match;
+        if (!w->needed[n] || node->op != BEL_OP_SOFTMAX_CROSS_ENTROPY) continue;
+        if (bel_chunk_find(w->graph, w->needed, w->uses, node, &match))
+            w->chunks[match.product->index] = match;
     }
 }
 
@@ -95,22 +169,28 @@ static bel_graph *walk(const bel_graph *graph, const bel_shape *input_shapes,
                        bel_value *const *outputs, int output_count, bel_rewriter *r,
                        bel_value **values)
 {
-    bool *needed = bel_xcalloc(graph->node_count, sizeof *needed);
-    int *uses = bel_xcalloc(graph->value_count, sizeof *uses);
-    bel_graph_mark(graph, outputs, output_count, needed);
-    count_uses(graph, needed, outputs, output_count, uses);
+    walker w = {.graph = graph,
+                .r = r,
+                .values = values,
+                .needed = bel_xcalloc(graph->node_count, sizeof *w.needed),
+                .done = bel_xcalloc(graph->node_count, sizeof *w.done),
+                .chunks = bel_xcalloc(graph->node_count, sizeof *w.chunks),
+                .uses = bel_xcalloc(graph->value_count, sizeof *w.uses)};
+    bel_graph_mark(graph, outputs, output_count, w.needed);
+    count_uses(graph, w.needed, outputs, output_count, w.uses);
     r->to = bel_graph_create();
     bel_copy_leaves(graph, input_shapes, r->to, values);
     bel_rewriter_keep_up(r);
-    narrowing casts = find_narrowing(graph, needed);
-    for (size_t n = 0; n < graph->node_count; n++) {
-        const bel_node *node = graph->nodes[n];
-        if (needed[n] && !narrows(node)) rewrite_with_casts(r, node, &casts, uses, values);
-    }
-    bel_free(casts.first);
-    bel_free(casts.next);
-    bel_free(uses);
-    bel_free(needed);
+    w.casts = find_narrowing(graph, w.needed);
+    find_chunks(&w);
+    for (size_t n = 0; n < graph->node_count; n++)
+        if (w.needed[n]) walk_node(&w, graph->nodes[n]);
+    bel_free(w.casts.first);
+    bel_free(w.casts.next);
+    bel_free(w.uses);
+    bel_free(w.chunks);
+    bel_free(w.done);
+    bel_free(w.needed);
     return r->to;
 }
 

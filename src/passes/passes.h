@@ -8,10 +8,12 @@
 //   concat    Concat of parts that went through the same element-wise operation: Concat first, then
 //             one operation
 //   fuse      merges chains and trees of element-wise operations into one (ops/fused.h)
+//   chunk     computes a wide product, its cross entropy and their gradients by chunks of rows
 //   join      makes a Relu after a product or a convolution a part of it
 //   hoist     computes values that depend only on constants and variables when variables are bound
 //
-// `hoist` is for programs with fixed variables, and so is `join` on the CPU.
+// `hoist` is for programs with fixed variables, and so is `join` on the CPU. `chunk` is only for
+// the CPU.
 //
 // Values that no output needs are always removed.
 #ifndef BELFRY_PASSES_PASSES_H
@@ -27,6 +29,7 @@ typedef struct bel_str bel_str; // base/str.h
     X(SAME, same)                                                                                  \
     X(CONCAT, concat)                                                                              \
     X(FUSE, fuse)                                                                                  \
+    X(CHUNK, chunk)                                                                                \
     X(JOIN, join)                                                                                  \
     X(HOIST, hoist)
 

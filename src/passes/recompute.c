@@ -148,15 +148,18 @@ static void find_ends(const list *l, lives *v)
         if (l->items[i].wanted) v->end[v->root[i]] = l->step_count;
 }
 
-// A result that overwrites the first input takes over its memory while the step runs.
+// A result that overwrites an input takes over its memory while the step runs.
 static void end_overwritten(const list *l, lives *v)
 {
     for (int s = 0; s < l->step_count; s++) {
         const step *at = &l->steps[s];
-        if ((flags_of(at) & BEL_OP_INPLACE) == 0) continue;
-        int input = v->root[at->inputs[0]];
-        size_t bytes = l->items[at->outputs[0]].bytes;
-        if (v->end[input] == s && bytes == l->items[input].bytes) v->end[input] = s - 1;
+        for (int o = 0; o < at->node->output_count; o++) {
+            int over = bel_op_overwrites(at->node->op, &at->node->attrs, o);
+            if (over < 0) continue;
+            int input = v->root[at->inputs[over]];
+            size_t bytes = l->items[at->outputs[o]].bytes;
+            if (v->end[input] == s && bytes == l->items[input].bytes) v->end[input] = s - 1;
+        }
     }
 }
 

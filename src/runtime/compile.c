@@ -122,6 +122,8 @@ bel_status *bel_program_compile(const bel_graph *graph, const bel_shape *input_s
     unsigned off = options->passes_off;
     bool trains = !options->fixed_variables;
     if (trains && program->device->in_place) off |= 1u << BEL_PASS_JOIN; // no gain
+    // A GPU has no product that continues another; OpenBLAS has one, with other bits.
+    if (!program->device->in_place || options->openblas) off |= 1u << BEL_PASS_CHUNK;
     unsigned passes = ~off & BEL_PASSES_ALL & ~(1u << BEL_PASS_HOIST);
     bool rewrite = passes != 0 || options->memory_bytes > 0;
     bel_status *status = compile_cut(graph, outputs, output_count, options, program);

@@ -47,29 +47,32 @@ static void place_leaf(bel_compiler *c, const bel_node *node)
     put_value(c, value, buffer);
 }
 
-// True when `node` may overwrite its first input: no other node reads that memory afterwards.
-static bool can_overwrite(const bel_compiler *c, const bel_node *node)
+// Returns the input that `node` may overwrite with output `output`, as no other node reads that
+// memory afterwards; -1: no input.
+static int overwritten_input(const bel_compiler *c, const bel_node *node, int output)
 {
-    if ((bel_op_get(node->op)->flags & BEL_OP_INPLACE) == 0 || c->options->no_reuse) return false;
-    const bel_value *input = node->inputs[0];
+    int over = bel_op_overwrites(node->op, &node->attrs, output);
+    if (over < 0 || c->options->no_reuse) return -1;
+    const bel_value *input = node->inputs[over];
     int buffer = c->buffer_of[input->id];
-    if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return false;
-    if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[0])) return false;
-    if (c->bf16[input->id] != c->bf16[node->outputs[0]->id]) return false; // other sizes
-    for (int i = 1; i < node->input_count; i++)
-        if (c->buffer_of[node->inputs[i]->id] == buffer) return false;
-    return !c->usages[buffer].reserved && c->usages[buffer].last_reader <= c->position[node->index];
+    if (c->buffers[buffer].kind != BEL_LOCATION_ARENA) return -1;
+    if (bel_compiler_bytes(c, input) != bel_compiler_bytes(c, node->outputs[output])) return -1;
+    if (c->bf16[input->id] != c->bf16[node->outputs[output]->id]) return -1; // other sizes
+    for (int i = 0; i < node->input_count; i++)
+        if (i != over && c->buffer_of[node->inputs[i]->id] == buffer) return -1;
+    const bel_buffer_usage *usage = &c->usages[buffer];
+    return !usage->reserved && usage->last_reader <= c->position[node->index] ? over : -1;
 }
 
-// Places each result: in the caller's memory, the prologue's, its first input's, or new room in the
-// arena.
+// Places each result: in the caller's memory, the prologue's, an input's, or new room in the arena.
 static void place_outputs(bel_compiler *c, const bel_node *node)
 {
     for (int i = 0; i < node->output_count; i++) {
         const bel_value *value = node->outputs[i];
         int external = c->external_of[value->id];
-        if (external < 0 && !c->resident[value->id] && i == 0 && can_overwrite(c, node)) {
-            put_value(c, value, c->buffer_of[node->inputs[0]->id]);
+        int over = external < 0 && !c->resident[value->id] ? overwritten_input(c, node, i) : -1;
+        if (over >= 0) {
+            put_value(c, value, c->buffer_of[node->inputs[over]->id]);
             continue;
         }
         bel_location_kind kind = external >= 0            ? BEL_LOCATION_OUTPUT

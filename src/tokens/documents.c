@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "input/files/paths.h"
 #include "tokens/split.h"
@@ -39,10 +40,10 @@ static bel_status *add_line(bel_documents *documents, const char *text, size_t s
 }
 
 // Empty lines are no documents.
-static bel_status *add_lines(bel_documents *documents, const bel_file_view *view, const char *path,
-                             const char *key)
+static bel_status *add_lines(bel_documents *documents, const char *at, size_t size_bytes,
+                             const char *path, const char *key)
 {
-    const char *at = view->data, *end = at + view->size;
+    const char *end = at + size_bytes;
     for (int64_t line = 1; at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t size = (size_t)((stop == NULL ? end : stop) - at), used = size;
@@ -54,10 +55,16 @@ static bel_status *add_lines(bel_documents *documents, const bel_file_view *view
     return NULL;
 }
 
+// Returns the bytes of a byte order mark at the beginning, which some editors write: it is no text.
+static size_t mark_bytes(const bel_file_view *view)
+{
+    return view->size >= 3 && memcmp(view->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
 bel_status *bel_documents_open(bel_documents *documents, const char *const *paths, int path_count,
                                const char *key)
 {
-    int count;
+    int count, marked = 0;
     documents->arena = bel_arena_create();
     BEL_TRY(bel_paths_expand(documents->arena, paths, path_count, &documents->paths, &count));
     documents->views = bel_arena_alloc(documents->arena, (size_t)count * sizeof(bel_file_view));
@@ -66,14 +73,21 @@ bel_status *bel_documents_open(bel_documents *documents, const char *const *path
         bel_file_view *view = &documents->views[documents->file_count];
         BEL_TRY(bel_file_view_open(path, view));
         documents->file_count++;
-        documents->size_bytes += view->size;
-        documents->content = bel_hash64_more(documents->content, view->data, view->size);
+        size_t mark = mark_bytes(view), size = view->size - mark;
+        const char *text = (const char *)view->data + mark;
+        documents->size_bytes += size;
+        documents->content = bel_hash64_more(documents->content, text, size);
+        marked += mark > 0;
         if (key != NULL) {
-            BEL_TRY(add_lines(documents, view, path, key));
+            BEL_TRY(add_lines(documents, text, size, path, key));
         } else {
-            add(documents, view->data, view->size, path, 0);
+            add(documents, text, size, path, 0);
         }
     }
+    if (marked > 0)
+        bel_log_write(BEL_LOG_INFO,
+                      "a byte order mark at the beginning of %d of %d files is left out", marked,
+                      count);
     return NULL;
 }
 

@@ -40,11 +40,11 @@ check "the graph before and after" test "$(grep -cE '^(before|after):$' out.txt)
 check "a built operation" grep -qE '^gradients/CountRatio_[0-9]+ = CountRatio\(' out.txt
 check "an operation after the passes" grep -qE '^gradients/.* = Fused \{steps=Add\+.*\[64, 32\]$' out.txt
 check "the count of each pass" \
-    grep -qE '^[0-9]+ operations before, [0-9]+ after; simplify [1-9][0-9]*, fold [1-9][0-9]*, same 0, concat 0, fuse [1-9][0-9]*$' out.txt
+    grep -qE '^[0-9]+ operations before, [0-9]+ after; simplify [1-9][0-9]*, fold [1-9][0-9]*, same 0, concat 0, fuse [1-9][0-9]*, chunk 0$' out.txt
 run_ok belfry graph "${small[@]}" --dump --l2 0.01
 check "the same text again" cmp out.txt dump.txt
 run_ok belfry graph "${small[@]}" --dump --l2 0.01 --passes none
-check "no passes, the same graph" sh -c 'grep -qE "; simplify 0, fold 0, same 0, concat 0, fuse 0$" out.txt && ! grep -q Fused out.txt'
+check "no passes, the same graph" sh -c 'grep -qE "; simplify 0, fold 0, same 0, concat 0, fuse 0, chunk 0$" out.txt && ! grep -q Fused out.txt'
 run_ok belfry graph "${small[@]}" --l2 0.01 --passes fold,same
 check "a program without fusing" sh -c '! grep -q Fused out.txt'
 # On GPUs, which a stand-in plays: the same operations as launches of kernels, measured there.

@@ -27,6 +27,13 @@ check "numbers on stdout" grep -qx '97 98 256' out.txt
 printf '{"text":"a"}\n' >a.jsonl
 run_ok belfry tokens encode a.jsonl
 check "JSONL by its name" grep -qx '97 256' out.txt
+printf '\357\273\277{"text":"a"}\n' >marked.jsonl
+printf '\357\273\277ab' >marked.txt
+run_ok belfry tokens encode marked.jsonl
+check "JSONL after a byte order mark" grep -qx '97 256' out.txt
+check "it says so" grep -q 'a byte order mark at the beginning of 1 of 1 files is left out' err.txt
+run_ok belfry tokens encode marked.txt
+check "a text after a byte order mark" grep -qx '97 98 256' out.txt
 run_fails 2 '--text_key has no effect' belfry tokens encode ab.txt --text_key body
 run_fails 2 'expected files with texts' belfry tokens encode
 run_fails 2 '--out is needed' belfry tokens train ab.txt
@@ -152,9 +159,52 @@ run_fails 2 '--warm_start_variables has no effect' "${begin[@]}" --warm_start_va
 cp -r alone.hf other.hf
 sed -i 's/1e-05/1e-06/' other.hf/config.json
 run_fails 2 'layer_norm_epsilon: expected 1e-05, got 1e-06' "${begin[@]}" --warm_start other.hf
-mv other.hf/model.safetensors other.hf/model.safetensors.index.json
-sed -i 's/1e-06/1e-05/' other.hf/config.json
-run_fails 2 'values in several files are not read' "${begin[@]}" --warm_start other.hf
+
+# --- Sizes and the tokenizer of such a folder, and values in several files
+free=(belfry train_and_evaluate --model gpt --train_files "${list%,}" --eval_share 0.1 --train_batch_size 4 --train_steps 1 --num_threads 1
+    --no_report)
+for model in alone llama; do
+    mkdir $model.parts
+    cp $model.hf/config.json $model.hf/tokenizer.json $model.parts
+    /usr/bin/python3 - $model.hf/model.safetensors $model.parts <<'PYTHON'
+import json, struct, sys
+
+data = open(sys.argv[1], "rb").read()
+(length,) = struct.unpack("<Q", data[:8])
+header, data = json.loads(data[8:8 + length]), data[8 + length:]
+header.pop("__metadata__")
+index = {}
+for part, names in enumerate((sorted(header)[::2], sorted(header)[1::2])):
+    made, body = {}, b""
+    for name in names:
+        begin, end = header[name]["data_offsets"]
+        made[name] = dict(header[name], data_offsets=[len(body), len(body) + end - begin])
+        body += data[begin:end]
+        index[name] = f"model-{part + 1:05}-of-00002.safetensors"
+    text = json.dumps(made).encode()
+    open(f"{sys.argv[2]}/model-{part + 1:05}-of-00002.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + body)
+json.dump({"metadata": {}, "weight_map": index}, open(sys.argv[2] + "/model.safetensors.index.json", "w"))
+PYTHON
+    run_ok "${free[@]}" --warm_start $model.parts --model_dir $model.free
+    check "the files" grep -q "the values of $model.parts/model.safetensors.index.json, which has .* tensors in 2 files" err.txt
+    check "the tokenizer" grep -q "taken from the warm start: --tokenizer $model.parts/tokenizer.json" err.txt
+    cp err.txt $model.free.txt
+    run_ok belfry export --model_dir $model.free --checkpoint $model.free/ckpt-00000000 --format huggingface --export_dir $model.same
+    check "the same values" cmp $model.hf/model.safetensors $model.same/model.safetensors
+done
+check "sizes of GPT-2" grep -q 'taken from --warm_start alone.parts: --layers 2 --heads 2 --token_width 32 --context 32 --vocabulary 400$' alone.free.txt
+check "settings of Llama" grep -q -- '--kv_heads 2 .*--no_tied --positions rotary --norm rms --activation swiglu --no_bias$' llama.free.txt
+run_fails 2 'n_layer is 2, but --layers is 4' "${free[@]}" --preset nano --warm_start alone.hf --model_dir cold
+run_ok "${free[@]}" --warm_start alone.hf --tokenizer bytes --model_dir bytes
+check "another tokenizer" grep -q 'has other tokens than alone.hf/tokenizer.json, from token' err.txt
+run_ok "${free[@]}" --warm_start alone.hf --tokenizer tokenizer.json --model_dir same
+check "the same tokenizer" test "$(grep -c 'has other tokens' err.txt)" -eq 0
+rm alone.parts/model-00002*
+run_fails 3 'alone.parts/model-00002-of-00002.safetensors' "${free[@]}" --warm_start alone.parts --model_dir cold
+echo '{"weight_map": {"a": "../b"}}' >alone.parts/model.safetensors.index.json
+run_fails 3 'tensor "a": expected the name of a file beside it' "${free[@]}" --warm_start alone.parts --model_dir cold
+sed -i 's/"n_layer": 2/"n_layer": "two"/' alone.parts/config.json
+run_fails 3 'config.json: n_layer: expected a size' "${free[@]}" --warm_start alone.parts --model_dir cold
 
 # --- Errors
 run_fails 2 'ab.txt is of format text by its name, and a.jsonl of format jsonl' \

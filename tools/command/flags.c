@@ -459,7 +459,7 @@ static const bel_option table[] = {
     {"dump", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
      "Write the graph before and after it is rewritten, instead of the program.", NULL},
     {"passes", STRINGS, BEL_VERB_GRAPH, "all", NULL, "PASS", OUTPUT,
-     "Passes over the graph: simplify, fold, same, concat, join, fuse; all; none.", NULL},
+     "Passes over the graph: simplify, fold, same, concat, fuse, chunk, join; all; none.", NULL},
     {"json", BOOL, REPORTING & ~TELLING, "false", NULL, NULL, OUTPUT,
      "Results on stdout as JSON, one object on a line.", NULL},
     {"log_format", STRING, REPORTING, "text", "text|json", NULL, OUTPUT,

@@ -166,12 +166,32 @@ static bel_status *read_token(generate_state *g, int64_t token)
 
 // --- Drawing ------------------------------------------------------------------------------------
 
-// Best first, equal ones by their number.
-static int compare_candidates(const void *a, const void *b)
+// Equal logits: the lower number first.
+static bool is_better(const candidate *x, const candidate *y)
 {
-    const candidate *x = a, *y = b;
-    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
-    return (x->token > y->token) - (x->token < y->token);
+    return x->logit != y->logit ? x->logit > y->logit : x->token < y->token;
+}
+
+// Restores the heap of `count` candidates, whose best is at 0, below place `at`.
+static void sift_down(candidate *heap, int64_t count, int64_t at)
+{
+    candidate moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && is_better(&heap[child + 1], &heap[child])) child++;
+        if (!is_better(&heap[child], &moved)) break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+// Takes the best of `count` candidates out of the heap: it moves to the place after the others.
+static const candidate *take_best(candidate *heap, int64_t count)
+{
+    candidate best = heap[0];
+    heap[0] = heap[count - 1];
+    heap[count - 1] = best;
+    sift_down(heap, count - 1, 0);
+    return &heap[count - 1];
 }
 
 static double uniform(const generate_state *g, int64_t number)
@@ -181,9 +201,7 @@ static double uniform(const generate_state *g, int64_t number)
     return ((double)words[0] + (double)words[1] * 0x1p-32) * 0x1p-32;
 }
 
-// Draws among the best candidates: at most top_k of them, and the fewest whose probabilities add up
-// to top_p.
-static bel_status *draw(generate_state *g, int64_t number, int64_t *out_token)
+static bel_status *read_candidates(generate_state *g)
 {
     int output = bel_predictor_find_output(g->predictor, BEL_GPT_LOGITS);
     const float *logits = bel_predictor_output(g->predictor, output).data;
@@ -195,20 +213,40 @@ static bel_status *draw(generate_state *g, int64_t number, int64_t *out_token)
                            (long long)t);
         g->candidates[t] = (candidate){logits[t], t};
     }
-    qsort(g->candidates, (size_t)g->vocabulary, sizeof *g->candidates, compare_candidates);
-    *out_token = g->candidates[0].token;
+    return NULL;
+}
+
+// Draws among the best candidates: at most top_k of them, and the fewest whose probabilities add up
+// to top_p. A heap gives them in order, so the many unlikely ones are never sorted.
+static bel_status *draw(generate_state *g, int64_t number, int64_t *out_token)
+{
+    candidate *list = g->candidates;
+    int64_t all = g->vocabulary, most = g->top_k > 0 && g->top_k < all ? g->top_k : all, kept = 0;
+    double sum = 0, total = 0;
+    BEL_TRY(read_candidates(g));
+    for (int64_t i = all / 2; i-- > 0;)
+        sift_down(list, all, i);
+    double best = list[0].logit;
+    *out_token = list[0].token;
     if (g->temperature == 0) return NULL;
-    int64_t count = g->top_k > 0 && g->top_k < g->vocabulary ? g->top_k : g->vocabulary, kept = 0;
-    double best = g->candidates[0].logit, all = 0, sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        all += bel_real_exp((g->candidates[i].logit - best) / g->temperature);
-    while (kept < count && (kept == 0 || sum < g->top_p * all))
-        sum += bel_real_exp((g->candidates[kept++].logit - best) / g->temperature);
+    for (; most < all && kept < most; kept++)
+        total += bel_real_exp((take_best(list, all - kept)->logit - best) / g->temperature);
+    for (int64_t i = 0; i < all && most == all; i++)
+        total += bel_real_exp((list[i].logit - best) / g->temperature);
+    int64_t taken = kept;
+    for (kept = 0; g->top_p < 1 && kept < most && (kept == 0 || sum < g->top_p * total); kept++) {
+        if (kept == taken) take_best(list, all - taken++);
+        sum += bel_real_exp((list[all - 1 - kept].logit - best) / g->temperature);
+    }
+    if (g->top_p >= 1) {
+        kept = most;
+        sum = total;
+    }
     double target = uniform(g, number) * sum;
-    for (int64_t i = 0; i < kept; i++) {
-        *out_token = g->candidates[i].token;
-        target -= bel_real_exp((g->candidates[i].logit - best) / g->temperature);
-        if (target < 0) break;
+    for (int64_t i = 0; i < kept && target >= 0; i++) {
+        if (i == taken) take_best(list, all - taken++);
+        *out_token = list[all - 1 - i].token;
+        target -= bel_real_exp((list[all - 1 - i].logit - best) / g->temperature);
     }
     return NULL;
 }

@@ -42,14 +42,15 @@ static bel_status *form_size(const bel_estimator *estimator, const char *name,
 }
 
 // Both families differ in four settings, of which none may be mixed.
+static const struct {
+    const char *param, *gpt2, *llama;
+} marks[] = {{"positions", "learned", "rotary"},
+             {"norm", "layer", "rms"},
+             {"activation", "gelu", "swiglu"},
+             {"bias", "true", "false"}};
+
 static bel_status *find_family(const bel_estimator *estimator, form *f)
 {
-    static const struct {
-        const char *param, *gpt2, *llama;
-    } marks[] = {{"positions", "learned", "rotary"},
-                 {"norm", "layer", "rms"},
-                 {"activation", "gelu", "swiglu"},
-                 {"bias", "true", "false"}};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         const char *has = bel_estimator_param(estimator, marks[i].param, marks[i].gpt2);
         bool llama = strcmp(has, marks[i].llama) == 0;
@@ -214,18 +215,74 @@ static bel_status *check_row(const row *r, const bel_json_value *root, const cha
     return status;
 }
 
+static bel_status *parse_file(const char *path, bel_json **out_json)
+{
+    char *text;
+    size_t size;
+    BEL_TRY(bel_file_read(path, &text, &size));
+    bel_status *status = bel_json_parse(text, size, path, out_json);
+    bel_free(text);
+    return status;
+}
+
 static bel_status *check_config(const form *f, const char *folder)
 {
-    char *path = bel_path_join(folder, CONFIG_FILE), *text = NULL;
-    size_t size = 0;
+    char *path = bel_path_join(folder, CONFIG_FILE);
     bel_json *json = NULL;
     const config c = config_of(f);
-    bel_status *status = bel_file_read(path, &text, &size);
-    if (status == NULL) status = bel_json_parse(text, size, path, &json);
+    bel_status *status = parse_file(path, &json);
     for (int i = 0; i < c.count && status == NULL; i++)
         status = check_row(&c.rows[i], bel_json_root(json), path);
     bel_json_destroy(json);
-    bel_free(text);
+    bel_free(path);
+    return status;
+}
+
+static void add_setting(bel_huggingface_settings *to, const char *flag, const char *value)
+{
+    bel_huggingface_setting *s = &to->items[to->count++];
+    s->flag = flag;
+    bel_snprintf(s->value, sizeof s->value, "%s", value);
+}
+
+static bel_status *take_row(const row *r, const bel_json_value *root, const char *path,
+                            bel_huggingface_settings *to)
+{
+    char text[ROW_TEXT];
+    const bel_json_value *member = bel_json_member(root, r->name);
+    bool flag;
+    int64_t size;
+    if (member == NULL) {
+        if (r->otherwise[0] != '\0') add_setting(to, r->flag, r->otherwise);
+        return NULL;
+    }
+    if (strcmp(r->flag, "tied") == 0 && bel_json_value_bool(member, &flag)) {
+        add_setting(to, r->flag, flag ? "true" : "false");
+        return NULL;
+    }
+    if (!bel_json_value_i64(member, &size) || size < 1)
+        return BEL_ERR(BEL_DATA_LOSS, "%s: %s: expected a size", path, r->name);
+    bel_snprintf(text, sizeof text, "%lld", (long long)size);
+    add_setting(to, r->flag, text);
+    return NULL;
+}
+
+bel_status *bel_huggingface_read_settings(const char *folder, bel_huggingface_settings *out)
+{
+    char *path = bel_path_join(folder, CONFIG_FILE);
+    bel_json *json = NULL;
+    const char *type = "";
+    *out = (bel_huggingface_settings){.count = 0};
+    bel_status *status = parse_file(path, &json);
+    if (status == NULL) (void)bel_json_string(bel_json_root(json), "model_type", &type);
+    form f = {.llama = strcmp(type, "llama") == 0};
+    const config c = config_of(&f);
+    bool known = f.llama || strcmp(type, "gpt2") == 0; // else the warm start names the row
+    for (int i = 0; i < c.count && known && status == NULL; i++)
+        if (c.rows[i].flag != NULL) status = take_row(&c.rows[i], bel_json_root(json), path, out);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks && f.llama; i++)
+        add_setting(out, marks[i].param, marks[i].llama);
+    bel_json_destroy(json);
     bel_free(path);
     return status;
 }
@@ -301,9 +358,10 @@ static bel_shape piece_shape(const bel_shape *shape, bool turned, int pieces, pi
 
 struct bel_huggingface {
     char *folder;
-    bool open;
     form form;
-    bel_warm_file file;
+    bel_warm_file *files; // one, or those of the index
+    int file_count;
+    int tensors;        // in all files
     const char *prefix; // before GPT-2's names
     int count;          // variables that were read
 };
@@ -326,9 +384,70 @@ bel_huggingface *bel_huggingface_create(const char *folder)
 void bel_huggingface_destroy(bel_huggingface *model)
 {
     if (model == NULL) return;
-    if (model->open) bel_warm_file_close(&model->file);
+    for (int i = 0; i < model->file_count; i++)
+        bel_warm_file_close(&model->files[i]);
+    bel_free(model->files);
     bel_free(model->folder);
     bel_free(model);
+}
+
+static bel_status *open_file(bel_huggingface *model, const char *name)
+{
+    char *path = bel_path_join(model->folder, name);
+    model->files =
+        bel_xrealloc(model->files, (size_t)(model->file_count + 1) * sizeof *model->files);
+    bel_warm_file *file = &model->files[model->file_count++]; // to be closed also after a failure
+    bel_status *status = bel_warm_file_open(path, file);
+    if (status == NULL) model->tensors += file->list.count;
+    bel_free(path);
+    return status;
+}
+
+typedef struct index_names {
+    const char *path;
+    const char **names; // each file once
+    size_t count, capacity;
+} index_names;
+
+// Notes the file of a tensor.
+static bel_status *note_file(void *user, const char *tensor, const bel_json_value *value)
+{
+    index_names *to = user;
+    const char *name = bel_json_value_string(value);
+    if (name == NULL || name[0] == '\0' || strchr(name, '/') != NULL) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: tensor \"%s\": expected the name of a file beside it",
+                       to->path, tensor);
+    }
+    for (size_t i = 0; i < to->count; i++)
+        if (strcmp(to->names[i], name) == 0) return NULL;
+    to->names = bel_xgrow(to->names, &to->capacity, to->count + 1, sizeof *to->names);
+    to->names[to->count++] = name;
+    return NULL;
+}
+
+// Opens the files that an index names.
+static bel_status *open_index(bel_huggingface *model, const char *path)
+{
+    bel_json *json = NULL;
+    index_names found = {.path = path};
+    BEL_TRY(parse_file(path, &json));
+    const bel_json_value *map = bel_json_member(bel_json_root(json), "weight_map");
+    bel_status *status = bel_json_is_object(map)
+                             ? bel_json_each(map, note_file, &found)
+                             : BEL_ERR(BEL_DATA_LOSS, "%s: expected an object weight_map", path);
+    for (size_t i = 0; i < found.count && status == NULL; i++)
+        status = open_file(model, found.names[i]);
+    bel_free(found.names);
+    bel_json_destroy(json);
+    return status;
+}
+
+// Returns the file that has a tensor; the first one if no file has it.
+static const bel_warm_file *file_of(const bel_huggingface *model, const char *name)
+{
+    for (int i = 0; i < model->file_count; i++)
+        if (bel_safetensors_find(&model->files[i].list, name) != NULL) return &model->files[i];
+    return &model->files[0];
 }
 
 static bel_status *open_values(bel_huggingface *model, const bel_estimator *estimator)
@@ -337,24 +456,21 @@ static bel_status *open_values(bel_huggingface *model, const bel_estimator *esti
     BEL_TRY(check_config(&model->form, model->folder));
     char *path = bel_path_join(model->folder, WEIGHTS_FILE);
     char *index = bel_path_join(model->folder, WEIGHTS_FILE ".index.json");
-    bel_status *status = NULL;
-    if (!bel_file_exists(path) && bel_file_exists(index)) {
-        status = BEL_ERR(BEL_UNIMPLEMENTED,
-                         "%s: values in several files are not read; hint: "
-                         "save_pretrained(max_shard_size=\"100GB\") writes one",
-                         index);
-    } else {
-        model->open = true; // to be closed also after a failure
-        status = bel_warm_file_open(path, &model->file);
+    bool many = !bel_file_exists(path) && bel_file_exists(index);
+    bel_status *status = many ? open_index(model, index) : open_file(model, WEIGHTS_FILE);
+    if (status == NULL && model->file_count == 0)
+        status = BEL_ERR(BEL_DATA_LOSS, "%s names no file", index);
+    if (status == NULL) {
+        const char *mark = "transformer.wte.weight";
+        bool long_names = bel_safetensors_find(&file_of(model, mark)->list, mark) != NULL;
+        model->prefix = long_names ? "transformer." : "";
+        bel_log_write(BEL_LOG_INFO, "warm start: the values of %s, which has %d tensors in %d %s",
+                      many ? index : path, model->tensors, model->file_count,
+                      model->file_count == 1 ? "file" : "files");
     }
     bel_free(index);
     bel_free(path);
-    BEL_TRY(status);
-    bool long_names = bel_safetensors_find(&model->file.list, "transformer.wte.weight") != NULL;
-    model->prefix = long_names ? "transformer." : "";
-    bel_log_write(BEL_LOG_INFO, "warm start: the values of %s, which has %d tensors",
-                  model->file.file.path, model->file.list.count);
-    return NULL;
+    return status;
 }
 
 // Reads a tensor [count, in] and puts it as columns of a kernel [in, out].
@@ -363,7 +479,7 @@ static bel_status *read_turned(const bel_huggingface *model, const piece *p,
 {
     int64_t in = shape->dims[0], out = shape->dims[1];
     float *turned = bel_xcalloc((size_t)(p->count * in), sizeof *turned);
-    bel_status *status = bel_warm_file_read(&model->file, p->name, tensor, turned);
+    bel_status *status = bel_warm_file_read(file_of(model, p->name), p->name, tensor, turned);
     for (int64_t i = 0; i < in && status == NULL; i++)
         for (int64_t j = 0; j < p->count; j++)
             values[i * out + p->first + j] = turned[j * in + i];
@@ -388,7 +504,7 @@ bel_status *bel_huggingface_init(void *user, const bel_estimator *estimator, con
         }
         bool prefixed = !model->form.llama && strcmp(variable, "lm_head.weight") != 0;
         char *name = bel_strf("%s%s", prefixed ? model->prefix : "", pieces[i].name);
-        bel_status *status = bel_warm_file_read(&model->file, name, &tensor, values);
+        bel_status *status = bel_warm_file_read(file_of(model, name), name, &tensor, values);
         bel_free(name);
         BEL_TRY(status);
     }

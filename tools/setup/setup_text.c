@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "checkpoint/setting_names.h"
 #include "models/gpt.h"
+#include "setup/huggingface.h"
 #include "tokens/documents.h"
 
 #define TOKENIZER_FILE "tokenizer.json"
@@ -79,6 +80,62 @@ static bel_status *new_tokenizer(const bel_options *options, const char *name,
     return status;
 }
 
+// Returns the path of the tokenizer in the folder that the training begins with; NULL: there is no
+// such file.
+static char *tokenizer_of_start(const bel_options *options)
+{
+    if (!bel_options_has(options, "warm_start")) return NULL;
+    const char *folder = bel_options_string(options, "warm_start");
+    char *path = folder != NULL ? bel_path_join(folder, TOKENIZER_FILE) : NULL;
+    if (path != NULL && bel_file_exists(path)) return path;
+    bel_free(path);
+    return NULL;
+}
+
+// The same if the training takes it, as no flag names another one.
+static char *taken_tokenizer(const bel_options *options)
+{
+    bool tokens = strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
+    return tokens || bel_options_is_given(options, "tokenizer") ? NULL
+                                                                : tokenizer_of_start(options);
+}
+
+// Returns the first token that is another text in `b`; -1: no token.
+static int64_t find_difference(const bel_tokenizer *a, const bel_tokenizer *b)
+{
+    int64_t sizes[] = {bel_tokenizer_size(a), bel_tokenizer_size(b)};
+    int64_t both = sizes[0] < sizes[1] ? sizes[0] : sizes[1];
+    for (int64_t token = 0; token < both; token++) {
+        size_t here, there;
+        const char *x = bel_tokenizer_bytes(a, token, &here);
+        const char *y = bel_tokenizer_bytes(b, token, &there);
+        if (here != there || memcmp(x, y, here) != 0) return token;
+    }
+    return sizes[0] == sizes[1] ? -1 : both;
+}
+
+// Warns if the values with which the training begins were learned with other tokens.
+static void compare_with_start(const bel_options *options, const bel_setup *setup)
+{
+    char *path = tokenizer_of_start(options);
+    bel_tokenizer *there = NULL;
+    bel_status *status = path != NULL ? bel_tokenizer_open(path, &there) : NULL;
+    int64_t token =
+        there != NULL && setup->tokenizer != NULL ? find_difference(setup->tokenizer, there) : -1;
+    if (status != NULL) {
+        bel_log_write(BEL_LOG_WARN, "the tokenizer of the warm start is not compared: %s",
+                      bel_status_message(status));
+    } else if (token >= 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "--tokenizer %s has other tokens than %s, from token %lld on: the values of "
+                      "the warm start belong to other texts",
+                      bel_options_string(options, "tokenizer"), path, (long long)token);
+    }
+    bel_status_ignore(status); // only the comparison is left out
+    bel_tokenizer_destroy(there);
+    bel_free(path);
+}
+
 // Chooses the tokenizer of a training. Its characters are those of the data with which it began.
 static bel_status *choose_tokenizer(const bel_options *options, const char *was, bel_setup *setup)
 {
@@ -87,6 +144,12 @@ static bel_status *choose_tokenizer(const bel_options *options, const char *was,
     const char *name = bel_options_string(options, "tokenizer");
     if (tokens && !given) return NULL;
     bool chars = strcmp(name, "chars") == 0;
+    char *start = taken_tokenizer(options);
+    if (start != NULL) {
+        bel_status *status = bel_tokenizer_open(start, &setup->tokenizer);
+        bel_free(start);
+        return status;
+    }
     if (chars && tokens) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--tokenizer chars is for texts; token files need the tokenizer that made "
@@ -129,6 +192,44 @@ static void set_whole(bel_params *params, const char *name, int64_t value)
     bel_params_set(params, name, text);
 }
 
+// Takes the settings of the folder that the training begins with, except those that flags set. The
+// warm start refuses those that differ.
+static bel_status *take_settings(const bel_options *options, bel_params *params)
+{
+    static const char *const of_presets[] = {"layers", "heads", "token_width", "context"};
+    const char *folder =
+        bel_options_has(options, "warm_start") ? bel_options_string(options, "warm_start") : NULL;
+    bel_huggingface_settings settings = {.count = 0};
+    bel_str taken = {0};
+    if (folder == NULL || !bel_is_huggingface(folder)) return NULL;
+    BEL_TRY(bel_huggingface_read_settings(folder, &settings));
+    for (int i = 0; i < settings.count; i++) {
+        const char *flag = settings.items[i].flag, *value = settings.items[i].value;
+        bool given = bel_options_is_given(options, flag);
+        for (size_t p = 0; p < sizeof of_presets / sizeof *of_presets; p++)
+            if (strcmp(flag, of_presets[p]) == 0 && bel_options_is_given(options, "preset"))
+                given = true;
+        if (given) continue;
+        bel_params_set(params, flag, value);
+        bool is_switch = strcmp(flag, "tied") == 0 || strcmp(flag, "bias") == 0;
+        if (!is_switch) {
+            bel_str_printf(&taken, " --%s %s", flag, value);
+        } else if (strcmp(value, "false") == 0) {
+            bel_str_printf(&taken, " --no_%s", flag);
+        }
+    }
+    if (taken.length > 0)
+        bel_log_write(BEL_LOG_INFO, "taken from --warm_start %s:%s", folder, taken.text);
+    bel_str_deinit(&taken);
+    return NULL;
+}
+
+static bool is_taken(const bel_params *params, const char *flag)
+{
+    const char *text = bel_params_get(params, flag);
+    return text != NULL && strcmp(text, "0") != 0;
+}
+
 static bel_status *set_sizes(const bel_options *options, bel_params *params,
                              const bel_tokenizer *tokenizer, bel_str *set)
 {
@@ -144,13 +245,15 @@ static bel_status *set_sizes(const bel_options *options, bel_params *params,
         {"context", preset->context},
         {"vocabulary", tokenizer != NULL ? bel_tokenizer_size(tokenizer) : preset->vocabulary}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (bel_options_int(options, sizes[i].flag) > 0) continue;
+        if (bel_options_int(options, sizes[i].flag) > 0 || is_taken(params, sizes[i].flag))
+            continue;
         set_whole(params, sizes[i].flag, sizes[i].value);
         bel_str_printf(set, " --%s %lld", sizes[i].flag, (long long)sizes[i].value);
     }
     int64_t vocabulary = bel_options_int(options, "vocabulary");
-    if (tokenizer == NULL || vocabulary == 0 || vocabulary >= bel_tokenizer_size(tokenizer))
-        return NULL;
+    const char *text = bel_params_get(params, "vocabulary");
+    if (vocabulary == 0 && text != NULL) (void)bel_parse_i64(text, strlen(text), &vocabulary);
+    if (tokenizer == NULL || vocabulary >= bel_tokenizer_size(tokenizer)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--vocabulary: expected at least the %lld tokens of the tokenizer, got %lld",
                    (long long)bel_tokenizer_size(tokenizer), (long long)vocabulary);
@@ -221,7 +324,9 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
 {
     char digest[33];
     bel_str set = {0};
+    BEL_TRY(take_settings(options, params));
     BEL_TRY(choose_tokenizer(options, was, setup));
+    if (setup->is_master) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {
         digest_tokenizer(setup->tokenizer, digest);
         bel_params_set(params, DIGEST, digest);
@@ -235,7 +340,11 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     setup->input.train_batch_size = preset->batch;
     if (!bel_options_is_given(options, "train_batch_size"))
         bel_str_printf(&set, " --train_batch_size %lld", (long long)preset->batch);
-    bool plain = !bel_options_is_given(options, "tokenizer");
+    char *start = taken_tokenizer(options);
+    bool plain = !bel_options_is_given(options, "tokenizer") && start == NULL;
+    if (start != NULL)
+        bel_log_write(BEL_LOG_INFO, "taken from the warm start: --tokenizer %s", start);
+    bel_free(start);
     if (status == NULL)
         bel_log_write(BEL_LOG_INFO, "defaults of --model gpt --preset %s:%s%s%s", preset->name,
                       plain ? " --tokenizer " : "",

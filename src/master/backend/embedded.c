@@ -312,12 +312,22 @@ static bel_status *embedded_gather(bel_backend *backend)
     return NULL; // all members are here
 }
 
+// Frees the snapshot's values, which are not read until the next one is made. Else they would be
+// one more copy of the parameters during all steps. With GPUs they are the space.
+static void forget_values(bel_embedded *embedded)
+{
+    if (embedded->updater != NULL) return;
+    bel_pages_forget(embedded->backend.values,
+                     (size_t)embedded->trainable->layout->size * sizeof(float));
+}
+
 // Starts shards before workers, which may pull at once.
 static bel_status *embedded_start(bel_backend *backend, const bel_control_config *schedule,
                                   const bel_input_segment *segment, int64_t block_end)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     bel_control *control = embedded->control = bel_control_create(schedule);
+    forget_values(embedded);
     for (int w = 0; w < embedded->worker_count; w++)
         BEL_TRY(make_worker(embedded, w, segment, schedule->first_step));
     const bel_shard_events events = {.context = control,
@@ -406,7 +416,9 @@ bel_status *bel_embedded_warm_up_rows(bel_backend *backend, int table,
 
 static void release_snapshot(bel_backend *backend)
 {
-    bel_control_release_snapshot(((bel_embedded *)backend)->control);
+    bel_embedded *embedded = (bel_embedded *)backend;
+    forget_values(embedded);
+    bel_control_release_snapshot(embedded->control);
 }
 
 static bel_status *embedded_attend(bel_backend *backend)

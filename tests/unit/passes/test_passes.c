@@ -550,13 +550,95 @@ static void test_prologue_limits(void **state)
     fixed_destroy(&f);
 }
 
+// --- Chunks --------------------------------------------------------------------------------------
+
+enum { CHUNKED_ROWS = 700, CHUNKED_CLASSES = 30001, CHUNKED_WIDTH = 3 };
+
+// Runs the program and returns copies of its outputs, and the bytes that it needs for values.
+static size_t run_chunked(bel_graph *g, bel_value *const *outputs, int count, unsigned off,
+                          void *const *data, float *w, int threads, float **out_copies)
+{
+    const bel_program_options options = {.passes_off = off, .threads = threads};
+    bel_program_output wanted[3];
+    bel_shape shapes[2];
+    running r;
+    for (int i = 0; i < count; i++)
+        wanted[i] = (bel_program_output){.value = outputs[i]};
+    for (size_t i = 0; i < g->input_count; i++)
+        shapes[i] = bel_value_shape(g->inputs[i].value);
+    BEL_ASSERT_OK(bel_program_compile(g, shapes, wanted, count, &options, &r.program));
+    size_t bytes = bel_program_arena_bytes(r.program);
+    BEL_ASSERT_OK(bel_pages_create(bytes + 64, false, "arena", &r.arena));
+    r.instance = bel_instance_create(r.program, r.arena);
+    for (int i = 0; i < 2; i++)
+        bel_instance_bind_input(r.instance, i, data[i]);
+    bel_instance_bind_variable(r.instance, 0, w);
+    BEL_ASSERT_OK(run(&r, threads));
+    for (int i = 0; i < count; i++) {
+        bel_tensor output = bel_instance_output(r.instance, i);
+        out_copies[i] = bel_xcalloc(1, bel_tensor_bytes(&output));
+        memcpy(out_copies[i], output.data, bel_tensor_bytes(&output));
+    }
+    stop(&r);
+    return bytes;
+}
+
+// Losses and gradients by chunks have the bits of those at once, for both orders of w, and need
+// less memory.
+static void check_chunks(bool turned, bool trains, bool weighted)
+{
+    bel_graph *g = bel_graph_create();
+    bel_shape shape = BEL_SHAPE(CHUNKED_ROWS, CHUNKED_WIDTH), rows = BEL_SHAPE(CHUNKED_ROWS);
+    bel_shape kernel = turned ? BEL_SHAPE(CHUNKED_CLASSES, CHUNKED_WIDTH)
+                              : BEL_SHAPE(CHUNKED_WIDTH, CHUNKED_CLASSES);
+    bel_value *x = bel_input_value(g, "x", BEL_DTYPE_F32, &shape);
+    bel_value *labels = bel_input_value(g, "labels", BEL_DTYPE_I64, &rows);
+    bel_value *w = bel_variable(g, "w", &kernel, zeros, BEL_VARIABLE_TRAINABLE);
+    bel_value *logits = bel_gemm(g, bel_exp(g, x), w, NULL, 1, 0, false, turned);
+    bel_value *losses = bel_softmax_cross_entropy(g, logits, labels), *values[2] = {x, w};
+    bel_value *outputs[3] = {losses};
+    if (weighted)
+        losses = bel_mul(g, losses, bel_exp(g, losses)); // their gradient needs all losses
+    if (trains) bel_gradients(g, bel_mean(g, losses), values, 2, outputs + 1);
+    int count = trains ? 3 : 1;
+    int64_t sizes[3] = {CHUNKED_ROWS, CHUNKED_ROWS * CHUNKED_WIDTH,
+                        CHUNKED_CLASSES * CHUNKED_WIDTH};
+    BEL_ASSERT_OK(bel_graph_check(g));
+    int64_t *names = bel_xcalloc(CHUNKED_ROWS, sizeof *names);
+    for (int64_t i = 0; i < CHUNKED_ROWS; i++)
+        names[i] = i * 7919 % CHUNKED_CLASSES;
+    float *at_once[3], *chunked[3], *weight = numbers(sizes[2], 5);
+    void *data[2] = {numbers(sizes[1], 2), names};
+    size_t whole = run_chunked(g, outputs, count, 1u << BEL_PASS_CHUNK, data, weight, 1, at_once);
+    size_t parts = run_chunked(g, outputs, count, 0, data, weight, 3, chunked);
+    if (!weighted) assert_true(trains ? parts < whole : 2 * parts < whole + whole / 2);
+    for (int i = 0; i < count; i++) {
+        assert_memory_equal(at_once[i], chunked[i], (size_t)sizes[i] * sizeof(float));
+        bel_free(at_once[i]);
+        bel_free(chunked[i]);
+    }
+    bel_free(weight);
+    bel_free(data[0]);
+    bel_free(names);
+    bel_graph_destroy(g);
+}
+
+static void test_chunks(void **state)
+{
+    (void)state;
+    check_chunks(true, true, false);
+    check_chunks(false, true, false);
+    check_chunks(true, false, false);
+    check_chunks(true, true, true);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_pass),       cmocka_unit_test(test_bad_index),
         cmocka_unit_test(test_errors),          cmocka_unit_test(test_dump),
         cmocka_unit_test(test_prologue),        cmocka_unit_test(test_no_prologue),
-        cmocka_unit_test(test_prologue_limits),
+        cmocka_unit_test(test_prologue_limits), cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,7 @@ static void test_random_graphs(void **state)
     assert_true((uint64_t)refused < end / 10);
     if (repeated < 100) fail_msg("%d operations were run again", repeated);
     for (int p = 0; p < BEL_PASS_COUNT; p++)
-        if (counts[p] < 100)
+        if (counts[p] < 100 && p != BEL_PASS_CHUNK) // its values are too large: test_passes.c
             fail_msg("pass %s found %d nodes", bel_pass_name((bel_pass)p), counts[p]);
 }
 
