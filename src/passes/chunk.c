@@ -21,16 +21,17 @@ static bool is_plain_product(const bel_node *node)
 }
 
 // Marks the nodes that cannot come before the chunks, by index: those that depend on the product,
-// except through the shape of the losses.
-static void mark_dependents(const bel_graph *graph, const bel_chunk_match *m, bool *out_marked)
+// except through the shape of the losses. Those of earlier products stay marked, so that of two
+// products of which each needs the other's losses only one is found.
+static void mark_dependents(const bel_graph *graph, const bel_chunk_match *m, bool *marked)
 {
-    out_marked[m->product->index] = true;
+    marked[m->product->index] = true;
     for (size_t n = (size_t)m->product->index + 1; n < graph->node_count; n++) {
         const bel_node *node = graph->nodes[n];
         for (int i = 0; i < node->input_count; i++) {
             const bel_value *input = node->inputs[i];
             bool shape_only = input == m->entropy->outputs[0] && !bel_op_reads(node->op, i);
-            if (out_marked[input->node->index] && !shape_only) out_marked[n] = true;
+            if (marked[input->node->index] && !shape_only) marked[n] = true;
         }
     }
 }
@@ -84,7 +85,7 @@ static bool find_gradient(const bel_graph *graph, const bool *needed, const int 
 }
 
 bool bel_chunk_find(const bel_graph *graph, const bool *needed, const int *uses,
-                    const bel_node *entropy, bel_chunk_match *out_match)
+                    const bel_node *entropy, bool *marked, bel_chunk_match *out_match)
 {
     const bel_node *product = entropy->inputs[0]->node;
     bel_chunk_match m = {.product = product, .entropy = entropy};
@@ -93,12 +94,10 @@ bool bel_chunk_find(const bel_graph *graph, const bool *needed, const int *uses,
                 uses[product->outputs[0]->id] == 1 && find_gradient(graph, needed, uses, &m);
     if (!fits) return false;
     if (m.gradient != NULL) {
-        bool *marked = bel_xcalloc(graph->node_count, sizeof *marked);
         mark_dependents(graph, &m, marked);
         bool turned = bel_attr_flag(&product->attrs, "transB");
         const bel_value *with = m.w_gradient->inputs[turned ? 1 : 0];
         fits = !marked[m.gradient->inputs[0]->node->index] && !marked[with->node->index];
-        bel_free(marked);
     }
     *out_match = m;
     return fits;
@@ -203,8 +202,9 @@ void bel_chunk_build(bel_rewriter *r, const bel_chunk_match *match, bel_value **
     const bel_value *w = values[match->product->inputs[1]->id];
     build b = {.r = r, .match = match, .values = values, .rows = x->spec.shape.dims[0]};
     int64_t classes = bel_shape_elements(&w->spec.shape) / x->spec.shape.dims[1];
-    int64_t most = CHUNK_BYTES / (int64_t)sizeof(float) / classes;
-    int64_t count = most > CHUNK_ROWS ? (b.rows + most - 1) / most : b.rows / CHUNK_ROWS + 1;
+    int64_t most = CHUNK_BYTES / (int64_t)sizeof(float) / classes / CHUNK_ROWS * CHUNK_ROWS;
+    if (most < CHUNK_ROWS) most = CHUNK_ROWS;
+    int64_t count = (b.rows + most - 1) / most;
     int64_t step = ((b.rows + count - 1) / count + CHUNK_ROWS - 1) / CHUNK_ROWS * CHUNK_ROWS;
     bel_value **losses = bel_xcalloc((size_t)count, sizeof *losses), *w_sum = NULL;
     bel_value **back = bel_xcalloc((size_t)count, sizeof *back);

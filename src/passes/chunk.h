@@ -20,9 +20,10 @@ typedef struct bel_chunk_match {
     const bel_node *gradient, *x_gradient, *w_gradient;
 } bel_chunk_match;
 
-// Finds the nodes around `entropy`. `uses` counts readers by value.
+// Finds the nodes around `entropy`. `uses` counts readers by value. `marked`: a flag for each node,
+// false at first, and the same array for all of a graph's cross entropies, in order.
 bool bel_chunk_find(const bel_graph *graph, const bool *needed, const int *uses,
-                    const bel_node *entropy, bel_chunk_match *out_match);
+                    const bel_node *entropy, bool *marked, bel_chunk_match *out_match);
 
 // Returns true if the logits of these operands, in the new graph, are worth chunks.
 bool bel_chunk_pays(const bel_value *x, const bel_value *w);

@@ -155,13 +155,15 @@ static void walk_node(walker *w, const bel_node *node)
 static void find_chunks(walker *w)
 {
     if (!bel_pass_is_on(w->r->off, BEL_PASS_CHUNK) || w->r->reference) return;
+    bool *marked = bel_xcalloc(w->graph->node_count, sizeof *marked);
     for (size_t n = 0; n < w->graph->node_count; n++) {
         const bel_node *node = w->graph->nodes[n];
         bel_chunk_match match;
         if (!w->needed[n] || node->op != BEL_OP_SOFTMAX_CROSS_ENTROPY) continue;
-        if (bel_chunk_find(w->graph, w->needed, w->uses, node, &match))
+        if (bel_chunk_find(w->graph, w->needed, w->uses, node, marked, &match))
             w->chunks[match.product->index] = match;
     }
+    bel_free(marked);
 }
 
 // Builds the new graph, node by node. The caller owns it; values point into it.

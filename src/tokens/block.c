@@ -45,7 +45,9 @@ static void put_number(unsigned char *out, uint32_t number, int bytes)
 
 bel_status *bel_token_block_write(const char *path, const bel_token_list *list, bool narrow)
 {
-    unsigned char header[HEADER_BYTES] = {0}, bytes[4];
+    enum { TOGETHER = 16384 };
+    unsigned char header[HEADER_BYTES] = {0}, bytes[4 * TOGETHER];
+    int width = narrow ? 2 : 4;
     bel_file_writer *writer;
     if (narrow && list->count > INT32_MAX) {
         return BEL_ERR(
@@ -59,9 +61,11 @@ bel_status *bel_token_block_write(const char *path, const bel_token_list *list, 
     put_number(header + 8, (uint32_t)list->count, 4);
     BEL_TRY(bel_file_writer_open_beside(path, &writer));
     if (narrow) bel_file_writer_write(writer, header, sizeof header);
-    for (size_t i = 0; i < list->count; i++) {
-        put_number(bytes, (uint32_t)list->items[i], narrow ? 2 : 4);
-        bel_file_writer_write(writer, bytes, narrow ? 2 : 4);
+    for (size_t i = 0, first = 0; i < list->count; i++) {
+        put_number(bytes + (i - first) * (size_t)width, (uint32_t)list->items[i], width);
+        if (i + 1 - first < TOGETHER && i + 1 < list->count) continue;
+        bel_file_writer_write(writer, bytes, (i + 1 - first) * (size_t)width);
+        first = i + 1;
     }
     return bel_file_writer_finish(writer, NULL, NULL);
 }

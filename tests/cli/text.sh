@@ -76,6 +76,18 @@ check "one file for all processes" test "$(find kept -type f | wc -l)" -eq 1
 check "one of them made it" test "$(cat shared/logs/*.log | grep -c ' tokens"')" -eq 1
 run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
 check "another job finds it" grep -q 'tokens, which this host has kept' err.txt
+file=$(find kept -type f)
+cp "$file" whole
+for damage in short empty other; do
+    case $damage in
+    short) truncate -s 100 "$file" ;;
+    empty) : >"$file" ;;
+    other) printf 'abc' | dd conv=notrunc bs=1 seek=9 status=none of="$file" ;;
+    esac
+    run_ok env BELFRY_CACHE_DIR="$PWD/kept" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
+    check "damaged tokens are made anew" grep -q 'are damaged, and are made anew' err.txt
+    check "the same tokens" cmp "$file" whole
+done
 run_fails 2 'cannot create folder|a file is in the way' env BELFRY_CACHE_DIR="$PWD/all.txt" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
 
 # --- Evaluation with the kept tokenizer, and other tokenizers
@@ -192,6 +204,10 @@ PYTHON
     run_ok belfry export --model_dir $model.free --checkpoint $model.free/ckpt-00000000 --format huggingface --export_dir $model.same
     check "the same values" cmp $model.hf/model.safetensors $model.same/model.safetensors
 done
+# A resumed training needs the folder no more: sizes and tokenizer are those of its checkpoint.
+mv alone.parts gone
+run_ok "${free[@]}" --train_steps 2 --warm_start alone.parts --model_dir alone.free
+mv gone alone.parts
 check "sizes of GPT-2" grep -q 'taken from --warm_start alone.parts: --layers 2 --heads 2 --token_width 32 --context 32 --vocabulary 400$' alone.free.txt
 check "settings of Llama" grep -q -- '--kv_heads 2 .*--no_tied --positions rotary --norm rms --activation swiglu --no_bias$' llama.free.txt
 run_fails 2 'n_layer is 2, but --layers is 4' "${free[@]}" --preset nano --warm_start alone.hf --model_dir cold
@@ -204,6 +220,9 @@ run_fails 3 'alone.parts/model-00002-of-00002.safetensors' "${free[@]}" --warm_s
 echo '{"weight_map": {"a": "../b"}}' >alone.parts/model.safetensors.index.json
 run_fails 3 'tensor "a": expected the name of a file beside it' "${free[@]}" --warm_start alone.parts --model_dir cold
 sed -i 's/"n_layer": 2/"n_layer": "two"/' alone.parts/config.json
+cp -r alone.hf fewer.hf
+sed -i 's/"n_layer": 2/"n_layer": 1/' fewer.hf/config.json
+run_fails 3 'fewer.hf: config.json describes 1 layers, and the values have a tensor h.1.' "${free[@]}" --warm_start fewer.hf --model_dir cold
 run_fails 3 'config.json: n_layer: expected a size' "${free[@]}" --warm_start alone.parts --model_dir cold
 
 # --- Errors

@@ -244,10 +244,19 @@ static bel_options_choice choose_flags(const bel_options *options)
 static bel_status *print_help(const bel_verb *v, const bel_options *options)
 {
     bel_options_choice choice = choose_flags(options);
-    bel_str text = {0};
+    bel_str text = {0}, flags = {0};
     bel_str_printf(&text, "belfry %s %s: %s\n", v->name, v->arguments,
                    v->summary != NULL ? v->summary : "used by other verbs");
-    size_t shown = bel_options_help(options, &choice, &text);
+    enum { OF_ALL_VERBS = 2 }; // -h and --help
+    size_t shown = bel_options_help(options, &choice, &flags);
+    if (choice.common && shown <= OF_ALL_VERBS) { // the few that most users need are of trainings
+        bel_str_deinit(&flags);
+        flags = (bel_str){0};
+        choice.common = false;
+        shown = bel_options_help(options, &choice, &flags);
+    }
+    bel_str_puts(&text, shown > 0 ? flags.text : "");
+    bel_str_deinit(&flags);
     if (shown == 0) {
         bel_str_deinit(&text);
         return BEL_ERR(BEL_INVALID_ARGUMENT,

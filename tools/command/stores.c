@@ -118,6 +118,13 @@ bel_status *bel_store_path_to_read(const char *text, bool all, char **out_path)
     return store_path(text, true, all ? BEL_STORED_ALL : NULL, true, out_path);
 }
 
+// Models of language take sizes and a tokenizer from the folder of a warm start in every process.
+static bool members_read(const bel_options *options, const char *flag)
+{
+    return strcmp(flag, "warm_start") == 0 && bel_options_has(options, "model") &&
+           strcmp(bel_options_text(options, "model"), "gpt") == 0;
+}
+
 bel_status *bel_stores_from_flags(bel_options *options)
 {
     bool trains = !bel_options_has(options, "checkpoint"), member = is_member();
@@ -130,7 +137,8 @@ bel_status *bel_stores_from_flags(bel_options *options)
         bool is_written =
             trains && (strcmp(flag, "model_dir") == 0 || strcmp(flag, "job_dir") == 0);
         bool needs = !is_written && strcmp(flag, "export_dir") != 0;
-        BEL_TRY_CTX(store_path(text, !member, which, needs, &path), "--%s", flag);
+        bool reads = !member || members_read(options, flag);
+        BEL_TRY_CTX(store_path(text, reads, which, needs, &path), "--%s", flag);
         bel_options_mean(options, flag, path);
         bel_free(path);
     }

@@ -49,6 +49,15 @@ static const struct {
              {"activation", "gelu", "swiglu"},
              {"bias", "true", "false"}};
 
+const char *bel_huggingface_flag(int index)
+{
+    static const char *const sizes[] = {"layers",  "heads",      "kv_heads", "token_width",
+                                        "context", "vocabulary", "tied"};
+    enum { SIZES = sizeof sizes / sizeof *sizes, MARKS = sizeof marks / sizeof *marks };
+    if (index < SIZES) return sizes[index];
+    return index < SIZES + MARKS ? marks[index - SIZES].param : NULL;
+}
+
 static bel_status *find_family(const bel_estimator *estimator, form *f)
 {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -197,6 +206,7 @@ static bel_status *check_row(const row *r, const bel_json_value *root, const cha
 {
     bel_str found = {0};
     const bel_json_value *value = bel_json_member(root, r->name);
+    if (value != NULL && bel_json_is_null(value) && r->flag != NULL) value = NULL; // absent
     double number;
     if (bel_json_f64(root, r->name, &number))
         bel_json_write_number(&found, number);
@@ -252,7 +262,7 @@ static bel_status *take_row(const row *r, const bel_json_value *root, const char
     const bel_json_value *member = bel_json_member(root, r->name);
     bool flag;
     int64_t size;
-    if (member == NULL) {
+    if (member == NULL || bel_json_is_null(member)) {
         if (r->otherwise[0] != '\0') add_setting(to, r->flag, r->otherwise);
         return NULL;
     }
@@ -363,7 +373,6 @@ struct bel_huggingface {
     int file_count;
     int tensors;        // in all files
     const char *prefix; // before GPT-2's names
-    int count;          // variables that were read
 };
 
 bool bel_is_huggingface(const char *folder)
@@ -450,6 +459,26 @@ static const bel_warm_file *file_of(const bel_huggingface *model, const char *na
     return &model->files[0];
 }
 
+// Refuses files with a layer that config.json lacks: the model would be another one.
+static bel_status *check_layers(const bel_huggingface *model)
+{
+    for (int i = 0; i < model->file_count; i++) {
+        const bel_safetensors_list *list = &model->files[i].list;
+        for (int64_t k = 0; k < (int64_t)list->count; k++) {
+            const char *name = list->entries[k].name;
+            const char *at = strstr(name, model->form.llama ? "layers." : "h.");
+            long long layer = -1;
+            bool begins = at == name || (at != NULL && at[-1] == '.');
+            if (!begins || sscanf(strchr(at, '.'), ".%lld.", &layer) < 1) continue;
+            if (layer < model->form.layers) continue;
+            return BEL_ERR(BEL_DATA_LOSS,
+                           "%s: config.json describes %lld layers, and the values have a tensor %s",
+                           model->folder, (long long)model->form.layers, name);
+        }
+    }
+    return NULL;
+}
+
 static bel_status *open_values(bel_huggingface *model, const bel_estimator *estimator)
 {
     BEL_TRY_CTX(form_read(estimator, &model->form), "--warm_start %s", model->folder);
@@ -460,6 +489,7 @@ static bel_status *open_values(bel_huggingface *model, const bel_estimator *esti
     bel_status *status = many ? open_index(model, index) : open_file(model, WEIGHTS_FILE);
     if (status == NULL && model->file_count == 0)
         status = BEL_ERR(BEL_DATA_LOSS, "%s names no file", index);
+    if (status == NULL) status = check_layers(model);
     if (status == NULL) {
         const char *mark = "transformer.wte.weight";
         bool long_names = bel_safetensors_find(&file_of(model, mark)->list, mark) != NULL;

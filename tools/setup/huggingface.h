@@ -30,6 +30,9 @@ typedef struct bel_huggingface_settings {
 bel_status *bel_huggingface_read_settings(const char *folder,
                                           bel_huggingface_settings *out) BEL_MUST_USE;
 
+// Flag number `index` of those that a folder may set; NULL after the last.
+const char *bel_huggingface_flag(int index);
+
 // A folder whose values begin a training. Bound to one thread.
 typedef struct bel_huggingface bel_huggingface;
 

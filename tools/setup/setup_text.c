@@ -92,12 +92,12 @@ static char *tokenizer_of_start(const bel_options *options)
     return NULL;
 }
 
-// The same if the training takes it, as no flag names another one.
-static char *taken_tokenizer(const bel_options *options)
+// The same if the training takes it: it begins, and no flag names another one.
+static char *taken_tokenizer(const bel_options *options, const char *was)
 {
     bool tokens = strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
-    return tokens || bel_options_is_given(options, "tokenizer") ? NULL
-                                                                : tokenizer_of_start(options);
+    bool takes = was == NULL && !tokens && !bel_options_is_given(options, "tokenizer");
+    return takes ? tokenizer_of_start(options) : NULL;
 }
 
 // Returns the first token that is another text in `b`; -1: no token.
@@ -144,7 +144,10 @@ static bel_status *choose_tokenizer(const bel_options *options, const char *was,
     const char *name = bel_options_string(options, "tokenizer");
     if (tokens && !given) return NULL;
     bool chars = strcmp(name, "chars") == 0;
-    char *start = taken_tokenizer(options);
+    if (was != NULL && !given && bel_options_has(options, "warm_start") &&
+        bel_options_string(options, "warm_start") != NULL)
+        return open_kept(setup->model_dir, was, &setup->tokenizer); // the folder may be gone
+    char *start = taken_tokenizer(options, was);
     if (start != NULL) {
         bel_status *status = bel_tokenizer_open(start, &setup->tokenizer);
         bel_free(start);
@@ -192,24 +195,47 @@ static void set_whole(bel_params *params, const char *name, int64_t value)
     bel_params_set(params, name, text);
 }
 
+// A flag that is given, or follows from one that is.
+static bool is_set(const bel_options *options, const char *flag)
+{
+    bool of_preset = bel_list_find("layers|heads|token_width|context", "|", flag) >= 0;
+    return bel_options_is_given(options, flag) ||
+           (of_preset && bel_options_is_given(options, "preset"));
+}
+
+// A resumed training has the sizes of its checkpoint: the folder of the warm start may be gone.
+static bel_status *keep_settings(const bel_options *options, const char *model_dir,
+                                 bel_params *params)
+{
+    for (int i = 0; bel_huggingface_flag(i) != NULL; i++) {
+        const char *flag = bel_huggingface_flag(i);
+        char *name = bel_strf("param.%s", flag), *value = NULL;
+        bel_status *status = bel_ckpt_latest_setting(model_dir, name, &value);
+        if (status == NULL && value != NULL && !is_set(options, flag))
+            bel_params_set(params, flag, value);
+        bel_free(name);
+        bel_free(value);
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
 // Takes the settings of the folder that the training begins with, except those that flags set. The
 // warm start refuses those that differ.
-static bel_status *take_settings(const bel_options *options, bel_params *params)
+static bel_status *take_settings(const bel_options *options, const bel_setup *setup,
+                                 const char *was, bel_params *params)
 {
-    static const char *const of_presets[] = {"layers", "heads", "token_width", "context"};
     const char *folder =
         bel_options_has(options, "warm_start") ? bel_options_string(options, "warm_start") : NULL;
     bel_huggingface_settings settings = {.count = 0};
     bel_str taken = {0};
-    if (folder == NULL || !bel_is_huggingface(folder)) return NULL;
+    if (folder == NULL) return NULL;
+    if (was != NULL) return keep_settings(options, setup->model_dir, params);
+    if (!bel_is_huggingface(folder)) return NULL;
     BEL_TRY(bel_huggingface_read_settings(folder, &settings));
     for (int i = 0; i < settings.count; i++) {
         const char *flag = settings.items[i].flag, *value = settings.items[i].value;
-        bool given = bel_options_is_given(options, flag);
-        for (size_t p = 0; p < sizeof of_presets / sizeof *of_presets; p++)
-            if (strcmp(flag, of_presets[p]) == 0 && bel_options_is_given(options, "preset"))
-                given = true;
-        if (given) continue;
+        if (is_set(options, flag)) continue;
         bel_params_set(params, flag, value);
         bool is_switch = strcmp(flag, "tied") == 0 || strcmp(flag, "bias") == 0;
         if (!is_switch) {
@@ -247,6 +273,11 @@ static bel_status *set_sizes(const bel_options *options, bel_params *params,
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (bel_options_int(options, sizes[i].flag) > 0 || is_taken(params, sizes[i].flag))
             continue;
+        if (strcmp(sizes[i].flag, "vocabulary") == 0 && tokenizer == NULL &&
+            !bel_options_is_given(options, "preset"))
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "--vocabulary: expected the number of tokens that the token files may "
+                           "have, or the --tokenizer that made them");
         set_whole(params, sizes[i].flag, sizes[i].value);
         bel_str_printf(set, " --%s %lld", sizes[i].flag, (long long)sizes[i].value);
     }
@@ -255,7 +286,8 @@ static bel_status *set_sizes(const bel_options *options, bel_params *params,
     if (vocabulary == 0 && text != NULL) (void)bel_parse_i64(text, strlen(text), &vocabulary);
     if (tokenizer == NULL || vocabulary >= bel_tokenizer_size(tokenizer)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--vocabulary: expected at least the %lld tokens of the tokenizer, got %lld",
+                   "--vocabulary%s: expected at least the %lld tokens of the tokenizer, got %lld",
+                   bel_options_int(options, "vocabulary") > 0 ? "" : " (from the warm start)",
                    (long long)bel_tokenizer_size(tokenizer), (long long)vocabulary);
 }
 
@@ -324,9 +356,9 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
 {
     char digest[33];
     bel_str set = {0};
-    BEL_TRY(take_settings(options, params));
+    BEL_TRY(take_settings(options, setup, was, params));
     BEL_TRY(choose_tokenizer(options, was, setup));
-    if (setup->is_master) compare_with_start(options, setup);
+    if (setup->is_master && was == NULL) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {
         digest_tokenizer(setup->tokenizer, digest);
         bel_params_set(params, DIGEST, digest);
@@ -340,7 +372,7 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     setup->input.train_batch_size = preset->batch;
     if (!bel_options_is_given(options, "train_batch_size"))
         bel_str_printf(&set, " --train_batch_size %lld", (long long)preset->batch);
-    char *start = taken_tokenizer(options);
+    char *start = taken_tokenizer(options, was);
     bool plain = !bel_options_is_given(options, "tokenizer") && start == NULL;
     if (start != NULL)
         bel_log_write(BEL_LOG_INFO, "taken from the warm start: --tokenizer %s", start);

@@ -184,6 +184,13 @@ typedef struct tokenizing {
     bool made; // by this call
 } tokenizing;
 
+// End of a file of the cache: its other bytes are compared with it, as any program may have changed
+// the file since.
+typedef struct token_trailer {
+    uint64_t bytes; // the tokens' before it
+    uint64_t hash;  // lower half of bel_hash128_of
+} token_trailer;
+
 static bel_status *write_bytes(const char *path, int descriptor, const char *bytes, size_t size)
 {
     if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", path);
@@ -197,16 +204,14 @@ static bel_status *write_bytes(const char *path, int descriptor, const char *byt
     return NULL;
 }
 
-// Packs the tokens in place, as the numbers get no wider, and writes them.
-static bel_status *write_list(const tokenizing *t, const char *path, int descriptor,
-                              bel_token_list *list)
+// Packs the tokens in place, as the numbers get no wider.
+static void pack_list(const tokenizing *t, bel_token_list *list)
 {
     char *bytes = (char *)list->items;
     for (size_t i = 0; i < list->count && t->width == 2; i++) {
         uint16_t token = (uint16_t)list->items[i];
         memcpy(bytes + i * sizeof token, &token, sizeof token);
     }
-    return write_bytes(path, descriptor, bytes, list->count * (size_t)t->width);
 }
 
 // Writes the tokens in pieces of documents. So a process that waits sees the file grow.
@@ -218,6 +223,8 @@ static bel_status *tokenize(void *user, const char *path, int descriptor)
     int cores = bel_available_cores();
     bel_token_list list = {0};
     bel_team *team = bel_team_create_some(cores < MOST_THREADS ? cores : MOST_THREADS);
+    bel_hasher *hasher = bel_hasher_create();
+    token_trailer trailer = {0};
     bel_status *status = NULL;
     t->made = true;
     for (size_t first = 0, end; first < documents->count && status == NULL; first = end) {
@@ -226,8 +233,17 @@ static bel_status *tokenize(void *user, const char *path, int descriptor)
             bytes += documents->items[end].size;
         list.count = 0;
         status = bel_documents_encode(documents, first, end - first, t->tokenizer, team, &list);
-        if (status == NULL) status = write_list(t, path, descriptor, &list);
+        if (status != NULL) break;
+        pack_list(t, &list);
+        bel_hasher_update(hasher, list.items, list.count * (size_t)t->width);
+        trailer.bytes += list.count * (uint64_t)t->width;
+        status =
+            write_bytes(path, descriptor, (const char *)list.items, list.count * (size_t)t->width);
     }
+    trailer.hash = bel_hasher_finish(hasher).low;
+    if (status == NULL)
+        status = write_bytes(path, descriptor, (const char *)&trailer, sizeof trailer);
+    bel_hasher_destroy(hasher);
     bel_free(list.items);
     bel_team_destroy(team);
     return status;
@@ -236,7 +252,7 @@ static bel_status *tokenize(void *user, const char *path, int descriptor)
 // The name of the tokens: a hash of the tokenizer and of all documents with their borders.
 static void name_tokens(const tokenizing *t, char out_name[33])
 {
-    static const char version[] = "belfry tokens 1\n";
+    static const char version[] = "belfry tokens 2\n";
     bel_str tokenizer = {0};
     bel_hasher *hasher = bel_hasher_create();
     bel_tokenizer_write(t->tokenizer, &tokenizer);
@@ -253,6 +269,37 @@ static void name_tokens(const tokenizing *t, char out_name[33])
     bel_str_deinit(&tokenizer);
 }
 
+// Returns true if the file is as it was made; *out_bytes are those of its tokens.
+static bool is_whole(const bel_file_view *view, int width, size_t *out_bytes)
+{
+    token_trailer trailer;
+    if (view->size < sizeof trailer) return false;
+    size_t bytes = view->size - sizeof trailer;
+    memcpy(&trailer, view->data + bytes, sizeof trailer);
+    *out_bytes = bytes;
+    return trailer.bytes == bytes && bytes % (size_t)width == 0 &&
+           trailer.hash == bel_hash128_of(view->data, bytes, 0).low;
+}
+
+// Opens the tokens of the cache. A file that was damaged since is made anew.
+static bel_status *open_kept(const bel_cache_request *request, int width, bel_file_view *view,
+                             size_t *out_bytes)
+{
+    BEL_TRY(bel_file_view_open_made(request, view));
+    if (is_whole(view, width, out_bytes)) return NULL;
+    bel_log_write(BEL_LOG_WARN,
+                  "%s: its tokens that this host has kept in %s are damaged, and are made anew",
+                  request->source, view->mapped_instead.path);
+    (void)unlink(view->mapped_instead.path); // processes that map it keep what they have
+    bel_file_view_close(view);
+    BEL_TRY(bel_file_view_open_made(request, view));
+    if (is_whole(view, width, out_bytes)) return NULL;
+    bel_status *status = BEL_ERR(BEL_DATA_LOSS, "%s: %s does not keep what is written to it",
+                                 request->source, view->mapped_instead.path);
+    bel_file_view_close(view);
+    return status;
+}
+
 static bel_status *open_tokenized(token_source *source, const bel_documents *documents)
 {
     enum { PATIENCE_SECS = 900 }; // for one document of gigabytes
@@ -265,17 +312,19 @@ static bel_status *open_tokenized(token_source *source, const bel_documents *doc
         .name = name,
         .source = part->path,
         .doing = "being tokenized",
-        .size_bytes = (documents->size_bytes + documents->count) * (uint64_t)t.width,
+        .size_bytes =
+            (documents->size_bytes + documents->count) * (uint64_t)t.width + sizeof(token_trailer),
         .patience_secs = PATIENCE_SECS,
         .make = tokenize,
         .user = &t,
     };
-    BEL_TRY(bel_file_view_open_made(&request, &part->view));
+    size_t bytes = 0;
+    BEL_TRY(open_kept(&request, t.width, &part->view, &bytes));
     source->part_count = 1;
-    source->token_count = (int64_t)(part->view.size / (size_t)t.width);
+    source->token_count = (int64_t)(bytes / (size_t)t.width);
     part->block = (bel_token_block){part->view.data, t.width, source->token_count};
     source->base.size_bytes = documents->size_bytes;
-    source->base.content = bel_hash64_more(documents->content, part->view.data, part->view.size);
+    source->base.content = bel_hash64_more(documents->content, part->view.data, bytes);
     bel_log_write(BEL_LOG_INFO, "%s%s: %zu documents, %s, %lld tokens%s", part->path,
                   documents->file_count > 1 ? ", …" : "", documents->count,
                   bel_bytes_text(documents->size_bytes, size), (long long)source->token_count,
