@@ -26,7 +26,7 @@ enum { PROCESSOR_TEXT = 128 };
 
 typedef struct planning {
     const bel_options *options;
-    char scratch[64]; // folder, removed at the end
+    char scratch[96]; // folder, removed at the end
     char *folder;     // has the figures
     bel_words words;  // the training's, with --model_dir in the scratch folder
     bel_cluster *cluster;
@@ -327,7 +327,10 @@ static bel_status *prepare(planning *p)
     bool made = strlen(folder) < sizeof p->scratch && mkdtemp(folder) != NULL;
     if (made) memcpy(p->scratch, folder, strlen(folder) + 1);
     bel_status *status =
-        made ? NULL : BEL_ERR(BEL_UNAVAILABLE, "cannot make the folder %s", folder);
+        made ? NULL
+             : BEL_ERR(BEL_UNAVAILABLE,
+                       "cannot make the folder %s, whose path may have up to %zu bytes", folder,
+                       sizeof p->scratch - 1);
     bel_free(folder);
     if (status == NULL) status = bel_state_folder("plan", &p->folder);
     if (status == NULL) status = take_words(p);
