@@ -3,6 +3,7 @@
 // is that of all shards for each worker and step, and a worker's time this process's. All figures
 // are of the steps after the warm-up. Memory is at the last version: the peak, and the process's
 // share of what it shares with others (PSS); a worker's is this process's growth by all of them.
+// Frames and bytes must be those that the layout predicts (step_counts.h); else the exit code is 1.
 // usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane shm|grpc]
 //        [--exchange_precision f32|bf16] [--steps N]
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "base/str.h"
 #include "hollow.h"
 #include "mlp.h"
+#include "ps/layout/step_counts.h"
 
 extern char **environ;
 
@@ -261,6 +263,36 @@ static void print_figures(const figures *f, const hollow_counts *counts)
            (long long)counts->most_calls);
 }
 
+// Compares the counts of all lanes with those that `belfry plan` predicts.
+static bel_status *check_counts(const hollow_counts *counts, const bel_trainable *t)
+{
+    const bel_lane_kind kind = {.in_place = !job.grpc, .rounded = job.rounded, .stats = t->stats};
+    int *replicas_of = bel_xcalloc((size_t)job.worker_count, sizeof *replicas_of);
+    for (int w = 0; w < job.worker_count; w++)
+        replicas_of[w] = 1;
+    bel_assignment *assignment = bel_assignment_create(replicas_of, job.worker_count);
+    int64_t steps = counts->versions - 1, sent = 0, sent_bytes = 0, received = 0,
+            received_bytes = 0;
+    for (int w = 0; w < job.worker_count; w++) {
+        for (int k = 0; k < t->layout->shard_count; k++) {
+            const bel_lane_counts start = bel_start_counts(t->layout, k, kind);
+            const bel_lane_counts step = bel_step_counts(t->layout, assignment, w, k, kind);
+            sent += start.up_frames + steps * step.up_frames;
+            sent_bytes += start.up_bytes + steps * step.up_bytes;
+            received += start.down_frames + steps * step.down_frames;
+            received_bytes += start.down_bytes + steps * step.down_bytes;
+        }
+    }
+    bel_assignment_destroy(assignment);
+    bel_free(replicas_of);
+    if (sent == counts->sent && sent_bytes == counts->sent_bytes && received == counts->received &&
+        received_bytes == counts->received_bytes)
+        return NULL;
+    return BEL_ERR(BEL_INTERNAL, "predicted frames %lld and %lld, bytes %lld and %lld",
+                   (long long)sent, (long long)received, (long long)sent_bytes,
+                   (long long)received_bytes);
+}
+
 static bel_status *measure(char **arguments)
 {
     figures f = {.role_count = 1 + job.shard_count};
@@ -284,6 +316,7 @@ static bel_status *measure(char **arguments)
     BEL_TRY(hollow_play(&job, task, &trainable, look, &f, &counts));
     BEL_TRY(await_roles(&f));
     print_figures(&f, &counts);
+    BEL_TRY(check_counts(&counts, &trainable));
     bel_trainable_deinit(&trainable);
     bel_estimator_destroy(estimator);
     bel_task_destroy(task);

@@ -4,6 +4,13 @@
 // plain version with the same bits.
 #include "base/linux_processor.h"
 
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/number.h"
+
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -18,3 +25,16 @@ bool bel_linux_has_arm_crc32(void)
     return false;
 }
 #endif
+
+void bel_linux_processor_name(char *out_name, size_t size)
+{
+    char *text = NULL;
+    size_t length = 0;
+    bel_status_ignore(bel_file_read("/proc/cpuinfo", &text, &length)); // then it has no name
+    const char *line = text == NULL ? NULL : strstr(text, "\nmodel name");
+    const char *name = line == NULL ? NULL : strchr(line, ':');
+    if (name != NULL) name += 1 + strspn(name + 1, " \t");
+    bel_snprintf(out_name, size, "%.*s", name != NULL ? (int)strcspn(name, "\n") : INT_MAX,
+                 name != NULL ? name : "unknown processor");
+    bel_free(text);
+}

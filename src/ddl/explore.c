@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/linux_processor.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -106,26 +107,13 @@ static bel_status *explore_spread(bel_ddl *ddl, bel_dtype dtype, void *data, int
     return bel_ddl_rounds_spread(&call);
 }
 
-// Reads the line "model name" of /proc/cpuinfo; "" if absent.
-static void find_model(char out[HOST_TEXT])
-{
-    char *text = NULL;
-    size_t length = 0;
-    out[0] = '\0';
-    bel_status_ignore(bel_file_read("/proc/cpuinfo", &text, &length)); // the level is known anyway
-    const char *line = text == NULL ? NULL : strstr(text, "\nmodel name");
-    const char *name = line == NULL ? NULL : strchr(line, ':');
-    if (name != NULL) bel_snprintf(out, HOST_TEXT, "%.*s", (int)strcspn(name + 1, "\n"), name + 1);
-    bel_free(text);
-}
-
 static void describe_host(char out[HOST_TEXT])
 {
     char host[HOST_TEXT], model[HOST_TEXT];
     memset(out, 0, HOST_TEXT);
     if (gethostname(host, sizeof host) != 0) host[0] = '\0';
     host[sizeof host - 1] = '\0';
-    find_model(model);
+    bel_linux_processor_name(model, sizeof model);
     bel_snprintf(out, HOST_TEXT, "%.64s:%.64s, %s, %d cores", host, model,
                  bel_isa_title(bel_isa_get()), (int)sysconf(_SC_NPROCESSORS_ONLN));
 }

@@ -12,8 +12,10 @@
 #include "trainable/trainable_inner.h"
 
 // Fills in the plan's sizes from the real layout; row sizes are worker 0's.
-static bel_status *measure(const bel_trainable *t, bel_plan_sizes *sizes, int64_t **out_shard_bytes)
+bel_status *bel_trainable_measure(const bel_trainable *t, bel_plan_sizes *sizes,
+                                  int64_t **out_shard_bytes)
 {
+    *sizes = (bel_plan_sizes){0};
     const bel_layout *layout = t->layout;
     const bel_program_options options = bel_estimator_program_options(t->estimator);
     BEL_TRY(bel_trainable_arena_bytes(t, &options, &sizes->activation_bytes));
@@ -49,9 +51,9 @@ bel_status *bel_estimator_measure(bel_estimator *estimator, const bel_train_spec
 {
     BEL_TRY(bel_estimator_place(estimator, worker_count, NULL, shard_count, 1));
     bel_trainable trainable;
-    bel_plan_sizes sizes = {0};
+    bel_plan_sizes sizes;
     bel_status *status = bel_trainable_init(&trainable, estimator, train);
-    if (status == NULL) status = measure(&trainable, &sizes, out_shard_bytes);
+    if (status == NULL) status = bel_trainable_measure(&trainable, &sizes, out_shard_bytes);
     bel_trainable_deinit(&trainable);
     if (status == NULL) *out_sizes = sizes;
     return status;

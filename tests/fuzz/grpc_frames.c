@@ -30,7 +30,7 @@ static void take_frames(bel_grpc_lane *lane, uint64_t *count)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t room[PLACE_BYTES];
-    bel_grpc_lane lane = {.config = {CAPACITY, NULL, 0, place, room},
+    bel_grpc_lane lane = {.config = {.capacity = CAPACITY, .place = place, .place_context = room},
                           .in = bel_frame_queue_create(CAPACITY, NULL),
                           .mutex = PTHREAD_MUTEX_INITIALIZER,
                           .answered = true,

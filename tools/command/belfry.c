@@ -53,6 +53,8 @@ static const bel_verb verbs[] = {
      bel_verb_tune, false},
     {"graph", BEL_VERB_GRAPH, "[training flags]",
      "instructions, memory and time of a training step", bel_verb_graph, false},
+    {"plan", BEL_VERB_PLAN, "[flags] -- [training flags]",
+     "expected speed, bytes and memory by number of workers", bel_verb_plan, true},
     {"local train", BEL_VERB_LOCAL_TRAIN, "[flags] -- [training flags]",
      "train_and_evaluate, in one or several processes", bel_verb_local_train, true},
     {"local ranks", BEL_VERB_LOCAL_RANKS, "[flags] -- PROGRAM [arguments]",

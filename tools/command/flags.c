@@ -40,8 +40,8 @@
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS | TOKENS |              \
-     BEL_VERB_GENERATE | SERVE) // all
-#define TELLING                 /* print no results as JSON */                                     \
+     BEL_VERB_GENERATE | SERVE | BEL_VERB_PLAN) // all
+#define TELLING                                 /* print no results as JSON */                     \
     (BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE |    \
      BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE | SERVE)
 // `when` of a flag of evaluations.
@@ -318,7 +318,7 @@ static const bel_option table[] = {
      "Number of parameter servers to continue with; without the flag it stays.", NULL},
     {"evaluator_count", INT, PLACING, "0", "[0, 1]", "evaluators", CLUSTER,
      "1: a separate process evaluates the checkpoints; 0: the master does.", NULL},
-    {"config", STRING, PLACING | STUDYING, "", NULL, "FILE", CLUSTER,
+    {"config", STRING, PLACING | STUDYING | BEL_VERB_PLAN, "", NULL, "FILE", CLUSTER,
      "cluster.yaml, which lists the job's processes; counts given as flags win.", NULL},
     {"tcp", BOOL, LOCAL, "false", NULL, NULL, CLUSTER,
      "Ports on the loopback address instead of unix sockets.", NULL},
@@ -330,6 +330,16 @@ static const bel_option table[] = {
      "Number of processes of the program; each receives its rank.", NULL},
     {"dry_run", BOOL, STARTING, "false", NULL, NULL, CLUSTER,
      "Print the plan of processes and what the engine would receive, and exit.", NULL},
+    {"workers", STRINGS, BEL_VERB_PLAN, "1,2,4,8", NULL, "LIST", CLUSTER,
+     "Numbers of workers to plan for, such as 1,2,8 or 1..1000 (doubled each time).", NULL},
+    {"parameter_servers", INT, BEL_VERB_PLAN, "1", "[1, 1024]", "servers", CLUSTER,
+     "Number of parameter servers; unset: that of --config, or 1.", NULL},
+    {"bandwidth", STRING, BEL_VERB_PLAN, "10Gb", NULL, "RATE", CLUSTER,
+     "Bits a second of a host's link, each way (Mb, Gb); if given, and --config names no hosts, each process has a host.", NULL},
+    {"latency", STRING, BEL_VERB_PLAN, "50us", NULL, "TIME", CLUSTER,
+     "Time of a byte from host to host (us, ms).", NULL},
+    {"calibrate", BOOL, BEL_VERB_PLAN, "false", NULL, NULL, CLUSTER,
+     "Measure this machine and the model's steps anew, instead of using kept figures.", NULL},
     {"cluster", STRING, BEL_VERB_DOCTOR, "", NULL, "FILE", CLUSTER,
      "cluster.yaml: check this host, and by ssh the others, for a job of it.", NULL},
     {"hosts", STRINGS, CERTS, "", NULL, "HOST", CLUSTER,
@@ -543,7 +553,7 @@ bel_options *bel_flags_create(uint64_t verb)
     bel_options *options = bel_options_create(table, FLAG_COUNT, verb);
     bel_options_know_words(options, bel_flag_words);
     bel_options_know_common(options, bel_common_flags);
-    if ((verb & (BEL_VERB_LOCAL_TRAIN | BEL_VERB_JOBS_SUBMIT)) != 0)
+    if ((verb & (STARTING | BEL_VERB_PLAN)) != 0)
         bel_options_say_elsewhere(options, "hint: put flags of the training after --");
     return options;
 }

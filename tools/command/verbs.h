@@ -29,6 +29,7 @@ bel_verb_fn bel_verb_certs;
 bel_verb_fn bel_verb_version;
 bel_verb_fn bel_verb_experiment_batch_norm;
 
+bel_verb_fn bel_verb_plan;
 bel_verb_fn bel_verb_local_train;
 bel_verb_fn bel_verb_local_ranks;
 bel_verb_fn bel_verb_jobs_submit;

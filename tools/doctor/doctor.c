@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/linux_processor.h"
 #include "base/linux_sched.h"
 #include "base/number.h"
 #include "base/str.h"
@@ -51,8 +52,7 @@ void bel_doctor_report(bel_doctor *d, bel_doctor_level level, const char *name, 
 
 // --- Processor ----------------------------------------------------------------------------------
 
-// Reads the text after ':' of the first line that begins with `key`, such as "model name" or
-// "MemTotal".
+// Reads the text after ':' of the first line that begins with `key`, such as "MemTotal".
 static bool proc_value(const char *path, const char *key, char *out_text, size_t size)
 {
     FILE *file = fopen(path, "r");
@@ -79,8 +79,8 @@ static bool has_kernels(void)
 static void check_processor(bel_doctor *d)
 {
     const char *slow = "without fused multiply-add training is tens of times slower";
-    char name[128] = "unknown processor", text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT], hint[160];
-    proc_value("/proc/cpuinfo", "model name", name, sizeof name);
+    char name[128], text[192 + BEL_ISA_TEXT], lacks[BEL_ISA_TEXT], hint[160];
+    bel_linux_processor_name(name, sizeof name);
     bel_isa isa = bel_isa_get();
     if (!has_kernels()) {
         bel_snprintf(text, sizeof text, "%s, lacks %s", name, bel_isa_lacks(BEL_ISA_LEAST, lacks));

@@ -242,7 +242,7 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 
 // --- Showing -------------------------------------------------------------------------------------
 
-// The terms are those of bel_plan_write's comment in plan.h.
+// The terms are those of bel_plan_memory's comment in plan.h.
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
     enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as measured
@@ -266,6 +266,11 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
     }
     if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += exchanged;
     return bytes;
+}
+
+double bel_plan_memory(const bel_plan *plan, int process, const bel_plan_sizes *sizes)
+{
+    return memory_of(plan, &plan->processes[process], sizes);
 }
 
 static const char *host_text(const bel_plan *plan, const bel_plan_process *process)

@@ -53,16 +53,19 @@ void bel_plan_destroy(bel_plan *plan);
 void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas_to_aggregate,
                            int accumulate_steps, int64_t max_staleness);
 
-// For --dry_run: writes a table of processes (role, host, towers, threads), R, N and T, bytes of
-// each shard, and the memory of each process. Memory is the sum of:
+// Returns the bytes of memory of a process, an estimate: the sum of
 // - Program: 16 MiB.
 // - Shard: 2 × parameters + slots, once more parameters + slots while saving, and one report per
 //   worker. With rounded exchanges reports have half, and half of the parameters are differences.
 // - Worker: 2 × parameters, per tower one gradient range and the activations, the data that it
 //   keeps, and rows of tables with their gradients. With rounded exchanges once more parameters.
 // - Master and evaluator: the parameters.
-// Rows that tables gain during training are unknown beforehand. After the table comes a line for
-// each host whose machine has less memory than that.
+// Rows that tables gain during training are unknown beforehand.
+double bel_plan_memory(const bel_plan *plan, int process, const bel_plan_sizes *sizes);
+
+// For --dry_run: writes a table of processes (role, host, towers, threads), R, N and T, bytes of
+// each shard, and the memory of each process. After the table comes a line for each host whose
+// machine has less memory than that.
 void bel_plan_write(const bel_plan *plan, const bel_plan_sizes *sizes, bel_str *out);
 
 // For engines that reach other hosts. If a machine does not give its cores, its processes use the

@@ -75,12 +75,12 @@ void bel_job_record_set_process(bel_job_record *record)
 
 // --- Places -------------------------------------------------------------------------------------
 
-// Finds the folder of all jobs. A relative XDG_STATE_HOME is ignored, as the XDG rules require.
-static bel_status *find_root(char **out_root)
+// A relative XDG_STATE_HOME is ignored, as the XDG rules require.
+bel_status *bel_state_folder(const char *name, char **out_path)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state != NULL && state[0] == '/') {
-        *out_root = bel_path_join(state, "belfry/jobs");
+        *out_path = bel_strf("%s/belfry/%s", state, name);
         return NULL;
     }
     if (home == NULL || home[0] != '/') {
@@ -88,8 +88,14 @@ static bel_status *find_root(char **out_root)
                        "no place for records of jobs: neither XDG_STATE_HOME nor HOME is set to a "
                        "folder");
     }
-    *out_root = bel_path_join(home, ".local/state/belfry/jobs");
+    *out_path = bel_strf("%s/.local/state/belfry/%s", home, name);
     return NULL;
+}
+
+// Finds the folder of all jobs.
+static bel_status *find_root(char **out_root)
+{
+    return bel_state_folder("jobs", out_root);
 }
 
 static bool is_letter(char c)

@@ -68,6 +68,11 @@ void bel_job_record_set_process(bel_job_record *record);
 // as below. Free with bel_free.
 bel_status *bel_registry_folder(const char *name, char **out_folder) BEL_MUST_USE;
 
+// Gets the path of a folder of Belfry's state, $XDG_STATE_HOME/belfry/NAME (or
+// ~/.local/state/belfry/NAME), which need not exist. Free with bel_free. FAILED_PRECONDITION:
+// neither XDG_STATE_HOME nor HOME is set.
+bel_status *bel_state_folder(const char *name, char **out_path) BEL_MUST_USE;
+
 // Creates a new job's folder with its logs/. Only the submission's fields of the record are used;
 // the job is QUEUED by this process.
 // ALREADY_EXISTS: the name belongs to a job that runs or may run elsewhere, or, without `replace`,

@@ -1,0 +1,37 @@
+// Frames and payload bytes between a worker and a shard, counted from the layout before anything
+// runs. All workers count in each step, and one step function trains. Tables, collectives, norms
+// over several shards and snapshots have more frames, which are not counted here.
+//
+//   a step, up    a report of each chunk and node, then step statistics of each node
+//   a step, down  the values of each chunk that changes, unless they are read in place; a version
+//   the start     a pull up; all values, never rounded, and a version down
+//
+// `belfry plan` predicts with these counts, and bench_hollow compares them with real lanes.
+#ifndef BELFRY_PS_LAYOUT_STEP_COUNTS_H
+#define BELFRY_PS_LAYOUT_STEP_COUNTS_H
+
+#include "ps/layout/assignment.h"
+#include "ps/layout/layout.h"
+#include "ps/layout/step_stats.h"
+
+// Frames to and from the shard, and the bytes of their payloads.
+typedef struct bel_lane_counts {
+    int64_t up_frames, up_bytes;
+    int64_t down_frames, down_bytes;
+} bel_lane_counts;
+
+// The settings that determine the counts.
+typedef struct bel_lane_kind {
+    bool in_place;         // both ends share memory: values are not sent, and nothing is rounded
+    bool rounded;          // --exchange_precision bf16
+    bel_stats_shape stats; // the step statistics
+} bel_lane_kind;
+
+// Counts of one step, after the start. Thread-safe, as the next.
+bel_lane_counts bel_step_counts(const bel_layout *layout, const bel_assignment *assignment,
+                                int worker, int shard, bel_lane_kind kind);
+
+// Counts of a worker's start.
+bel_lane_counts bel_start_counts(const bel_layout *layout, int shard, bel_lane_kind kind);
+
+#endif

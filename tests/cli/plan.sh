@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# belfry plan: its counts are those of hollow jobs, and its table those of the flags; kept figures; bad input.
+# usage: plan.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+export XDG_STATE_HOME=$work/state TMPDIR=$work/scratch
+mkdir scratch
+flags=(--columns none --train_files "$TRAIN_CSV" --hidden_units 32 --train_batch_size 16)
+plan() { # FLAGS of plan…: with --json; the object is in out.txt
+    run_ok belfry plan --json "$@" -- "${flags[@]}" "${more[@]}"
+}
+value() { # EXPRESSION over p, the object, and r, the row of the last number of workers
+    python3 -c 'import json, sys
+p = json.load(open("out.txt"))
+r = p["workers"][-1]
+print(eval(sys.argv[1]))' "$1"
+}
+more=()
+
+# bench_hollow fails if frames and bytes are not those that the layout predicts.
+for lane in shm grpc; do
+    for precision in f32 bf16; do
+        for deal in "4 1" "16 1" "4 2" "16 2"; do
+            read -ra counts <<<"$deal"
+            run_ok timeout -k 5 120 "$BUILD/bench/bench_hollow" "${counts[@]}" 10 --parameters 40000 --lane "$lane" \
+                --exchange_precision "$precision" --steps 5
+        done
+    done
+done
+
+# The table, and its lines for people.
+run_ok belfry plan --workers 1,2 -- "${flags[@]}"
+equal "rows" "$(grep -cE '^ +[12] ' out.txt)" 2
+check "it names what it measured" grep -qE '^measured: .*, 1 worker of 1 thread: computing [0-9.]+ ms' out.txt
+check "it names its assumptions" test "$(grep -c '^assumed: ' out.txt)" -ge 4
+check "it writes nothing here" test ! -e model
+check "the scratch folder is gone" test -z "$(ls scratch)"
+
+# Kept figures give the same plan again; damaged ones and --calibrate measure anew.
+plan --workers 1,2
+equal "measured by an earlier plan" "$(value '{m["kept"] for m in p["measured"]}')" "{True}"
+cp out.txt first.txt
+plan --workers 1,2
+check "the same plan" cmp out.txt first.txt
+for file in state/belfry/plan/steps-*; do echo '{"belfry":"0.0.1"}' >"$file"; done
+plan --workers 1
+equal "damaged figures do not count" "$(value '{m["kept"] for m in p["measured"]}')" "{False}"
+
+# Bytes of digits: 64 × 32 + 32 + 32 × 10 + 10 floats, 16 aligned; 24 bytes of statistics.
+plan --workers 1..4
+equal "numbers of workers" "$(value '[w["workers"] for w in p["workers"]]')" "[1, 2, 4]"
+equal "parameters" "$(value 'p["parameters"]')" 2410
+equal "examples of a step" "$(value 'r["examples"]')" 64
+equal "a worker's frames" "$(value '(r["worker"]["up_frames"], r["worker"]["down_frames"])')" "(2, 1)"
+equal "shared memory brings no values" "$(value 'r["worker"]["down_bytes"]')" 0
+equal "no link limits one host" "$(value 'r["parts_ms"]["shard_link"] + r["parts_ms"]["latency"]')" 0
+plan --workers 3 --bandwidth 1Gb --latency 2ms
+equal "values of a separate host" "$(value 'r["worker"]["up_bytes"] - r["worker"]["down_bytes"]')" 24
+equal "latency" "$(value 'r["parts_ms"]["latency"]')" 4
+equal "a shard's link" \
+    "$(value 'abs(r["parts_ms"]["shard_link"] * 1e6 - 3 * 8 * (2 * r["worker"]["down_bytes"] + 24)) < 1')" True
+equal "the bottleneck" "$(value 'r["bottleneck"] == max(r["parts_ms"], key=r["parts_ms"].get)')" True
+full=$(value 'r["worker"]["down_bytes"]')
+more=(--exchange_precision bf16)
+plan --workers 3 --bandwidth 1Gb
+equal "bf16 halves values" "$(value "2 * r['worker']['down_bytes'] - $full")" 0
+more=(--min_shard_bytes 0)
+plan --workers 2 --parameter_servers 2
+equal "servers" "$(value '(p["shards"], r["all"]["up_frames"])')" "(2, $(value '2 * r["worker"]["up_frames"]'))"
+more=()
+cat >cluster.yaml <<'END'
+machines: {box: {cores: 2}}
+workers: {count: 1, machine: box, hosts: [a]}
+parameter_servers: {count: 1, machine: box, hosts: [b]}
+END
+plan --workers 4 --config cluster.yaml
+equal "hosts of a file: four workers share two cores" "$(value 'round(r["parts_ms"]["latency"], 9)')" 0.1
+
+# Bad input.
+refused() { # PARTS ARGUMENTS…
+    run_fails 2 "$1" belfry plan "${@:2}"
+}
+refused "--workers: expected numbers in [1, 1024] or FIRST..LAST, got \"0\"" --workers 0 -- "${flags[@]}"
+refused "got \"4..2\"" --workers 4..2 -- "${flags[@]}"
+refused "--bandwidth: expected bits a second|got \"10\"" --bandwidth 10 -- "${flags[@]}"
+refused "--bandwidth: expected|got \"0Gb\"" --bandwidth 0Gb -- "${flags[@]}"
+refused "--latency: expected a time|got \"1s\"" --latency 1s -- "${flags[@]}"
+refused "--latency has no effect on one host" --latency 1ms -- "${flags[@]}"
+refused "plan cannot model --mode async" -- "${flags[@]}" --mode async
+refused "plan cannot model --local_steps 4" -- "${flags[@]}" --local_steps 4
+refused "plan cannot model --accumulate_steps 2" -- "${flags[@]}" --accumulate_steps 2
+refused "unexpected argument \"program\"" -- program
+refused "parameter_servers" --parameter_servers 0 -- "${flags[@]}"
+make_clicks
+refused "plan cannot model tables" -- --model wide_deep --train_files clicks-train.csv --id_columns user,item \
+    --class_count 2 --optimizer adagrad
+finish

@@ -1,0 +1,132 @@
+// A training in this process, only to measure its steps. A hook reads the clock before a worker's
+// replica computes and after it has reported. The rest, until it computes again, is the update.
+// Several workers keep the cores busy that they would share in a job; the first one that calls is
+// measured. Nothing is saved before the end, and evaluations and the package's hooks do not run.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "estimator/estimator_inner.h"
+#include "plan/plan.h"
+#include "setup/setup.h"
+
+enum { MOST_SAMPLES = 4096, WARM_STEPS = 3, LEAST_STEPS = 8 };
+
+static const double seconds = 3;
+
+typedef struct stop_watch {
+    atomic_flag taken;
+    pthread_t thread; // the measured worker's; others find that it is taken
+    atomic_bool known;
+    double compute[MOST_SAMPLES], pass[MOST_SAMPLES]; // the newest
+    int64_t steps, examples;                          // examples: the most of a step
+    int64_t begun_ns, reported_ns;                    // 0: no step yet
+} stop_watch;
+
+// True on the thread of the measured worker.
+static bool is_measured(stop_watch *watch)
+{
+    if (!atomic_flag_test_and_set(&watch->taken)) {
+        watch->thread = pthread_self();
+        atomic_store(&watch->known, true);
+    }
+    return atomic_load(&watch->known) && pthread_equal(watch->thread, pthread_self());
+}
+
+static bel_status *step_begins(void *user, bel_hook_context *context, int64_t step)
+{
+    stop_watch *watch = user;
+    (void)context, (void)step;
+    if (!is_measured(watch)) return NULL;
+    watch->begun_ns = bel_clock_ns();
+    if (watch->steps > 0)
+        watch->pass[(watch->steps - 1) % MOST_SAMPLES] =
+            (double)(watch->begun_ns - watch->reported_ns);
+    return NULL;
+}
+
+static bel_status *step_is_reported(void *user, bel_hook_context *context,
+                                    const bel_step_report *report)
+{
+    stop_watch *watch = user;
+    (void)context;
+    if (!is_measured(watch)) return NULL;
+    if (report->examples > watch->examples) watch->examples = report->examples;
+    watch->reported_ns = bel_clock_ns();
+    watch->compute[watch->steps++ % MOST_SAMPLES] = (double)(watch->reported_ns - watch->begun_ns);
+    return NULL;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Returns the median of the samples after the warm-up. A full ring has only those.
+static double middle(double *samples, int64_t count)
+{
+    int64_t first = count > MOST_SAMPLES ? 0 : WARM_STEPS;
+    int64_t end = count > MOST_SAMPLES ? MOST_SAMPLES : count;
+    qsort(samples + first, (size_t)(end - first), sizeof *samples, by_length);
+    return samples[first + (end - first) / 2];
+}
+
+static bel_status *run_measured(const bel_setup *setup, stop_watch *watch)
+{
+    const bel_hook hook = {.size = sizeof hook,
+                           .name = "plan",
+                           .user = watch,
+                           .worker_before_step = step_begins,
+                           .worker_after_step = step_is_reported};
+    const bel_hook *const hooks[] = {&hook};
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = setup->input_fn,
+                                 .input_user = setup->input_user,
+                                 .max_seconds = seconds,
+                                 .hooks = hooks,
+                                 .hook_count = 1};
+    int code = 0;
+    BEL_TRY(bel_train_with_signals(setup->estimator, &spec, NULL, 0, NULL, &code));
+    if (code != 0) return BEL_ERR(BEL_CANCELLED, "stopped by a signal while it measured");
+    if (watch->steps >= LEAST_STEPS) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "the model made %lld steps in %.0f s, expected at least %d to measure; hint: "
+                   "more data or epochs, or a smaller --train_batch_size",
+                   (long long)watch->steps, seconds, LEAST_STEPS);
+}
+
+bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int workers,
+                                   bel_step_figures *out_figures)
+{
+    bel_setup *setup;
+    stop_watch *watch = bel_xcalloc(1, sizeof *watch);
+    atomic_flag_clear(&watch->taken);
+    bel_step_figures figures = {.load = bel_machine_load()};
+    bel_status *status = bel_setup_for_training(training, NULL, &setup);
+    if (status == NULL) {
+        bel_run_config *config = &setup->estimator->config;
+        config->num_gpus = config->num_gpus > 1 ? 1 : config->num_gpus;
+        config->num_threads = threads;
+        config->save_checkpoints_secs = 0;
+        config->save_checkpoints_steps = 0;
+        config->save_summary_steps = 0;
+        config->report = false;
+        config->trace = NULL;
+        config->metrics_port = 0;
+        status = bel_estimator_place(setup->estimator, workers, NULL, 1, threads);
+        if (status == NULL) status = run_measured(setup, watch);
+        bel_setup_destroy(setup);
+    }
+    if (status == NULL) {
+        figures.steps = (double)watch->steps;
+        figures.examples = (double)watch->examples;
+        figures.compute_ns = middle(watch->compute, watch->steps);
+        figures.pass_ns = middle(watch->pass, watch->steps - 1);
+        *out_figures = figures;
+    }
+    bel_free(watch);
+    return status;
+}
