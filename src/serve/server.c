@@ -287,9 +287,9 @@ int bel_server_grpc_port(const bel_server *server)
     return server->rpc != NULL ? bel_rpc_server_port(server->rpc) : -1;
 }
 
-bel_status *bel_server_reopen(bel_server *server)
+void bel_server_reopen(bel_server *server)
 {
-    return bel_service_reopen(server->service);
+    bel_service_reopen(server->service);
 }
 
 int bel_server_stop(bel_server *server, int most_ms)
@@ -301,6 +301,8 @@ int bel_server_stop(bel_server *server, int most_ms)
     int64_t rest_ms = (deadline - bel_clock_ns()) / 1000000;
     if (server->rpc != NULL)
         left += bel_rpc_server_drain(server->rpc, rest_ms > 0 ? (int)rest_ms : 0);
+    if (server->service != NULL)
+        bel_service_give_up(server->service); // runs end, and no more begin
     bel_http_server_stop(server->http);
     bel_rpc_server_stop(server->rpc);
     bel_service_destroy(server->service);

@@ -131,12 +131,8 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
         int got = sigtimedwait(signals, NULL, &poll);
         if (got == SIGTERM || got == SIGINT) return;
         if (got == SIGHUP) {
-            bel_status *status = bel_server_reopen(server);
-            if (status != NULL)
-                bel_log_write(BEL_LOG_WARN, "the old access log or token stays in use: %s",
-                              bel_status_message(status));
-            bel_status_ignore(status); // logged
-            status = read_labels(options, models);
+            bel_server_reopen(server);
+            bel_status *status = read_labels(options, models);
             if (status != NULL)
                 bel_log_write(BEL_LOG_WARN, "the old labels stay in use: %s",
                               bel_status_message(status));
