@@ -30,6 +30,7 @@ typedef struct call {
     const bel_http_request *request;
     bel_http_answer *answer;
     bel_route route;
+    bool is_too_large; // the request needs too much memory
 } call;
 
 // --- Errors -------------------------------------------------------------------------------------
@@ -60,9 +61,12 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 
 static bel_status *infer(void *user, bel_infer *infer)
 {
-    const call *c = user;
-    return c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(infer, c->request, c->answer)
-                                               : bel_v1_predict(infer, c->request, c->answer);
+    call *c = user;
+    bel_status *status = c->route.kind == BEL_ROUTE_V2_INFER
+                             ? bel_v2_infer(infer, c->request, c->answer)
+                             : bel_v1_predict(infer, c->request, c->answer);
+    c->is_too_large = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+    return status;
 }
 
 static bel_status *run_inference(call *c)
@@ -204,8 +208,8 @@ static void server_answer(void *user, const bel_http_request *request, bel_http_
             status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
         if (status == NULL) status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
     }
-    if (status != NULL)
-        put_error(user, bel_service_code(status), bel_status_message(status), answer);
+    int code = c.is_too_large ? 413 : bel_service_code(status);
+    if (status != NULL) put_error(user, code, bel_status_message(status), answer);
     bel_status_ignore(status); // the client has it
     bel_service_end(&c.call, answer->code, answer->body.length);
 }

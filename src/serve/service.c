@@ -248,6 +248,7 @@ static bel_status *work_admitted(const bel_service_call *call, bel_service_work 
                                  .model = bel_model_name(call->model),
                                  .gate = service->gate,
                                  .max_batch = service->config.max_batch,
+                                 .most_examples = service->config.max_examples,
                                  .deadline_ns = deadline,
                                  .arena = w->arena,
                                  .most_elements = call->bytes_in},

@@ -19,6 +19,7 @@ typedef struct bel_service_config {
     int slots, queue;       // runs at a time, as in the models; requests beside them
     int max_batch;          // most examples of a run of several requests
     int delay_us;           // most time that a request waits for others
+    int max_examples;       // most examples of a request
     int wait_ms;            // most time that a request waits for a slot
     const char *access_log; // file; NULL: none
     const char *token_file; // whose line requests show; NULL: none

@@ -170,6 +170,7 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals, be
         .service = {.slots = slots_of(options),
                     .queue = (int)bel_options_int(options, "queue"),
                     .max_batch = (int)bel_options_int(options, "max_batch"),
+                    .max_examples = (int)bel_options_int(options, "max_examples"),
                     .delay_us = (int)bel_options_int(options, "batch_delay_us"),
                     .wait_ms = ms_of(options, "timeout_secs"),
                     .access_log = bel_options_string(options, "access_log"),
