@@ -263,8 +263,8 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
-    if (config->port >= 0) BEL_TRY(bel_http_server_start(&http, &server->http));
-    return config->grpc_port >= 0 ? start_rpc(server, config) : NULL;
+    if (config->grpc_port >= 0) BEL_TRY(start_rpc(server, config)); // sets variables: no thread yet
+    return config->port >= 0 ? bel_http_server_start(&http, &server->http) : NULL;
 }
 
 bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
