@@ -213,12 +213,15 @@ bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice
         return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)choice->model_length,
                        choice->model);
     call->model = model;
-    if (choice->label != NULL &&
-        !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
-        return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
-                       (int)choice->label_length, choice->label);
+    // A label may move before its version is taken, which is then looked up again.
+    for (int tries = 0; tries < 2 && call->version == NULL; tries++) {
+        if (choice->label != NULL &&
+            !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
+            return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
+                           (int)choice->label_length, choice->label);
+        }
+        if (number >= -1) call->version = bel_model_acquire(model, number);
     }
-    if (number >= -1) call->version = bel_model_acquire(model, number);
     if (call->version != NULL) return NULL;
     return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version%s; its status lists them",
                    bel_model_name(model), choice->label != NULL ? " of the label" : "");

@@ -20,6 +20,14 @@
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP};
 
+// A signal to end waits, so that no more versions are loaded.
+static bool is_ending(void)
+{
+    sigset_t waiting;
+    return sigpending(&waiting) == 0 &&
+           (sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1);
+}
+
 static int ms_of(const bel_options *options, const char *name)
 {
     return (int)(bel_options_double(options, name) * 1e3);
@@ -208,7 +216,8 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     const bel_models_config config = {.slot_count = slots_of(options),
                                       .max_batch = (int)bel_options_int(options, "max_batch"),
-                                      .keep = (int)bel_options_int(options, "keep_versions")};
+                                      .keep = (int)bel_options_int(options, "keep_versions"),
+                                      .is_interrupted = is_ending};
     bel_models *models = bel_models_create(&config);
     bel_status *status = serve(options, &signals, models);
     bel_models_destroy(models);
