@@ -288,16 +288,20 @@ int main(int count, char **words)
     bel_cond_init(&s.wake);
     int cores = bel_available_cores();
     (void)bel_log_set_level(BEL_LOG_WARN);
-    s.models = bel_models_create(&(bel_models_config){cores, 1, 1});
+    s.models =
+        bel_models_create(&(bel_models_config){.slot_count = cores, .max_batch = 1, .keep = 1});
     put_version(&s, s.number);
     check(bel_models_add(s.models, folder, "digits"));
-    const bel_server_config config = {
-        .address = "127.0.0.1",
-        .service = {.slots = cores, .queue = 64, .max_batch = 1, .wait_ms = 30000},
-        .idle_ms = 60000,
-        .grpc_port = -1,
-        .connections = 8,
-        .most_body = 1 << 20};
+    const bel_server_config config = {.address = "127.0.0.1",
+                                      .service = {.slots = cores,
+                                                  .queue = 64,
+                                                  .max_batch = 1,
+                                                  .max_examples = 65536,
+                                                  .wait_ms = 30000},
+                                      .idle_ms = 60000,
+                                      .grpc_port = -1,
+                                      .connections = 8,
+                                      .most_body = 1 << 20};
     bel_server *server;
     check(bel_server_start(&config, s.models, &server));
     measure(&s, bel_server_port(server), rounds, seconds);

@@ -307,14 +307,18 @@ int main(int count, char **words)
     double seconds = count > 3 ? strtod(words[3], NULL) : 2;
     expect(rounds >= 1 && rounds <= MOST_ROUNDS, "ROUNDS is 1 to 101");
     int cores = bel_available_cores();
-    bel_models *models = bel_models_create(&(bel_models_config){cores, 1, 1});
-    const bel_server_config config = {
-        .address = "127.0.0.1",
-        .port = -1,
-        .service = {.slots = cores, .queue = 64, .max_batch = 1, .wait_ms = 30000},
-        .idle_ms = 60000,
-        .connections = 8,
-        .most_body = 1 << 20};
+    bel_models *models =
+        bel_models_create(&(bel_models_config){.slot_count = cores, .max_batch = 1, .keep = 1});
+    const bel_server_config config = {.address = "127.0.0.1",
+                                      .port = -1,
+                                      .service = {.slots = cores,
+                                                  .queue = 64,
+                                                  .max_batch = 1,
+                                                  .max_examples = 65536,
+                                                  .wait_ms = 30000},
+                                      .idle_ms = 60000,
+                                      .connections = 8,
+                                      .most_body = 1 << 20};
     bel_server *server;
     check(bel_models_add(models, words[1], "digits"));
     check(bel_server_start(&config, models, &server));

@@ -16,13 +16,17 @@ bel_budget bel_budget_of(size_t size)
                             size > (SIZE_MAX - least) / RATIO ? SIZE_MAX : least + size * RATIO};
 }
 
-void *bel_budget_take(void *budget, size_t size)
+bool bel_budget_spend(bel_budget *budget, size_t size)
 {
     bel_budget *b = budget;
     b->is_spent = b->is_spent || size > SIZE_MAX - BESIDE || size + BESIDE > b->left;
-    if (b->is_spent) return NULL;
-    b->left -= size + BESIDE;
-    return bel_xmalloc(size);
+    if (!b->is_spent) b->left -= size + BESIDE;
+    return !b->is_spent;
+}
+
+void *bel_budget_take(void *budget, size_t size)
+{
+    return bel_budget_spend(budget, size) ? bel_xmalloc(size) : NULL;
 }
 
 void bel_budget_give(void *budget, void *memory)

@@ -21,6 +21,9 @@ typedef struct bel_budget {
 // become eight bytes each, and a short text becomes a pointer, a length and an allocation.
 bel_budget bel_budget_of(size_t size);
 
+// Takes the size of an allocation that the caller makes; false once the budget is spent.
+bool bel_budget_spend(bel_budget *budget, size_t size);
+
 // Allocates; NULL once the budget is spent. Freed memory does not return to the budget.
 void *bel_budget_take(void *budget, size_t size);
 void bel_budget_give(void *budget, void *memory); // `budget` may be NULL

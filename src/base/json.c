@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/number.h"
 #include "base/str.h"
 
@@ -107,23 +108,16 @@ void bel_json_write_value(bel_str *out, const bel_json_value *value)
                        flags); // fails only when append_text does
 }
 
-static bel_status *load_text(const char *text, size_t length, const char *source, json_t **out_root)
-{
-    json_error_t error;
-    *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (*out_root != NULL) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON: %s", source, error.line, error.column,
-                   error.text);
-}
-
 // jansson allocates each number. While a thread parses into an arena, its memory comes from there,
-// and is not freed one by one.
+// and is not freed one by one. It has a budget: an empty object of three bytes needs 200.
 static _Thread_local bel_arena *parsing;
+static _Thread_local bel_budget budget;
 static pthread_once_t allocators_once = PTHREAD_ONCE_INIT;
 
 static void *take_memory(size_t size)
 {
-    return parsing != NULL ? bel_arena_alloc(parsing, size) : malloc(size);
+    if (parsing == NULL) return malloc(size);
+    return bel_budget_spend(&budget, size) ? bel_arena_alloc(parsing, size) : NULL;
 }
 
 static void give_memory(void *memory)
@@ -136,15 +130,31 @@ static void set_allocators(void)
     json_set_alloc_funcs(take_memory, give_memory);
 }
 
+static bel_status *load_text(const char *text, size_t length, const char *source, json_t **out_root)
+{
+    json_error_t error;
+    pthread_once(&allocators_once, set_allocators); // before another thread reads them
+    *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (*out_root != NULL) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON: %s", source, error.line, error.column,
+                   error.text);
+}
+
 bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length, const char *source,
                               const bel_json_value **out_root)
 {
     json_t *root;
-    pthread_once(&allocators_once, set_allocators);
     parsing = arena;
+    budget = bel_budget_of(length);
     bel_status *status = load_text(text, length, source, &root);
     parsing = NULL;
-    if (status == NULL) *out_root = wrap(root);
+    if (status == NULL) {
+        *out_root = wrap(root);
+    } else if (budget.is_spent) {
+        bel_status_ignore(status); // jansson's is about memory
+        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                         "%s: its JSON needs too much memory once it is read", source);
+    }
     return status;
 }
 

@@ -1,5 +1,5 @@
-// A job's secret, which every call must present: its sources, its syntax, and the check that not
-// every user of the host can read it or a private key.
+// Secret of a job or a server, which every call must present: its sources, its syntax, and the
+// check that not every user of the host can read it or a private key.
 #ifndef BELFRY_BASE_SECRET_H
 #define BELFRY_BASE_SECRET_H
 
@@ -24,7 +24,8 @@ enum { BEL_SECRET_LEAST_BYTES = 16, BEL_SECRET_MOST_BYTES = 128 };
 bel_status *bel_secret_from_environment(char **out_secret) BEL_MUST_USE;
 
 // Reads a file: one line, without trailing white space. `what` names the file in errors:
-// "secret_file". Errors as above. Free with bel_free.
+// "secret_file". Free with bel_free. INVALID_ARGUMENT: it has another content, or
+// bel_private_file_check refuses it; errors of files.
 bel_status *bel_secret_read(const char *path, const char *what, char **out_secret) BEL_MUST_USE;
 
 // True if the bytes are the secret. The time depends on their number only.

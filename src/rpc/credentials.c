@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/linux_memory.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -22,12 +21,10 @@ static void log_from_grpc(gpr_log_func_args *args)
     bel_log_write(BEL_LOG_DEBUG, "grpc: %s", args->message);
 }
 
-// Messages of a megabyte are allocated and freed all the time: kept in the process, they cost half.
 static void prepare_ground(void)
 {
     setenv("GRPC_EXPERIMENTS", "tcp_frame_size_tuning,tcp_rcv_lowat", 0);
     gpr_set_log_function(log_from_grpc);
-    bel_linux_keep_freed_memory();
 }
 
 bel_status *bel_rpc_begin(void)

@@ -33,10 +33,14 @@ struct bel_rpc_server {
     grpc_server *server;
     pthread_t *threads;
     int thread_count, port;
+    pthread_t clerk; // the thread of call_ends
+    bool has_clerk;
     pthread_mutex_t mutex;
-    pthread_cond_t idle; // active became 0, or `is_down` true
-    int active;          // calls between arrival and end
-    bool draining, is_down;
+    pthread_cond_t ending; // is_ending became true
+    call *oldest, *newest; // calls whose answers are sent
+    pthread_cond_t idle;   // active became 0, or `is_down` true
+    int active;            // calls between arrival and end
+    bool draining, is_down, is_ending;
 };
 
 // Tag of an event: a requested call, then its end. A tag without `owner` is the shutdown's.
@@ -50,6 +54,8 @@ struct call {
     grpc_metadata_array metadata;
     grpc_byte_buffer *received;
     int cancelled;
+    int64_t until_ns;     // most time of the answer's bytes
+    call *before, *after; // in the server's list
 };
 
 // --- Calls --------------------------------------------------------------------------------------
@@ -80,6 +86,68 @@ static void free_call(call *c)
     bel_free(c);
 }
 
+// --- Answers ------------------------------------------------------------------------------------
+// A client may leave an answer unread for ever. So each answer has a time, after which a thread
+// cancels the call.
+
+static void begin_sending(call *c)
+{
+    bel_rpc_server *server = c->owner;
+    c->answered = true;
+    c->until_ns = bel_clock_ns() + server->config.timeout_ms * INT64_C(1000000);
+    pthread_mutex_lock(&server->mutex);
+    c->before = server->newest;
+    *(c->before != NULL ? &c->before->after : &server->oldest) = c;
+    server->newest = c;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+static void unlink_call(call *c)
+{
+    bel_rpc_server *server = c->owner;
+    if (c->until_ns == 0) return; // the thread has cancelled it
+    *(c->before != NULL ? &c->before->after : &server->oldest) = c->after;
+    *(c->after != NULL ? &c->after->before : &server->newest) = c->before;
+    c->until_ns = 0;
+}
+
+static void end_sending(call *c)
+{
+    pthread_mutex_lock(&c->owner->mutex);
+    unlink_call(c);
+    pthread_mutex_unlock(&c->owner->mutex);
+}
+
+// Cancels the oldest call if its time has passed.
+static bool cancel_late(bel_rpc_server *server, int64_t now)
+{
+    call *c = server->oldest;
+    if (c == NULL || now < c->until_ns) return false;
+    grpc_call *late = c->call;
+    grpc_call_ref(late); // its end may free the call meanwhile
+    unlink_call(c);
+    pthread_mutex_unlock(&server->mutex);
+    (void)grpc_call_cancel(late, NULL);
+    grpc_call_unref(late);
+    pthread_mutex_lock(&server->mutex);
+    return true;
+}
+
+static void *clerk_main(void *argument)
+{
+    enum { TICK_MS = 500 };
+    bel_rpc_server *server = argument;
+    pthread_mutex_lock(&server->mutex);
+    while (!server->is_ending) {
+        int64_t now = bel_clock_ns();
+        if (!cancel_late(server, now))
+            (void)bel_cond_wait_until(&server->ending, &server->mutex,
+                                      now + TICK_MS * INT64_C(1000000));
+    }
+    pthread_mutex_unlock(&server->mutex);
+    return NULL;
+}
+
 // Sends the answer, of which gRPC keeps the slices, and asks for the call's end.
 static void send_answer(call *c, const bel_status *status, bel_str *body)
 {
@@ -94,7 +162,7 @@ static void send_answer(call *c, const bel_status *status, bel_str *body)
          .data.send_status_from_server = {.status = (grpc_status_code)bel_status_code(status),
                                           .status_details = &details}},
         {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer}};
-    c->answered = true;
+    begin_sending(c);
     grpc_call_error error = grpc_call_start_batch(c->call, ops, status == NULL ? 4 : 3, c, NULL);
     BEL_CHECK(error == GRPC_CALL_OK);
     grpc_byte_buffer_destroy(buffer);
@@ -105,22 +173,32 @@ static void send_answer(call *c, const bel_status *status, bel_str *body)
 static int64_t deadline_of(const call *c)
 {
     if (gpr_time_cmp(c->deadline, gpr_inf_future(c->deadline.clock_type)) == 0) return 0;
+    enum { MOST_SECONDS = 365 * 24 * 3600 }; // clients may send 99,999,999 hours
     gpr_timespec left = gpr_time_sub(c->deadline, gpr_now(c->deadline.clock_type));
-    return bel_clock_ns() + left.tv_sec * INT64_C(1000000000) + left.tv_nsec;
+    int64_t seconds = left.tv_sec < MOST_SECONDS ? left.tv_sec : MOST_SECONDS;
+    return bel_clock_ns() + seconds * INT64_C(1000000000) + left.tv_nsec;
+}
+
+// Errors of the server, before a call is a request. Without an error `out_reader` is initialized.
+static bel_status *check_call(const call *c, bool is_crowded, grpc_byte_buffer_reader *out_reader)
+{
+    if (is_crowded) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%d calls are in progress", c->owner->config.calls);
+    }
+    if (c->method < 0) return BEL_ERR(BEL_UNIMPLEMENTED, "there is no such method");
+    if (c->received == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a message, got none");
+    if (c->received->data.raw.compression != GRPC_COMPRESS_NONE)
+        return BEL_ERR(BEL_UNIMPLEMENTED, "expected a message that is not compressed");
+    if (grpc_byte_buffer_reader_init(out_reader, c->received)) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message");
 }
 
 // Calls the user's function with the bytes of the message, which are in one piece unless they came
 // in several.
-static bel_status *answer(call *c, bel_str *out_body)
+static bel_status *answer(const call *c, grpc_byte_buffer_reader *reader, bel_str *out_body)
 {
     const bel_rpc_server *server = c->owner;
-    grpc_byte_buffer_reader reader;
-    if (c->received == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a message, got none");
-    if (c->received->data.raw.compression != GRPC_COMPRESS_NONE)
-        return BEL_ERR(BEL_UNIMPLEMENTED, "expected a message that is not compressed");
-    if (!grpc_byte_buffer_reader_init(&reader, c->received))
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message");
-    grpc_slice bytes = grpc_byte_buffer_reader_readall(&reader);
+    grpc_slice bytes = grpc_byte_buffer_reader_readall(reader);
     char *remote = grpc_call_get_peer(c->call);
     const bel_rpc_request request = {.method = c->method,
                                      .remote = remote,
@@ -131,27 +209,23 @@ static bel_status *answer(call *c, bel_str *out_body)
     bel_status *status = server->config.answer(server->config.user, &request, out_body);
     gpr_free(remote);
     grpc_slice_unref(bytes);
-    grpc_byte_buffer_reader_destroy(&reader);
+    grpc_byte_buffer_reader_destroy(reader);
     return status;
 }
 
 static void serve_call(call *c)
 {
     bel_rpc_server *server = c->owner;
-    bel_status *status = NULL;
+    grpc_byte_buffer_reader reader;
     bel_str body = {0};
     pthread_mutex_lock(&server->mutex);
     bool is_crowded = ++server->active > server->config.calls;
     pthread_mutex_unlock(&server->mutex);
-    if (is_crowded) {
-        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%d calls are in progress", server->config.calls);
-    } else if (c->method < 0) {
-        status = BEL_ERR(BEL_UNIMPLEMENTED, "there is no such method");
-    }
-    if (status != NULL && server->config.refused != NULL) {
+    bel_status *status = check_call(c, is_crowded, &reader);
+    if (status == NULL) {
+        status = answer(c, &reader, &body);
+    } else if (server->config.refused != NULL) {
         server->config.refused(server->config.user, status);
-    } else if (status == NULL) {
-        status = answer(c, &body);
     }
     send_answer(c, status, &body);
     bel_str_deinit(&body);
@@ -167,6 +241,7 @@ static void take_event(call *c, bool ok)
         return;
     }
     bool was_active = c->answered;
+    if (was_active) end_sending(c);
     free_call(c); // its end, or no call came before the shutdown
     if (!was_active) return;
     pthread_mutex_lock(&server->mutex);
@@ -207,20 +282,42 @@ char *bel_rpc_header(const bel_rpc_request *request, const char *name)
 
 // --- Start and end ------------------------------------------------------------------------------
 
-static void set_integer(grpc_channel_args *args, const char *name, int value)
+static grpc_arg *add_argument(grpc_channel_args *args, const char *name, grpc_arg_type type)
 {
     union { // gRPC never writes to the key
         const char *read;
         char *key;
     } text = {.read = name};
     BEL_CHECK(args->num_args < ARGUMENTS);
-    args->args[args->num_args++] =
-        (grpc_arg){.type = GRPC_ARG_INTEGER, .key = text.key, .value.integer = value};
+    grpc_arg *added = &args->args[args->num_args++];
+    *added = (grpc_arg){.type = type, .key = text.key};
+    return added;
+}
+
+static void set_integer(grpc_channel_args *args, const char *name, int value)
+{
+    add_argument(args, name, GRPC_ARG_INTEGER)->value.integer = value;
+}
+
+// Limit of the memory that all connections need: room for two messages a call.
+static grpc_resource_quota *create_quota(const bel_rpc_config *config)
+{
+    const size_t least = (size_t)64 << 20;
+    grpc_resource_quota *quota = grpc_resource_quota_create("belfry");
+    grpc_resource_quota_resize(quota, least + 2 * (size_t)config->calls * config->most_body);
+    return quota;
+}
+
+static void set_quota(grpc_channel_args *args, grpc_resource_quota *quota)
+{
+    grpc_arg *added = add_argument(args, GRPC_ARG_RESOURCE_QUOTA, GRPC_ARG_POINTER);
+    added->value.pointer.p = quota;
+    added->value.pointer.vtable = grpc_resource_quota_arg_vtable();
 }
 
 static grpc_server *create_server(const bel_rpc_config *config)
 {
-    enum { HEADER_BYTES = 16 << 10, PING_MS = 5000 };
+    enum { HEADER_BYTES = 16 << 10, PING_MS = 5000, AGE_MS = 600000 };
     grpc_arg list[ARGUMENTS];
     grpc_channel_args args = {.args = list};
     int most = config->most_body < INT32_MAX ? (int)config->most_body : INT32_MAX;
@@ -230,10 +327,18 @@ static grpc_server *create_server(const bel_rpc_config *config)
     set_integer(&args, GRPC_ARG_MAX_METADATA_SIZE, HEADER_BYTES);
     set_integer(&args, GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, config->timeout_ms);
     set_integer(&args, GRPC_ARG_MAX_CONNECTION_IDLE_MS, config->idle_ms);
+    // A message that never ends is no call, and only its connection bounds it. Clients open a new
+    // one, and calls in progress end on the old one.
+    set_integer(&args, GRPC_ARG_MAX_CONNECTION_AGE_MS, AGE_MS);
+    set_integer(&args, GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, AGE_MS + 2 * config->timeout_ms);
     set_integer(&args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, PING_MS);
     // A small message could become a very large one.
     set_integer(&args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
-    return grpc_server_create(&args, NULL);
+    grpc_resource_quota *quota = create_quota(config);
+    set_quota(&args, quota);
+    grpc_server *server = grpc_server_create(&args, NULL);
+    grpc_resource_quota_unref(quota); // the server has it
+    return server;
 }
 
 // gRPC reports no reason if it cannot listen. Port 0 means that.
@@ -259,10 +364,12 @@ static bel_status *listen_on(bel_rpc_server *server)
 static bel_status *start_threads(bel_rpc_server *server)
 {
     int count = server->config.calls + SPARE_THREADS;
-    BEL_TRY(bel_thread_check_room(count));
+    BEL_TRY(bel_thread_check_room(count + 1));
     server->threads = bel_xcalloc((size_t)count, sizeof *server->threads);
     for (; server->thread_count < count; server->thread_count++)
         BEL_TRY(bel_thread_start(&server->threads[server->thread_count], thread_main, server));
+    BEL_TRY(bel_thread_start(&server->clerk, clerk_main, server));
+    server->has_clerk = true;
     return NULL;
 }
 
@@ -278,11 +385,12 @@ static bel_status *start(bel_rpc_server *server)
             grpc_server_register_method(server->server, server->config.methods[m], NULL,
                                         GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
     BEL_TRY(listen_on(server));
+    BEL_TRY(start_threads(server)); // before the first call
     grpc_server_start(server->server);
     for (int m = -1; m < methods; m++)
         for (int i = 0; i < REQUESTED; i++)
             request_call(server, m);
-    return start_threads(server);
+    return NULL;
 }
 
 bel_status *bel_rpc_server_start(const bel_rpc_config *config, bel_rpc_server **out_server)
@@ -292,6 +400,7 @@ bel_status *bel_rpc_server_start(const bel_rpc_config *config, bel_rpc_server **
     server->config = *config;
     pthread_mutex_init(&server->mutex, NULL);
     bel_cond_init(&server->idle);
+    bel_cond_init(&server->ending);
     bel_status *status = start(server);
     if (status != NULL) {
         bel_rpc_server_stop(server);
@@ -344,9 +453,15 @@ void bel_rpc_server_stop(bel_rpc_server *server)
     if (server->thread_count == 0) (void)thread_main(server); // takes the remaining events
     for (int t = 0; t < server->thread_count; t++)
         pthread_join(server->threads[t], NULL);
+    pthread_mutex_lock(&server->mutex);
+    server->is_ending = true;
+    pthread_cond_signal(&server->ending);
+    pthread_mutex_unlock(&server->mutex);
+    if (server->has_clerk) pthread_join(server->clerk, NULL);
     grpc_server_destroy(server->server);
     grpc_completion_queue_destroy(server->queue);
     pthread_cond_destroy(&server->idle);
+    pthread_cond_destroy(&server->ending);
     pthread_mutex_destroy(&server->mutex);
     bel_free(server->threads);
     bel_free(server->methods);

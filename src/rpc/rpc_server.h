@@ -2,7 +2,11 @@
 //
 // A thread serves one call at a time. So `calls` bounds the calls in progress, whatever number of
 // connections they come from; a call more gets RESOURCE_EXHAUSTED, and a few threads are kept for
-// that.
+// that. A call whose answer the client does not read is cancelled after `timeout_ms`.
+//
+// A stream whose message has not arrived in full is no call yet. gRPC bounds these: `calls` of a
+// connection, memory of two messages a call for all connections, and ten minutes for a connection,
+// then ten more and twice `timeout_ms` for its streams. It has no bound on connections.
 #ifndef BELFRY_RPC_RPC_SERVER_H
 #define BELFRY_RPC_RPC_SERVER_H
 
@@ -32,7 +36,7 @@ typedef struct bel_rpc_config {
     const char *const *methods; // static paths: "/package.Service/Method"
     int method_count;
     int calls;        // at the same time, from 1 on
-    int timeout_ms;   // most time for a connection's handshake
+    int timeout_ms;   // most time for a connection's handshake, and to send an answer
     int idle_ms;      // most time of a connection without a call
     size_t most_body; // bytes of a message; a larger one gets RESOURCE_EXHAUSTED
     const char *tls_ca, *tls_certificate, *tls_key; // PEM files; certificate NULL: no TLS
@@ -58,7 +62,8 @@ int bel_rpc_server_port(const bel_rpc_server *server); // Returns the listening 
 // number of calls that are left. It may be called again, to wait more.
 int bel_rpc_server_drain(bel_rpc_server *server, int most_ms);
 
-// Ends the server, after it was drained; calls in progress lose their answers. NULL is fine.
+// Ends the server, after it was drained; calls in progress lose their answers. Waits until `answer`
+// has returned. NULL is fine.
 void bel_rpc_server_stop(bel_rpc_server *server);
 
 #endif

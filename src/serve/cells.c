@@ -1,4 +1,4 @@
-// A number of JSON goes as text through the reader of files, so that 3 and "3" are one category and
+// A number goes as text through the reader of files, so that 3 and "3" are one category and
 // a number that means a missing value does so here. A description without such numbers lets a
 // number pass unread.
 #include "serve/cells.h"
@@ -90,6 +90,25 @@ bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, 
     return good ? NULL : unexpected(columns, column, cell);
 }
 
+bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *column,
+                                 double number, int64_t i, const bel_tensor *out)
+{
+    if (isnan(number)) return bel_cells_put(columns, column, (bel_cell){NULL, 0}, i, out);
+    // Infinity has no text, and means no missing value.
+    if (isinf(number) || (!columns->missing.has_number && !column->absent.has_number)) {
+        ((double *)out->data)[i] = number;
+        return NULL;
+    }
+    bel_str digits = {0};
+    bel_json_write_number(&digits, number);
+    char *point = strchr(digits.text, '.');
+    if (point != NULL) *point = columns->decimal;
+    bel_status *status =
+        bel_cells_put(columns, column, (bel_cell){digits.text, digits.length}, i, out);
+    bel_str_deinit(&digits);
+    return status;
+}
+
 bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *value)
 {
     const bel_cell_rows *to = rows;
@@ -103,11 +122,8 @@ bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *val
     if (!bel_json_value_f64(value, &number))
         return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a text, a number or null",
                        column->name);
-    if (column->kind == BEL_COLUMN_NUMBER && !columns->missing.has_number &&
-        !column->absent.has_number) {
-        ((double *)out->data)[i] = number;
-        return NULL;
-    }
+    if (column->kind == BEL_COLUMN_NUMBER)
+        return bel_cells_put_number(columns, column, number, i, out);
     bel_str digits = {0};
     int64_t integer;
     if (bel_json_value_i64(value, &integer)) {

@@ -31,6 +31,10 @@ typedef struct bel_cell_rows {
     bel_tensor tensor; // type and shape: bel_cells_dtype, bel_cells_shape
 } bel_cell_rows;
 
+// The same for the number of a column of numbers; NaN is a missing value.
+bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *column,
+                                 double number, int64_t i, const bel_tensor *out) BEL_MUST_USE;
+
 // The same for a value of JSON; `rows` is a bel_cell_rows. For bel_json_tensor_each.
 bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *value) BEL_MUST_USE;
 

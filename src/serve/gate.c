@@ -16,9 +16,10 @@ enum { MOST_TOGETHER = 1024 };
 
 struct bel_gate {
     pthread_mutex_t mutex;
-    int *free; // stack of slots
-    int free_count, slots, queue, admitted;
+    int *free;                                         // stack of slots
+    int free_count, slots, queue, admitted, computing; // the last: requests in runs
     int64_t delay_ns;
+    bool stopped;
     bel_gate_request *first, **end; // requests that wait
     uint64_t runs, requests;
 };
@@ -52,10 +53,9 @@ bel_status *bel_gate_admit(bel_gate *gate)
     bel_status *status = NULL;
     pthread_mutex_lock(&gate->mutex);
     if (gate->admitted - gate->slots >= gate->queue) {
-        int busy = gate->slots - gate->free_count;
         status = BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                         "%d requests are computed and %d wait; hint: --queue allows more", busy,
-                         gate->admitted - busy);
+                         "%d requests are computed and %d wait; hint: --queue allows more",
+                         gate->computing, gate->admitted - gate->computing);
     } else {
         gate->admitted++;
     }
@@ -148,6 +148,7 @@ static int take(bel_gate *gate, bel_gate_request *request, bel_gate_request **ou
     }
     gate->runs++;
     gate->requests += (uint64_t)taken;
+    gate->computing += taken;
     return taken;
 }
 
@@ -164,7 +165,15 @@ static void run_together(bel_gate *gate, bel_gate_request *request)
         requests[i]->state = COMPUTED;
         if (requests[i] != request) pthread_cond_signal(&requests[i]->wake);
     }
+    gate->computing -= count;
     gate->free[gate->free_count++] = slot;
+    wake_next(gate);
+}
+
+// Ends the wait of a request that was not taken.
+static void leave(bel_gate *gate, const bel_gate_request *request)
+{
+    unlink_request(gate, find_link(gate, request));
     wake_next(gate);
 }
 
@@ -176,19 +185,23 @@ static bel_status *wait_for_run(bel_gate *gate, bel_gate_request *request)
             (void)bel_cond_wait_until(&request->wake, &gate->mutex, INT64_MAX);
             continue;
         }
+        if (gate->stopped) {
+            leave(gate, request);
+            return BEL_ERR(BEL_UNAVAILABLE, "the server is stopping");
+        }
         int64_t now = bel_clock_ns(), wake_ns = request->deadline_ns;
         if (now >= request->deadline_ns) {
-            unlink_request(gate, find_link(gate, request));
-            wake_next(gate);
+            leave(gate, request);
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "the request waited %lld ms in the queue",
                            (long long)((now - request->arrived_ns) / 1000000));
         }
-        if (!is_ready(gate, request, now)) {
-            wake_ns = delayed_until(gate, request);
-        } else if (gate->free_count > 0) {
+        if (gate->free_count > 0 && is_ready(gate, request, now)) {
             run_together(gate, request);
             return NULL;
         }
+        // Also if its run is full now: the others of this run may be taken, or leave.
+        int64_t delayed = delayed_until(gate, request);
+        if (request->most > 1 && now < delayed) wake_ns = delayed;
         (void)bel_cond_wait_until(&request->wake, &gate->mutex, wake_ns);
     }
 }
@@ -208,12 +221,21 @@ bel_status *bel_gate_pass(bel_gate *gate, bel_gate_request *request)
     return status;
 }
 
+void bel_gate_stop(bel_gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    gate->stopped = true;
+    for (bel_gate_request *r = gate->first; r != NULL; r = r->next)
+        pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
 bel_gate_numbers bel_gate_look(bel_gate *gate)
 {
     pthread_mutex_lock(&gate->mutex);
     bel_gate_numbers numbers = {
         .busy = gate->slots - gate->free_count, .runs = gate->runs, .requests = gate->requests};
-    numbers.waiting = gate->admitted - numbers.busy;
+    numbers.waiting = gate->admitted - gate->computing;
     pthread_mutex_unlock(&gate->mutex);
     return numbers;
 }

@@ -43,12 +43,16 @@ void bel_gate_destroy(bel_gate *gate); // accepts NULL
 bel_status *bel_gate_admit(bel_gate *gate) BEL_MUST_USE;
 void bel_gate_dismiss(bel_gate *gate);
 
-// Returns when the request was computed. DEADLINE_EXCEEDED: it was not taken in time.
+// Returns when the request was computed. DEADLINE_EXCEEDED: it was not taken in time. UNAVAILABLE:
+// the gate was stopped before.
 bel_status *bel_gate_pass(bel_gate *gate, bel_gate_request *request) BEL_MUST_USE;
+
+// Ends the wait of all requests that are not in a run, also of later ones.
+void bel_gate_stop(bel_gate *gate);
 
 // Numbers for metrics.
 typedef struct bel_gate_numbers {
-    int busy, waiting;       // slots in use; requests that are admitted beside them
+    int busy, waiting;       // slots in use; requests that are admitted and in no run
     uint64_t runs, requests; // runs so far, and their requests
 } bel_gate_numbers;
 

@@ -154,7 +154,7 @@ static bel_status *read_typed(bel_infer *infer, int index, const input_message *
                                input->name, value);
             ((uint8_t *)tensor.data)[i] = (uint8_t)value;
         }
-        return NULL;
+        return bel_raw_take_numbers(infer, index, &tensor);
     }
     return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": a %s is only in raw_input_contents",
                    input->name, bel_v2_name(dtype));
@@ -286,7 +286,7 @@ static bel_status *choose_outputs(const bel_infer *infer,
 {
     int count = bel_infer_output_count(infer->version);
     for (size_t i = 0; i < request->n_outputs; i++)
-        BEL_TRY(bel_infer_find_output(infer, request->outputs[i]->name, &out_outputs[i]));
+        BEL_TRY(bel_infer_ask(infer, request->outputs[i]->name, &out_outputs[i]));
     for (int o = 0; o < count && request->n_outputs == 0; o++)
         out_outputs[o] = o;
     return NULL;

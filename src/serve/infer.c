@@ -13,7 +13,7 @@ static const struct {
              {BEL_DTYPE_U8, "UINT8", "DT_UINT8"},      {BEL_DTYPE_BOOL, "BOOL", "DT_BOOL"},
              {BEL_DTYPE_STRING, "BYTES", "DT_STRING"}, {BEL_DTYPE_F16, "FP16", "DT_HALF"},
              {BEL_DTYPE_BF16, "BF16", "DT_BFLOAT16"}};
-enum { NAMES = sizeof names / sizeof names[0] };
+enum { NAMES = sizeof names / sizeof names[0], MOST_OUTPUT_BYTES = 256 << 20 };
 
 const char *bel_v2_name(bel_dtype dtype)
 {
@@ -45,6 +45,7 @@ void bel_infer_begin(bel_infer *infer)
     size_t outputs = (size_t)infer->version->output_count + 1;
     infer->inputs = bel_arena_alloc(infer->arena, inputs * sizeof *infer->inputs); // zeros
     infer->outputs = bel_arena_alloc(infer->arena, outputs * sizeof *infer->outputs);
+    infer->asked = bel_arena_alloc(infer->arena, (outputs + 1) * sizeof *infer->asked);
 }
 
 // Lists the names of all inputs, or of those that were not given.
@@ -112,6 +113,10 @@ bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const 
                        bel_shape_text(shape, got));
     }
     BEL_TRY(check_size(infer, input, shape));
+    if (port->shape.rank > 0 && port->shape.dims[0] < 0 && shape->dims[0] > infer->most_examples)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "model %s, input \"%s\": got %lld examples, more than --max_examples %d",
+                       infer->model, port->name, (long long)shape->dims[0], infer->most_examples);
     bel_tensor *tensor = &infer->inputs[input];
     tensor->dtype = dtype;
     tensor->shape = *shape;
@@ -157,6 +162,23 @@ static void take_output(bel_infer *infer, int output, const bel_tensor *all, int
     infer->outputs[output] = part;
 }
 
+// Refuses the outputs of one of `count` requests if they exceed MOST_OUTPUT_BYTES, before they are
+// copied and written.
+static bel_status *check_outputs(const bel_infer *infer, const bel_predictor *predictor, int count)
+{
+    size_t left = MOST_OUTPUT_BYTES;
+    for (int o = 0; o < infer->version->output_count; o++) {
+        const bel_tensor all = bel_predictor_output(predictor, o);
+        size_t bytes = bel_tensor_bytes(&all) / (size_t)count;
+        if (bytes > left)
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "model %s: the outputs exceed %d MiB; hint: fewer examples a request",
+                           infer->model, MOST_OUTPUT_BYTES >> 20);
+        left -= bytes;
+    }
+    return NULL;
+}
+
 static bel_status *run_one(bel_infer *infer, int slot)
 {
     const bel_served *v = infer->version;
@@ -164,6 +186,7 @@ static bel_status *run_one(bel_infer *infer, int slot)
     for (int i = 0; i < v->input_count; i++)
         BEL_TRY_CTX(bel_predictor_bind(predictor, i, &infer->inputs[i]), "model %s", infer->model);
     BEL_TRY_CTX(bel_predictor_run(predictor), "model %s", infer->model);
+    BEL_TRY(check_outputs(infer, predictor, 1));
     for (int o = 0; o < v->output_count; o++) {
         const bel_tensor all = bel_predictor_output(predictor, o);
         take_output(infer, o, &all, 0, 1);
@@ -196,6 +219,7 @@ static bel_status *run_several(bel_gate_request *const *requests, int count, int
     for (int i = 0; i < v->input_count; i++)
         BEL_TRY(bind_together(requests, count, i, predictor));
     BEL_TRY(bel_predictor_run(predictor));
+    BEL_TRY(check_outputs(waiting_of(requests[0])->infer, predictor, count));
     for (int o = 0; o < v->output_count; o++) {
         const bel_tensor all = bel_predictor_output(predictor, o);
         int64_t examples = waiting_of(requests[0])->examples;
@@ -262,10 +286,13 @@ int bel_infer_output_count(const bel_served *version)
     return version->output_count + (version->class_output >= 0);
 }
 
-bel_status *bel_infer_find_output(const bel_infer *infer, const char *name, int *out_output)
+bel_status *bel_infer_ask(const bel_infer *infer, const char *name, int *out_output)
 {
     for (int o = 0; o < bel_infer_output_count(infer->version); o++) {
         if (strcmp(bel_infer_output_port(infer->version, o).name, name) != 0) continue;
+        if (infer->asked[o])
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "output \"%s\" is asked for twice", name);
+        infer->asked[o] = true;
         *out_output = o;
         return NULL;
     }

@@ -15,17 +15,19 @@ const char *bel_v1_name(bel_dtype dtype);                 // TensorFlow: "DT_FLO
 bool bel_v2_find(const char *name, bel_dtype *out_dtype); // BYTES is BEL_DTYPE_STRING
 
 // Request in progress. Zero-initialize, and set all fields but the last
-// two. `inputs` [input_count] have data NULL until they are given.
+// three. `inputs` [input_count] have data NULL until they are given.
 typedef struct bel_infer {
     const bel_served *version;
     const char *model; // its name, for errors
     bel_gate *gate;
     int max_batch;        // most examples of a run that this request shares with others
+    int most_examples;    // in this request
     int64_t deadline_ns;  // bel_clock_ns
     bel_arena *arena;     // the request's
     size_t most_elements; // the bytes of the request limit every input
     bel_tensor *inputs;
     bel_tensor *outputs;
+    bool *asked; // outputs that bel_infer_ask has found
 } bel_infer;
 
 void bel_infer_begin(bel_infer *infer);
@@ -34,7 +36,8 @@ void bel_infer_begin(bel_infer *infer);
 // listed), or was given already.
 bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_input) BEL_MUST_USE;
 
-// Allocates the elements of an input. INVALID_ARGUMENT: the port has another type or shape.
+// Allocates the elements of an input. INVALID_ARGUMENT: the port has another type or shape, or
+// these are too many examples.
 bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
                             bel_tensor *out_tensor) BEL_MUST_USE;
 
@@ -43,8 +46,8 @@ bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
                                   bel_cell_rows *out_rows) BEL_MUST_USE;
 
 // Waits at the gate and runs, perhaps with other requests, but to the same bits. Outputs are then
-// in the request's arena. INVALID_ARGUMENT: an input was not given, or the batches differ.
-// DEADLINE_EXCEEDED: no slot came in time.
+// in the request's arena. INVALID_ARGUMENT: an input was not given, the batches differ, or the
+// outputs exceed 256 MiB. DEADLINE_EXCEEDED: no slot came in time. UNAVAILABLE: the server stops.
 bel_status *bel_infer_run(bel_infer *infer) BEL_MUST_USE;
 
 // Input as metadata describe it: STRING [batch] if it takes the cells of a category or a date.
@@ -53,8 +56,8 @@ bel_port bel_infer_input_port(const bel_served *version, int index);
 // Output `index`. After the model's outputs comes the class's name of each example, if the version
 // has one: a tensor of type STRING without data, [batch].
 int bel_infer_output_count(const bel_served *version);
-bel_status *bel_infer_find_output(const bel_infer *infer, const char *name,
-                                  int *out_output) BEL_MUST_USE; // INVALID_ARGUMENT: unknown
+// Finds an output that the request asks for. INVALID_ARGUMENT: unknown, or asked for before.
+bel_status *bel_infer_ask(const bel_infer *infer, const char *name, int *out_output) BEL_MUST_USE;
 bel_port bel_infer_output_port(const bel_served *version, int index);
 bel_tensor bel_infer_output(const bel_infer *infer, int index);
 const char *bel_infer_class(const bel_infer *infer, int64_t example);

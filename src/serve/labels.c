@@ -28,6 +28,14 @@ static int split(const char *line, size_t length, const char *words[WORDS + 1],
     return count;
 }
 
+// In gRPC a label is in the field of the number.
+static bool has_only_digits(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < '0' || text[i] > '9') return false;
+    return true;
+}
+
 static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *line, size_t length,
                              const char *path, int number)
 {
@@ -42,6 +50,13 @@ static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *l
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "%s:%d: expected a model, a label, and a version or \"newest\"", path,
                        number);
+    }
+    if (memchr(words[1], '/', lengths[1]) != NULL || memchr(words[1], ':', lengths[1]) != NULL ||
+        has_only_digits(words[1], lengths[1])) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s:%d: expected a label without \"/\" and \":\", and not only digits, got "
+                       "%.*s",
+                       path, number, (int)lengths[1], words[1]);
     }
     bel_label label = {.model = bel_xstrndup(words[0], lengths[0]),
                        .name = bel_xstrndup(words[1], lengths[1]),

@@ -23,8 +23,8 @@ typedef struct bel_labels {
     size_t count;
 } bel_labels;
 
-// INVALID_ARGUMENT: a line (named) has another form, or a label that the model has already. Errors
-// of files.
+// INVALID_ARGUMENT: a line (named) has another form, a label that the model has already, or one
+// that paths and gRPC could not name. Errors of files.
 bel_status *bel_labels_read(const char *path, bel_labels **out_labels) BEL_MUST_USE;
 void bel_labels_destroy(bel_labels *labels); // accepts NULL
 

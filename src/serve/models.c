@@ -29,7 +29,8 @@ struct bel_models {
     size_t capacity;
     bel_models_config config;
     pthread_mutex_t mutex;
-    bel_labels *labels; // under the mutex; NULL: none
+    bel_labels *labels;     // under the mutex; NULL: none
+    const bel_labels *next; // labels whose versions are loaded now; NULL: none
 };
 
 // --- Names --------------------------------------------------------------------------------------
@@ -181,7 +182,18 @@ static void reap(bel_model *model)
     }
 }
 
-// Gets the newest versions that load, and those with a label.
+static bool is_interrupted(const bel_models *models)
+{
+    return models->config.is_interrupted != NULL && models->config.is_interrupted();
+}
+
+static bool has_label(const bel_models *models, const bel_model *model, int64_t number)
+{
+    return bel_labels_have(models->labels, model->name, number) ||
+           bel_labels_have(models->next, model->name, number);
+}
+
+// Gets the newest versions that load, and those with a label. Returns -1 if it was interrupted.
 static int choose_versions(const bel_models *models, bel_model *model, bel_served **out_wanted,
                            bel_str *failures)
 {
@@ -191,11 +203,15 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
     bel_status *status = list_numbers(model->path, &numbers, &count);
     if (status != NULL) note_failure(model, "", status, failures);
     for (size_t i = 0; i < count; i++) {
-        bool has_label = bel_labels_have(models->labels, model->name, numbers[i]);
-        if (wanted >= models->config.keep && !has_label) continue;
+        bool is_labelled = has_label(models, model, numbers[i]);
+        if (wanted >= models->config.keep && !is_labelled) continue;
         char name[24];
         bel_snprintf(name, sizeof name, "%lld", (long long)numbers[i]);
         bel_served *v = find_live(model, numbers[i]);
+        if (v == NULL && model->live > 0 && is_interrupted(models)) {
+            wanted = -1;
+            break;
+        }
         status = v == NULL ? load_number(models, model, name, numbers[i], &v) : NULL;
         if (status != NULL) note_failure(model, name, status, failures);
         if (status == NULL) out_wanted[wanted++] = v;
@@ -204,11 +220,16 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
     return wanted;
 }
 
+static size_t count_labels(const bel_labels *labels)
+{
+    return labels != NULL ? labels->count : 0;
+}
+
 static void scan_model(const bel_models *models, bel_model *model)
 {
     bel_str failures = {0};
-    size_t most = (size_t)models->config.keep;
-    if (models->labels != NULL) most += models->labels->count;
+    size_t most =
+        (size_t)models->config.keep + count_labels(models->labels) + count_labels(models->next);
     bel_served **wanted = bel_xcalloc(most, sizeof(bel_served *));
     reap(model);
     int count = choose_versions(models, model, wanted, &failures);
@@ -311,12 +332,15 @@ bel_status *bel_models_read_labels(bel_models *models, const char *path)
         bel_labels_destroy(labels);
         return status;
     }
+    models->next = labels; // requests get the labels when their versions are loaded
+    bel_models_scan(models);
+    models->next = NULL;
     pthread_mutex_lock(&models->mutex);
     bel_labels *before = models->labels;
     models->labels = labels;
     pthread_mutex_unlock(&models->mutex);
     bel_labels_destroy(before);
-    bel_models_scan(models);
+    bel_models_scan(models); // versions that only the labels before had are retired
     for (size_t i = 0; i < labels->count; i++) {
         const bel_label *l = &labels->items[i];
         const bel_model *model = bel_models_find(models, l->model, strlen(l->model));

@@ -19,6 +19,8 @@ typedef struct bel_models_config {
     int slot_count; // runs at the same time
     int max_batch;  // most examples of a run of several requests
     int keep;       // most versions of a model, the newest
+    // Asked before a version is loaded: true ends the scan. NULL: nothing does.
+    bool (*is_interrupted)(void);
 } bel_models_config;
 
 bel_models *bel_models_create(const bel_models_config *config);
@@ -33,9 +35,9 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
 // again by the next scan. If the folder has no version that loads, the old ones stay.
 void bel_models_scan(bel_models *models);
 
-// Reads the labels of versions from a file (serve/labels.h), instead of those before, and scans. A
-// version with a label stays loaded beside the newest; one that is not there is logged.
-// INVALID_ARGUMENT: a model is unknown, or the file has a wrong line.
+// Reads the labels of versions from a file (serve/labels.h), scans, and then exchanges them for
+// those before. A version with a label stays loaded beside the newest; one that is not there is
+// logged. INVALID_ARGUMENT: a model is unknown, or the file has a wrong line.
 bel_status *bel_models_read_labels(bel_models *models, const char *path) BEL_MUST_USE;
 
 // Returns false if the model has no such label. `label` need not end with a zero byte; number -1:

@@ -52,6 +52,16 @@ static bel_status *copy_elements(const char *name, const bel_tensor *tensor, con
     return NULL;
 }
 
+bel_status *bel_raw_take_numbers(const bel_infer *infer, int input, const bel_tensor *tensor)
+{
+    const bel_column *column = infer->version->inputs[input].column;
+    if (column == NULL || column->kind != BEL_COLUMN_NUMBER) return NULL;
+    for (int64_t i = 0; i < tensor->shape.dims[0]; i++)
+        BEL_TRY(bel_cells_put_number(infer->version->columns, column,
+                                     ((const double *)tensor->data)[i], i, tensor));
+    return NULL;
+}
+
 bel_status *bel_raw_read(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
                          const char *data, size_t size)
 {
@@ -62,7 +72,8 @@ bel_status *bel_raw_read(bel_infer *infer, int input, bel_dtype dtype, const bel
         return read_cells(&cells, data, size);
     }
     BEL_TRY(bel_infer_place(infer, input, dtype, shape, &tensor));
-    return copy_elements(infer->version->inputs[input].port.name, &tensor, data, size);
+    BEL_TRY(copy_elements(infer->version->inputs[input].port.name, &tensor, data, size));
+    return bel_raw_take_numbers(infer, input, &tensor);
 }
 
 void bel_raw_write(const bel_infer *infer, int output, bel_str *out)

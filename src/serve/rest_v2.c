@@ -171,7 +171,7 @@ static bel_status *put_asked(writing *w, const bel_json_value *asked)
         return BEL_ERR(BEL_UNIMPLEMENTED, "output \"%s\": no parameter \"classification\"", name);
     (void)bel_json_value_bool(bel_json_member(parameters, "binary_data"), &binary); // keeps it
     int output;
-    BEL_TRY(bel_infer_find_output(w->infer, name, &output));
+    BEL_TRY(bel_infer_ask(w->infer, name, &output));
     put_output(w, output, binary);
     return NULL;
 }

@@ -186,55 +186,61 @@ static void fill_random(const bel_tensor *tensor, int input)
     }
 }
 
-// Compares example `example` of the outputs of a run of several with those of a run of one.
-static bool has_bits(const bel_served *v, const bel_predictor *several, int64_t example)
+// Compares the outputs of request `request` in a run of several with those of its run.
+static bool has_bits(const bel_served *v, const bel_predictor *several, int64_t request)
 {
     for (int o = 0; o < v->output_count; o++) {
         const bel_tensor all = bel_predictor_output(several, o);
         const bel_tensor one = bel_predictor_output(v->predictors[0], o);
         size_t bytes = bel_tensor_bytes(&one);
-        const char *at = (const char *)all.data + (size_t)example * bytes;
+        const char *at = (const char *)all.data + (size_t)request * bytes;
         if (bytes > 0 && memcmp(at, one.data, bytes) != 0) return false;
     }
     return true;
 }
 
-// Runs random examples together and separately.
-static bel_status *try_level(const bel_served *v, int level, bel_arena *arena, bool *out_same)
+// Runs requests of `examples` random examples together and separately.
+static bel_status *try_level(const bel_served *v, int level, int64_t examples, bel_arena *arena,
+                             bool *out_same)
 {
     enum { LENGTH = 3 };
     bel_predictor *several = v->predictors[level], *single = v->predictors[0];
     bel_tensor *all = bel_arena_alloc(arena, ((size_t)v->input_count + 1) * sizeof *all);
     *out_same = true;
     for (int i = 0; i < v->input_count; i++) {
-        all[i] = make_input(v, i, INT64_C(1) << level, LENGTH, arena);
+        all[i] = make_input(v, i, examples << level, LENGTH, arena);
         fill_random(&all[i], i);
         BEL_TRY(bel_predictor_bind(several, i, &all[i]));
     }
     BEL_TRY(bel_predictor_run(several));
-    for (int64_t example = 0; example < 1 << level && *out_same; example++) {
+    for (int64_t request = 0; request < 1 << level && *out_same; request++) {
         for (int i = 0; i < v->input_count; i++) {
             bel_tensor one = all[i];
-            one.shape.dims[0] = 1;
-            one.data = (char *)one.data + (size_t)example * bel_tensor_bytes(&one);
+            one.shape.dims[0] = examples;
+            one.data = (char *)one.data + (size_t)request * bel_tensor_bytes(&one);
             BEL_TRY(bel_predictor_bind(single, i, &one));
         }
         BEL_TRY(bel_predictor_run(single));
-        *out_same = has_bits(v, several, example);
+        *out_same = has_bits(v, several, request);
     }
     return NULL;
 }
 
 // Products round in a joined run as in separate ones (bel_predictor_options). Whether the examples
-// of a batch depend on each other is known only to the model's author, so it is tried.
-static void check_joined(bel_served *v, const char *path)
+// of a batch depend on each other is known only to the model's author, so it is tried, with the
+// fewest examples a request and the most.
+static void check_joined(bel_served *v, int max_batch, const char *path)
 {
+    enum { FEW = 3 };
     bel_status *status = NULL;
     bool same = has_batch(v);
     bel_arena *arena = bel_arena_create();
     const char *reason = same ? NULL : "not every input and output begins with the batch";
     for (int level = 1; level < v->level_count && same && status == NULL; level++) {
-        status = try_level(v, level, arena, &same);
+        int64_t most = max_batch >> level;
+        for (int64_t n = 1; n <= FEW && n <= most && same && status == NULL; n++)
+            status = try_level(v, level, n, arena, &same);
+        if (most > FEW && same && status == NULL) status = try_level(v, level, most, arena, &same);
         if (status == NULL && !same)
             reason = "examples of a batch have other bits than separate ones";
     }
@@ -244,14 +250,14 @@ static void check_joined(bel_served *v, const char *path)
     bel_arena_destroy(arena);  // a request binds its elements before it runs
 }
 
-static bel_status *version_fill(bel_served *v, const char *path)
+static bel_status *version_fill(bel_served *v, int max_batch, const char *path)
 {
     BEL_TRY(make_predictors(v, path));
     char *signature = bel_path_join(path, "signature.json");
     bel_status *status = bel_file_exists(signature) ? read_signature(v, signature) : NULL;
     bel_free(signature);
     BEL_TRY(status);
-    if (v->level_count > 1) check_joined(v, path);
+    if (v->level_count > 1) check_joined(v, max_batch, path);
     warm_all(v, path);
     return NULL;
 }
@@ -267,7 +273,7 @@ bel_status *bel_served_load(const char *path, const bel_served_options *options,
         v->level_count++;
     v->class_output = -1;
     v->threshold = 0.5;
-    bel_status *status = version_fill(v, path);
+    bel_status *status = version_fill(v, options->max_batch, path);
     if (status != NULL) {
         bel_served_destroy(v);
         return status;

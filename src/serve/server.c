@@ -30,6 +30,7 @@ typedef struct call {
     const bel_http_request *request;
     bel_http_answer *answer;
     bel_route route;
+    bool is_too_large; // the request needs too much memory
 } call;
 
 // --- Errors -------------------------------------------------------------------------------------
@@ -60,9 +61,12 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 
 static bel_status *infer(void *user, bel_infer *infer)
 {
-    const call *c = user;
-    return c->route.kind == BEL_ROUTE_V2_INFER ? bel_v2_infer(infer, c->request, c->answer)
-                                               : bel_v1_predict(infer, c->request, c->answer);
+    call *c = user;
+    bel_status *status = c->route.kind == BEL_ROUTE_V2_INFER
+                             ? bel_v2_infer(infer, c->request, c->answer)
+                             : bel_v1_predict(infer, c->request, c->answer);
+    c->is_too_large = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
+    return status;
 }
 
 static bel_status *run_inference(call *c)
@@ -204,8 +208,8 @@ static void server_answer(void *user, const bel_http_request *request, bel_http_
             status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
         if (status == NULL) status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
     }
-    if (status != NULL)
-        put_error(user, bel_service_code(status), bel_status_message(status), answer);
+    int code = c.is_too_large ? 413 : bel_service_code(status);
+    if (status != NULL) put_error(user, code, bel_status_message(status), answer);
     bel_status_ignore(status); // the client has it
     bel_service_end(&c.call, answer->code, answer->body.length);
 }
@@ -259,8 +263,8 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};
-    if (config->port >= 0) BEL_TRY(bel_http_server_start(&http, &server->http));
-    return config->grpc_port >= 0 ? start_rpc(server, config) : NULL;
+    if (config->grpc_port >= 0) BEL_TRY(start_rpc(server, config)); // sets variables: no thread yet
+    return config->port >= 0 ? bel_http_server_start(&http, &server->http) : NULL;
 }
 
 bel_status *bel_server_start(const bel_server_config *config, bel_models *models,
@@ -287,9 +291,9 @@ int bel_server_grpc_port(const bel_server *server)
     return server->rpc != NULL ? bel_rpc_server_port(server->rpc) : -1;
 }
 
-bel_status *bel_server_reopen(bel_server *server)
+void bel_server_reopen(bel_server *server)
 {
-    return bel_service_reopen(server->service);
+    bel_service_reopen(server->service);
 }
 
 int bel_server_stop(bel_server *server, int most_ms)
@@ -301,6 +305,8 @@ int bel_server_stop(bel_server *server, int most_ms)
     int64_t rest_ms = (deadline - bel_clock_ns()) / 1000000;
     if (server->rpc != NULL)
         left += bel_rpc_server_drain(server->rpc, rest_ms > 0 ? (int)rest_ms : 0);
+    if (server->service != NULL)
+        bel_service_give_up(server->service); // runs end, and no more begin
     bel_http_server_stop(server->http);
     bel_rpc_server_stop(server->rpc);
     bel_service_destroy(server->service);

@@ -1,4 +1,4 @@
-// Server of models: REST of two protocols, metrics, health (docs/serve.md).
+// Server of models: REST of two protocols, gRPC, metrics, health, a page (docs/serve.md).
 #ifndef BELFRY_SERVE_SERVER_H
 #define BELFRY_SERVE_SERVER_H
 
@@ -26,11 +26,12 @@ bel_status *bel_server_start(const bel_server_config *config, bel_models *models
 int bel_server_port(const bel_server *server);      // below 0: no HTTP
 int bel_server_grpc_port(const bel_server *server); // below 0: no gRPC
 
-// Opens the access log again.
-bel_status *bel_server_reopen(bel_server *server) BEL_MUST_USE;
+// bel_service_reopen.
+void bel_server_reopen(bel_server *server);
 
-// Stops: readiness ends first, requests in progress are answered for at most this long. Returns the
-// number of requests that lost their answers.
+// Stops: readiness ends first, requests in progress are answered for at most this long. Then those
+// that wait for a slot get UNAVAILABLE, and runs in progress are waited for. Returns the number of
+// requests that lost their answers.
 int bel_server_stop(bel_server *server, int most_ms);
 
 #endif

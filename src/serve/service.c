@@ -1,6 +1,6 @@
-// A request's memory is a workspace: an arena, and a stack, because threads of libraries have
-// stacks of 100 KB, which kernels and nested JSON exceed. Workspaces are made when they are first
-// needed, and the one used last is used next.
+// A request's memory is a workspace: an arena, and for HTTP a stack, because civetweb's threads
+// have stacks of 100 KB, which kernels and nested JSON exceed. Workspaces are made when they are
+// first needed, and the one used last is used next.
 #include "serve/service.h"
 
 #include <pthread.h>
@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/linux_stack.h"
+#include "base/log.h"
 #include "base/secret.h"
 #include "serve/access_log.h"
 #include "serve/tally.h"
@@ -21,7 +22,7 @@ enum { STACK_BYTES = 8 << 20, MOST_KEPT = 1 << 20 };
 typedef struct workspace workspace;
 struct workspace {
     bel_arena *arena;
-    bel_linux_stack *stack;
+    bel_linux_stack *stack; // NULL: no call without a large stack has had it
     workspace *next;
 };
 
@@ -47,25 +48,6 @@ static void workspace_destroy(workspace *w)
     bel_free(w);
 }
 
-static bel_status *take_workspace(bel_service *service, workspace **out_workspace)
-{
-    pthread_mutex_lock(&service->mutex);
-    workspace *w = service->unused;
-    if (w != NULL) service->unused = w->next;
-    pthread_mutex_unlock(&service->mutex);
-    if (w == NULL) {
-        w = bel_xcalloc(1, sizeof *w);
-        bel_status *status = bel_linux_stack_create(STACK_BYTES, &w->stack);
-        if (status != NULL) {
-            bel_free(w);
-            return status;
-        }
-        w->arena = bel_arena_create();
-    }
-    *out_workspace = w;
-    return NULL;
-}
-
 static void return_workspace(bel_service *service, workspace *w)
 {
     if (bel_arena_bytes(w->arena) > MOST_KEPT) { // after a large request
@@ -77,6 +59,26 @@ static void return_workspace(bel_service *service, workspace *w)
     w->next = service->unused;
     service->unused = w;
     pthread_mutex_unlock(&service->mutex);
+}
+
+static bel_status *take_workspace(bel_service *service, bool needs_stack, workspace **out_workspace)
+{
+    bel_status *status = NULL;
+    pthread_mutex_lock(&service->mutex);
+    workspace *w = service->unused;
+    if (w != NULL) service->unused = w->next;
+    pthread_mutex_unlock(&service->mutex);
+    if (w == NULL) {
+        w = bel_xcalloc(1, sizeof *w);
+        w->arena = bel_arena_create();
+    }
+    if (needs_stack && w->stack == NULL) status = bel_linux_stack_create(STACK_BYTES, &w->stack);
+    if (status != NULL) {
+        return_workspace(service, w);
+        return status;
+    }
+    *out_workspace = w;
+    return NULL;
 }
 
 // --- Life ---------------------------------------------------------------------------------------
@@ -141,11 +143,14 @@ void bel_service_stop(bel_service *service)
     atomic_store(&service->stopping, true);
 }
 
-bel_status *bel_service_reopen(bel_service *service)
+void bel_service_give_up(bel_service *service)
+{
+    bel_gate_stop(service->gate);
+}
+
+static bel_status *read_token(bel_service *service)
 {
     char *token;
-    if (service->log != NULL) BEL_TRY(bel_access_log_reopen(service->log));
-    if (service->token_file == NULL) return NULL;
     BEL_TRY(bel_secret_read(service->token_file, "token_file", &token));
     pthread_mutex_lock(&service->mutex);
     char *before = service->token;
@@ -153,6 +158,20 @@ bel_status *bel_service_reopen(bel_service *service)
     pthread_mutex_unlock(&service->mutex);
     bel_free(before);
     return NULL;
+}
+
+static void log_stays(const char *what, bel_status *status)
+{
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "the old %s stays in use: %s", what,
+                      bel_status_message(status));
+    bel_status_ignore(status); // logged
+}
+
+void bel_service_reopen(bel_service *service)
+{
+    if (service->log != NULL) log_stays("access log", bel_access_log_reopen(service->log));
+    if (service->token_file != NULL) log_stays("token", read_token(service));
 }
 
 void bel_service_write_metrics(const bel_service *service, bel_str *out)
@@ -194,12 +213,15 @@ bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice
         return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)choice->model_length,
                        choice->model);
     call->model = model;
-    if (choice->label != NULL &&
-        !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
-        return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
-                       (int)choice->label_length, choice->label);
+    // A label may move before its version is taken, which is then looked up again.
+    for (int tries = 0; tries < 2 && call->version == NULL; tries++) {
+        if (choice->label != NULL &&
+            !bel_models_find_label(models, model, choice->label, choice->label_length, &number)) {
+            return BEL_ERR(BEL_NOT_FOUND, "model %s has no label \"%.*s\"", bel_model_name(model),
+                           (int)choice->label_length, choice->label);
+        }
+        if (number >= -1) call->version = bel_model_acquire(model, number);
     }
-    if (number >= -1) call->version = bel_model_acquire(model, number);
     if (call->version != NULL) return NULL;
     return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version%s; its status lists them",
                    bel_model_name(model), choice->label != NULL ? " of the label" : "");
@@ -224,11 +246,12 @@ static bel_status *work_admitted(const bel_service_call *call, bel_service_work 
     int64_t deadline = call->begun_ns + service->config.wait_ms * INT64_C(1000000);
     if (call->deadline_ns != 0 && call->deadline_ns < deadline) deadline = call->deadline_ns;
     workspace *w;
-    BEL_TRY(take_workspace(service, &w));
+    BEL_TRY(take_workspace(service, !call->is_roomy, &w));
     working at_work = {.infer = {.version = call->version,
                                  .model = bel_model_name(call->model),
                                  .gate = service->gate,
                                  .max_batch = service->config.max_batch,
+                                 .most_examples = service->config.max_examples,
                                  .deadline_ns = deadline,
                                  .arena = w->arena,
                                  .most_elements = call->bytes_in},

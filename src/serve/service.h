@@ -3,8 +3,9 @@
 //
 //     bel_service_call call = {.service = service, .remote = …, .method = …, .path = …};
 //     bel_service_begin(&call);
-//     status = bel_service_acquire(&call, name, length, version, &served);
-//     if (status == NULL) status = bel_service_infer(&call, served, read_run_and_write, user);
+//     status = bel_service_authorize(&call, authorization);
+//     if (status == NULL) status = bel_service_acquire(&call, &choice);
+//     if (status == NULL) status = bel_service_infer(&call, read_run_and_write, user);
 //     bel_service_end(&call, code, bytes_out);
 #ifndef BELFRY_SERVE_SERVICE_H
 #define BELFRY_SERVE_SERVICE_H
@@ -18,6 +19,7 @@ typedef struct bel_service_config {
     int slots, queue;       // runs at a time, as in the models; requests beside them
     int max_batch;          // most examples of a run of several requests
     int delay_us;           // most time that a request waits for others
+    int max_examples;       // most examples of a request
     int wait_ms;            // most time that a request waits for a slot
     const char *access_log; // file; NULL: none
     const char *token_file; // whose line requests show; NULL: none
@@ -34,8 +36,12 @@ bel_models *bel_service_models(const bel_service *service);
 bool bel_service_is_ready(const bel_service *service);
 void bel_service_stop(bel_service *service);
 
-// Opens the access log and reads the token again.
-bel_status *bel_service_reopen(bel_service *service) BEL_MUST_USE;
+// Ends the wait of requests for a slot, also of later ones: they get UNAVAILABLE.
+void bel_service_give_up(bel_service *service);
+
+// Opens the access log and reads the token again. If one of them fails, the old one stays in use,
+// which is logged.
+void bel_service_reopen(bel_service *service);
 
 // Writes the metrics.
 void bel_service_write_metrics(const bel_service *service, bel_str *out);

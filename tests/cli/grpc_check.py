@@ -6,6 +6,7 @@ The module inference_pb2 is made by protoc from proto/inference.proto, in the wo
 import concurrent.futures
 import csv
 import os
+import socket
 import struct
 import sys
 import time
@@ -143,6 +144,11 @@ def wrong():
     one = request(good)
     one.outputs.add(name="no")
     fails(code.INVALID_ARGUMENT, 'no output "no"', "ModelInfer", one, on)
+    one = request(good)
+    for _ in range(2):
+        one.outputs.add(name="predictions")
+    fails(code.INVALID_ARGUMENT, "asked for twice", "ModelInfer", one, on)
+    fails(code.INVALID_ARGUMENT, "more than --max_examples 400", "ModelInfer", request(good * 401), on)
     one = request(good, raw=True)
     one.inputs[0].contents.fp32_contents.append(1)
     fails(code.INVALID_ARGUMENT, "got both", "ModelInfer", one, on)
@@ -199,6 +205,52 @@ def full(data):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         codes = set(pool.map(send, range(24)))
     assert codes == {grpc.StatusCode.OK, grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
+
+
+def frames(method, message, streams, window=1 << 20, more=()):
+    """Sends calls as frames of HTTP/2, and returns the socket. `window`: bytes of an answer that the client accepts."""
+    def frame(kind, flags, stream, data):
+        return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+
+    def header(name, value):  # HPACK: a literal without an index
+        return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+    head = b"".join(header(*pair) for pair in (
+        (b":method", b"POST"), (b":scheme", b"http"), (b":path", (SERVICE + method).encode()),
+        (b":authority", b"x"), (b"te", b"trailers"), (b"content-type", b"application/grpc"), *more))
+    host, port = ADDRESS.rsplit(":", 1)
+    one = socket.create_connection((host, int(port)), timeout=20)
+    one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, struct.pack(">HI", 4, window)))
+    for stream in streams:
+        data = b"\0" + struct.pack(">I", len(message)) + message
+        one.sendall(frame(1, 4, stream, head) + frame(0, 1, stream, data))
+    return one
+
+
+def patient():
+    """The longest deadline of gRPC has more nanoseconds than 64 bits: the answer is a frame of data."""
+    with frames("ModelInfer", request([[1.0] * 64]).SerializeToString(), (1,),
+                more=((b"grpc-timeout", b"99999999H"),)) as one:
+        file = one.makefile("rb")
+        while (head := file.read(9))[3] != 0:
+            assert head[3] != 1 or not head[4] & 1, "the call ends without an answer"
+            file.read(int.from_bytes(head[:3], "big"))
+
+
+def unread():
+    """Clients that leave their answers unread lose them after --timeout_secs, and others are answered again."""
+    held = frames("ServerLive", b"", (1, 3), window=0)
+    deadline, refused, live = time.monotonic() + 20, False, False
+    on = channel()
+    while not (refused and live):
+        assert time.monotonic() < deadline, "the answers are held" if refused else "no call is held"
+        try:
+            live = call("ServerLive", pb.ServerLiveRequest(), on).live
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+            refused = True
+        time.sleep(0.02)
+    held.close()
 
 
 def early(data):

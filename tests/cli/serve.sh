@@ -24,7 +24,7 @@ mkdir digits
 touch load.log
 cp -r exports/60 digits/60
 
-start digits penguins --max_body 1 --timeout_secs 2 --access_log access.log --connections 12
+start digits penguins --max_body 1 --timeout_secs 2 --access_log access.log --connections 12 --max_examples 400
 ask same_bits "$EVAL_CSV" predicted-60.csv
 ask table "$penguins" predicted-penguins.csv
 ask wrong
@@ -78,6 +78,7 @@ stop TERM
 # Two versions at a time; one thread and no queue.
 start digits --keep_versions 2 --threads 1 --queue 0
 ask versions 120 60
+ask memory
 ask full "$EVAL_CSV"
 stop INT
 rm -r digits/999
@@ -100,6 +101,8 @@ ask label stable 120
 stop TERM
 printf 'digits a 1\ndigits a 2\n' >labels
 run_fails 2 'labels:2: the model digits has a label a already' belfry serve digits --port 0 --labels labels
+printf 'digits 60 60\n' >labels
+run_fails 2 'labels:1: expected a label without' belfry serve digits --port 0 --labels labels
 printf 'other a 1\n' >labels
 run_fails 2 'labels:1: there is no model "other"' belfry serve digits --port 0 --labels labels
 

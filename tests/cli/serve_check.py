@@ -199,6 +199,8 @@ def wrong():
         (digits_v2, v2(data=row + [0.0]), 400, "expected"),
         (digits_v2, v2(parameters={"binary_data_size": 256}), 400, "0 bytes that are left"),
         (digits_v2, {**v2(), "outputs": [{"name": "no"}]}, 400, 'there is no output "no"'),
+        (digits_v2, {**v2(), "outputs": [{"name": "predictions"}] * 2}, 400, "asked for twice"),
+        (digits_v2, v2(shape=[401, 64], data=row * 401), 400, "401 examples, more than --max_examples 400"),
         (penguins, {"instances": [{**bird, "Beak Length (mm)": "long"}]}, 400, "instance 0"),
         (penguins, {"instances": [bird, {k: v for k, v in bird.items() if k != "Sex"}]}, 400, "null is a missing value"),
         (penguins, {"instances": [[1, 2, 3, 4, 5, 6]]}, 400, "has 6 inputs"),
@@ -243,6 +245,15 @@ def wrong():
                 got += piece
             assert not got or (got.startswith(b"HTTP/1.1 ") and b"200 OK" not in got), got[:200]
             assert b"parrot" not in got
+
+
+def memory():
+    """A body whose JSON needs many times its bytes is refused, and one of as many numbers is read."""
+    path = "/v1/models/digits:predict"
+    code, _, data = ask(path, '{"instances":[' + "{}," * 1500000 + "{}]}")
+    assert code == 413 and "too much memory" in json.loads(data)["error"], (code, data)
+    code, _, data = ask(path, '{"instances":[' + "0," * 1500000 + "0]}")
+    assert code == 400 and "expected FP32" in json.loads(data)["error"], (code, data)
 
 
 def unread(seconds):

@@ -27,11 +27,12 @@ run_ok belfry export --model_dir p --export_dir penguins
 run_ok belfry predict --model_dir p --eval_files "$penguins" --eval_batch_size 32
 mv out.txt predicted-penguins.csv
 
-start digits penguins --grpc_port 0 --max_body 2 --access_log access.log
+start digits penguins --grpc_port 0 --max_body 2 --access_log access.log --max_examples 400
 ask metadata
 ask same_bits "$EVAL_CSV" predicted.csv
 ask table "$penguins" predicted-penguins.csv
 ask wrong
+ask patient
 check "the log has the calls" grep -q '"path":"/inference.GRPCInferenceService/ModelInfer","model":"digits","version":60,"code":200' access.log
 check "the metrics have them" sh -c "curl -sf -m 5 '$url/metrics' | grep -q 'requests_total{model=\"digits\",code=\"400\"}'"
 run_fails 1 'cannot serve models over gRPC|another --grpc_port' belfry serve digits --port 0 --grpc_port "${grpc##*:}"
@@ -40,6 +41,10 @@ stop TERM
 start digits --grpc_port 0 --threads 1 --queue 0
 ask full "$EVAL_CSV"
 stop INT
+
+start digits --grpc_port 0 --connections 2 --timeout_secs 2
+ask unread
+stop TERM
 
 # The client's deadline bounds the wait for others.
 start digits --grpc_port 0 --max_batch 2 --batch_delay_us 10000000 --timeout_secs 60

@@ -27,7 +27,8 @@ run_ok belfry certs theirs --hosts localhost
 token=$(cat token)
 
 # A token over plain HTTP.
-start digits --grpc_port 0 --token_file token
+mkdir logs
+start digits --grpc_port 0 --token_file token --access_log logs/access.log
 asks 401
 check "the reason is given" grep -q 'Authorization: Bearer' out.txt
 asks 401 -H "Authorization: Bearer $(cat other)"
@@ -40,7 +41,9 @@ grpc_with UNAUTHENTICATED ""
 grpc_with UNAUTHENTICATED "Bearer $(cat other)"
 grpc_with OK "Bearer $token"
 cp other token.new && chmod 600 token.new && mv token.new token
+mv logs gone
 kill -HUP "$server"
+check "a log that does not open is named" until_true 20 grep -q 'the old access log stays in use: .*logs/access.log' serve.err
 check "the new token is read" until_true 20 sh -c \
     "curl -sf -m 10 -o out.txt -H 'Authorization: Bearer $(cat other)' '$url/v2/models/digits'"
 asks 401 -H "Authorization: Bearer $token"

@@ -498,6 +498,8 @@ static const bel_option table[] = {
     {"connections", INT, SERVE, "64", "[1, 4096]", "connections", SERVER,
      "Connections at a time; more get the code 503.", NULL},
     {"max_body", INT, SERVE, "16", "[1, 2047]", "MiB", SERVER, "Largest body of a request; a larger one gets 413.", NULL},
+    {"max_examples", INT, SERVE, "65536", "[1, 2147483647]", "examples", SERVER,
+     "Most examples of a request; more get the code 400.", NULL},
     {"timeout_secs", DOUBLE, SERVE, "30", "[0.1, 86400]", "s", SERVER,
      "Most time for the header of a request, for its body (compared after each KiB), and for its wait in the queue.", NULL},
     {"idle_secs", DOUBLE, SERVE, "60", "[0.1, 86400]", "s", SERVER,

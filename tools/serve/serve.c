@@ -20,6 +20,14 @@
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP};
 
+// A signal to end waits, so that no more versions are loaded.
+static bool is_ending(void)
+{
+    sigset_t waiting;
+    return sigpending(&waiting) == 0 &&
+           (sigismember(&waiting, SIGTERM) == 1 || sigismember(&waiting, SIGINT) == 1);
+}
+
 static int ms_of(const bel_options *options, const char *name)
 {
     return (int)(bel_options_double(options, name) * 1e3);
@@ -131,12 +139,8 @@ static void watch(const bel_options *options, const sigset_t *signals, bel_model
         int got = sigtimedwait(signals, NULL, &poll);
         if (got == SIGTERM || got == SIGINT) return;
         if (got == SIGHUP) {
-            bel_status *status = bel_server_reopen(server);
-            if (status != NULL)
-                bel_log_write(BEL_LOG_WARN, "the old access log or token stays in use: %s",
-                              bel_status_message(status));
-            bel_status_ignore(status); // logged
-            status = read_labels(options, models);
+            bel_server_reopen(server);
+            bel_status *status = read_labels(options, models);
             if (status != NULL)
                 bel_log_write(BEL_LOG_WARN, "the old labels stay in use: %s",
                               bel_status_message(status));
@@ -174,6 +178,7 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals, be
         .service = {.slots = slots_of(options),
                     .queue = (int)bel_options_int(options, "queue"),
                     .max_batch = (int)bel_options_int(options, "max_batch"),
+                    .max_examples = (int)bel_options_int(options, "max_examples"),
                     .delay_us = (int)bel_options_int(options, "batch_delay_us"),
                     .wait_ms = ms_of(options, "timeout_secs"),
                     .access_log = bel_options_string(options, "access_log"),
@@ -211,7 +216,8 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     const bel_models_config config = {.slot_count = slots_of(options),
                                       .max_batch = (int)bel_options_int(options, "max_batch"),
-                                      .keep = (int)bel_options_int(options, "keep_versions")};
+                                      .keep = (int)bel_options_int(options, "keep_versions"),
+                                      .is_interrupted = is_ending};
     bel_models *models = bel_models_create(&config);
     bel_status *status = serve(options, &signals, models);
     bel_models_destroy(models);

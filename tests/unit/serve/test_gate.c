@@ -128,22 +128,44 @@ static void *pass_held(void *argument)
     return NULL;
 }
 
+static held held_on(bel_gate *gate)
+{
+    held h = {.gate = gate,
+              .request = {.key = "h", .key_bytes = 1, .most = 1, .run = hold},
+              .mutex = PTHREAD_MUTEX_INITIALIZER};
+    h.request.deadline_ns = in_ms(60000);
+    return h;
+}
+
+// Starts a run and waits until it has its slot.
+static void begin_held(held *h, pthread_t *out_thread)
+{
+    bel_cond_init(&h->cond);
+    BEL_ASSERT_OK(bel_thread_start(out_thread, pass_held, h));
+    pthread_mutex_lock(&h->mutex);
+    while (!h->runs)
+        assert_true(bel_cond_wait_until(&h->cond, &h->mutex, in_ms(60000)));
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static void end_held(held *h, pthread_t thread)
+{
+    pthread_mutex_lock(&h->mutex);
+    h->may_end = true;
+    pthread_cond_broadcast(&h->cond);
+    pthread_mutex_unlock(&h->mutex);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&h->cond);
+}
+
 // A request whose slot does not come in time leaves, and the gate works on.
 static void test_wait_is_bounded(void **state)
 {
     (void)state;
     bel_gate *gate = bel_gate_create(1, 8, 0);
-    held h = {.gate = gate,
-              .request = {.key = "a", .key_bytes = 1, .most = 1, .run = hold},
-              .mutex = PTHREAD_MUTEX_INITIALIZER};
-    h.request.deadline_ns = in_ms(60000);
-    bel_cond_init(&h.cond);
+    held h = held_on(gate);
     pthread_t thread;
-    BEL_ASSERT_OK(bel_thread_start(&thread, pass_held, &h));
-    pthread_mutex_lock(&h.mutex);
-    while (!h.runs)
-        assert_true(bel_cond_wait_until(&h.cond, &h.mutex, in_ms(60000)));
-    pthread_mutex_unlock(&h.mutex);
+    begin_held(&h, &thread);
     bench b = {.gate = gate};
     job late = {.bench = &b};
     late.request = h.request;
@@ -151,15 +173,95 @@ static void test_wait_is_bounded(void **state)
     late.request.deadline_ns = in_ms(20);
     BEL_ASSERT_FAILS(bel_gate_pass(gate, &late.request), BEL_DEADLINE_EXCEEDED, "in the queue");
     assert_int_equal(late.computed, 0);
-    pthread_mutex_lock(&h.mutex);
-    h.may_end = true;
-    pthread_cond_broadcast(&h.cond);
-    pthread_mutex_unlock(&h.mutex);
-    pthread_join(thread, NULL);
+    end_held(&h, thread);
     late.request.deadline_ns = in_ms(60000);
     BEL_ASSERT_OK(bel_gate_pass(gate, &late.request));
     assert_int_equal(late.computed, 1);
     bel_gate_destroy(gate);
+}
+
+// --- Requests beside a run ----------------------------------------------------------------------
+
+// Thread with one request.
+typedef struct guest {
+    job job;
+    pthread_t thread;
+    bel_status *status;
+} guest;
+
+static void *pass_once(void *argument)
+{
+    guest *g = argument;
+    g->status = bel_gate_pass(g->job.bench->gate, &g->job.request);
+    return NULL;
+}
+
+static void begin_guest(guest *g, bench *b, int deadline_ms)
+{
+    *g = (guest){.job = {.bench = b}};
+    g->job.request = (bel_gate_request){.key = "a",
+                                        .key_bytes = 1,
+                                        .most = MOST,
+                                        .deadline_ns = in_ms(deadline_ms),
+                                        .run = compute};
+    BEL_ASSERT_OK(bel_gate_admit(b->gate));
+    BEL_ASSERT_OK(bel_thread_start(&g->thread, pass_once, g));
+}
+
+// A request with another key waits this long, so that the guests wait, too. If they do not yet, the
+// test passes without testing.
+static void let_wait(bench *b)
+{
+    job other = {.bench = b};
+    other.request = (bel_gate_request){
+        .key = "b", .key_bytes = 1, .most = 1, .deadline_ns = in_ms(50), .run = compute};
+    BEL_ASSERT_FAILS(bel_gate_pass(b->gate, &other.request), BEL_DEADLINE_EXCEEDED, "queue");
+}
+
+// Four of five requests run together. The fifth, whose run was full while it waited for a slot,
+// runs when its delay passes.
+static void test_full_run_leaves_one(void **state)
+{
+    (void)state;
+    enum { DELAY_US = 400000, DEADLINE_MS = 5000, GUESTS = MOST + 1 };
+    bench b = {.gate = bel_gate_create(1, 8, DELAY_US)};
+    held h = held_on(b.gate);
+    pthread_t thread;
+    guest guests[GUESTS];
+    begin_held(&h, &thread);
+    for (int i = 0; i < GUESTS; i++)
+        begin_guest(&guests[i], &b, DEADLINE_MS);
+    let_wait(&b);
+    end_held(&h, thread);
+    for (int i = 0; i < GUESTS; i++) {
+        pthread_join(guests[i].thread, NULL);
+        BEL_ASSERT_OK(guests[i].status);
+        assert_int_equal(guests[i].job.computed, 1);
+    }
+    bel_gate_destroy(b.gate);
+}
+
+// Stopping ends the wait of requests, but no run.
+static void test_stop(void **state)
+{
+    (void)state;
+    bench b = {.gate = bel_gate_create(1, 8, 0)};
+    held h = held_on(b.gate);
+    pthread_t thread;
+    guest g;
+    BEL_ASSERT_OK(bel_gate_admit(b.gate)); // for the held one
+    begin_held(&h, &thread);
+    begin_guest(&g, &b, 60000);
+    const bel_gate_numbers numbers = bel_gate_look(b.gate);
+    assert_int_equal(numbers.busy, 1);
+    assert_int_equal(numbers.waiting, 1);
+    bel_gate_stop(b.gate);
+    pthread_join(g.thread, NULL);
+    BEL_ASSERT_FAILS(g.status, BEL_UNAVAILABLE, "stopping");
+    assert_int_equal(g.job.computed, 0);
+    end_held(&h, thread);
+    assert_int_equal(bel_gate_look(b.gate).requests, 1);
+    bel_gate_destroy(b.gate);
 }
 
 int main(void)
@@ -168,6 +270,8 @@ int main(void)
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_queue_is_bounded),
         cmocka_unit_test(test_wait_is_bounded),
+        cmocka_unit_test(test_full_run_leaves_one),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
