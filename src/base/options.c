@@ -230,6 +230,8 @@ static bel_status *parse_flag(bel_options *options, int count, char *const *argu
     if (row < 0) return unknown_flag(options, argument);
     const bel_option *option = &options->table[row];
     if ((option->uses & options->use) == 0) {
+        if (bel_option_of_word(options, option->name) != NULL)
+            return unknown_flag(options, argument); // this command has another name for it
         return BEL_ERR(
             BEL_INVALID_ARGUMENT, "flag --%s belongs to another command; %s", option->name,
             options->elsewhere != NULL ? options->elsewhere : "--help lists those of this one");

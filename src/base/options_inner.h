@@ -66,6 +66,9 @@ int bel_option_row(const bel_options *options, const char *name);
 int bel_option_typed_row(const bel_options *options, const char *typed, size_t length,
                          bool *out_negated);
 
+// Returns the option for a synonym that users of other programs type. NULL: this command has none.
+const char *bel_option_of_word(const bel_options *options, const char *typed);
+
 // Returns "; did you mean --train_files?", or another hint. Free with bel_free.
 char *bel_option_suggestion(const bel_options *options, const char *typed, size_t length,
                             const char *dashes);

@@ -70,8 +70,7 @@ void bel_options_know_common(bel_options *options, const char *const *names)
         BEL_CHECK(bel_option_row(options, *names) >= 0);
 }
 
-// Returns the option for a synonym. NULL: no option of this command.
-static const char *name_for_word(const bel_options *options, const char *typed)
+const char *bel_option_of_word(const bel_options *options, const char *typed)
 {
     for (const bel_option_word *w = options->words; w != NULL && w->word != NULL; w++)
         if (strcmp(w->word, typed) == 0 && bel_options_find(options, w->name) != NULL)
@@ -89,7 +88,7 @@ char *bel_option_suggestion(const bel_options *options, const char *typed, size_
     char *word = bel_xstrndup(typed, length);
     for (char *dash = word; (dash = strchr(dash, '-')) != NULL;)
         *dash = '_';
-    const char *name = name_for_word(options, word);
+    const char *name = bel_option_of_word(options, word);
     int nearest = name == NULL ? bel_nearest_name(word, names, count) : -1;
     if (nearest >= 0) name = names[nearest];
     char *text = name == NULL ? bel_xstrdup("; --help lists all flags")

@@ -443,7 +443,8 @@ void bel_rpc_server_stop(bel_rpc_server *server)
         (void)bel_rpc_server_drain(server, 0);
         grpc_server_cancel_all_calls(server->server);
         pthread_mutex_lock(&server->mutex);
-        while (!server->is_down) // handlers end within their time
+        // The queue also sends the answers in progress.
+        while (!server->is_down || server->active > 0)
             (void)bel_cond_wait_until(&server->idle, &server->mutex, INT64_MAX);
         pthread_mutex_unlock(&server->mutex);
     } else {
