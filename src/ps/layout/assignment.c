@@ -168,7 +168,7 @@ typedef struct summing {
 // Input `k` as floats: where it is, or unpacked in a row.
 static const float *input_of(const summing *s, int k, float *row)
 {
-    if (s->packed == NULL || !s->packed[k] || s->inputs[k] == NULL) return s->inputs[k];
+    if (s->packed == NULL || s->inputs[k] == NULL || !s->packed[k]) return s->inputs[k];
     bel_rounding_unpack(s->inputs[k], row, s->n);
     return row;
 }

@@ -22,8 +22,10 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
     for (int k = 0; k < assignment->node_count; k++) {
         const char *sums = (const char *)chunk->taken[k];
+        chunk->inputs[k] = NULL;
+        if (sums == NULL) continue; // its report may arrive now, and then `packed` is written
         size_t size = chunk->packed[k] ? sizeof(uint16_t) : sizeof(float);
-        chunk->inputs[k] = sums != NULL ? sums + (size_t)(offset - start) * size : NULL;
+        chunk->inputs[k] = sums + (size_t)(offset - start) * size;
     }
     if (bel_shard_rounds(shard, chunk->chunk)) {
         return bel_assignment_sum_rounded(assignment, chunk->inputs, chunk->packed, chunk->weights,
