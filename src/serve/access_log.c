@@ -1,3 +1,6 @@
+// The access log: a line for each request. The file is opened to append, and each line is one
+// write, so lines of other processes stay whole. If a reopened file cannot be opened, the old one
+// stays in use. A lost line is reported once, as a full disk would lose them all.
 #include "serve/access_log.h"
 
 #include <errno.h>

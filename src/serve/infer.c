@@ -1,3 +1,7 @@
+// All protocols check a request's inputs here, against the signature of its version. Joined
+// requests run as one batch, whose outputs are divided by rows. Each answer has the bits of a
+// separate run, and a joined run that fails is repeated for each request, so that a wrong one
+// spoils no other.
 #include "serve/infer.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+// The labels file. All lines are read before any label counts, so a wrong line changes nothing. A
+// label must be a name that every protocol can carry: in gRPC it is in the field of the number, and
+// in REST it is a part of the path.
 #include "serve/labels.h"
 
 #include <string.h>

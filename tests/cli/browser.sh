@@ -3,15 +3,8 @@
 # legible. Skipped (exit code 77) without Chromium; `tools/install-deps --browser` installs it.
 # tests/cli/report.sh checks the page without a browser.
 # usage: browser.sh BUILD_FOLDER [PICTURES]    PICTURES: a folder for screenshots
-browser=
-for name in chromium chromium-headless-shell chromium-browser google-chrome; do
-    browser=$(command -v "$name") && break
-done
-if [ -z "$browser" ]; then
-    echo "SKIPPED: no Chromium; tools/install-deps --browser installs it" >&2
-    exit 77
-fi
-pictures=${2:+$(mkdir -p "$2" && cd "$2" && pwd)}
+# shellcheck source=tests/cli/browser_lib.sh
+source "$(dirname "$0")/browser_lib.sh"
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
 

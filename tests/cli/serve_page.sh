@@ -2,15 +2,8 @@
 # The page of belfry serve in a headless browser: models and their forms, a prediction of each, the chart, the token.
 # Skipped (exit code 77) without Chromium; `tools/install-deps --browser` installs it.
 # usage: serve_page.sh BUILD_FOLDER [PICTURES]    PICTURES: a folder for screenshots
-browser=
-for name in chromium chromium-headless-shell chromium-browser google-chrome; do
-    browser=$(command -v "$name") && break
-done
-if [ -z "$browser" ]; then
-    echo "SKIPPED: no Chromium; tools/install-deps --browser installs it" >&2
-    exit 77
-fi
-pictures=${2:+$(mkdir -p "$2" && cd "$2" && pwd)}
+# shellcheck source=tests/cli/browser_lib.sh
+source "$(dirname "$0")/browser_lib.sh"
 # shellcheck source=tests/cli/serve_lib.sh
 source "$(dirname "$0")/serve_lib.sh" "$1"
 
