@@ -101,9 +101,28 @@ static bel_status *make_values(bel_embedded *embedded)
     return NULL;
 }
 
+// Places gradients where they are summed.
+static bel_status *make_ranges(bel_embedded *embedded)
+{
+    const bel_updater *updater = embedded->updater;
+    for (int w = 0; w < embedded->worker_count; w++) {
+        float ***ranges = &embedded->workers[w].ranges;
+        int replicas = bel_assignment_replicas(embedded->assignment, w);
+        if (updater == NULL) {
+            BEL_TRY(bel_space_arrays(embedded->trainable->layout, "gradients", replicas, ranges));
+            continue;
+        }
+        *ranges = bel_xcalloc((size_t)replicas, sizeof **ranges);
+        for (int r = 0; r < replicas; r++)
+            (*ranges)[r] = updater->ops->gradients(updater, r);
+    }
+    return NULL;
+}
+
 // All shards share the space and the snapshot; each writes its chunks.
 static bel_status *make_shards(bel_embedded *embedded)
 {
+    bool one_node = embedded->assignment->node_count == 1;
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
         bel_shard_config config = {.layout = embedded->trainable->layout,
@@ -119,6 +138,7 @@ static bel_status *make_shards(bel_embedded *embedded)
                                        embedded->trainable->estimator->config.table_memory,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes,
+                                   .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
                                    .outboxes = embedded->outboxes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
@@ -148,20 +168,6 @@ static void join_workers(bel_embedded *embedded)
 static size_t row_buffer_bytes(const bel_embedded *embedded, int worker)
 {
     return bel_row_buffer_bytes(embedded->trainable->layout, embedded->assignment, worker);
-}
-
-// Places gradients where they are summed.
-static bel_status *make_ranges(bel_embedded *embedded, int w)
-{
-    thread_worker *m = &embedded->workers[w];
-    int replicas = bel_assignment_replicas(embedded->assignment, w);
-    const bel_updater *updater = embedded->updater;
-    if (updater == NULL)
-        return bel_space_arrays(embedded->trainable->layout, "gradients", replicas, &m->ranges);
-    m->ranges = bel_xcalloc((size_t)replicas, sizeof *m->ranges);
-    for (int r = 0; r < replicas; r++)
-        m->ranges[r] = updater->ops->gradients(updater, r);
-    return NULL;
 }
 
 static void free_ranges(bel_embedded *embedded, int w)
@@ -268,7 +274,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-// Makes a worker with its client, gradient ranges and row buffers; its thread is started later.
+// Makes a worker with its client and row buffers; its thread is started later.
 static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_segment *segment,
                                int64_t first_step)
 {
@@ -292,7 +298,6 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .cancelled_context = embedded->control,
                                 .stall_timeout_secs = estimator->config.stall_timeout};
     m->client = bel_client_create(&client);
-    BEL_TRY(make_ranges(embedded, w));
     bel_worker_config worker = bel_trainable_worker_config(trainable, w);
     worker.assignment = embedded->assignment;
     worker.space = m->space;
@@ -568,6 +573,7 @@ static bel_status *embedded_create(const bel_trainable *trainable, bel_updater *
     make_lanes(embedded);
     bel_status *status = make_space(embedded);
     if (status == NULL) status = make_values(embedded);
+    if (status == NULL) status = make_ranges(embedded);
     if (status == NULL) status = make_shards(embedded);
     if (status != NULL) {
         embedded_destroy(&embedded->backend);

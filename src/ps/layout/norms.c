@@ -20,8 +20,8 @@ void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const 
     int64_t grain = grain_of(layout, segment);
     for (int64_t at = 0; at < segment->count; at += BEL_GRAIN, grain++) {
         int64_t left = segment->count - at;
-        squares[grain] =
-            bel_rule_sum_square(array + segment->offset + at, left < BEL_GRAIN ? left : BEL_GRAIN);
+        int64_t n = left < BEL_GRAIN ? left : BEL_GRAIN;
+        squares[grain] = array != NULL ? bel_rule_sum_square(array + segment->offset + at, n) : 0;
     }
 }
 

@@ -9,7 +9,7 @@
 #include "ps/layout/layout.h"
 
 // Writes the sums of squares of a segment's grains, by grain of the layout. `array` is laid out as
-// the space.
+// the space; NULL: zeros.
 void bel_norms_take(const bel_layout *layout, const bel_segment *segment, const float *array,
                     double *squares);
 

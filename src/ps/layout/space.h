@@ -25,6 +25,12 @@ bel_status *bel_space_create(const bel_layout *layout, int buffer_count,
 bel_space *bel_space_over(const bel_layout *layout, float *const buffers[2]);
 void bel_space_destroy(bel_space *space);
 
+// True if updates are made in place, in the only buffer.
+static inline bool bel_space_is_in_place(const bel_space *space)
+{
+    return space->buffers[0] == space->buffers[1];
+}
+
 // Returns the bytes of an array as large as the space, rounded up to pages.
 size_t bel_space_bytes(const bel_layout *layout);
 

@@ -1,6 +1,7 @@
 // One pass over the segments, or two if a rule or a bound needs norms: directions first, then the
 // update with factors. Pieces of a segment are grains, which stay in the L1 cache from one rule to
-// the next. Directions have a separate array, as a gradient that no program writes must stay zero.
+// the next. Directions take the gradients' array. Rules that trust have a separate one, as weight
+// decay gives a direction to a gradient that no program writes, which must stay zero.
 #include "ps/layout/space_update.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ bel_status *bel_space_update_init(bel_space_update *u, const bel_layout *layout,
     size_t grains = (size_t)layout->grain_count + 1;
     u->grain_squares = bel_xcalloc((u->trusts ? 2 : 1) * grains, sizeof *u->grain_squares);
     u->factors = bel_xcalloc((size_t)layout->variable_count + 1, sizeof *u->factors);
-    return bel_space_array(layout, "directions", &u->directions);
+    return u->trusts ? bel_space_array(layout, "directions", &u->directions) : NULL;
 }
 
 void bel_space_update_deinit(bel_space_update *u)
@@ -77,6 +78,11 @@ static int64_t offset_of(const updating *job, int variable, int64_t at)
     return job->update->layout->variables[variable].offset + at;
 }
 
+static float *directions_of(const updating *job)
+{
+    return job->update->trusts ? job->update->directions : job->arrays->gradients;
+}
+
 static void update_apply(const updating *job, const bel_rule_group *group, int variable, int64_t at,
                          int64_t n, const float *gradient, float factor)
 {
@@ -102,7 +108,7 @@ static void direct_piece(const updating *job, const bel_rule_group *group, int v
                          int64_t n)
 {
     int64_t offset = offset_of(job, variable, at);
-    float *direction = job->update->directions + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
+    float *direction = directions_of(job) + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     bel_rule_scale(&group->numbers, job->arrays->gradients + offset, 1, direction, n);
     if (!group->rule->prepares) return;
     find_slots(job, group->rule, variable, at, slots);
@@ -112,8 +118,7 @@ static void direct_piece(const updating *job, const bel_rule_group *group, int v
 static void apply_piece(const updating *job, const bel_rule_group *group, int variable, int64_t at,
                         int64_t n)
 {
-    update_apply(job, group, variable, at, n,
-                 job->update->directions + offset_of(job, variable, at),
+    update_apply(job, group, variable, at, n, directions_of(job) + offset_of(job, variable, at),
                  job->update->factors[variable]);
 }
 
@@ -153,7 +158,7 @@ static void update_segment(void *context, int64_t tile)
         run_pieces(job, segment, update_piece);
     } else {
         run_pieces(job, segment, direct_piece);
-        bel_norms_take(u->layout, segment, u->directions, u->grain_squares);
+        bel_norms_take(u->layout, segment, directions_of(job), u->grain_squares);
         if (u->trusts)
             bel_norms_take(u->layout, segment, job->arrays->values,
                            u->grain_squares + u->layout->grain_count);

@@ -21,7 +21,7 @@ typedef struct bel_space_update {
     int *group_of;           // by variable
     int slot_count;          // largest number of slots of a variable
     bool needs_norm, trusts; // a variable's rule does
-    float *directions;       // needs_norm: from the first pass
+    float *directions;       // trusts: from the first pass, else they take the gradients' array
     double *grain_squares;   // needs_norm
     float *factors;          // needs_norm: by variable
 } bel_space_update;

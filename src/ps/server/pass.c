@@ -42,6 +42,7 @@ typedef struct pass {
     float *before;   // the same: old values
     const float *values;
     float *new_values;
+    float *directions; // between the two passes, if a rule needs a norm
     float scale;       // 1 / replicas that count; 0: no replica has examples, and nothing changes
     float of_gradient; // factor of a gradient's sum: `scale`, or 1
     int layer;         // layer of slots of the segment in work
@@ -80,8 +81,7 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
 static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *sum)
 {
-    bel_shard *shard = p->shard;
-    float *direction = shard->memory.sums + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
+    float *direction = p->directions + offset, *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     bel_rule_scale(&group->numbers, sum, p->of_gradient, direction, n);
     if (!group->rule->prepares) return;
     find_slots(p, group->rule, offset, slots);
@@ -89,16 +89,14 @@ static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, i
 }
 
 // In a step without examples, or of a function that does not update the elements, keeps values and
-// slots.
-static void keep_piece(pass *p, bel_job_kind job, int64_t offset, int64_t n)
+// slots. The first of two passes has nothing to do.
+static void keep_piece(pass *p, int64_t offset, int64_t n)
 {
-    size_t bytes = (size_t)n * sizeof(float);
-    float *direction = p->shard->memory.sums;
     uint16_t *differences = p->shard->memory.differences;
     for (int64_t i = 0; differences != NULL && i < n; i++)
         differences[offset + i] = BEL_ROUNDING_SAME;
-    if (job == BEL_JOB_SUM && direction != NULL) memset(direction + offset, 0, bytes);
-    if (p->new_values != p->values) memcpy(p->new_values + offset, p->values + offset, bytes);
+    if (p->new_values != p->values)
+        memcpy(p->new_values + offset, p->values + offset, (size_t)n * sizeof(float));
 }
 
 // Nodes are in the order of replicas.
@@ -118,7 +116,7 @@ static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t
 {
     const bel_assignment *assignment = p->shard->config.assignment;
     int64_t start = p->shard->config.layout->chunks[p->chunk->chunk].offset;
-    keep_piece(p, BEL_JOB_PASS, variable->offset + first, n);
+    keep_piece(p, variable->offset + first, n);
     for (int k = 0; k < assignment->node_count; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
         int64_t from = bel_layout_own_first(variable, node->first);
@@ -160,7 +158,7 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     bel_shard *shard = p->shard;
     int64_t offset = segment->offset + at;
     if (p->scale == 0) {
-        keep_piece(p, job, offset, n);
+        if (job != BEL_JOB_SUM) keep_piece(p, offset, n);
         return;
     }
     if (!bel_shard_updates(
@@ -172,7 +170,7 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     const bel_rule_group *group = bel_shard_group_of(shard, segment->variable);
     const bel_rule_step *numbers = &group->numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, group, offset, n, shard->memory.sums + offset,
+        update_piece(p, group, offset, n, p->directions + offset,
                      shard->memory.factors[segment->variable]);
         return;
     }
@@ -192,7 +190,8 @@ static void take_squares(const pass *p, const bel_segment *segment)
 {
     bel_shard *shard = p->shard;
     const bel_layout *layout = shard->config.layout;
-    bel_norms_take(layout, segment, shard->memory.sums, shard->memory.grain_squares);
+    bel_norms_take(layout, segment, p->scale != 0 ? p->directions : NULL,
+                   shard->memory.grain_squares);
     if (!shard->rules.trusts) return;
     bel_norms_take(layout, segment, p->values, shard->memory.grain_squares + layout->grain_count);
 }
@@ -277,6 +276,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
                   .values = space->buffers[current],
                   .new_values = space->buffers[1 - current],
                   .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
+        p.directions = shard->memory.sums != NULL ? shard->memory.sums : p.new_values;
         p.of_gradient = shard->config.settings.sums ? 1 : p.scale;
         whole = run_segments(&p, job.kind, chunk);
     }

@@ -74,12 +74,12 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
 }
 
 // Sends this version, or the preceding one while its buffer is intact: no chunk of the step was
-// passed, and this generation had a preceding step.
+// summed or passed, and this generation had a preceding step.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     int64_t version = bel_pull_frame_read(frame).version;
-    bool kept =
-        version == shard->step - 1 && shard->work.values_sent == 0 && shard->counters.versions > 1;
+    bool kept = version == shard->step - 1 && shard->work.summed == 0 &&
+                shard->work.values_sent == 0 && shard->counters.versions > 1;
     if (version == shard->step || kept) {
         bel_shard_send_whole_locked(shard, worker, version);
     } else {

@@ -83,6 +83,9 @@ typedef struct bel_shard_config {
     uint32_t generation;
     bel_lane **worker_lanes;      // this shard's ends, by worker; bel_shard_admit replaces them
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
+    // If `space` has one buffer and the assignment one node: where that node reports, laid out as
+    // the space. The shard may change the gradients until the next version. NULL: not so.
+    float *gradients;
     float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
                                // space; the shard writes its chunks
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit

@@ -32,7 +32,20 @@ static void start_slots(bel_shard *shard, int function)
     }
 }
 
-// Allocates the arrays that are as large as the space. `sums` and its kin exist only if a rule
+// Finds a place for the directions between two passes. With a kept state the buffer of the next
+// version may have a predecessor's values. Directions of rules that trust are not zero where no
+// program writes the gradient, which must stay zero.
+static bel_status *allocate_sums(bel_shard *shard)
+{
+    bool in_place = bel_space_is_in_place(shard->config.space);
+    if (bel_shard_on_devices(shard)) return NULL;
+    if (!in_place && shard->config.kept == NULL) return NULL;
+    if (in_place && !shard->rules.trusts) shard->memory.sums = shard->config.gradients;
+    if (shard->memory.sums != NULL) return NULL;
+    return bel_space_array(shard->config.layout, "summed gradients", &shard->memory.sums);
+}
+
+// Allocates the arrays that are as large as the space. `factors` and its kin exist only if a rule
 // needs a norm.
 static bel_status *shard_allocate(bel_shard *shard)
 {
@@ -74,8 +87,7 @@ static bel_status *shard_allocate(bel_shard *shard)
         shard->norms.list = bel_xmalloc(bel_shard_norm_bytes(shard, shard->config.shard));
     }
     shard->inbox.factors = bel_xcalloc((size_t)layout->variable_count, sizeof(float));
-    if (bel_shard_on_devices(shard)) return NULL;
-    return bel_space_array(layout, "summed gradients", &shard->memory.sums);
+    return allocate_sums(shard);
 }
 
 bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_shard)
@@ -151,7 +163,8 @@ void bel_shard_destroy(bel_shard *shard)
     }
     if (shard->memory.averages != shard->config.snapshot_averages && shard->config.kept == NULL)
         bel_space_free_array(layout, shard->memory.averages);
-    bel_space_free_array(layout, shard->memory.sums);
+    if (shard->memory.sums != shard->config.gradients)
+        bel_space_free_array(layout, shard->memory.sums);
     bel_pages_destroy(shard->memory.differences, (size_t)layout->size * sizeof(uint16_t));
     shard->policy->destroy(shard);
     bel_shard_destroy_exchanges(shard);

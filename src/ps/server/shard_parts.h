@@ -181,7 +181,9 @@ typedef struct bel_shard_rules {
 typedef struct bel_shard_memory {
     float *slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS]; // by layer
     float *averages; // moving averages of the values; NULL: not kept
-    float *sums;     // needs_norm: scaled gradients between the two passes
+    // needs_norm: scaled gradients between the two passes; NULL: they are in the buffer of the next
+    // version
+    float *sums;
     // needs_norm: by grain; for rules with trust ratios, the values' squares follow
     double *grain_squares;
     float *factors; // needs_norm: by variable

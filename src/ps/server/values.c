@@ -1,7 +1,7 @@
 // Values for workers: versions, and chunks if memory is not shared. If all workers count, a worker
 // that gets a complete version follows from then on. If chunks of the next version were sent
 // before, it stays BEL_READER_BEHIND, and gets all of that one, too. The preceding version is
-// available while no chunk of the step was passed, as its buffer is still intact.
+// available while no chunk of the step was summed or passed, as its buffer is still intact.
 //
 // All functions run under the shard's mutex, except the copies for a ledger's workers, which finish
 // before the next version is published.
@@ -10,8 +10,8 @@
 #include "ps/server/shard_inner.h"
 
 // Finds chunk `local` of a version: the step's version, the one that the step makes, or the one
-// before the step's, which exists while no chunk of the step is passed. The newest one is current;
-// the other, unless frozen, is in the other buffer.
+// before the step's, which exists while no chunk of the step is summed or passed. The newest one is
+// current; the other, unless frozen, is in the other buffer.
 static const float *values_locked(const bel_shard *shard, int local, int64_t version)
 {
     const bel_shard_chunk *chunk = &shard->chunks[local];
