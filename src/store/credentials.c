@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "store/patience.h"
@@ -32,12 +31,7 @@ static void begin(void)
 
 static void credentials_drop(bel_credentials *c) // under the mutex
 {
-    if (c == NULL || --c->users > 0) return;
-    bel_free(c->key_id);
-    bel_free(c->secret);
-    bel_free(c->token);
-    bel_free(c->bearer);
-    bel_free(c);
+    if (c != NULL && --c->users <= 0) bel_credentials_destroy(c);
 }
 
 void bel_credentials_release(bel_credentials *credentials)

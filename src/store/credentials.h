@@ -33,6 +33,8 @@ void bel_credentials_release(bel_credentials *credentials); // accepts NULL
 
 // --- For the places (credentials_*.c)
 
+void bel_credentials_destroy(bel_credentials *credentials); // unshared ones; accepts NULL
+
 // Loads from the first place that has credentials. NULL in *out_credentials: anonymous.
 bel_status *bel_credentials_load_aws(bel_credentials **out_credentials) BEL_MUST_USE;
 bel_status *bel_credentials_load_google(bel_credentials **out_credentials) BEL_MUST_USE;

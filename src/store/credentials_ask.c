@@ -7,8 +7,37 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "store/credentials.h"
 #include "store/patience.h"
+#include "store/xml.h"
+
+enum { REASON_MOST = 300 };
+
+static void visit_reason(void *context, const char *path, const char *text)
+{
+    bel_str *reason = context;
+    const char *name = strrchr(path, '/');
+    if (name == NULL || (strcmp(name, "/Code") != 0 && strcmp(name, "/Message") != 0)) return;
+    bel_str_printf(reason, ": %.*s", REASON_MOST, text);
+}
+
+// Appends the reason that a refusal gives, in XML or JSON; nothing if it gives none.
+static void put_reason(const bel_str *answer, bel_str *out)
+{
+    bel_json *json;
+    const char *text;
+    if (answer->length == 0) return;
+    if (answer->text[0] == '<') {
+        bel_status_ignore(bel_xml_read(answer->text, answer->length, visit_reason, out));
+        return;
+    }
+    bel_status *status = bel_json_parse(answer->text, answer->length, "answer", &json);
+    if (status == NULL && bel_json_string(bel_json_root(json), "message", &text))
+        bel_str_printf(out, ": %.*s", REASON_MOST, text);
+    if (status == NULL) bel_json_destroy(json);
+    bel_status_ignore(status); // a text without a known form is left out
+}
 
 bel_status *bel_credentials_ask(const bel_http_request *request, const char *what, int tries,
                                 bel_str *out)
@@ -26,6 +55,8 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
         bool passing =
             (broken && !answer.is_lasting) || answer.status == 429 || answer.status >= 500;
         bel_status *status = NULL;
+        bel_str reason = {0};
+        if (answer.status / 100 != 2) put_reason(&answer.text, &reason);
         if (broken)
             status = BEL_ERR(tries == 1 ? BEL_NOT_FOUND : BEL_UNAVAILABLE, "%s (%s): %s", what,
                              request->url, answer.fault);
@@ -33,10 +64,12 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
             status = BEL_ERR(tries == 1 ? BEL_NOT_FOUND
                              : passing  ? BEL_UNAVAILABLE
                                         : BEL_PERMISSION_DENIED,
-                             "%s (%s): HTTP %d", what, request->url, answer.status);
+                             "%s (%s): HTTP %d%s", what, request->url, answer.status,
+                             reason.length > 0 ? reason.text : "");
         else
             bel_str_append(out, answer.text.text, answer.text.length);
         bel_http_answer_deinit(&answer);
+        bel_str_deinit(&reason);
         int64_t pause_ns = bel_backoff_next(&backoff);
         bool is_last = i >= tries || bel_clock_ns() + pause_ns >= end;
         if (status == NULL || !passing || is_last) return status;

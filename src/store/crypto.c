@@ -36,9 +36,11 @@ bel_digest *bel_digest_create(bel_digest_kind kind)
     bel_crypto_begin();
     bel_digest *d = bel_xmalloc(sizeof *d);
     d->context = EVP_MD_CTX_new();
-    const EVP_MD *of = kind == BEL_DIGEST_MD5 ? EVP_md5() : EVP_sha256();
+    const EVP_MD *of = kind == BEL_DIGEST_MD5    ? EVP_md5()
+                       : kind == BEL_DIGEST_SHA1 ? EVP_sha1()
+                                                 : EVP_sha256();
     if (d->context == NULL || EVP_DigestInit_ex(d->context, of, NULL) != 1)
-        BEL_UNREACHABLE("libcrypto of Debian has MD5 and SHA-256");
+        BEL_UNREACHABLE("libcrypto of Debian has MD5, SHA-1 and SHA-256");
     return d;
 }
 

@@ -17,7 +17,7 @@ void bel_crypto_begin(void);
 // Hash of bytes that come in pieces. End it with one of the two functions after it; `out_text` has
 // room for BEL_HEX_BYTES.
 typedef struct bel_digest bel_digest;
-typedef enum bel_digest_kind { BEL_DIGEST_MD5, BEL_DIGEST_SHA256 } bel_digest_kind;
+typedef enum bel_digest_kind { BEL_DIGEST_MD5, BEL_DIGEST_SHA1, BEL_DIGEST_SHA256 } bel_digest_kind;
 bel_digest *bel_digest_create(bel_digest_kind kind);
 void bel_digest_update(bel_digest *digest, const void *data, size_t size);
 void bel_digest_finish_hex(bel_digest *digest, char *out_text); // in lower case

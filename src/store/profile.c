@@ -22,8 +22,9 @@ static char *file_path(const char *variable, const char *name)
     return bel_strf("%s/.aws/%s", home != NULL ? home : "", name);
 }
 
-static const char *profile_name(void)
+static const char *profile_name(const char *profile)
 {
+    if (profile != NULL) return profile;
     const char *name = bel_store_env("AWS_PROFILE");
     if (name == NULL) name = bel_store_env("AWS_DEFAULT_PROFILE");
     return name != NULL ? name : "default";
@@ -101,9 +102,26 @@ static bel_status *look_into(const char *path, const char *section, const char *
     return NULL;
 }
 
-bel_status *bel_profile_get(const char *name, char **out_value)
+bool bel_profile_is(const char *profile, const char *name)
 {
-    const char *profile = profile_name();
+    return strcmp(profile_name(profile), name) == 0;
+}
+
+bel_status *bel_profile_session(const char *session, const char *name, char **out_value)
+{
+    char *config = file_path("AWS_CONFIG_FILE", "config");
+    char *section = bel_strf("sso-session %s", session);
+    bool found = false;
+    bel_status *status = look_into(config, section, name, &found, out_value);
+    bel_free(section);
+    bel_free(config);
+    return status;
+}
+
+bel_status *bel_profile_get(const char *profile, const char *name, char **out_value)
+{
+    const char *chosen = profile == NULL ? "AWS_PROFILE: " : "";
+    profile = profile_name(profile);
     char *credentials = file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials");
     char *config = file_path("AWS_CONFIG_FILE", "config");
     bool is_default = strcmp(profile, "default") == 0, found = is_default;
@@ -116,9 +134,8 @@ bel_status *bel_profile_get(const char *name, char **out_value)
         second = NULL;
     }
     if (status == NULL && !found)
-        status =
-            BEL_ERR(BEL_INVALID_ARGUMENT, "AWS_PROFILE: profile \"%s\" is in neither %s nor %s",
-                    profile, credentials, config);
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "%sprofile \"%s\" is in neither %s nor %s", chosen,
+                         profile, credentials, config);
     if (status == NULL)
         *out_value = value;
     else
@@ -130,11 +147,12 @@ bel_status *bel_profile_get(const char *name, char **out_value)
     return status;
 }
 
-char *bel_profile_text(void)
+char *bel_profile_text(const char *profile)
 {
     char *credentials = file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials");
     char *config = file_path("AWS_CONFIG_FILE", "config");
-    char *text = bel_strf("profile \"%s\" of %s and %s", profile_name(), credentials, config);
+    char *text =
+        bel_strf("profile \"%s\" of %s and %s", profile_name(profile), credentials, config);
     bel_free(credentials);
     bel_free(config);
     return text;
@@ -145,7 +163,7 @@ bel_status *bel_profile_region(char **out_region)
     const char *set = bel_store_env("AWS_REGION");
     if (set == NULL) set = bel_store_env("AWS_DEFAULT_REGION");
     char *region = NULL;
-    if (set == NULL) BEL_TRY(bel_profile_get("region", &region));
+    if (set == NULL) BEL_TRY(bel_profile_get(NULL, "region", &region));
     if (region == NULL) region = bel_xstrdup(set != NULL ? set : "us-east-1");
     bool good =
         strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
@@ -168,7 +186,7 @@ bel_status *bel_profile_endpoint(const char *service, char **out_url)
     const char *set = bel_store_env(variable);
     bel_free(variable);
     if (set == NULL) set = bel_store_env("AWS_ENDPOINT_URL");
-    if (set == NULL) BEL_TRY(bel_profile_get("endpoint_url", &found));
+    if (set == NULL) BEL_TRY(bel_profile_get(NULL, "endpoint_url", &found));
     *out_url = set != NULL ? bel_xstrdup(set) : found;
     return NULL;
 }

@@ -9,12 +9,19 @@
 
 #include "belfry/status.h"
 
-// Returns a setting of a profile, NULL if it has none; free with bel_free. The file of credentials
-// counts before the other. INVALID_ARGUMENT: AWS_PROFILE names a profile that neither file has.
-bel_status *bel_profile_get(const char *name, char **out_value) BEL_MUST_USE;
+// Returns a setting of a profile (NULL: the chosen one), NULL if it has none; free with bel_free.
+// The file of credentials counts before the other. INVALID_ARGUMENT: neither file has the profile.
+bel_status *bel_profile_get(const char *profile, const char *name, char **out_value) BEL_MUST_USE;
 
-// The profile and its files, for messages; free with bel_free.
-char *bel_profile_text(void);
+// Returns a setting of a section [sso-session SESSION], NULL if it is absent; free with bel_free.
+bel_status *bel_profile_session(const char *session, const char *name,
+                                char **out_value) BEL_MUST_USE;
+
+// True if the profile (NULL: the chosen one) has that name.
+bool bel_profile_is(const char *profile, const char *name);
+
+// The profile (NULL: the chosen one) and its files, for messages; free with bel_free.
+char *bel_profile_text(const char *profile);
 
 // Reads a setting from a file's text. `section`: "default", or "profile NAME" in a config file.
 // True if the text has the section; *out_value is NULL if the section lacks the setting.

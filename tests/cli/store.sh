@@ -364,8 +364,99 @@ mv .aws/config config
 with AWS_PROFILE=work AWS_SHARED_CREDENTIALS_FILE=keys AWS_CONFIG_FILE=config
 run_fails 2 "profile \"unknown\" is in neither" env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY AWS_PROFILE=unknown \
     "$BUILD/tests/store_tool" cat s3://bkt/s3/small
-printf '[default]\nrole_arn = arn:x\nsource_profile = y\n' >.aws/config
-run_fails 1 "role_arn|not supported" "${credentials[@]}" "$BUILD/tests/store_tool" cat s3://bkt/s3/small
+# Roles, by other profiles and by what surrounds the process; single sign-on; a program
+cat >.aws/config <<'EOF'
+[default]
+role_arn = arn:aws:iam::1:role/first
+source_profile = second
+[profile second]
+role_arn = arn:aws:iam::1:role/second
+external_id = x
+source_profile = keys
+[profile keys]
+aws_access_key_id = test
+aws_secret_access_key = test-secret
+[profile itself]
+role_arn = arn:aws:iam::1:role/itself
+source_profile = itself
+aws_access_key_id = test
+aws_secret_access_key = test-secret
+[profile variables]
+role_arn = arn:aws:iam::1:role/variables
+credential_source = EcsContainer
+[profile identity]
+role_arn = arn:aws:iam::1:role/identity
+web_identity_token_file = identity
+[profile denied]
+role_arn = arn:aws:iam::1:role/denied
+source_profile = keys
+[profile circle]
+role_arn = arn:aws:iam::1:role/circle
+source_profile = other
+[profile other]
+role_arn = arn:aws:iam::1:role/other
+source_profile = circle
+[profile half]
+role_arn = arn:aws:iam::1:role/half
+[profile code]
+role_arn = arn:aws:iam::1:role/code
+source_profile = keys
+mfa_serial = arn:aws:iam::1:mfa/me
+[profile program]
+credential_process = ./issue "a b" 'c'
+[profile failing]
+credential_process = ./issue fails
+[profile open]
+credential_process = ./issue "a
+[profile signed]
+sso_session = work
+sso_account_id = 123
+sso_role_name = Reader
+[profile older]
+sso_start_url = https://older.example/start
+sso_region = eu-west-1
+sso_account_id = 123
+sso_role_name = Reader
+[profile other-role]
+sso_session = work
+sso_account_id = 123
+sso_role_name = Writer
+[sso-session work]
+sso_region = eu-west-1
+sso_start_url = https://example/start
+EOF
+cat >issue <<'EOF'
+#!/bin/sh
+[ "$1" != fails ] || { echo 'the vault is locked' >&2; exit 3; }
+[ "$1,$2" = 'a b,c' ] && echo '{"Version": 1, "AccessKeyId": "test", "SecretAccessKey": "test-secret"}'
+EOF
+chmod +x issue
+base=http://127.0.0.1:$port
+echo web-identity >identity
+profile_fails() { # PROFILE WORDS
+    run_fails "${3:-1}" "$2" "${credentials[@]}" AWS_PROFILE="$1" "$BUILD/tests/store_tool" cat s3://bkt/s3/small
+}
+for name in default itself identity program; do with AWS_PROFILE="$name"; done
+with AWS_PROFILE=variables AWS_CONTAINER_CREDENTIALS_FULL_URI="$base/container" AWS_CONTAINER_AUTHORIZATION_TOKEN=container-token
+profile_fails variables "no credentials in credential_source EcsContainer" 2
+profile_fails denied "AccessDenied: not authorized to perform sts:AssumeRole on arn:aws:iam::1:role/denied"
+profile_fails circle "no credentials in source_profile circle" 2
+profile_fails half "role_arn: expected one of source_profile" 2
+profile_fails code "mfa_serial is not supported" 2
+profile_fails failing "credential_process|the vault is locked"
+profile_fails open "expected a command with closed quotes" 2
+profile_fails signed "there is no sign-on; hint: aws sso login"
+mkdir -p .aws/sso/cache
+sign_on() { # NAME EXPIRY
+    printf '{"accessToken": "sso-token", "expiresAt": "%s"}' "$2" >".aws/sso/cache/$(printf %s "$1" | sha1sum | cut -d' ' -f1).json"
+}
+sign_on work 2001-01-01T00:00:00Z
+profile_fails signed "the sign-on has expired"
+sign_on work 2099-01-01T00:00:00Z
+with AWS_PROFILE=signed
+sign_on https://older.example/start 2099-01-01T00:00:00Z
+with AWS_PROFILE=older
+profile_fails other-role "single sign-on|HTTP 403"
 rm .aws/config
 echo web-identity >identity
 with AWS_WEB_IDENTITY_TOKEN_FILE=identity AWS_ROLE_ARN=arn:aws:iam::1:role/r

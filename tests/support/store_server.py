@@ -37,7 +37,7 @@ Settings, also changed while it runs by `POST /_control` with a JSON object ({"r
   only=REGEX         the faults are only for requests whose "METHOD PATH?QUERY" matches
   first=N            and only for the first N of those
 `GET /_control` returns {"requests": N, "uploads": N, "settings": {…}}.
-Credentials: STS at POST /, a container's at /container (token "container-token"), instance metadata v2 at /latest/…,
+Credentials: STS at POST /, single sign-on at /federation/credentials, a container's at /container (token "container-token"), instance metadata v2 at /latest/…,
 Google's metadata server at /computeMetadata/…, OAuth tokens at /token.
 """
 import argparse
@@ -384,15 +384,31 @@ class Handler(socketserver.StreamRequestHandler):
 
     def issue_credentials(self):
         h = self.headers
-        if self.method == "POST" and self.path == "/" and "Signature" not in h.get("authorization", ""):
-            form = dict(parse_qsl(self.body().decode()))
-            if form.get("Action") != "AssumeRoleWithWebIdentity" or form.get("WebIdentityToken") != "web-identity":
+        if self.method == "POST" and self.path == "/":
+            body = self.body()
+            form = dict(parse_qsl(body.decode()))
+            action = form.get("Action")
+            if action == "AssumeRole":
+                self.authenticate(hashlib.sha256(body).hexdigest())
+                if "denied" in form["RoleArn"] or form.get("ExternalId", "x") != "x":
+                    raise Refusal("AccessDenied", f"not authorized to perform sts:AssumeRole on {form['RoleArn']}")
+            elif action != "AssumeRoleWithWebIdentity" or form.get("WebIdentityToken") != "web-identity":
                 raise Refusal("InvalidToken", "the web identity is invalid")
             name, secret, token, expiry = self.issue_key()
-            self.answer(200, f"""<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
-<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>{name}</AccessKeyId><SecretAccessKey>{secret}
+            self.answer(200, f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+<{action}Result><Credentials><AccessKeyId>{name}</AccessKeyId><SecretAccessKey>{secret}
 </SecretAccessKey><SessionToken>{token}</SessionToken><Expiration>{expiry}</Expiration></Credentials>
-</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>""".replace("\n</S", "</S"))
+</{action}Result></{action}Response>""".replace("\n</S", "</S"))
+        elif self.path == "/federation/credentials":
+            p = self.parameters
+            if h.get("x-amz-sso_bearer_token") != "sso-token":
+                raise Refusal("UnauthorizedException", "Session token not found or invalid", status=401)
+            if p.get("role_name") != "Reader" or p.get("account_id") != "123":
+                raise Refusal("ForbiddenException", "No access", status=403)
+            name, secret, token, _ = self.issue_key()
+            self.answer(200, json.dumps({"roleCredentials": {
+                "accessKeyId": name, "secretAccessKey": secret, "sessionToken": token,
+                "expiration": int((time.time() + self.server.store.settings["credential_secs"]) * 1000)}}))
         elif self.path == "/container":
             if h.get("authorization") != "container-token":
                 raise Refusal("AccessDenied")
@@ -440,8 +456,8 @@ class Handler(socketserver.StreamRequestHandler):
 
     # --- Signatures
 
-    def authenticate(self):
-        """Returns the expected SHA-256 of the payload, or None."""
+    def authenticate(self, payload=None):
+        """Returns the expected SHA-256 of the payload, or None. payload: that of a request to another service."""
         store, text = self.server.store, self.headers.get("authorization", "")
         if text.startswith("Bearer "):
             if store.bearers.get(text[7:], 0) < time.time():
@@ -464,7 +480,10 @@ class Handler(socketserver.StreamRequestHandler):
             raise Refusal("ExpiredToken", "The provided token has expired.")
         if self.headers.get("x-amz-security-token") != token:
             raise Refusal("InvalidToken")
-        stamp, payload = self.headers.get(vendor + "date", ""), self.headers.get(vendor + "content-sha256", "")
+        stamp, is_object = self.headers.get(vendor + "date", ""), payload is None
+        if is_object != (service in ("s3", "storage")):
+            raise Refusal("SignatureDoesNotMatch", f"signed for {service}")
+        payload = self.headers.get(vendor + "content-sha256", "") if is_object else payload
         self.check_time(stamp, day)
         expected = store.settings["region"]
         if scheme == "AWS4" and expected and region != expected:
@@ -473,7 +492,7 @@ class Handler(socketserver.StreamRequestHandler):
             raise Refusal("AuthorizationHeaderMalformed", f"the region {region} is wrong",
                           f"<Region>{expected}</Region>", {"x-amz-bucket-region": expected})
         names = signed.split(";")
-        needed = {"host", vendor + "date", vendor + "content-sha256"} | {
+        needed = {"host", vendor + "date"} | {vendor + "content-sha256" for _ in range(is_object)} | {
             h for h in self.headers if h.startswith("x-amz-") or h == "content-md5"}
         if names != sorted(names) or needed - set(names):
             raise Refusal("AccessDenied", f"headers are not signed: {needed - set(names)}")

@@ -61,7 +61,7 @@ static void test_files(void **state)
     unsetenv("AWS_REGION");
     unsetenv("AWS_DEFAULT_REGION");
     unsetenv("AWS_ENDPOINT_URL");
-    BEL_ASSERT_OK(bel_profile_get("aws_access_key_id", &value));
+    BEL_ASSERT_OK(bel_profile_get(NULL, "aws_access_key_id", &value));
     assert_string_equal(value, "AK2");
     bel_free(value);
     BEL_ASSERT_OK(bel_profile_region(&value));
@@ -79,7 +79,7 @@ static void test_files(void **state)
     assert_string_equal(value, "http://h:2");
     bel_free(value);
     setenv("AWS_PROFILE", "unknown", 1);
-    BEL_ASSERT_FAILS(bel_profile_get("region", &value), BEL_INVALID_ARGUMENT,
+    BEL_ASSERT_FAILS(bel_profile_get(NULL, "region", &value), BEL_INVALID_ARGUMENT,
                      "profile \"unknown\" is in neither");
     setenv("AWS_REGION", "eu west", 1);
     BEL_ASSERT_FAILS(bel_profile_region(&value), BEL_INVALID_ARGUMENT, "eu west");
