@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "input/files/file_view.h"
 #include "tokens/split.h"
 #include "tokens/tokenizer.h"
 
@@ -121,20 +122,19 @@ static bel_status *read_merges(bel_tokenizer *tokenizer, const char *text, size_
 
 static bel_status *fill_gpt2(const char *encoder, const char *merges, bel_tokenizer *tokenizer)
 {
-    char *text;
-    size_t size;
+    bel_file_view view;
     bel_json *json = NULL;
-    BEL_TRY(bel_file_read(encoder, &text, &size));
-    bel_status *status = bel_json_parse(text, size, encoder, &json);
-    bel_free(text);
+    BEL_TRY(bel_file_view_open(encoder, &view));
+    bel_status *status = bel_json_parse(view.data, view.size, encoder, &json);
+    bel_file_view_close(&view);
     BEL_TRY(status);
     status = bel_json_each(bel_json_root(json), take_token, tokenizer);
     bel_json_destroy(json);
     BEL_TRY_CTX(status, "%s", encoder);
     BEL_TRY(bel_tokenizer_finish(tokenizer, encoder));
-    BEL_TRY(bel_file_read(merges, &text, &size));
-    status = read_merges(tokenizer, text, size);
-    bel_free(text);
+    BEL_TRY(bel_file_view_open(merges, &view));
+    status = read_merges(tokenizer, view.data, view.size);
+    bel_file_view_close(&view);
     BEL_TRY_CTX(status, "%s", merges);
     return NULL;
 }
@@ -266,13 +266,12 @@ static bel_status *fill_json(const bel_json_value *root, const char *path, bel_t
 
 bel_status *bel_tokenizer_read_json(const char *path, bel_tokenizer **out_tokenizer)
 {
-    char *text;
-    size_t size;
+    bel_file_view view;
     bel_json *json = NULL;
     bel_tokenizer *tokenizer = NULL;
-    BEL_TRY(bel_file_read(path, &text, &size));
-    bel_status *status = bel_json_parse(text, size, path, &json);
-    bel_free(text);
+    BEL_TRY(bel_file_view_open(path, &view));
+    bel_status *status = bel_json_parse(view.data, view.size, path, &json);
+    bel_file_view_close(&view);
     BEL_TRY(status);
     const bel_json_value *root = bel_json_root(json);
     status = read_rules(root, &tokenizer);

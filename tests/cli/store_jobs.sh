@@ -182,6 +182,9 @@ run_ok on one belfry train "${text[@]}" --model_dir s3://runs/text
 run_ok on two belfry generate --model_dir s3://runs/text --prompt cat --length 5
 check "the tokenizer is in the store" test -f store/runs/text/tokenizer.json
 run_ok on two belfry train "${text[@]}" --model_dir s3://runs/text
+run_ok on two belfry tokens encode cats.txt --tokenizer s3://runs/text/tokenizer.json --out remote.bin
+run_ok belfry tokens encode cats.txt --tokenizer store/runs/text/tokenizer.json --out local.bin
+check "a tokenizer in the store" cmp remote.bin local.bin
 
 # A store that refuses, resets and truncates; kills of every role.
 control '{"errors": 10, "resets": 5, "truncated": 2, "retry_after": "0"}'
