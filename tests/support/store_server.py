@@ -885,7 +885,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.store, self.stop = Store(arguments), threading.Event()
         self.tls = None
         self.connections, self.connection_lock = 0, threading.Lock()
-        super().__init__(("127.0.0.1", arguments.port), Handler)
+        super().__init__((arguments.address, arguments.port), Handler)
         if arguments.cert:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(arguments.cert, arguments.cert_key)
@@ -909,6 +909,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--buckets", default="")
+    parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--key", action="append")
     parser.add_argument("--log")

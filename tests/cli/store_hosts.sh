@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# A job over hosts whose only common place is an object store: namespaces (tests/engines/hosts-up) that share neither
+# the program nor copies of objects, and the stand-in of tests/support/store_server.py. Each host has its credentials
+# in its home. The bits are those of local files, also after kills of every role. Skipped if namespaces cannot be made.
+# usage: store_hosts.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+engines=$SOURCE/tests/engines net=$work/net server=
+mkdir -p store/data store/runs copies
+"$engines/hosts-up" "$net" 4 "$BUILD/tools" "$work/copies" || {
+    [ $? -eq 77 ] && exit 77
+    exit 1
+}
+trap '[ -z "$server" ] || kill "$server"; "$engines/hosts-up" --down "$net"; rm -rf "$work"' EXIT
+export XDG_STATE_HOME=$work/state BELFRY_SSH=$net/ssh
+
+cp "$TRAIN_CSV" "$EVAL_CSV" store/data/
+"$net/on" h0 python3 "$SOURCE/tests/support/store_server.py" --folder store --address 10.213.0.1 --log requests.jsonl \
+    >server.txt 2>server.err &
+server=$!
+for _ in $(seq 200); do
+    grep -q '^port ' server.txt && break
+    sleep 0.05
+done
+check "the store answers" grep -q '^port ' server.txt
+for host in h0 h1 h2 h3; do
+    mkdir -p "$net/home-$host/.aws"
+    cat >"$net/home-$host/.aws/config" <<CONF
+[default]
+endpoint_url = http://10.213.0.1:$(sed -n 's/^port //p' server.txt)
+region = us-east-1
+aws_access_key_id = test
+aws_secret_access_key = test-secret
+CONF
+done
+cat >hosts.yaml <<YAML
+workers: {count: 3, hosts: [h1, h2, h3]}
+parameter_servers: {count: 2, hosts: [h1, h2]}
+limits: {silence_timeout: 2, join_timeout: 40}
+environment: {TMPDIR: $work/copies}
+YAML
+fault=''
+on0() {
+    timeout -k 5 150 "$net/on" h0 env BELFRY_FAULT="$fault" TMPDIR="$work/copies" "$BUILD/tools/belfry" "$@"
+}
+flags=(--label_column digit --feature_scale 0.0625 --train_batch_size 32 --num_threads 1 --hidden_units 32
+    --no_report --min_shard_bytes 0 --train_steps 1000 --save_checkpoints_steps 250)
+submit() { # NAME
+    on0 jobs submit training "$1" --config hosts.yaml --engine ssh --job_dir "s3://runs/$1" -- \
+        --train_files s3://data/digits-train.csv --eval_files s3://data/digits-eval.csv "${flags[@]}"
+}
+process() { # ROLE INDEX HOST: prints the pid of a job's role on HOST
+    local pid
+    for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
+        trains_as "$pid" "*\"role\":\"$1\",\"index\":$2,*" && echo "$pid" && return
+    done
+}
+ended() { # NAME
+    for _ in $(seq 1200); do
+        on0 jobs describe "$1" >out.txt 2>err.txt
+        grep -q '^state \(QUEUED\|RUNNING\)' out.txt || return 0
+        sleep 0.05
+    done
+    return 1
+}
+digest_in_store() { on0 inspect "s3://runs/$1" | sed -n 's/^digest //p'; }
+
+run_ok belfry train_and_evaluate --train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" "${flags[@]}" --num_workers 3 \
+    --model_dir plain
+plain=$(digest plain)
+run_ok submit whole
+check "it ends" ended whole
+check "well" grep -q '^state SUCCEEDED' out.txt
+equal "digest in the store" "$(digest_in_store whole)" "$plain"
+readers=$(grep -c '"path": "/data/digits-train.csv".*"status": 20[06]' requests.jsonl)
+check "hosts read the data from the store" [ "$readers" -ge 3 ]
+
+fault=slow:tower_step#2 # so that a job is in the middle when processes are killed, on any machine
+for victim in "master 0 h0" "worker 2 h3" "ps 1 h2"; do
+    name=killed-${victim%% *}
+    run_ok submit "$name"
+    check "$name: it trains" job_reaches "$name" 200
+    # shellcheck disable=SC2086 # three words
+    kill -9 "$(process $victim)"
+    check "$name: it ends" ended "$name"
+    check "$name: well" grep -q '^state SUCCEEDED' out.txt
+    equal "digest of $name" "$(digest_in_store "$name")" "$plain"
+done
+check "no key is on a command line or in a log" test -z "$(grep -r 'test-secret' "$XDG_STATE_HOME" || true)"
+finish
