@@ -9,6 +9,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
+enum { SHOWN = 40 }; // bytes of a cell in a message
+
 bool bel_cells_can_read(const bel_column *column)
 {
     return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_CATEGORY ||
@@ -33,8 +35,9 @@ static bel_status *unexpected(const bel_columns *columns, const bel_column *colu
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "\"%s\": expected a value, got null, which the training refused, too",
                        column->name);
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": %s", column->name,
-                   bel_columns_expected(columns, column, cell, expected));
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %s, got \"%.*s\"", column->name,
+                   bel_columns_expected(columns, column, cell, expected),
+                   (int)(cell.length < SHOWN ? cell.length : SHOWN), cell.text);
 }
 
 // Fills a date's elements by the code of files, in a row that has only this column's.

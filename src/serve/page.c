@@ -157,7 +157,7 @@ static const char page_inputs[] =
     "}\n"
     "// Side of the square images that the only input takes; 0: it takes others.\n"
     "function sideOf(inputs) {\n"
-    "if (inputs.length !== 1) return 0;\n"
+    "if (inputs.length !== 1 || !inputs[0].datatype.startsWith('FP')) return 0;\n"
     "const count = inputs[0].shape.slice(1).reduce((a, b) => a * b, 1);\n"
     "return count === 64 ? 8 : count === 784 ? 28 : 0;\n"
     "}\n"

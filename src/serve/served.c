@@ -13,21 +13,31 @@
 
 // --- Signature ----------------------------------------------------------------------------------
 
+// Names the columns whose cells no input takes, as they become ids of tables.
+static void warn_of_ids(const bel_served *v, const char *path)
+{
+    for (int c = 0; c < v->columns->count; c++) {
+        const bel_column *column = &v->columns->items[c];
+        bool becomes_ids = column->kind == BEL_COLUMN_HASH || column->kind == BEL_COLUMN_LIST ||
+                           column->kind == BEL_COLUMN_TEXT || column->kind == BEL_COLUMN_CROSS;
+        if (!becomes_ids) continue;
+        bel_log_write(
+            BEL_LOG_WARN,
+            "%s: the column \"%s\" is of kind %s; requests send its places, not its cells", path,
+            column->name, bel_column_kind_names[column->kind]);
+    }
+}
+
 // Finds the columns whose cells the inputs take.
 static bel_status *match_columns(bel_served *v, const char *path)
 {
+    warn_of_ids(v, path);
     for (int i = 0; i < v->input_count; i++) {
         bel_served_input *input = &v->inputs[i];
         int c = bel_columns_find(v->columns, input->port.name);
         if (c < 0) continue;
         const bel_column *column = &v->columns->items[c];
-        if (!bel_cells_can_read(column)) {
-            bel_log_write(BEL_LOG_WARN,
-                          "%s: the column \"%s\" is of kind %s; requests send its places, not its "
-                          "cells",
-                          path, column->name, bel_column_kind_names[column->kind]);
-            continue;
-        }
+        if (!bel_cells_can_read(column)) continue;
         bel_shape shape = bel_cells_shape(column, BEL_DIM_BATCH);
         if (input->port.dtype != bel_cells_dtype(column) ||
             !bel_shape_equal(&input->port.shape, &shape)) {

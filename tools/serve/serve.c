@@ -63,7 +63,7 @@ static bel_status *add_models(const bel_options *options, bel_models *models)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "expected folders of exports or ONNX models, got none; hint: belfry export");
     }
-    if (names > 0 && names != count) {
+    if (bel_options_is_given(options, "name") && names != count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--name: expected %zu names, one a path, got %zu",
                        count, names);
     }
