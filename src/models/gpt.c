@@ -11,10 +11,10 @@
 // Parameters: preset ("nano"), those of bel_transformer_read, tied ("true"), and those of the
 // optimizer. Without decay_mult only matrices decay.
 //
-// With the features BEL_GPT_KEYS and BEL_GPT_VALUES it computes one token after those whose keys
-// and values they hold: the outputs are the logits, and the token's keys and values. The attention
-// sees the position "position" and those before.
+// With the feature BEL_GPT_POSITION it computes one token after those whose keys and values other
+// features hold (gpt.h): the outputs are the logits, and the token's keys and values.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "belfry/tokens.h"
@@ -112,46 +112,40 @@ enum { MOST_LAYERS = 1000 };
 
 typedef struct step {
     const bel_transformer *m;
-    bel_value *keys, *values; // [n, layers, kv_heads, most, d]
-    bel_value *here;          // [n, 1, most, 1]: is the place of the token
+    bel_value *lengths;                                         // I64 [n]: tokens kept
     bel_value *new_keys[MOST_LAYERS], *new_values[MOST_LAYERS]; // [n, 1, kv_heads, 1, d] by layer
 } step;
 
-// Puts x [n, kv_heads, 1, d] at the position among the kept ones of a layer -> [n, kv_heads, most,
-// d], and notes x as [n, 1, …].
-static bel_value *keep(const step *s, bel_value *x, bel_value *kept, int64_t layer, bel_value **out)
+static bel_value *kept(const step *s, const char *name, int64_t layer)
 {
-    const int64_t axis = 1, first = layer, end = layer + 1;
-    bel_graph *g = s->m->graph;
-    bel_value *old = bel_squeeze(g, bel_slice(g, kept, &axis, &first, &end, NULL, 1), &axis, 1);
-    out[layer] = bel_unsqueeze(g, x, &axis, 1);
-    return bel_where(g, s->here, x, old);
+    char full[BEL_GPT_NAME];
+    snprintf(full, sizeof full, BEL_GPT_OF_LAYER, name, (long long)layer);
+    return bel_context_feature(s->m->context, full);
 }
 
-static void keep_both(void *user, int64_t layer, bel_value **keys, bel_value **values)
+// Attends to the kept tokens and to this one, and notes its key and value.
+static bel_value *attend_kept(void *user, int64_t layer, bel_value *queries, bel_value *keys,
+                              bel_value *values)
 {
     step *s = user;
-    *keys = keep(s, *keys, s->keys, layer, s->new_keys);
-    *values = keep(s, *values, s->values, layer, s->new_values);
+    bel_graph *g = s->m->graph;
+    const int64_t axis = 1;
+    s->new_keys[layer] = bel_unsqueeze(g, keys, &axis, 1);
+    s->new_values[layer] = bel_unsqueeze(g, values, &axis, 1);
+    return bel_attention_step(g, queries, kept(s, BEL_GPT_KEYS, layer),
+                              kept(s, BEL_GPT_VALUES, layer), s->lengths, keys, values, 0);
 }
 
 // Builds the step that adds one token to the kept ones.
 static bel_status *build_step(bel_transformer *m, bel_estimator_spec *spec, bel_value *tokens)
 {
-    const bel_shape alone = BEL_SHAPE(-1, 1, 1, 1);
-    const int64_t last = -1;
+    const bel_shape flat = BEL_SHAPE(-1);
     bel_graph *g = m->graph;
-    step s = {.m = m,
-              .keys = bel_context_feature(m->context, BEL_GPT_KEYS),
-              .values = bel_context_feature(m->context, BEL_GPT_VALUES)};
+    step s = {.m = m};
     m->position = bel_context_feature(m->context, BEL_GPT_POSITION);
-    m->keep = keep_both;
-    m->keep_user = &s;
-    bel_value *places = bel_cast(g, bel_transformer_numbers(m, m->most, 1), BEL_DTYPE_I64);
-    bel_value *position = bel_reshape(g, m->position, &alone);
-    s.here = bel_equal(g, bel_unsqueeze(g, places, &last, 1), position);
-    m->mask = bel_less_or_equal(g, places, position);
-    m->causal = false;
+    m->attend = attend_kept;
+    m->attend_user = &s;
+    s.lengths = bel_reshape(g, m->position, &flat);
     bel_output_add(m->context, spec, BEL_GPT_LOGITS, gpt_logits(m, tokens));
     bel_output_add(m->context, spec, BEL_GPT_KEYS, bel_concat(g, s.new_keys, (int)m->layers, 1));
     bel_output_add(m->context, spec, BEL_GPT_VALUES,
@@ -164,7 +158,7 @@ bel_status *bel_gpt_model(bel_model_context *context, bel_estimator_spec *spec)
     bel_transformer m = {.context = context, .graph = bel_context_graph(context), .causal = true};
     gpt_read(&m);
     bel_value *tokens = bel_transformer_tokens(&m);
-    if (bel_context_has_feature(context, BEL_GPT_KEYS)) return build_step(&m, spec, tokens);
+    if (bel_context_has_feature(context, BEL_GPT_POSITION)) return build_step(&m, spec, tokens);
     bel_value *logits = gpt_logits(&m, tokens);
     bel_transformer_optimize(&m, spec, m.bias ? "*.bias" : NULL);
     if (bel_context_mode(context) == BEL_MODE_PREDICT) {

@@ -202,10 +202,9 @@ static bel_value *attend(bel_transformer *m, bel_value *x, int64_t layer)
     bel_value *q = rotate(m, by_heads(m, parts[0], m->heads));
     bel_value *k = rotate(m, by_heads(m, parts[1], m->kv_heads));
     bel_value *v = by_heads(m, parts[2], m->kv_heads);
-    if (m->keep != NULL) m->keep(m->keep_user, layer, &k, &v);
-    k = share_heads(m, k);
-    v = share_heads(m, v);
-    bel_value *y = bel_attention(g, q, k, v, m->mask, m->lengths, m->causal, 0);
+    bel_value *y = m->attend != NULL ? m->attend(m->attend_user, layer, q, k, v)
+                                     : bel_attention(g, q, share_heads(m, k), share_heads(m, v),
+                                                     NULL, m->lengths, m->causal, 0);
     y = bel_reshape(g, bel_transpose(g, y, swap), &joined);
     return drop(m, project(m, y, m->width, layer, "attn.c_proj", true));
 }

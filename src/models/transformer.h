@@ -14,9 +14,10 @@
 
 typedef struct bel_transformer bel_transformer;
 
-// Called with a layer's keys and values [n, kv_heads, t, d], which it may replace by longer ones.
-typedef void bel_transformer_keep_fn(void *user, int64_t layer, bel_value **keys,
-                                     bel_value **values);
+// Attention of a layer: queries [n, heads, t, d], keys and values [n, kv_heads, t, d] -> [n, heads,
+// t, d].
+typedef bel_value *bel_transformer_attend_fn(void *user, int64_t layer, bel_value *queries,
+                                             bel_value *keys, bel_value *values);
 
 struct bel_transformer {
     bel_model_context *context;
@@ -28,9 +29,8 @@ struct bel_transformer {
     bool causal;         // a token sees no later one
     bel_value *lengths;  // I64 [n]: tokens from there on are not seen; NULL: all are
     bel_value *position; // I64 [n, 1], place of the only token; NULL: tokens from place 0 on
-    bel_value *mask;     // BOOL: visible keys; NULL: by `causal` and `lengths`
-    bel_transformer_keep_fn *keep;
-    void *keep_user;
+    bel_transformer_attend_fn *attend; // NULL: by `causal` and `lengths`
+    void *attend_user;
     bel_value *cosines, *sines; // rotary: [t, d / 2], or [n, 1, 1, d / 2]
 };
 

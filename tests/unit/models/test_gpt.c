@@ -50,22 +50,25 @@ static void check_logits(const bel_warm_file *file, bel_estimator *estimator, co
     static float keys[LAYERS * HEADS * T * (C / HEADS)], values[sizeof keys / sizeof *keys];
     const int64_t d = C / HEADS;
     int64_t token, place;
-    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(LAYERS, kv_heads, T, d);
-    const bel_feature features[] = {{BEL_TOKENS_FIELD, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_KEYS, BEL_DTYPE_F32, kept},
-                                    {BEL_GPT_VALUES, BEL_DTYPE_F32, kept}};
-    const bel_shape row = BEL_SHAPE(1, 1), all = BEL_SHAPE(1, LAYERS, kv_heads, T, d);
-    const bel_tensor fields[] = {{BEL_DTYPE_I64, row, &token},
-                                 {BEL_DTYPE_I64, row, &place},
-                                 {BEL_DTYPE_F32, all, keys},
-                                 {BEL_DTYPE_F32, all, values}};
+    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(kv_heads, T, d);
+    const bel_feature features[] = {
+        {BEL_TOKENS_FIELD, BEL_DTYPE_I64, one}, {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
+        {"keys.0", BEL_DTYPE_F32, kept},        {"values.0", BEL_DTYPE_F32, kept},
+        {"keys.1", BEL_DTYPE_F32, kept},        {"values.1", BEL_DTYPE_F32, kept}};
+    const bel_shape row = BEL_SHAPE(1, 1), all = BEL_SHAPE(1, kv_heads, T, d);
+    const int64_t layer = kv_heads * T * d;
+    const bel_tensor fields[] = {
+        {BEL_DTYPE_I64, row, &token},       {BEL_DTYPE_I64, row, &place},
+        {BEL_DTYPE_F32, all, keys},         {BEL_DTYPE_F32, all, values},
+        {BEL_DTYPE_F32, all, keys + layer}, {BEL_DTYPE_F32, all, values + layer}};
     char *first = bel_strf("%s/ckpt-00000000", folder);
     bel_predictor *predictor;
-    BEL_ASSERT_OK(bel_estimator_predictor(estimator, features, 4, first, &predictor));
+    BEL_ASSERT_OK(bel_estimator_predictor(estimator, features, 6, first, &predictor));
     float *expected = bel_oracle_floats(file, "logits", BEL_SHAPE(N, T, V));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         BEL_ASSERT_OK(bel_predictor_bind(predictor, i, &fields[i]));
+    for (int64_t i = 0; i < LAYERS * layer; i++)
+        keys[i] = values[i] = NAN; // nothing reads what is not kept yet
     for (int n = 0; n < N; n++) {
         for (place = 0; place < T; place++) {
             token = contexts[n][place];
